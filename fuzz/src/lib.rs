@@ -20,6 +20,7 @@ pub mod nbd_oracle;
 pub mod nbd_replies_oracle;
 pub mod packed_oracle;
 pub mod qmp_oracle;
+pub mod recording_oracle;
 pub mod ring_oracle;
 pub mod stream_oracle;
 pub mod vhd_oracle;

@@ -68,6 +68,10 @@ impl Floor {
 const WITHIN_A_FLOOR: &[(&str, &str)] = &[
     ("suimon-frame", "suimon-quantity"),
     ("suimon-client", "suimon-contract"),
+    ("suimon-recording", "suimon-cluster-qos"),
+    ("suimon-recording", "suimon-storage-qos"),
+    ("suimon-recording", "suimon-teaming"),
+    ("suimon-recording", "suimon-vmq"),
     ("suimon-vhost-user", "suimon-ring"),
     ("suimon-vhost-user", "suimon-uring"),
     ("suimon-vhost-user", "suimon-unix-socket"),
@@ -94,6 +98,7 @@ const NARROW: &[(&str, &[&str])] = &[
             "suimon-cluster-qos",
             "suimon-teaming",
             "suimon-vmq",
+            "suimon-recording",
             "suimon-contract",
             "suimon-ports",
         ],

@@ -13,6 +13,7 @@ use crate::generate::{CompletionsFlags, DocsFlags, ManFlags};
 use crate::host;
 use crate::network;
 use crate::outcome::{Options, Outcome};
+use crate::recording::{ReplayFlags, WhatIfFlags};
 use crate::scenario::{Refused, Scenario};
 use crate::storage;
 use crate::swarm;
@@ -22,7 +23,7 @@ pub(crate) const COMMIT: &str = env!("SUIMON_COMMIT");
 
 /// Runs the policies of Suimon in virtual time, on models of hosts.
 ///
-/// Exit status: 0 if all held; 1 if a checker complained, or something else failed; 2 for a
+/// Exit status: 0 if all held; 1 if a checker complained, a replayed decision differs, or something else failed; 2 for a
 /// wrong command line; 3 if the scenario is refused.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "sim", version, bin_name = "sim")]
@@ -41,6 +42,10 @@ enum Verb {
     Calibrate(CalibrateFlags),
     /// Run scenarios and print their published figures and ours as Markdown
     Tables(TablesFlags),
+    /// Drive the policies by a recording of a daemon again, and compare each decision
+    Replay(ReplayFlags),
+    /// Say what other settings would have done with what a daemon recorded
+    WhatIf(WhatIfFlags),
     /// Print completions for a shell
     Completions(CompletionsFlags),
     /// Print the manual page, or write all
@@ -97,6 +102,8 @@ pub(crate) fn run() -> ExitCode {
         Verb::Swarm(flags) => flags.run(),
         Verb::Calibrate(flags) => flags.run(),
         Verb::Tables(flags) => flags.run(),
+        Verb::Replay(flags) => flags.run(),
+        Verb::WhatIf(flags) => flags.run(),
         Verb::Completions(flags) => flags.run(),
         Verb::Man(flags) => flags.run(),
         Verb::Docs(flags) => flags.run(),

@@ -18,6 +18,7 @@ mod kernel;
 mod network;
 mod outcome;
 mod processors;
+mod recording;
 mod scenario;
 mod storage;
 mod swarm;

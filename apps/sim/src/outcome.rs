@@ -93,7 +93,7 @@ fn row(figure: &Figure) -> Vec<String> {
 }
 
 /// Columns as wide as what is in them.
-fn columns(rows: &[Vec<String>]) -> String {
+pub(crate) fn columns(rows: &[Vec<String>]) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));

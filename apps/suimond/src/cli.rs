@@ -38,6 +38,15 @@ pub struct Arguments {
     #[arg(long)]
     pub no_confine: bool,
 
+    /// Record what the policies are told and what they decide into this file, which is made anew:
+    /// `sim replay` drives them by it again, `sim what-if` with other settings.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "vm_launcher"])]
+    pub record: Option<PathBuf>,
+
+    /// The recording is no longer than this; what comes later is not recorded.
+    #[arg(long, value_name = "BYTES", requires = "record", default_value_t = 1 << 30)]
+    pub record_bytes_max: u64,
+
     /// Only check the host file, without looking at the host.
     #[arg(long, requires = "config")]
     pub check: bool,

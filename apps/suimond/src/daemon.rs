@@ -14,6 +14,7 @@ use suimon_netdev::SriovAdapters;
 use suimon_node::{Node, NodeParts, placements, stored_host};
 use suimon_ports::ProcessorRuntime;
 use suimon_power_files::PowerFiles;
+use suimon_recording::About;
 use suimon_storage::StoragePlane;
 use suimon_store::FileStore;
 use suimon_switch::DataPlane;
@@ -33,6 +34,7 @@ use crate::far_nodes::HostFarNodes;
 use crate::host_file;
 use crate::notify::notify;
 use crate::power_restoration::restore;
+use crate::recorder::{Recorder, RecordingFile};
 use crate::server::serve;
 use crate::socket_files::HostSocketFiles;
 use crate::tcp_api::{TcpApi, guarded};
@@ -131,6 +133,9 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         .with_context(|| format!("--state-dir: cannot make {}", state_dir.display()))?;
     let store = FileStore::open(state_dir)
         .with_context(|| format!("--state-dir {}", state_dir.display()))?;
+    let recording = arguments.record.as_deref();
+    let recording = recording.map(|path| RecordingFile::create(path, arguments.record_bytes_max));
+    let recording = recording.transpose()?;
     // The process has no other thread yet: see `ApiSocket::bind`.
     let socket = ApiSocket::bind(&arguments.socket)?;
     // Read while the process may still read everything.
@@ -148,7 +153,9 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let runtime: Arc<dyn ProcessorRuntime> =
         Arc::new(ConfinedProcessors::new(ProcessorThreads, confinement.clone()));
     let cpus = runtime.cpus();
-    let storage = StoragePlane::new(Arc::new(UringSource));
+    let recorder = recording.map(|file| file.begin(&about())).transpose()?;
+    let sink = recorder.as_ref().map(Recorder::sink);
+    let storage = StoragePlane::recorded(Arc::new(UringSource), sink.clone());
     let plane = start_plane(&wanted, &runtime, &storage)?;
     let (sender, news) = NewsSender::new();
     let sender = Arc::new(sender);
@@ -169,6 +176,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         plane: Arc::new(plane.clone()),
         clock: Arc::new(unix_time_ms),
         listener: sender.clone(),
+        recording: sink,
         cpu_places,
         cpus,
         host_name: host_name(),
@@ -181,6 +189,9 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let result = serve_node(arguments, &served, news);
     node.stop();
     plane.stop();
+    if let Some(recorder) = recorder {
+        recorder.end();
+    }
     result
 }
 
@@ -198,6 +209,15 @@ fn read_host_file(file: &Path) -> Result<HostConfig, Stopped> {
     }
     locate_errors(&text, Some(&shown), &mut errors);
     Err(Stopped::Refused(errors))
+}
+
+/// Who records.
+fn about() -> About {
+    About {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        host: host_name(),
+        began_unix_ms: unix_time_ms(),
+    }
 }
 
 /// Starts the data plane where it is wanted; elsewhere if that cannot be, which

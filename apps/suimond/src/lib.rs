@@ -36,6 +36,7 @@ mod nbd_listener;
 pub mod notify;
 pub mod pcapng;
 mod power_restoration;
+mod recorder;
 pub mod server;
 pub mod socket_files;
 pub mod tcp_api;

@@ -11,7 +11,7 @@ const KEY: u64 = 0x9e37_79b9_7f4a_7c15;
 const SPREAD: u64 = 0xd6e8_feb8_6659_fd93;
 
 /// What tells flows apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub enum FlowFields {
     /// IP addresses, protocol, and the ports of TCP and UDP.
     Ports,

@@ -195,6 +195,15 @@ impl Disks {
         name_of(&self.ids().disks, id.0)
     }
 
+    /// What all numbers are called, of disks and of stores.
+    pub(crate) fn names(&self) -> (BTreeMap<u32, String>, BTreeMap<u32, String>) {
+        let names = |of: &BTreeMap<Name, u32>| {
+            of.iter().map(|(name, number)| (*number, name.to_string())).collect()
+        };
+        let ids = self.ids();
+        (names(&ids.disks), names(&ids.stores))
+    }
+
     fn ids(&self) -> MutexGuard<'_, Ids> {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -18,6 +18,7 @@ use suimon_ports::{
     StoreError,
 };
 use suimon_quantity::{ProcessorId, QueueId};
+use suimon_recording::Sink;
 use suimon_switch::CaptureOptions;
 
 use crate::capture::Capture;
@@ -87,6 +88,8 @@ pub struct NodeParts {
     pub clock: UnixClock,
     /// Hears of what is new.
     pub listener: Arc<dyn NodeListener>,
+    /// Where what policies are told and decide is recorded, if it is.
+    pub recording: Option<Arc<dyn Sink>>,
     /// Logical CPUs that processors may run on, ascending, at least one.
     pub cpus: Vec<u16>,
     /// Where these are in the machine, for VMQ.
@@ -137,6 +140,7 @@ impl Node {
             events,
             store: parts.store.clone(),
             listener: parts.listener,
+            recording: parts.recording,
             clock: parts.clock,
             cpus: parts.cpus,
             cpu_places: parts.cpu_places,

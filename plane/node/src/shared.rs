@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles, SriovHost, StateStore};
+use suimon_recording::{Names, Sink, StreamId, encode_names};
 
 use crate::capture::Captures;
 use crate::cluster::Cluster;
@@ -54,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) power: PowerTable,
     pub(crate) teams: Arc<Teams>,
     pub(crate) listener: Arc<dyn NodeListener>,
+    /// Where what policies decide is recorded, if it is.
+    pub(crate) recording: Option<Arc<dyn Sink>>,
     pub(crate) clock: UnixClock,
     /// Logical CPUs that processors may run on, ascending.
     pub(crate) cpus: Vec<u16>,
@@ -83,6 +86,7 @@ pub(crate) struct SharedParts {
     pub(crate) events: EventLog,
     pub(crate) store: Arc<dyn StateStore>,
     pub(crate) listener: Arc<dyn NodeListener>,
+    pub(crate) recording: Option<Arc<dyn Sink>>,
     pub(crate) clock: UnixClock,
     pub(crate) cpus: Vec<u16>,
     pub(crate) cpu_places: Vec<CpuPlace>,
@@ -118,6 +122,7 @@ impl Shared {
             steering: SteeringPlan::default(),
             power: parts.power,
             listener: parts.listener,
+            recording: parts.recording,
             started_unix_ms: (parts.clock)(),
             clock: parts.clock,
             cpus: parts.cpus,
@@ -142,6 +147,14 @@ impl Shared {
     /// The identifiers in use.
     pub(crate) fn ids(&self) -> Ids {
         self.ids.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Has a recording know what is called how.
+    pub(crate) fn record_names(&self) {
+        let Some(sink) = &self.recording else { return };
+        let (disks, stores) = self.disks.names();
+        let names = Names { disks, stores, ports: self.ids().port_names() };
+        sink.take(StreamId::default(), encode_names(&names));
     }
 
     pub(crate) fn change_ids<T>(&self, change: impl FnOnce(&mut Ids) -> T) -> T {

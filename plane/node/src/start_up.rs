@@ -104,6 +104,7 @@ pub(crate) fn start_up(
     controller.drive_stored_vms(&state.config, vms)?;
     // Again, with the MTU of uplinks that keep their own.
     controller.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
+    shared.record_names();
     let text = format!("The daemon was started, version {}.", shared.version);
     controller.drafts.push(Draft::new(EventKind::DaemonStarted, "host", text));
     controller.drafts.push(confinement::in_effect(&(shared.confinement)()));

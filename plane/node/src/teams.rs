@@ -88,7 +88,7 @@ impl Shared {
         let ids = self.ids();
         let mut table = self.teams.table();
         let mut next = table.clone();
-        next.follow(self.team_plans(config, &ids), self.plane.now())
+        next.follow(self.team_plans(config, &ids), self.plane.now(), self.recording.as_ref())
             .map_err(|error| internal(format!("a team cannot be as configured: {error}")))?;
         let mut tables = topology(config, &ids, &|key| self.device_mtu(key), &next.distributions());
         self.lead(&mut tables, config, &ids, &away);

@@ -41,6 +41,11 @@ impl Ids {
         teams.map(|(key, id)| (key, *id))
     }
 
+    /// What ports are called: that of their NIC, uplink or team.
+    pub(crate) fn port_names(&self) -> BTreeMap<u32, String> {
+        self.ports.iter().map(|(key, id)| (id.0, key.name().to_string())).collect()
+    }
+
     /// The identifier of a switch, if it has one.
     pub(crate) fn switch(&self, name: &Name) -> Option<SwitchId> {
         self.switches.get(name).copied()

@@ -4,6 +4,7 @@
 use core::time::Duration;
 
 use suimon_quantity::Time;
+use suimon_recording::Recorded;
 use suimon_storage_qos::{Completed, DiskSlot, StoreScheduler};
 
 #[derive(Debug)]
@@ -29,7 +30,7 @@ impl Ended {
     #[inline]
     pub(crate) fn add(
         &mut self,
-        scheduler: &mut StoreScheduler,
+        scheduler: &mut Recorded<StoreScheduler>,
         now: Time,
         slot: DiskSlot,
         bytes: u32,
@@ -53,7 +54,7 @@ impl Ended {
 
     /// The store hears of all.
     #[inline]
-    pub(crate) fn tell(&mut self, scheduler: &mut StoreScheduler, now: Time) {
+    pub(crate) fn tell(&mut self, scheduler: &mut Recorded<StoreScheduler>, now: Time) {
         if !self.is_empty() {
             scheduler.handle_completed(now, self.slot, self.completed);
             self.completed.requests = 0;
@@ -77,7 +78,7 @@ mod tests {
     /// A store that has one request at a time, and the slots of two disks on it.
     fn store(now: Time) -> (StoreUse, [DiskSlot; 2]) {
         let spec = StoreSpec { depth_min: 1, depth_max: 1, ..StoreSpec::default() };
-        let mut of = StoreUse::new(StoreId(1), spec, StoreRole::Sole);
+        let mut of = StoreUse::new(Time::ZERO, StoreId(1), spec, StoreRole::Sole, None);
         let mut store = Store::new(Capability::Declared(1000));
         for disk in [DiskId(0), DiskId(1)] {
             let proposal = Proposal::Disk(disk, Assignment::Own(Limits::default()));
@@ -108,7 +109,7 @@ mod tests {
         let now = Time::from_ns(1 << 40);
         let (of, [first, second]) = store(now);
         let spec = StoreSpec { depth_min: 64, depth_max: 64, ..of.spec };
-        let mut scheduler = StoreScheduler::new(spec);
+        let mut scheduler = Recorded::scheduler(None, (now, "0"), spec);
         let mut store = Store::new(Capability::Declared(1000));
         for disk in [DiskId(0), DiskId(1)] {
             let proposal = Proposal::Disk(disk, Assignment::Own(Limits::default()));

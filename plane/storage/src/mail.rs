@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use suimon_quantity::{ProcessorId, StoreId};
+use suimon_recording::Recorded;
 use suimon_storage_qos::{Grant, Lent, Report, Return, StoreBudget};
 
 use crate::store::Mode;
@@ -37,7 +38,7 @@ pub enum StorageMail {
         /// Which store's.
         store: StoreId,
         /// It.
-        budget: Box<StoreBudget>,
+        budget: Box<Recorded<StoreBudget>>,
     },
 }
 

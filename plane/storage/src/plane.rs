@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use suimon_ports::{DiskQueue, DiskQueueHost, FileIoSource, ProcessorWork, ProcessorWorks, Waker};
 use suimon_quantity::{DiskId, ProcessorId, StoreId};
+use suimon_recording::Sink;
 use suimon_storage_qos::Refusal;
 use thiserror::Error;
 
@@ -80,6 +81,8 @@ pub struct StoragePlane(pub(crate) Arc<Inner>);
 /// none. Whoever waits for a processor holds a disk's or that of stores.
 pub(crate) struct Inner {
     io: Arc<dyn FileIoSource>,
+    /// Where what stores' schedulers decide is recorded, if it is.
+    recording: Option<Arc<dyn Sink>>,
     pub(crate) stores: Mutex<BTreeMap<StoreId, PlaneStore>>,
     pub(crate) ways: Mutex<BTreeMap<ProcessorId, Arc<Way>>>,
     disks: Mutex<BTreeMap<DiskId, Arc<Record>>>,
@@ -129,8 +132,15 @@ impl StoragePlane {
     /// Without disks and processors.
     #[must_use]
     pub fn new(io: Arc<dyn FileIoSource>) -> Self {
+        Self::recorded(io, None)
+    }
+
+    /// The same, with somewhere to record what stores' schedulers are told and decide.
+    #[must_use]
+    pub fn recorded(io: Arc<dyn FileIoSource>, recording: Option<Arc<dyn Sink>>) -> Self {
         Self(Arc::new(Inner {
             io,
+            recording,
             stores: Mutex::default(),
             ways: Mutex::default(),
             disks: Mutex::default(),
@@ -451,8 +461,9 @@ impl ProcessorWorks for StoragePlane {
     fn begin(&self, processor: ProcessorId, waker: Arc<dyn Waker>) -> Box<dyn ProcessorWork> {
         let (commands, receiver): (_, Receiver<Command>) = channel();
         let mailbox = Arc::new(Mailbox::new(Arc::clone(&waker)));
-        let resident =
-            Resident::new(processor, receiver, Arc::clone(&self.0.told), Arc::clone(&mailbox));
+        let (told, mail) = (Arc::clone(&self.0.told), Arc::clone(&mailbox));
+        let recording = self.0.recording.clone();
+        let resident = Resident::new(processor, receiver, told, mail, recording);
         let way = Way { commands, waker, mailbox, has_io: AtomicBool::new(false) };
         lock(&self.0.ways).insert(processor, Arc::new(way));
         self.introduce();

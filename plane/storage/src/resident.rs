@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use suimon_ports::{DiskQueue, FaultKind, FileIo, PortFault, ProcessorWork, Watches};
 use suimon_quantity::{DiskId, ProcessorId, StoreId, Time};
+use suimon_recording::Sink;
 use suimon_storage_qos::DiskSlot;
 
 use crate::command::{Command, Mirrored, NotTaken, Taken};
@@ -63,6 +64,7 @@ pub(crate) struct Resident {
     /// Stores that it takes part in, or took part in.
     stores: BTreeSet<StoreId>,
     mailbox: Arc<Mailbox>,
+    recording: Option<Arc<dyn Sink>>,
     peers: Peers,
     /// Mail that a peer had no room for.
     unsent: VecDeque<(ProcessorId, StorageMail)>,
@@ -77,6 +79,7 @@ impl Resident {
         commands: Receiver<Command>,
         told: Arc<NoticeQueue>,
         mailbox: Arc<Mailbox>,
+        recording: Option<Arc<dyn Sink>>,
     ) -> Self {
         Self {
             processor,
@@ -87,6 +90,7 @@ impl Resident {
             queues: BTreeMap::new(),
             stores: BTreeSet::new(),
             mailbox,
+            recording,
             peers: Peers::default(),
             unsent: VecDeque::new(),
             to_unwatch: Vec::new(),
@@ -196,6 +200,7 @@ impl Resident {
         watches.watch(io.wake_fd(), IO_TOKEN)?;
         let mut work = StorageWork::new(io);
         work.set_processor(self.processor);
+        work.set_recording(self.recording.clone());
         self.work = Some(work);
         Ok(())
     }

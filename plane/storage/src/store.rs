@@ -1,9 +1,11 @@
 //! A store on a processor: who decides when its requests go, and what waits for that.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use core::time::Duration;
 use suimon_quantity::{ProcessorId, StoreId, Time};
+use suimon_recording::{Recorded, Sink};
 use suimon_storage_qos::{
     Borrower, CapabilityEstimate, Change, DiskFlow, DiskSlot, Event, Next, SAMPLE, StoreBudget,
     StoreScheduler, StoreSpec, SubmitError, Submitted, Together,
@@ -51,9 +53,9 @@ pub struct StoreStatus {
 
 /// Who decides.
 pub(crate) enum Mode {
-    Sole(Box<StoreScheduler>),
+    Sole(Box<Recorded<StoreScheduler>>),
     Home {
-        budget: Box<StoreBudget>,
+        budget: Box<Recorded<StoreBudget>>,
         own: Box<Borrower>,
     },
     Away {
@@ -97,11 +99,19 @@ pub(crate) struct StoreUse {
 }
 
 impl StoreUse {
-    pub(crate) fn new(id: StoreId, spec: StoreSpec, role: StoreRole) -> Self {
+    /// Recorded where there is somewhere to.
+    pub(crate) fn new(
+        now: Time,
+        id: StoreId,
+        spec: StoreSpec,
+        role: StoreRole,
+        sink: Option<&Arc<dyn Sink>>,
+    ) -> Self {
         let mode = match role {
             StoreRole::Away(home) => Mode::Away { home, own: Box::new(borrower(&spec)) },
             StoreRole::Sole | StoreRole::Home => {
-                Mode::Sole(Box::new(StoreScheduler::new(spec.clone())))
+                let begins = (now, &*id.0.to_string());
+                Mode::Sole(Box::new(Recorded::scheduler(sink, begins, spec.clone())))
             }
         };
         Self {
@@ -203,10 +213,7 @@ impl StoreUse {
 
     fn complete(&mut self, now: Time, slot: DiskSlot, bytes: u32, latency: Option<Duration>) {
         match (&mut self.mode, latency) {
-            (Mode::Sole(scheduler), Some(latency)) => {
-                scheduler.handle_complete(now, slot, bytes, latency);
-            }
-            (Mode::Sole(scheduler), None) => scheduler.handle_unmeasured(now, slot, bytes),
+            (Mode::Sole(scheduler), latency) => scheduler.handle_one(now, slot, bytes, latency),
             (Mode::Home { own, .. } | Mode::Away { own, .. }, Some(latency)) => {
                 own.handle_complete(slot, bytes, latency);
             }
@@ -388,17 +395,17 @@ impl StoreUse {
                 }
             },
         }
-        self.settle();
+        self.settle(now);
     }
 
     /// Becomes the only one, if nobody else has anything any more.
-    fn settle(&mut self) {
+    fn settle(&mut self, now: Time) {
         if !self.is_to_be_sole {
             return;
         }
         match core::mem::replace(&mut self.mode, Mode::Between) {
             Mode::Home { budget, own } if budget.is_settled(&own, self.under_way) => {
-                self.mode = Mode::Sole(Box::new(budget.unshare(*own)));
+                self.mode = Mode::Sole(Box::new(budget.unshare(now, *own)));
                 self.is_to_be_sole = false;
             }
             other => self.mode = other,
@@ -424,7 +431,7 @@ impl StoreUse {
         if let Mode::Home { own, .. } | Mode::Away { own, .. } = &mut self.mode {
             own.set_settling(self.is_leaving);
         }
-        self.share(me);
+        self.share(now, me);
         let StoreRole::Away(to) = role else { return };
         // What happened here is told to the budget before it goes.
         self.exchange(now, me, outbox);
@@ -439,7 +446,7 @@ impl StoreUse {
     }
 
     /// The budget has its home here from now on.
-    pub(crate) fn take_budget(&mut self, budget: Box<StoreBudget>) {
+    pub(crate) fn take_budget(&mut self, budget: Box<Recorded<StoreBudget>>) {
         self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
             Mode::Away { own, .. } => Mode::Home { budget, own },
             // A store has one budget: what is here stays.
@@ -448,11 +455,11 @@ impl StoreUse {
     }
 
     /// Others may borrow from what was one processor's.
-    fn share(&mut self, me: ProcessorId) {
+    fn share(&mut self, now: Time, me: ProcessorId) {
         self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
             Mode::Sole(scheduler) => {
                 let mut own = self.borrower();
-                let budget = StoreBudget::share(*scheduler, me, &mut own);
+                let budget = scheduler.share(now, me, &mut own);
                 Mode::Home { budget: Box::new(budget), own }
             }
             other => other,
@@ -474,6 +481,17 @@ impl StoreUse {
             Mode::Sole(_) | Mode::Home { .. } | Mode::Between => true,
         };
         self.disks == 0 && self.waiting == 0 && self.under_way == 0 && is_settled
+    }
+}
+
+/// What was recorded is handed on.
+impl Drop for StoreUse {
+    fn drop(&mut self) {
+        match &mut self.mode {
+            Mode::Sole(of) => of.flush(),
+            Mode::Home { budget, .. } => budget.flush(),
+            Mode::Away { .. } | Mode::Between => {}
+        }
     }
 }
 

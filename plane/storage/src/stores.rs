@@ -1,6 +1,9 @@
 //! The stores of a processor, as the control plane sees them.
 
+use std::sync::Arc;
+
 use suimon_quantity::{ProcessorId, StoreId, Time};
+use suimon_recording::Sink;
 use suimon_storage_qos::{Change, DiskFlow, DiskSlot, StoreSpec};
 
 use crate::disk::{Disk, Place};
@@ -11,6 +14,11 @@ impl StorageWork {
     /// Says which processor this is; 0 until then. To be said before there are stores.
     pub fn set_processor(&mut self, processor: ProcessorId) {
         self.processor = processor;
+    }
+
+    /// Where what stores' schedulers decide is recorded. To be said before there are stores.
+    pub fn set_recording(&mut self, sink: Option<Arc<dyn Sink>>) {
+        self.recording = sink;
     }
 
     /// Takes a store, or takes it again while it is being let go of. With [`StoreRole::Sole`] or [`StoreRole::Home`] its budget is new and
@@ -30,7 +38,7 @@ impl StorageWork {
             of.set_role(now, role, self.processor, &mut self.outbox);
             return true;
         }
-        let mut of = StoreUse::new(store, spec, role);
+        let mut of = StoreUse::new(now, store, spec, role, self.recording.as_ref());
         of.set_role(now, role, self.processor, &mut self.outbox);
         self.stores.insert(of);
         true

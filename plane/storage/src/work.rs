@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use suimon_image::ByteRange;
 use suimon_ports::{DiskOutcome, DiskQueue, DiskRequest, FileDone, FileIo, Wakeup};
 use suimon_quantity::{ProcessorId, Time};
+use suimon_recording::Sink;
 
 use crate::disk::{Disk, DiskPlace, DiskSpec, NotAdded, Place, Queue, Service};
 use crate::idle::IdleLook;
@@ -61,6 +63,8 @@ pub struct StorageWork {
     /// Which processor this is.
     pub(crate) processor: ProcessorId,
     pub(crate) stores: Slab<StoreUse>,
+    /// Where what their schedulers decide is recorded.
+    pub(crate) recording: Option<Arc<dyn Sink>>,
     /// Requests that wait for their store.
     pub(crate) held: usize,
     /// Queues whose descriptors are to be watched again.
@@ -103,6 +107,7 @@ impl StorageWork {
             notices: Notices::default(),
             processor: ProcessorId(0),
             stores: Slab::default(),
+            recording: None,
             held: 0,
             to_watch: Vec::new(),
             outbox: Outbox::default(),

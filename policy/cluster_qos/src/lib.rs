@@ -6,7 +6,9 @@
 //!   grants, and says what the node is to be held to ([`Cap`]).
 //! - [`Allocator`] is the side of the store's leader. It hears reports and gives [`Grant`]s.
 //!
-//! Both are state machines: facts go in by `handle`, imperatives come out of `poll_action`, and at
+//! - [`Candidacy`] tells a node when to try to lead a store that nobody leads.
+//!
+//! The first two are state machines: facts go in by `handle`, imperatives come out of `poll_action`, and at
 //! `next_deadline` the owner calls `handle_deadline`. They read no clock and send nothing.
 //!
 //! What a node may do ([`Cap::iops_at`])
@@ -76,6 +78,7 @@
 
 mod account;
 mod allocator;
+mod candidacy;
 mod clock;
 mod divide;
 mod estimate;
@@ -92,6 +95,7 @@ mod terms;
 mod watch;
 
 pub use allocator::{Allocator, AllocatorAction, AllocatorEvent, PolicyLimits};
+pub use candidacy::Candidacy;
 pub use grant::{Grant, PolicyShare, Share};
 pub use id::{DiskKey, GrantId, NodeId, PolicyKey, ReportId, Term};
 pub use load::{DiskLoad, NAMED_MAX, NamedDisk, NodeLoad, PolicyLoad, Report, UNBOUNDED, VERSION};

@@ -21,12 +21,21 @@ impl StoreScheduler {
     /// it.
     pub fn apply(&mut self, now: Time, change: Change) -> Vec<u32> {
         match change {
-            Change::Flow { flow, holder, limits } => self.set_flow(now, flow, holder, limits),
+            Change::Flow { flow, holder, limits } => {
+                self.set_flow(now, flow, holder, limits);
+                self.cover(now);
+            }
             Change::Disk { slot, disk, flow } => self.set_disk(now, slot, disk, flow),
             Change::RemoveDisk(slot) => return self.remove_disk(now, slot),
-            Change::RemoveFlow(flow) => self.remove_flow(flow),
+            Change::RemoveFlow(flow) => {
+                self.remove_flow(flow);
+                self.cover(now);
+            }
             Change::Capability(iops) => self.capability = iops,
-            Change::Cap(cap) => self.gate.set(now, cap),
+            Change::Cap(cap) => {
+                self.gate.set(now, cap);
+                self.cover(now);
+            }
         }
         Vec::new()
     }
@@ -46,6 +55,27 @@ impl StoreScheduler {
         flow.configure(holder, limits, clock, now);
         self.displace(at.0);
         self.place(now, at.0);
+    }
+
+    /// Keeps minimums as their limits have them, if what all disks together may do always is enough for
+    /// them. Else those that were kept before stay: one that nobody has admitted yet is not
+    /// kept at the cost of those that somebody has.
+    fn cover(&mut self, now: Time) {
+        let asked = self.flows.iter().filter_map(|flow| flow.limits.min_iops);
+        let asked = asked.fold(0_u64, |sum, min| sum.saturating_add(min.per_second()));
+        if self.gate.reserved_iops().is_some_and(|reserved| asked > reserved) {
+            return;
+        }
+        let clock = self.clock(now);
+        for at in (0..).take(self.flows.len()) {
+            let Some(flow) = self.flows.get_mut(at as usize) else { continue };
+            let min = flow.limits.min_iops;
+            if flow.kept() != min {
+                flow.keep(min, clock);
+                self.displace(at);
+                self.place(now, at);
+            }
+        }
     }
 
     fn remove_flow(&mut self, at: FlowSlot) {

@@ -55,6 +55,7 @@ pub enum Change {
     /// Normalised operations per second that the store can do; `None`: not known.
     Capability(Option<u64>),
     /// What all disks together may do, in normalised operations per second; `None`: what they
-    /// can. Minimums come first inside it.
+    /// can. Minimums come first inside it. Where what is reserved is less than all minimums, those that were
+    /// kept before are kept, and others when it is enough.
     Cap(Option<Cap>),
 }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use suimon_quantity::Time;
+use suimon_quantity::{Iops, Time};
 
 use crate::heap::Heap;
 use crate::history::FlowTotals;
@@ -74,6 +74,7 @@ pub(crate) struct Flow {
     /// Until then nobody is held back for its minimum, because it did not help.
     pub(crate) futile_until: Time,
     pub(crate) limits: Limits,
+    kept: Option<Iops>,
     /// Whose it is; `None`: there is nothing here.
     pub(crate) holder: Option<Holder>,
 }
@@ -93,15 +94,30 @@ impl Flow {
         self.peak = metered(self.peak, peak, 0, catch_up, now);
         self.bandwidth = metered(self.bandwidth, bandwidth, 0, catch_up, now);
         self.reopen();
-        if self.holder != Some(holder) || self.limits.min_iops != limits.min_iops {
-            self.minimum = limits.min_iops.map(|rate| Minimum::new(rate, clock));
-            (self.behind_since, self.futile_s) = (None, 0);
-            self.futile_until = Time::ZERO;
+        if self.holder != Some(holder) {
+            self.keep(None, clock);
         }
+        // More is kept when it is covered.
+        self.keep(self.kept.min(limits.min_iops), clock);
         self.share = SHARE_ONE / u64::from(limits.weight.number());
         self.limits = limits;
         self.is_shared = matches!(holder, Holder::Policy(_));
         self.holder = Some(holder);
+    }
+
+    /// This minimum is kept from now on.
+    pub(crate) fn keep(&mut self, min: Option<Iops>, clock: Fine) {
+        if self.kept != min {
+            self.kept = min;
+            self.minimum = min.map(|rate| Minimum::new(rate, clock));
+            (self.behind_since, self.futile_s) = (None, 0);
+            self.futile_until = Time::ZERO;
+        }
+    }
+
+    /// Which minimum is kept: that of its limits, or what of it was covered.
+    pub(crate) const fn kept(&self) -> Option<Iops> {
+        self.kept
     }
 
     /// When its maximums let the next request go.

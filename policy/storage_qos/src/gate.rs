@@ -46,6 +46,11 @@ impl Gate {
         });
     }
 
+    /// What may be done always; `None`: there is no cap.
+    pub(crate) fn reserved_iops(&self) -> Option<u64> {
+        self.limit.as_ref().map(|limit| limit.cap.reserved_iops)
+    }
+
     /// Whether there is a cap at all.
     #[inline]
     pub(crate) const fn is_capped(&self) -> bool {
@@ -74,6 +79,11 @@ impl Gate {
     #[inline]
     pub(crate) const fn set_holds(&mut self, holds: bool) {
         self.holds = holds;
+    }
+
+    /// Whether requests wait for it.
+    pub(crate) const fn holds(&self) -> bool {
+        self.holds
     }
 
     /// What requests wait for that go by weight, or would.

@@ -5,7 +5,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{Iops, Time};
 
-use crate::Waits;
+use crate::{WaitCause, Waits};
 
 const NS_PER_SECOND: u128 = 1_000_000_000;
 /// Readings of a window: one more than the parts into which they divide it.
@@ -57,6 +57,42 @@ pub struct Done {
     pub delivered: u64,
     /// Why requests waited.
     pub waits: Waits,
+}
+
+/// Of the time in which a request waited at each moment, so much is not told: one in so many.
+const WAITS_ONE_IN: u64 = 20;
+
+/// What a disk did in a while, as other nodes are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rates {
+    /// Normalised operations per second that were asked for.
+    pub demanded_iops: u64,
+    /// Normalised operations per second that were completed.
+    pub delivered_iops: u64,
+    /// Requests waited because all disks here together may do no more.
+    pub waits_for_cap: bool,
+    /// Requests waited for the device, and not for that.
+    pub waits_for_device: bool,
+}
+
+impl Done {
+    /// What was done since `before`, in so long.
+    pub fn rates(&self, before: &Self, span: Duration) -> Rates {
+        let ns = span.as_nanos().max(1);
+        let rate = |from: u64, to: u64| {
+            let operations = u128::from(to.wrapping_sub(from));
+            u64::try_from(operations * NS_PER_SECOND / ns).unwrap_or(u64::MAX)
+        };
+        let waited = |cause| self.waits.ns(cause).wrapping_sub(before.waits.ns(cause));
+        let waits = |cause| u128::from(waited(cause)) * u128::from(WAITS_ONE_IN) > ns;
+        let waits_for_cap = waits(WaitCause::StoreCap);
+        Rates {
+            demanded_iops: rate(before.demanded, self.demanded),
+            delivered_iops: rate(before.delivered, self.delivered),
+            waits_for_cap,
+            waits_for_device: waits(WaitCause::DeviceDepth) && !waits_for_cap,
+        }
+    }
 }
 
 /// Normalised operations in a window, and why requests waited in it.

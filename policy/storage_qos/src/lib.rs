@@ -85,7 +85,7 @@ pub use cost::Normalization;
 pub use estimate::CapabilityEstimate;
 pub use event::{CapabilityLow, DISPLACERS_MAX, Displacer, Event, Shortfall, TOLD_AFTER, Unmet};
 pub use exchange::{Completion, Grant, Lent, Report, Return, Want};
-pub use history::{Delivery, Done, SAMPLE, Window};
+pub use history::{Delivery, Done, Rates, SAMPLE, Window};
 pub use limits::{BURST_SECONDS_MAX, Burst, IOPS_MAX, Limits, LimitsError, Weight};
 pub use meter::{CATCH_UP, CATCH_UP_WITH_MINIMUM};
 pub use observe::DiskFlow;

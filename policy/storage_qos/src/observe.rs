@@ -46,7 +46,7 @@ impl StoreScheduler {
         }
         let mut findings = Vec::new();
         for (of, (flow, watch)) in self.flows.iter_mut().zip(&mut self.watches).enumerate() {
-            if flow.minimum.is_none() {
+            if flow.limits.min_iops.is_none() {
                 *watch = Watch::default();
                 continue;
             }

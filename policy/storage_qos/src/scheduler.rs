@@ -117,6 +117,11 @@ impl StoreScheduler {
         self.estimate.found()
     }
 
+    /// Whether requests wait that could go if all disks here together might do more.
+    pub fn waits_for_cap(&self) -> bool {
+        self.gate.holds() && !self.shares.is_empty()
+    }
+
     /// The reservation clock.
     #[inline]
     pub(crate) fn clock(&self, now: Time) -> Fine {

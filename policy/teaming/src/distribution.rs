@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use serde::{Serialize, Serializer};
 use suimon_frame::{FlowFields, FlowKey, Frame, MacAddr};
 use suimon_quantity::{PortId, Time};
 
@@ -17,7 +18,7 @@ pub const BUCKETS: usize = 1 << BUCKET_BITS;
 pub(crate) const BUCKET_BITS: u32 = 10;
 
 /// How outgoing frames are spread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum Spread {
     /// Each port has its member.
     Homes,
@@ -28,7 +29,7 @@ pub(crate) enum Spread {
 }
 
 /// Which members take what arrives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum Receives {
     /// All that collect.
     All,
@@ -40,7 +41,7 @@ pub(crate) enum Receives {
 
 /// Where a team's frames leave and which of those that arrive are taken. Made by
 /// [`Team`](crate::Team); never changes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Distribution {
     pub(crate) team: TeamId,
     pub(crate) is_up: bool,
@@ -59,8 +60,15 @@ pub struct Distribution {
     pub(crate) homes: Lookup,
     /// Addresses that only this host sends from.
     pub(crate) own: Lookup,
+    #[serde(serialize_with = "digits")]
     pub(crate) buckets: [MemberSlot; BUCKETS],
     pub(crate) flowlets: FlowletRules,
+}
+
+/// The bucket's places, each as a digit to the base of 32.
+fn digits<S: Serializer>(buckets: &[MemberSlot; BUCKETS], into: S) -> Result<S::Ok, S::Error> {
+    let digit = |slot: &MemberSlot| char::from_digit(u32::from(slot.number()), 32).unwrap_or('?');
+    into.serialize_str(&buckets.iter().map(digit).collect::<String>())
 }
 
 /// What the choice of a member depends on, of the port of the switch that frames came in
@@ -106,6 +114,15 @@ impl Distribution {
     /// The member at a place; `None` only for a place of another distribution.
     pub fn member(&self, slot: MemberSlot) -> Option<MemberId> {
         *self.ids.at(slot)
+    }
+
+    /// The member that flows of a bucket go to, where the algorithm has buckets; `None` for one that
+    /// there is not.
+    pub fn member_of_bucket(&self, bucket: usize) -> Option<MemberId> {
+        if self.spread == Spread::Homes {
+            return None;
+        }
+        self.member(*self.buckets.get(bucket)?)
     }
 
     /// The place of a member; `None` if it is not in the team.

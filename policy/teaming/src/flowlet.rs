@@ -4,6 +4,7 @@
 
 use core::time::Duration;
 
+use serde::Serialize;
 use suimon_quantity::Time;
 
 use crate::MemberSlot;
@@ -86,7 +87,7 @@ impl FlowletState {
 }
 
 /// What a flowlet's course depends on at a member.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct FlowletSeat {
     /// 0 for a member that carries nothing.
     pub(crate) generation: u8,
@@ -95,7 +96,7 @@ pub(crate) struct FlowletSeat {
 }
 
 /// The rules that one distribution has for flowlets.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct FlowletRules {
     gap: Duration,
     gap_ticks: u64,

@@ -1,5 +1,7 @@
 //! A small immutable map from a number to a place, for one look per frame.
 
+use serde::Serialize;
+
 use crate::MemberSlot;
 
 /// The constant of Fibonacci hashing: neighbouring keys, which is what hosts are full
@@ -11,7 +13,7 @@ const KEY_END: u64 = 1 << 55;
 
 /// Maps keys below 2^55 to places. It is at most half full, and its keys are the
 /// operator's, so that looking for a key that others made up does not take long.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Lookup {
     /// Key + 1 above eight bits of the place's number; 0 where there is none.
     entries: Box<[u64]>,

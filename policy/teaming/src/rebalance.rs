@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::MemberSlot;
 use crate::distribution::BUCKETS;
 use crate::shares::Weights;
@@ -26,7 +28,7 @@ const REST_PERIODS: u8 = 8;
 const PATIENCE_PERIODS: u8 = 2;
 
 /// What a bucket carried in a period.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BucketLoad {
     /// How much.
     pub bytes: u64,

@@ -1,12 +1,27 @@
 //! Places of members in a distribution, and sets of them.
 
+use serde::{Deserialize, Serialize};
+
 /// Members one team can have, as many as a switch of the original could team.
 pub const MEMBERS_MAX: usize = 32;
 
 /// A member's place in its team, which it keeps until it leaves the team. Afterwards
 /// another member may get it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "u8", into = "u8")]
 pub struct MemberSlot(u8);
+
+impl From<u8> for MemberSlot {
+    fn from(number: u8) -> Self {
+        Self::from_number(number)
+    }
+}
+
+impl From<MemberSlot> for u8 {
+    fn from(slot: MemberSlot) -> Self {
+        slot.number()
+    }
+}
 
 impl MemberSlot {
     /// All of them.
@@ -34,7 +49,8 @@ impl MemberSlot {
 }
 
 /// A set of places.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
 pub(crate) struct SlotSet(u32);
 
 impl SlotSet {
@@ -64,7 +80,8 @@ impl FromIterator<MemberSlot> for SlotSet {
 }
 
 /// One value for each place.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
 pub(crate) struct PerSlot<T>([T; MEMBERS_MAX]);
 
 impl<T: Default> Default for PerSlot<T> {

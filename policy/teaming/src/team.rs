@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use suimon_frame::MacAddr;
 use suimon_quantity::PortId;
 
@@ -19,7 +20,7 @@ use crate::{
 };
 
 /// A port of the switch that the team is the uplink of; not the team's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TeamPort {
     /// Which port.
     pub id: PortId,

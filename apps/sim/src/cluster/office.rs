@@ -1,7 +1,7 @@
 //! Leading a store: elections, and what a leader's allocator is told and has done.
 //!
 //! Whoever has a store tries to lead it when nobody does: it is elected by coming first at a key that lasts as
-//! long as its lease. The leader hears of all reports, and its transactions fail when the key is not
+//! long as its lease. Where terms were short, all wait before ([`Candidacy`](suimon_cluster_qos::Candidacy)). The leader hears of all reports, and its transactions fail when the key is not
 //! the one that it was elected by. One that does not know whether it has written leaves, and removes
 //! the key; a term in which it was in office before is never taken up again, nor that of an earlier start.
 
@@ -56,6 +56,7 @@ impl Control {
         let (has_session, lease, epoch) = (host.has_session(now), host.session.lease, host.epoch);
         let seat = self.seat(at);
         if seat.leader.is_some()
+            || seat.candidacy.stands_at() > now
             || seat.office != Office::None
             || !has_session
             || seat.leaves.is_some()
@@ -101,6 +102,9 @@ impl Control {
         let me = (at.0, u64::from(host.epoch) + 1);
         let has_session = host.has_session(now);
         let seat = self.seat(at);
+        if leader.is_none() && seat.leader.is_some() {
+            seat.candidacy.handle_vacant(now);
+        }
         seat.leader = leader;
         let mine = leader.filter(|(node, start, _)| (*node, *start) == me).map(|of| of.2);
         if let Office::Reads(term) | Office::Leads(term) = seat.office {

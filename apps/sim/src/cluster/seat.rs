@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use suimon_cluster_qos::{
-    AllocatorEvent, Grant, Kept, MemberAction, MemberEvent, MemberNotice, Report, ReportId,
+    AllocatorEvent, Candidacy, Grant, Kept, MemberAction, MemberEvent, MemberNotice, Report,
+    ReportId,
 };
 use suimon_quantity::Time;
 
@@ -33,6 +34,7 @@ pub(crate) struct Seat {
     due: [Option<Time>; 2],
     /// Who leads, by which start of its daemon and since which revision, as far as is known.
     pub(crate) leader: Option<(u32, u64, u64)>,
+    pub(crate) candidacy: Candidacy,
     pub(crate) office: Office,
     /// The highest term in which it was in office.
     pub(crate) served: u64,
@@ -60,6 +62,7 @@ impl Seat {
             due: [None; 2],
             // Somebody may: it asks first.
             leader: Some((u32::MAX, 0, 0)),
+            candidacy: Candidacy::default(),
             office: Office::None,
             served: 0,
             leaves: None,

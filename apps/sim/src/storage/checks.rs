@@ -11,7 +11,6 @@ use suimon_storage_qos::Limits;
 use crate::cluster::{Clock, ClusterFact, HeldTo, Place};
 use crate::kernel::{Checker, Complaints, SECOND};
 use crate::storage::facts::Fact;
-use crate::storage::shared::{KEPT_NS, OWED_NS};
 
 /// So much of a maximum may be made up for: over any window a disk does what its maximum comes to
 /// in the window and 20 ms (80 ms beside a minimum), and one request (as `policy/storage_qos`
@@ -87,8 +86,11 @@ impl Checker<Fact> for Maximum {
     }
 }
 
-/// Over any window a node lets go no more than it is held to, beside what it may keep for 20 ms, what late minimums
-/// may make up for, 50 ms, and a request of each disk.
+/// So long what was not used of what a node is held to may be made up for.
+const KEPT_NS: i128 = 20_000_000;
+
+/// Over any window a node lets go no more than it is held to, beside what it may make up for and a request of
+/// each disk.
 pub(crate) struct Within {
     disks: Vec<u32>,
     /// What may be beyond.
@@ -121,8 +123,7 @@ impl Within {
         let most = i128::from(place.capabilities.iter().copied().max().unwrap_or_default());
         let requests = i128::from(place.largest) * place.disks.len() as i128 * i128::from(SECOND);
         let disks = place.disks.iter().map(|(node, _)| *node).collect();
-        let made_up = KEPT_NS + i128::from(OWED_NS);
-        Self { disks, allowed: most * made_up + requests, nodes: BTreeMap::new() }
+        Self { disks, allowed: most * KEPT_NS + requests, nodes: BTreeMap::new() }
     }
 }
 

@@ -8,7 +8,7 @@ use suimon_storage_qos::{Assignment, Limits, Proposal, Refusal};
 use crate::cluster::{ControlEvent, Fault};
 use crate::storage::array::Io;
 use crate::storage::facts::Fact;
-use crate::storage::shared::{Shared, SharedStore};
+use crate::storage::shared::SharedStore;
 use crate::storage::world::{Event, FOREIGN, World};
 
 /// Something is done to the run from outside.
@@ -127,7 +127,7 @@ impl World {
             self.witness.tell(now, &Fact::Cluster(fact));
         }
         for (number, node) in (0..).zip(&mut self.nodes) {
-            let is_so = node.shared.as_ref().is_some_and(Shared::withholds);
+            let is_so = node.waits_for_cap();
             if std::mem::replace(&mut node.withholds, is_so) != is_so {
                 self.witness.tell(now, &Fact::Waits { node: number, is_so });
             }

@@ -12,61 +12,35 @@ use crate::cluster::Clock;
 use crate::storage::shared::Shared;
 use suimon_quantity::Time;
 use suimon_storage_qos::{
-    Change, DiskSlot, Event, Next, SAMPLE, Store, StoreScheduler, SubmitError, Submitted,
+    Change, DiskFlow, DiskSlot, Event, Next, SAMPLE, Store, StoreScheduler, SubmitError, Submitted,
 };
 
 /// A scheduler of a store, as `plane/storage` uses it. [`StoreScheduler`] is the one of
 /// production; tests have others, that break what they promise.
 pub(crate) trait Scheduler {
+    /// The one of production, in it.
+    fn own(&self) -> &StoreScheduler;
+    /// The same.
+    fn own_mut(&mut self) -> &mut StoreScheduler;
+
     /// See [`StoreScheduler::apply`].
-    fn apply(&mut self, now: Time, change: Change);
-    /// See [`StoreScheduler::submit`].
-    fn submit(
-        &mut self,
-        now: Time,
-        slot: DiskSlot,
-        bytes: u32,
-        tag: u32,
-    ) -> Result<Submitted, SubmitError>;
+    fn apply(&mut self, now: Time, change: Change) {
+        self.own_mut().apply(now, change);
+    }
+
     /// See [`StoreScheduler::poll`].
-    fn poll(&mut self, now: Time) -> Next;
-    /// See [`StoreScheduler::next_deadline`].
-    fn next_deadline(&self) -> Option<Time>;
-    /// See [`StoreScheduler::handle_complete`].
-    fn handle_complete(&mut self, now: Time, slot: DiskSlot, bytes: u32, latency: Duration);
-    /// See [`StoreScheduler::observe`].
-    fn observe(&mut self, now: Time) -> Vec<Event>;
+    fn poll(&mut self, now: Time) -> Next {
+        self.own_mut().poll(now)
+    }
 }
 
 impl Scheduler for StoreScheduler {
-    fn apply(&mut self, now: Time, change: Change) {
-        self.apply(now, change);
+    fn own(&self) -> &StoreScheduler {
+        self
     }
 
-    fn submit(
-        &mut self,
-        now: Time,
-        slot: DiskSlot,
-        bytes: u32,
-        tag: u32,
-    ) -> Result<Submitted, SubmitError> {
-        self.submit(now, slot, bytes, tag)
-    }
-
-    fn poll(&mut self, now: Time) -> Next {
-        self.poll(now)
-    }
-
-    fn next_deadline(&self) -> Option<Time> {
-        self.next_deadline()
-    }
-
-    fn handle_complete(&mut self, now: Time, slot: DiskSlot, bytes: u32, latency: Duration) {
-        self.handle_complete(now, slot, bytes, latency);
-    }
-
-    fn observe(&mut self, now: Time) -> Vec<Event> {
-        self.observe(now)
+    fn own_mut(&mut self) -> &mut StoreScheduler {
+        self
     }
 }
 
@@ -86,7 +60,7 @@ pub(crate) struct Node {
     pub(crate) wakes: u64,
     /// Other nodes use the store, too.
     pub(crate) shared: Option<Shared>,
-    /// Whether that it withholds something was told.
+    /// Whether it was told that something waits because it is held to less.
     pub(crate) withholds: bool,
     /// It stands still until then.
     pub(crate) still_until: Time,
@@ -111,7 +85,7 @@ impl Node {
     }
 
     /// What its clock says.
-    fn clock(&self, now: Time) -> Time {
+    pub(crate) fn clock(&self, now: Time) -> Time {
         self.clock_of.at(now)
     }
 
@@ -130,7 +104,8 @@ impl Node {
         tag: u32,
     ) -> Result<Submitted, SubmitError> {
         self.is_used = true;
-        let submitted = self.scheduler.submit(self.clock(now), slot, bytes, tag)?;
+        let clock = self.clock(now);
+        let submitted = self.scheduler.own_mut().submit(clock, slot, bytes, tag)?;
         match submitted {
             Submitted::Dispatch => self.under_way += 1,
             Submitted::Waits => self.waiting += 1,
@@ -143,16 +118,21 @@ impl Node {
         if self.waiting == 0 {
             return None;
         }
-        let Next::Dispatch { tag, .. } = self.scheduler.poll(self.clock(now)) else { return None };
+        let clock = self.clock(now);
+        let Next::Dispatch { tag, .. } = self.scheduler.poll(clock) else { return None };
         self.waiting -= 1;
         self.under_way += 1;
         Some(tag)
     }
 
-    /// The next request that what the node is held to lets go, by its disk and tag; it is to be
-    /// submitted then.
-    pub(crate) fn next_within_cap(&mut self, now: Time) -> Option<(u32, u32)> {
-        self.shared.as_mut().and_then(|shared| shared.next(now))
+    /// What a disk gets.
+    pub(crate) fn view(&self, now: Time, slot: DiskSlot) -> Option<DiskFlow> {
+        self.scheduler.own().view(self.clock(now), slot)
+    }
+
+    /// Whether requests wait because the node is held to less.
+    pub(crate) fn waits_for_cap(&self) -> bool {
+        self.shared.is_some() && self.waiting > 0 && self.scheduler.own().waits_for_cap()
     }
 
     pub(crate) fn handle_answered(
@@ -164,16 +144,13 @@ impl Node {
     ) {
         self.under_way -= 1;
         let clock = self.clock(now);
-        self.scheduler.handle_complete(clock, slot, bytes, latency);
+        self.scheduler.own_mut().handle_complete(clock, slot, bytes, latency);
     }
 
     /// When something may go although nothing comes and nothing is answered.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        let deadline = self.scheduler.next_deadline().filter(|_| self.waiting > 0);
-        let deadline = deadline.map(|at| self.clock_of.when(at));
-        let opens = self.shared.as_ref().and_then(Shared::next_deadline);
-        let next = deadline.into_iter().chain(opens).min()?;
-        Some(next.max(self.still_until))
+        let deadline = self.scheduler.own().next_deadline().filter(|_| self.waiting > 0);
+        Some(self.clock_of.when(deadline?).max(self.still_until))
     }
 
     /// Looks at what was delivered; to be called every [`SAMPLE`].
@@ -183,7 +160,7 @@ impl Node {
         }
         self.is_used = false;
         let clock = self.clock(now);
-        self.scheduler.observe(clock)
+        self.scheduler.own_mut().observe(clock)
     }
 }
 

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use serde::Serialize;
 use suimon_cluster_qos::Terms;
-use suimon_quantity::Time;
+use suimon_quantity::{Cap, Time};
 use suimon_storage_qos::{
     Capability, Change, Event, Holder, Store, StoreScheduler, StoreSpec, Unmet,
 };
@@ -129,7 +129,11 @@ fn nodes(
         let change: Change = store.set_capability(Capability::Measured(can));
         scheduler.apply(clock.at(Time::ZERO), change);
         let mut node = Node::new(store, scheduler, clock);
-        node.shared = scenario.cluster.as_ref().map(|_| Shared::default());
+        if scenario.cluster.is_some() {
+            // Until somebody says what, it may do nothing.
+            node.shared = Some(Shared::default());
+            node.apply(Time::ZERO, Change::Cap(Some(Cap::default())));
+        }
         node
     };
     scenario.node.iter().map(of).collect()

@@ -1,12 +1,9 @@
 //! Scenarios as they are run, and what checkers find.
 
 use std::path::Path;
-use std::time::Duration;
 
-use suimon_quantity::{Iops, Time};
-use suimon_storage_qos::{
-    Change, DiskSlot, Event, Limits, Next, StoreScheduler, StoreSpec, SubmitError, Submitted,
-};
+use suimon_quantity::{Cap, Iops, Time};
+use suimon_storage_qos::{Change, Limits, Next, StoreScheduler, StoreSpec};
 
 use crate::cli::failure;
 use crate::cluster::Production;
@@ -18,6 +15,7 @@ use crate::storage::run::{Makers, run_with};
 use crate::storage::{StorageScenario, calibrate, run};
 
 const HOST: &str = include_str!("../../scenarios/qos-host.toml");
+const SHARED: &str = include_str!("../../scenarios/qos-cluster-min.toml");
 const CLUSTER_MIN: &str = include_str!("../../scenarios/qos-cluster-min-per-node.toml");
 const CLUSTER_MAX: &str = include_str!("../../scenarios/qos-cluster-max.toml");
 
@@ -102,9 +100,19 @@ enum How {
     Forgetful,
     /// Who waits waits until something else is answered, and a while longer.
     Sleepy,
+    /// What a node is held to is half as much again while it is leased.
+    Unheld,
 }
 
 impl Scheduler for Broken {
+    fn own(&self) -> &StoreScheduler {
+        &self.of
+    }
+
+    fn own_mut(&mut self) -> &mut StoreScheduler {
+        &mut self.of
+    }
+
     fn apply(&mut self, now: Time, change: Change) {
         let change = match change {
             Change::Flow { flow, holder, limits } => {
@@ -114,23 +122,17 @@ impl Scheduler for Broken {
                         Limits { max_iops: limits.max_iops.and_then(raised), ..limits }
                     }
                     How::Forgetful => Limits { min_iops: None, ..limits },
-                    How::Sleepy => limits,
+                    How::Sleepy | How::Unheld => limits,
                 };
                 Change::Flow { flow, holder, limits }
+            }
+            Change::Cap(Some(cap)) if self.how == How::Unheld => {
+                let leased = cap.leased.map(|(iops, until)| (iops * 3 / 2, until));
+                Change::Cap(Some(Cap { leased, ..cap }))
             }
             other => other,
         };
         self.of.apply(now, change);
-    }
-
-    fn submit(
-        &mut self,
-        now: Time,
-        slot: DiskSlot,
-        bytes: u32,
-        tag: u32,
-    ) -> Result<Submitted, SubmitError> {
-        self.of.submit(now, slot, bytes, tag)
     }
 
     fn poll(&mut self, now: Time) -> Next {
@@ -139,37 +141,28 @@ impl Scheduler for Broken {
         }
         self.of.poll(now)
     }
-
-    fn next_deadline(&self) -> Option<Time> {
-        self.of.next_deadline()
-    }
-
-    fn handle_complete(&mut self, now: Time, slot: DiskSlot, bytes: u32, latency: Duration) {
-        self.of.handle_complete(now, slot, bytes, latency);
-    }
-
-    fn observe(&mut self, now: Time) -> Vec<Event> {
-        self.of.observe(now)
-    }
 }
 
 fn with(scheduler: &dyn Fn(StoreSpec) -> Box<dyn Scheduler>) -> Makers<'_> {
     Makers { scheduler, machines: &|| Box::new(Production) }
 }
 
-fn broken(how: How) -> Outcome {
+fn broken(how: How, scenario: &str) -> Outcome {
     let make = |spec: StoreSpec| -> Box<dyn Scheduler> {
         Box::new(Broken { of: StoreScheduler::new(spec), how })
     };
-    run_with(&read(HOST), once(1, false), &with(&make)).unwrap()
+    run_with(&read(scenario), once(1, false), &with(&make)).unwrap()
 }
 
 #[test]
 fn a_broken_scheduler_is_found_out_by_who_watches_for_that() {
-    for (how, by) in
-        [(How::Generous, "maximum"), (How::Forgetful, "minimum"), (How::Sleepy, "idle")]
-    {
-        let outcome = broken(how);
+    for (how, by, scenario) in [
+        (How::Generous, "maximum", HOST),
+        (How::Forgetful, "minimum", HOST),
+        (How::Sleepy, "idle", HOST),
+        (How::Unheld, "within", SHARED),
+    ] {
+        let outcome = broken(how, scenario);
         let checkers: Vec<&str> = outcome.complaints.iter().map(|of| of.checker).collect();
         assert!(checkers.contains(&by), "{checkers:?} and not {by}");
         let text = failure(Path::new("qos-host.toml"), 1, false, &outcome);

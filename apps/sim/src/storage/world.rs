@@ -191,9 +191,6 @@ impl World {
             node.handle_answered(now, slot, bytes, latency);
         }
         let (cost, latency_ns) = (cost(bytes), latency.as_nanos() as u64);
-        if let Some(shared) = &mut node.shared {
-            shared.answered(disk, cost, latency_ns);
-        }
         self.ledger.handle_answered(now.as_ns(), disk, cost, latency_ns);
         self.witness.tell(now, &Fact::Answered { disk, tag, cost, latency_ns });
     }
@@ -213,10 +210,6 @@ impl World {
             let fact = Fact::Asked { disk, tag, cost: cost(bytes) };
             self.witness.tell(now, &fact);
             let node = &mut self.nodes[of.node];
-            if let Some(shared) = &mut node.shared {
-                shared.withhold(disk, tag, cost(bytes));
-                continue;
-            }
             let slot = node.store.slot(DiskId(disk));
             let submitted = slot.map(|slot| node.submit(now, slot, bytes, tag));
             if let Some(Ok(Submitted::Dispatch)) = submitted {
@@ -232,15 +225,6 @@ impl World {
             if self.nodes[number].still_until > now {
                 self.arm(number);
                 continue;
-            }
-            while let Some((disk, tag)) = self.nodes[number].next_within_cap(now) {
-                let bytes = self.disks[disk as usize].client.bytes();
-                let node = &mut self.nodes[number];
-                let slot = node.store.slot(DiskId(disk));
-                let submitted = slot.map(|slot| node.submit(now, slot, bytes, tag));
-                if let Some(Ok(Submitted::Dispatch)) = submitted {
-                    send(&mut self.requests, &mut self.array, &mut self.witness, now, tag, bytes);
-                }
             }
             while let Some(tag) = self.nodes[number].let_go(now) {
                 let disk = self.requests.get(&tag).map_or(0, |request| request.disk);

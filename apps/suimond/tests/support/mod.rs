@@ -65,6 +65,7 @@ impl Server {
             devices: Arc::new(Remembered),
             members: Arc::new(Remembered),
             disks: host_disks(storage, &Confinement::off()),
+            recording: None,
             vms: no_vms("this is a test"),
             power: Arc::new(PowerFiles::new(directory.path())),
             sriov: Arc::new(SriovAdapters::new(directory.path().join("sys"))),

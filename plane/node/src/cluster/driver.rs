@@ -234,7 +234,8 @@ impl Driver {
                     Default::default()
                 });
                 let id = self.shared.disks.store_id(name);
-                let mut store = SharedStore::new(now, name.clone(), id, kept);
+                let mut store =
+                    SharedStore::new(now, name.clone(), id, kept, self.shared.recording.clone());
                 if let (Link::Up { .. }, Some(of)) = (&self.link, self.own_record()) {
                     store.begin(now, of.id, of.incarnation);
                 }
@@ -295,7 +296,7 @@ impl Driver {
                 let Some(store) = store else { return };
                 let event =
                     if is_written { AllocatorEvent::Written } else { AllocatorEvent::WriteFailed };
-                store.hear_allocator(now, &event);
+                store.hear_allocator(now, event);
                 if !is_written {
                     store.elect_at = now + ELECT;
                     self.tell_lead_lost(&name, "a write failed, or may have");
@@ -393,7 +394,7 @@ impl Driver {
             let store = named(&mut self.stores, name);
             if let (Some(grant), Some(store)) = (grant, store) {
                 tracing::trace!(?node, name, ?grant, "a grant came");
-                store.hear_member(now, &MemberEvent::Granted { grant });
+                store.hear_member(now, MemberEvent::Granted { grant });
             }
         } else if key.starts_with(REPORTS) {
             self.hear_report(now, key, entry);
@@ -406,11 +407,12 @@ impl Driver {
         if store.leads().is_some_and(|term| heard.revision < term.0) {
             return;
         }
-        store.leader = heard.entry.as_ref().map(|entry| {
+        let leader = heard.entry.as_ref().map(|entry| {
             let who = String::from_utf8_lossy(&entry.value);
             let node = who.split(' ').next().unwrap_or_default().to_owned();
             (node, Term(entry.created))
         });
+        store.hear_leader(now, leader);
         let led = store.leads();
         if led.is_some() && store.leader.as_ref().map(|(_, term)| *term) != led {
             store.depose(now);
@@ -528,7 +530,7 @@ impl Driver {
         }
         let own = self.config.as_ref().map(|config| config.node.as_str());
         for (name, store) in &mut self.stores {
-            if store.leads().is_some() || store.is_candidate || store.elect_at > now {
+            if !store.may_stand(now) {
                 continue;
             }
             if let Some((node, term)) = &store.leader {
@@ -597,6 +599,7 @@ impl Driver {
                     }
                 }
             }
+            store.flush_records();
         }
         self.tell(drafts);
     }

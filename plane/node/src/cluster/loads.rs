@@ -7,7 +7,7 @@ use suimon_cluster_qos::{DiskKey, DiskLoad};
 use suimon_contract::{HostConfig, Name, QosPolicyKind};
 use suimon_quantity::{DiskId, StoreId, Time};
 use suimon_storage::StoreView;
-use suimon_storage_qos::{DiskFlow, Done, WaitCause};
+use suimon_storage_qos::{DiskFlow, Done};
 
 use super::keys::disk_key;
 use crate::disks::Disks;
@@ -16,9 +16,6 @@ use crate::disks::Disks;
 pub(super) const LOOK: Duration = Duration::from_millis(500);
 /// What they do is told over so many looks.
 const LOOKS: usize = 2;
-/// Of the time in which a request waited at each moment, so much is not told: one in so many.
-const WAITS_ONE_IN: u64 = 20;
-const NS_PER_SECOND: u128 = 1_000_000_000;
 
 /// What was seen of a store's disks lately.
 #[derive(Default)]
@@ -82,17 +79,11 @@ impl Loads {
 
 /// What a disk did in a time.
 fn did(load: &mut DiskLoad, span: Duration, before: &Done, after: &Done) {
-    let ns = span.as_nanos().max(1);
-    let rate = |from: u64, to: u64| {
-        let operations = u128::from(to.wrapping_sub(from));
-        u64::try_from(operations * NS_PER_SECOND / ns).unwrap_or(u64::MAX)
-    };
-    load.demanded_iops = rate(before.demanded, after.demanded);
-    load.delivered_iops = rate(before.delivered, after.delivered);
-    let waited = |cause| after.waits.ns(cause).wrapping_sub(before.waits.ns(cause));
-    let waits = |cause| u128::from(waited(cause)) * u128::from(WAITS_ONE_IN) > ns;
-    load.waits_for_grant = waits(WaitCause::StoreCap);
-    load.waits_for_store = waits(WaitCause::DeviceDepth) && !load.waits_for_grant;
+    let did = after.rates(before, span);
+    load.demanded_iops = did.demanded_iops;
+    load.delivered_iops = did.delivered_iops;
+    load.waits_for_grant = did.waits_for_cap;
+    load.waits_for_store = did.waits_for_device;
 }
 
 /// All that use a store here, with the name, minimum, maximum and weight of each. An aggregated

@@ -1,13 +1,16 @@
 //! One store that nodes share: what this host may do of it, and, where it leads, who may do what.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use suimon_cluster_qos::{
-    Allocator, AllocatorAction, AllocatorEvent, Cap, Capability, DiskKey, DiskLoad, Grant, Kept,
-    Member, MemberAction, MemberEvent, MemberNotice, NodeId, Notice, Report, Term, Terms,
+    Allocator, AllocatorAction, AllocatorEvent, Candidacy, Cap, Capability, DiskKey, DiskLoad,
+    Grant, Kept, Member, MemberAction, MemberEvent, MemberNotice, NodeId, Notice, Report, Term,
+    Terms,
 };
 use suimon_contract::Name;
 use suimon_quantity::{StoreId, Time};
+use suimon_recording::{MemberBirth, Recorded, Sink};
 
 use super::keys::Said;
 use super::loads::Loads;
@@ -35,8 +38,9 @@ pub(super) struct SharedStore {
     pub(super) name: Name,
     pub(super) id: StoreId,
     terms: Terms,
-    member: Member,
-    allocator: Allocator,
+    member: Recorded<Member>,
+    allocator: Recorded<Allocator>,
+    sink: Option<Arc<dyn Sink>>,
     /// What the host does without a lease, as it is kept.
     pub(super) kept: Kept,
     pub(super) loads: Loads,
@@ -56,6 +60,8 @@ pub(super) struct SharedStore {
     pub(super) is_candidate: bool,
     /// When it is tried again.
     pub(super) elect_at: Time,
+    /// When it may be tried where nobody leads any more.
+    candidacy: Candidacy,
     /// Whether it is known what it is, and why it is not taken part in.
     pub(super) is_known: bool,
     pub(super) wrong: Option<String>,
@@ -65,20 +71,34 @@ pub(super) struct SharedStore {
     wants_more: bool,
     /// Somebody was told that no lease came.
     is_lapse_told: bool,
-    /// What could not be done yet, before the rest.
+    /// What the member asks for. What could not be done yet comes before the rest.
     todo: VecDeque<Todo>,
+    /// What the leader asks for.
+    leads: VecDeque<AllocatorAction>,
 }
 
 impl SharedStore {
-    /// A store of which this was kept. Nothing is known of the cluster yet.
-    pub(super) fn new(now: Time, name: Name, id: StoreId, kept: Kept) -> Self {
+    /// A store of which this was kept. Nothing is known of the cluster yet. Recorded where there is
+    /// somewhere to.
+    pub(super) fn new(
+        now: Time,
+        name: Name,
+        id: StoreId,
+        kept: Kept,
+        sink: Option<Arc<dyn Sink>>,
+    ) -> Self {
         let terms = Terms::default();
+        let birth = MemberBirth { terms, node: NodeId(0), incarnation: 0, kept: kept.clone() };
+        let begins = (now, name.as_str());
+        let (member, actions) = Recorded::member(sink.as_ref(), begins, birth);
+        let allocator = Recorded::allocator(sink.as_ref(), begins, terms);
         Self {
             name,
             id,
             terms,
-            member: Member::new(terms, now, NodeId(0), 0, kept.clone()),
-            allocator: Allocator::new(terms),
+            member,
+            allocator,
+            sink,
             kept,
             loads: Loads::default(),
             names: BTreeMap::new(),
@@ -90,23 +110,30 @@ impl SharedStore {
             leader: None,
             is_candidate: false,
             elect_at: now,
+            candidacy: Candidacy::default(),
             is_known: false,
             wrong: None,
             look_at: Some(now),
             wants_more: false,
             is_lapse_told: false,
-            todo: VecDeque::new(),
+            todo: actions.into_iter().map(of_member).collect(),
+            leads: VecDeque::new(),
         }
     }
 
     /// The host is a node of this number from now on. What was lent to it as another is not its any
     /// more, what is reserved is.
     pub(super) fn begin(&mut self, now: Time, node: NodeId, incarnation: u64) {
-        self.member = Member::new(self.terms, now, node, incarnation, self.kept.clone());
-        self.allocator = Allocator::new(self.terms);
+        let (terms, kept) = (self.terms, self.kept.clone());
+        let birth = MemberBirth { terms, node, incarnation, kept };
+        let (sink, begins) = (self.sink.as_ref(), (now, self.name.as_str()));
+        let (member, actions) = Recorded::member(sink, begins, birth);
+        self.allocator = Recorded::allocator(sink, begins, terms);
+        self.member = member;
+        self.leads.clear();
         (self.leader, self.is_candidate, self.elect_at) = (None, false, now);
         self.told_elsewhere.clear();
-        self.todo.clear();
+        self.todo = actions.into_iter().map(of_member).collect();
         (self.is_known, self.look_at) = (false, Some(now));
     }
 
@@ -123,6 +150,22 @@ impl SharedStore {
     /// Whether this host takes part in it.
     pub(super) fn takes_part(&self) -> bool {
         self.is_known && self.wrong.is_none() && self.capability.is_some()
+    }
+
+    /// Somebody leads it, in that term, or nobody.
+    pub(super) fn hear_leader(&mut self, now: Time, leader: Option<(String, Term)>) {
+        if leader.is_none() && self.leader.is_some() {
+            self.candidacy.handle_vacant(now);
+        }
+        self.leader = leader;
+    }
+
+    /// Whether this node may try to lead it.
+    pub(super) fn may_stand(&self, now: Time) -> bool {
+        self.leads().is_none()
+            && !self.is_candidate
+            && self.elect_at <= now
+            && (self.leader.is_some() || self.candidacy.stands_at() <= now)
     }
 
     /// What all its disks here may do.
@@ -144,8 +187,9 @@ impl SharedStore {
         self.kept == Kept::default() && self.todo.is_empty()
     }
 
-    pub(super) fn hear_member(&mut self, now: Time, event: &MemberEvent) {
-        self.member.handle(now, event);
+    pub(super) fn hear_member(&mut self, now: Time, event: MemberEvent) {
+        let actions = self.member.handle(now, event);
+        self.todo.extend(actions.into_iter().map(of_member));
     }
 
     /// What its disks did lately.
@@ -153,7 +197,7 @@ impl SharedStore {
         let demanded = disks.iter().fold(0_u64, |sum, disk| sum.saturating_add(disk.demanded_iops));
         let waits = disks.iter().any(|disk| disk.waits_for_grant);
         self.wants_more = waits || demanded > self.cap().reserved_iops;
-        self.member.handle(now, &MemberEvent::Loads { disks, latency_ns });
+        self.hear_member(now, MemberEvent::Loads { disks, latency_ns });
     }
 
     /// Whether something is to be told. A lease that ends while nobody wants it is no news.
@@ -168,8 +212,9 @@ impl SharedStore {
         }
     }
 
-    pub(super) fn hear_allocator(&mut self, now: Time, event: &AllocatorEvent) {
-        self.allocator.handle(now, event);
+    pub(super) fn hear_allocator(&mut self, now: Time, event: AllocatorEvent) {
+        let actions = self.allocator.handle(now, event);
+        self.leads.extend(actions);
     }
 
     /// This node was elected.
@@ -179,14 +224,14 @@ impl SharedStore {
         self.odd.clear();
         self.capability_in_force = Some(capability);
         let event = AllocatorEvent::Elected { term, capability, records, policies: Vec::new() };
-        self.allocator.handle(now, &event);
+        self.hear_allocator(now, event);
         self.allocator.term() == Some(term)
     }
 
     /// This node does not divide the store any more; whether it did.
     pub(super) fn depose(&mut self, now: Time) -> bool {
         let led = self.allocator.term().is_some();
-        self.allocator.handle(now, &AllocatorEvent::Deposed);
+        self.hear_allocator(now, AllocatorEvent::Deposed);
         led
     }
 
@@ -202,7 +247,7 @@ impl SharedStore {
         self.odd.remove(&node);
         self.told_elsewhere.insert(node, said.capability_iops);
         self.follow_capability(now);
-        self.allocator.handle(now, &AllocatorEvent::Reported { report: said.report });
+        self.hear_allocator(now, AllocatorEvent::Reported { report: said.report });
         None
     }
 
@@ -216,7 +261,7 @@ impl SharedStore {
         };
         if self.capability_in_force != Some(capability) {
             self.capability_in_force = Some(capability);
-            self.allocator.handle(now, &AllocatorEvent::CapabilitySet { capability });
+            self.hear_allocator(now, AllocatorEvent::CapabilitySet { capability });
         }
     }
 
@@ -225,7 +270,7 @@ impl SharedStore {
         self.told_elsewhere.remove(&node);
         self.odd.remove(&node);
         if self.allocator.term().is_some() {
-            self.allocator.handle(now, &AllocatorEvent::NodeGone { node });
+            self.hear_allocator(now, AllocatorEvent::NodeGone { node });
         }
     }
 
@@ -237,26 +282,32 @@ impl SharedStore {
 
     pub(super) fn handle_deadlines(&mut self, now: Time) {
         if self.member.next_deadline().is_some_and(|at| at <= now) {
-            self.member.handle_deadline(now);
+            let actions = self.member.handle_deadline(now);
+            self.todo.extend(actions.into_iter().map(of_member));
         }
         if self.allocator.next_deadline().is_some_and(|at| at <= now) {
-            self.allocator.handle_deadline(now);
+            self.leads.extend(self.allocator.handle_deadline(now));
         }
     }
 
     /// The next that is to be done.
     pub(super) fn poll(&mut self) -> Option<Todo> {
-        self.todo.extend(core::iter::from_fn(|| self.member.poll_action()).map(of_member));
         if let Some(todo) = self.todo.pop_front() {
             return Some(todo);
         }
-        Some(match self.allocator.poll_action()? {
+        Some(match self.leads.pop_front()? {
             AllocatorAction::Write { term, grants, forgotten } => {
                 Todo::Write { term, grants, forgotten }
             }
             AllocatorAction::Resign { term } => Todo::Resign(term),
             AllocatorAction::Tell { notice } => Todo::TellLeader(notice),
         })
+    }
+
+    /// What was recorded is handed on.
+    pub(super) fn flush_records(&mut self) {
+        self.member.flush();
+        self.allocator.flush();
     }
 
     /// It could not be done: it is tried again before what comes after it.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use suimon_contract::Name;
 use suimon_quantity::{PortId, Time};
+use suimon_recording::Sink;
 use suimon_teaming::Distribution;
 
 use super::effects::Effects;
@@ -24,7 +25,12 @@ pub(crate) struct TeamTable {
 
 impl TeamTable {
     /// Makes the teams be as planned, in a table that is thrown away if this fails.
-    pub(crate) fn follow(&mut self, plans: Vec<TeamPlan>, now: Time) -> Result<(), TeamError> {
+    pub(crate) fn follow(
+        &mut self,
+        plans: Vec<TeamPlan>,
+        now: Time,
+        sink: Option<&Arc<dyn Sink>>,
+    ) -> Result<(), TeamError> {
         let is_planned = |entry: &TeamEntry| {
             plans.iter().any(|plan| plan.config.name == entry.name && plan.id == entry.id)
         };
@@ -35,7 +41,7 @@ impl TeamTable {
         for plan in plans {
             let name = plan.config.name.clone();
             if !self.teams.contains_key(&name) {
-                self.teams.insert(name.clone(), TeamEntry::new(&plan, now)?);
+                self.teams.insert(name.clone(), TeamEntry::new(&plan, now, sink)?);
             }
             if let Some(entry) = self.teams.get_mut(&name) {
                 entry.follow(&plan, now, &mut self.effects)?;
@@ -111,6 +117,7 @@ impl TeamTable {
             entry.poll(now, &mut self.effects);
             entry.tick(plane, now, &mut self.effects);
             entry.flush(plane);
+            entry.team.flush();
         }
         std::mem::take(&mut self.effects)
     }
@@ -141,6 +148,7 @@ impl TeamTable {
     pub(crate) fn leave(&mut self, now: Time) -> Effects {
         for entry in self.teams.values_mut() {
             entry.leave_lacp(now, &mut self.effects);
+            entry.team.flush();
         }
         std::mem::take(&mut self.effects)
     }

@@ -8,6 +8,7 @@ use suimon_contract::{Name, TeamAlgorithm, TeamMode};
 use suimon_frame::MacAddr;
 use suimon_ports::LinkFacts;
 use suimon_quantity::{PortId, SwitchId, Time};
+use suimon_recording::{Recorded, Sink};
 use suimon_teaming::lacp::Action;
 use suimon_teaming::{
     Algorithm, Change, Distribution, MemberFault, MemberId, MemberSpec, REBALANCE_PERIOD,
@@ -40,7 +41,7 @@ pub(crate) struct TeamEntry {
     /// The port of the switch that it is.
     pub(crate) id: PortId,
     switch: SwitchId,
-    pub(crate) team: Team,
+    pub(crate) team: Recorded<Team>,
     pub(crate) lacp: Option<LacpSide>,
     /// In the order in which they are configured.
     pub(crate) members: Vec<Member>,
@@ -56,13 +57,18 @@ pub(crate) struct TeamEntry {
 }
 
 impl TeamEntry {
-    pub(crate) fn new(plan: &TeamPlan, now: Time) -> Result<Self, TeamError> {
+    /// Recorded where there is somewhere to.
+    pub(crate) fn new(
+        plan: &TeamPlan,
+        now: Time,
+        sink: Option<&Arc<dyn Sink>>,
+    ) -> Result<Self, TeamError> {
         let members: Vec<Member> = plan.members.iter().cloned().map(Member::new).collect();
         Ok(Self {
             name: plan.config.name.clone(),
             id: plan.id,
             switch: plan.switch,
-            team: Team::new(spec(plan, &members))?,
+            team: Recorded::team(sink, (now, plan.config.name.as_str()), spec(plan, &members))?,
             lacp: None,
             members,
             names: BTreeMap::new(),
@@ -82,9 +88,9 @@ impl TeamEntry {
     ) -> Result<(), TeamError> {
         self.switch = plan.switch;
         self.follow_members(plan);
-        let change = self.team.set_spec(spec(plan, &self.members))?;
+        let change = self.team.set_spec(now, spec(plan, &self.members))?;
         self.absorb(change, effects);
-        let change = self.team.handle_ports(&plan.ports);
+        let change = self.team.handle_ports(now, &plan.ports);
         self.absorb(change, effects);
         match (plan.config.lacp(), &mut self.lacp) {
             (Some(settings), lacp) => {
@@ -196,15 +202,15 @@ impl TeamEntry {
     fn tell_link(&mut self, at: usize, now: Time, effects: &mut Effects) {
         let Some(member) = self.members.get(at) else { return };
         let (id, link) = (member.id(), member.lacp_link());
-        self.tell_team(at, effects);
+        self.tell_team(at, now, effects);
         if let Some(side) = &mut self.lacp {
             side.tell_link(id, link, now);
         }
     }
 
-    fn tell_team(&mut self, at: usize, effects: &mut Effects) {
+    fn tell_team(&mut self, at: usize, now: Time, effects: &mut Effects) {
         let Some(member) = self.members.get(at) else { return };
-        match self.team.handle_member(member.id(), member.team_link()) {
+        match self.team.handle_member(now, member.id(), member.team_link()) {
             Ok(change) => self.absorb(change, effects),
             Err(error) => tracing::error!(%error, "a team does not know its member"),
         }
@@ -228,7 +234,7 @@ impl TeamEntry {
         side.lacp.poll(now, &mut actions);
         let news = side.partner_news(now);
         for action in actions {
-            self.carry_out(action, effects);
+            self.carry_out(action, now, effects);
         }
         for news in news {
             let draft = partner_changed(&self.name, self.name_of(news.member), &news);
@@ -236,14 +242,14 @@ impl TeamEntry {
         }
     }
 
-    fn carry_out(&mut self, action: Action, effects: &mut Effects) {
+    fn carry_out(&mut self, action: Action, now: Time, effects: &mut Effects) {
         match action {
             Action::Use { member, collecting, distributing, .. } => {
                 let Some(at) = self.place(PortId(member.0)) else { return };
                 if let Some(member) = self.members.get_mut(at) {
                     member.lacp = LacpUse { collecting, distributing };
                 }
-                self.tell_team(at, effects);
+                self.tell_team(at, now, effects);
             }
             Action::Send { member, frame } => effects.frames.push((PortId(member.0), frame)),
             Action::Churn { member, side, is_churning } => {
@@ -269,7 +275,7 @@ impl TeamEntry {
         }
         if self.team.spec().algorithm == Algorithm::Dynamic {
             if let Some(loads) = plane.take_bucket_loads(self.id) {
-                let change = self.team.handle_loads(&loads);
+                let change = self.team.handle_loads(now, &loads);
                 self.absorb(change, effects);
             }
         }

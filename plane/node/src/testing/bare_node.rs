@@ -46,6 +46,7 @@ pub(crate) fn bare_node(
         events,
         store: store.clone(),
         listener,
+        recording: None,
         clock,
         cpus: vec![0, 1, 2, 3],
         cpu_places: cpu_places(),

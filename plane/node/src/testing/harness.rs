@@ -130,6 +130,7 @@ impl Harness {
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),
             listener: Arc::new(NoListener),
+            recording: None,
             cpus: vec![0, 1, 2, 3],
             cpu_places: cpu_places(),
             host_name: "test".to_owned(),

@@ -1,9 +1,11 @@
 //! The queues of one uplink or team: where the policy has them, and where they are.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use suimon_quantity::{ProcessorId, QueueId, Time};
+use suimon_recording::{Recorded, Sink};
 use suimon_switch::QueueView;
 use suimon_vmq::{
     Effect, Measurements, Move, ProcessorBusy, QueueBusy, SpecError, Vmq, VmqMode, Why,
@@ -47,7 +49,7 @@ struct Seen {
 /// See the module. Processors have the configuration's numbers.
 pub(super) struct Placing {
     plan: Plan,
-    pub(super) vmq: Vmq,
+    pub(super) vmq: Recorded<Vmq>,
     seen: BTreeMap<QueueId, Seen>,
     tasks: Vec<Task>,
     /// Nothing was looked at yet: queues that are there were there before.
@@ -55,9 +57,16 @@ pub(super) struct Placing {
 }
 
 impl Placing {
-    /// Without queues.
-    pub(super) fn new(plan: Plan, numbering: &Numbering, now: Time) -> Result<Self, SpecError> {
-        let mut vmq = Vmq::new(spec_of(&plan.config, plan.share), &numbering.processors(), now)?;
+    /// Without queues; recorded where there is somewhere to.
+    pub(super) fn new(
+        plan: Plan,
+        numbering: &Numbering,
+        now: Time,
+        sink: Option<&Arc<dyn Sink>>,
+    ) -> Result<Self, SpecError> {
+        let spec = spec_of(&plan.config, plan.share);
+        let begins = (now, plan.uplink.as_str());
+        let mut vmq = Recorded::vmq(sink, begins, spec, &numbering.processors())?;
         for (port, (_, nic)) in &plan.ports {
             vmq.set_nic(*port, *nic, nic.queues, now)?;
         }
@@ -172,6 +181,7 @@ impl Placing {
 
     /// What is to be carried out now.
     pub(super) fn take_tasks(&mut self) -> Vec<Task> {
+        self.vmq.flush();
         std::mem::take(&mut self.tasks)
     }
 

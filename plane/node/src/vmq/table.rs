@@ -119,7 +119,7 @@ impl Shared {
             let placing = match known {
                 Some(placing) if is_same && *placing.plan() == plan => Ok(placing),
                 Some(mut placing) => placing.change(plan, &inner.numbering, now).map(|()| placing),
-                None => Placing::new(plan, &inner.numbering, now),
+                None => Placing::new(plan, &inner.numbering, now, self.recording.as_ref()),
             };
             match placing {
                 Ok(placing) => {

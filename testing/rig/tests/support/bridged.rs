@@ -2,7 +2,7 @@
 //! teams.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
-use suimon_rig::{Namespace, Rig, Veth};
+use suimon_rig::{DaemonOptions, Namespace, Rig, Veth};
 
 use crate::team_of_two::TeamOfTwo;
 
@@ -25,6 +25,14 @@ impl Bridged {
     /// # Panics
     /// They do not, or something does not start.
     pub fn start(rig: &Rig, keys: &str) -> Self {
+        Self::start_with(rig, keys, "", &DaemonOptions::default())
+    }
+
+    /// The same, with more of the host file and a daemon with options.
+    ///
+    /// # Panics
+    /// As [`Bridged::start`].
+    pub fn start_with(rig: &Rig, keys: &str, more: &str, options: &DaemonOptions) -> Self {
         let far = Namespace::new(rig, "far").unwrap();
         far.run(&["ip", "link", "add", BRIDGE, "type", "bridge"]).unwrap();
         far.run(&["ip", "link", "set", BRIDGE, "up"]).unwrap();
@@ -35,7 +43,7 @@ impl Bridged {
         for end in &ends {
             far.run(&["ip", "link", "set", end, "master", BRIDGE]).unwrap();
         }
-        let team = TeamOfTwo::start(rig, keys, "", &nears);
+        let team = TeamOfTwo::start_with(rig, (keys, "", more), &nears, options);
         let bridged = Self { team, far, ends, _wires: wires };
         bridged.all_reach();
         bridged

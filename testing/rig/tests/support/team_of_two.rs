@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use suimon_rig::{Daemon, LightGuest, Rig, until};
+use suimon_rig::{Daemon, DaemonOptions, LightGuest, Rig, until};
 
 /// What any change of a team may take.
 pub const LIMIT: Duration = Duration::from_secs(30);
@@ -32,6 +32,19 @@ impl TeamOfTwo {
     /// # Panics
     /// The daemon refuses.
     pub fn start(rig: &Rig, keys: &str, of_uplinks: &str, devices: &[String; 2]) -> Self {
+        Self::start_with(rig, (keys, of_uplinks, ""), devices, &DaemonOptions::default())
+    }
+
+    /// The same, with more of the host file and a daemon with options.
+    ///
+    /// # Panics
+    /// The daemon refuses.
+    pub fn start_with(
+        rig: &Rig,
+        (keys, of_uplinks, more): (&str, &str, &str),
+        devices: &[String; 2],
+        options: &DaemonOptions,
+    ) -> Self {
         let guests = [("one", 1), ("two", 2)];
         let guests = guests.map(|(name, number)| LightGuest::new(rig, name, number).unwrap());
         let mut host = format!(
@@ -45,7 +58,8 @@ impl TeamOfTwo {
         for guest in &guests {
             host += &guest.nic_toml("wan", "");
         }
-        let daemon = Daemon::start(rig, &host).unwrap();
+        host += more;
+        let daemon = Daemon::start_with(rig, &host, options).unwrap();
         for guest in &guests {
             guest.bring_up().unwrap();
         }

@@ -1,0 +1,387 @@
+//! What disks would have got with other limits.
+//!
+//! Requests come as they came: each after the answer that it came after, by as much as then, so that a client with
+//! few outstanding does not ask sooner than it could have. The device takes for each request what it took for
+//! the disk's request of the same number. So a device that is quicker or slower for another mix is not seen.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+use std::time::Duration;
+
+use anyhow::Result;
+use suimon_quantity::{DiskId, Iops, Time};
+use suimon_recording::{Fault, Names, StoreInput, decode_store_birth, decode_store_input};
+use suimon_storage_qos::{
+    Change, Completed, DiskSlot, FlowSlot, Holder, Limits, Next, PROMISED_PERCENT_MAX, SAMPLE,
+    StoreScheduler, StoreSpec, Submitted, Weight,
+};
+
+use crate::recording::settings::{Of, Setting};
+use crate::recording::what_if::{Row, WhatIf};
+
+/// A request that came.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    bytes: u32,
+    /// After so many of its disk's were answered.
+    after: u32,
+    /// So long after the last of these, or when, if there were none.
+    gap_ns: u64,
+}
+
+/// What a disk was recorded to have done.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    id: Option<DiskId>,
+    arrivals: Vec<Arrival>,
+    latencies: Vec<u64>,
+    operations: u64,
+    last_ns: u64,
+    first_ns: Option<u64>,
+}
+
+/// See the module.
+pub(crate) struct DisksWhatIf {
+    spec: StoreSpec,
+    settings: Vec<Setting>,
+    changes: Vec<(Time, Change)>,
+    disks: BTreeMap<u32, Seen>,
+    end: Time,
+    /// Several processors have had the store since.
+    shared: Option<Time>,
+}
+
+impl DisksWhatIf {
+    pub(crate) fn begin(birth: &[u8], settings: Vec<Setting>) -> Result<Self> {
+        Ok(Self {
+            spec: decode_store_birth(birth)?,
+            settings,
+            changes: Vec::new(),
+            disks: BTreeMap::new(),
+            end: Time::ZERO,
+            shared: None,
+        })
+    }
+
+    fn arrive(&mut self, at: Time, slot: DiskSlot, bytes: u32) {
+        let seen = self.disks.entry(slot.0).or_default();
+        seen.first_ns.get_or_insert(at.as_ns());
+        let after = u32::try_from(seen.latencies.len()).unwrap_or(u32::MAX);
+        let since = if after == 0 { 0 } else { seen.last_ns };
+        seen.arrivals.push(Arrival { bytes, after, gap_ns: at.as_ns().saturating_sub(since) });
+    }
+
+    fn complete(&mut self, at: Time, slot: DiskSlot, of: Completed) {
+        let seen = self.disks.entry(slot.0).or_default();
+        // More were not asked for.
+        let open = seen.arrivals.len() - seen.latencies.len().min(seen.arrivals.len());
+        let requests = of.requests.min(u32::try_from(open).unwrap_or(u32::MAX));
+        let each = of.latency_ns.unwrap_or_default() / u64::from(of.requests.max(1));
+        seen.latencies.extend((0..requests).map(|_| each));
+        let cost = self.spec.normalization.cost(of.bytes);
+        seen.operations += u64::from(cost) * u64::from(requests);
+        seen.last_ns = at.as_ns();
+    }
+
+    /// The limits as they would have been.
+    fn set(&self, disk: &str, mut limits: Limits) -> Result<Limits> {
+        for setting in self.settings.iter().filter(|setting| setting.is_of(Of::Disk, disk)) {
+            let rate = || -> Result<Option<Iops>> {
+                Ok(setting.value::<Option<u64>>()?.and_then(Iops::new))
+            };
+            match setting.field.as_str() {
+                "min_iops" => limits.min_iops = rate()?,
+                "max_iops" => limits.max_iops = rate()?,
+                "weight" => limits.weight = setting.value::<Weight>()?,
+                _ => return setting.unknown("min_iops, max_iops and weight"),
+            }
+        }
+        limits.check()?;
+        Ok(limits)
+    }
+
+    fn changed(&self, names: &Names, change: Change) -> Result<Change> {
+        let Change::Flow { flow, holder: Holder::Disk(id), limits } = change else {
+            return Ok(change);
+        };
+        let limits = self.set(&name_of(names, id), limits)?;
+        Ok(Change::Flow { flow, holder: Holder::Disk(id), limits })
+    }
+
+    fn note_slot(&mut self, change: &Change) {
+        if let Change::Disk { slot, disk, .. } = change {
+            self.disks.entry(slot.0).or_default().id = Some(*disk);
+        }
+    }
+}
+
+fn name_of(names: &Names, disk: DiskId) -> String {
+    names.disks.get(&disk.0).cloned().unwrap_or_else(|| disk.0.to_string())
+}
+
+impl WhatIf for DisksWhatIf {
+    fn step(&mut self, at: Time, input: &[u8]) -> Result<(), Fault> {
+        if self.shared.is_some() {
+            return Ok(());
+        }
+        self.end = self.end.max(at);
+        match decode_store_input(input)? {
+            StoreInput::Submit { slot, bytes, .. } => self.arrive(at, slot, bytes),
+            StoreInput::Together { slot, sizes, .. } => {
+                sizes.into_iter().for_each(|bytes| self.arrive(at, slot, bytes));
+            }
+            StoreInput::Completed { slot, of } => self.complete(at, slot, of),
+            StoreInput::Change(change) => {
+                self.note_slot(&change);
+                self.changes.push((at, change));
+            }
+            StoreInput::Share(_) => self.shared = Some(at),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn tell(&self, names: &Names) -> Result<(Vec<Row>, Vec<String>)> {
+        let known: BTreeSet<String> =
+            self.disks.values().filter_map(|seen| Some(name_of(names, seen.id?))).collect();
+        if !self.settings.iter().any(|of| known.iter().any(|name| of.is_of(Of::Disk, name))) {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        let changes = self.changes.iter();
+        let changes: Result<Vec<_>> =
+            changes.map(|(at, change)| Ok((*at, self.changed(names, *change)?))).collect();
+        let changes = changes?;
+        let mut notes = vec![
+            "requests come as long after each answer as they did, and the device takes for each what \
+             it took"
+                .to_owned(),
+        ];
+        notes.extend(refused(&changes));
+        if let Some(at) = self.shared {
+            let text = "several processors had the store from then on, of which this says nothing";
+            notes.push(format!("until {at}: {text}"));
+        }
+        let did = Run::new(self, changes).run();
+        let mut rows = Vec::new();
+        for (slot, seen) in &self.disks {
+            let (Some(id), Some(first)) = (seen.id, seen.first_ns) else { continue };
+            let Some(did) = did.get(slot) else { continue };
+            let rate = |operations: u64, until: u64| {
+                let ns = u128::from(until.saturating_sub(first).max(1));
+                (u128::from(operations) * 1_000_000_000 / ns).to_string()
+            };
+            let until = if did.is_out { did.last_ns } else { self.end.as_ns() };
+            let name = name_of(names, id);
+            let (was, would) =
+                (rate(seen.operations, self.end.as_ns()), rate(did.operations, until));
+            rows.push(Row::new(format!("{name}: operations a second"), was, would));
+            if did.is_out {
+                let seconds = until.saturating_sub(first) as f64 / 1e9;
+                notes.push(format!("{name} had done all that was recorded after {seconds:.1} s"));
+            }
+        }
+        Ok((rows, notes))
+    }
+}
+
+/// Whether so many minimums would have been promised.
+fn refused(changes: &[(Time, Change)]) -> Option<String> {
+    let (mut flows, mut capability) = (BTreeMap::<FlowSlot, u64>::new(), None);
+    for (_, change) in changes {
+        match change {
+            Change::Flow { flow, limits, .. } => {
+                flows.insert(*flow, limits.min_iops.map_or(0, |min| min.per_second()));
+            }
+            Change::RemoveFlow(flow) => {
+                flows.remove(flow);
+            }
+            Change::Capability(iops) => capability = *iops,
+            _ => {}
+        }
+        let sum: u64 = flows.values().sum();
+        let most = capability.map(|iops| iops * PROMISED_PERCENT_MAX / 100);
+        if let Some(most) = most.filter(|most| sum > *most) {
+            return Some(format!(
+                "minimums of {sum} in all would be refused: {PROMISED_PERCENT_MAX} % of what the store \
+                 can do is {most}"
+            ));
+        }
+    }
+    None
+}
+
+/// What a disk would have done.
+#[derive(Clone, Debug, Default)]
+struct Did {
+    operations: u64,
+    last_ns: u64,
+    /// It has done all that was recorded.
+    is_out: bool,
+}
+
+/// A disk in a run.
+#[derive(Debug, Default)]
+struct Going {
+    /// The next that is to come, and when its predecessor came.
+    next: usize,
+    came_ns: u64,
+    is_coming: bool,
+    /// Sizes of those that wait.
+    waiting: VecDeque<u32>,
+    sent: usize,
+    answered: Vec<u64>,
+    operations: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    Change(usize),
+    Answer { slot: u32, bytes: u32, latency_ns: u64 },
+    Arrive { slot: u32 },
+    Look,
+    Wake,
+}
+
+/// Requests, driven by a scheduler of its own.
+struct Run<'r> {
+    of: &'r DisksWhatIf,
+    scheduler: StoreScheduler,
+    changes: Vec<(Time, Change)>,
+    going: BTreeMap<u32, Going>,
+    agenda: BinaryHeap<Reverse<(u64, u64, Due)>>,
+    number: u64,
+}
+
+impl<'r> Run<'r> {
+    fn new(of: &'r DisksWhatIf, changes: Vec<(Time, Change)>) -> Self {
+        let scheduler = StoreScheduler::new(of.spec.clone());
+        let (going, agenda) = (BTreeMap::new(), BinaryHeap::new());
+        let mut run = Self { of, scheduler, changes, going, agenda, number: 0 };
+        for (number, (at, _)) in run.changes.clone().into_iter().enumerate() {
+            run.plan(at.as_ns(), Due::Change(number));
+        }
+        let firsts = of.disks.values().filter_map(|seen| seen.first_ns);
+        if let Some(first) = firsts.min() {
+            run.plan(first, Due::Look);
+        }
+        for slot in of.disks.keys() {
+            run.going.insert(*slot, Going::default());
+            run.expect(*slot);
+        }
+        run
+    }
+
+    fn plan(&mut self, at: u64, next: Due) {
+        self.number += 1;
+        self.agenda.push(Reverse((at, self.number, next)));
+    }
+
+    /// Plans the next request of a disk, if it is known when it comes.
+    fn expect(&mut self, slot: u32) {
+        let (Some(seen), Some(going)) = (self.of.disks.get(&slot), self.going.get_mut(&slot))
+        else {
+            return;
+        };
+        let Some(arrival) = seen.arrivals.get(going.next).filter(|_| !going.is_coming) else {
+            return;
+        };
+        let since = match arrival.after {
+            0 => Some(0),
+            after => going.answered.get(after as usize - 1).copied(),
+        };
+        let Some(since) = since else { return };
+        going.is_coming = true;
+        let at = since.saturating_add(arrival.gap_ns).max(going.came_ns);
+        self.plan(at, Due::Arrive { slot });
+    }
+
+    fn run(mut self) -> BTreeMap<u32, Did> {
+        let end = self.of.end.as_ns();
+        while let Some(Reverse((at, _, next))) = self.agenda.pop() {
+            if at > end {
+                break;
+            }
+            self.handle(Time::from_ns(at), next);
+        }
+        let did = self.going.iter().map(|(slot, going)| {
+            let all = self.of.disks.get(slot).map_or(0, |seen| seen.arrivals.len());
+            let last_ns = going.answered.last().copied().unwrap_or_default();
+            let is_out = going.answered.len() >= all && last_ns + 100_000_000 < end;
+            (*slot, Did { operations: going.operations, last_ns, is_out })
+        });
+        did.collect()
+    }
+
+    fn handle(&mut self, now: Time, next: Due) {
+        match next {
+            Due::Change(number) => {
+                if let Some((_, change)) = self.changes.get(number).copied() {
+                    self.scheduler.apply(now, change);
+                }
+            }
+            Due::Arrive { slot } => self.arrive(now, slot),
+            Due::Answer { slot, bytes, latency_ns } => {
+                let of = Completed { bytes, requests: 1, latency_ns: Some(latency_ns) };
+                self.scheduler.handle_completed(now, DiskSlot(slot), of);
+                if let Some(going) = self.going.get_mut(&slot) {
+                    going.answered.push(now.as_ns());
+                    going.operations += u64::from(self.of.spec.normalization.cost(bytes));
+                }
+                self.expect(slot);
+            }
+            Due::Look => {
+                self.scheduler.observe(now);
+                self.plan((now + SAMPLE).as_ns(), Due::Look);
+            }
+            Due::Wake => {}
+        }
+        while let Next::Dispatch { disk, .. } = self.scheduler.poll(now) {
+            let going = self.going.get_mut(&disk.0);
+            if let Some(bytes) = going.and_then(|going| going.waiting.pop_front()) {
+                self.send(now, disk.0, bytes);
+            }
+        }
+        if let Some(at) = self.scheduler.next_deadline().filter(|at| *at > now) {
+            let is_planned =
+                self.agenda.peek().is_some_and(|Reverse((next, ..))| *next <= at.as_ns());
+            if !is_planned {
+                self.plan(at.as_ns(), Due::Wake);
+            }
+        }
+    }
+
+    fn arrive(&mut self, now: Time, slot: u32) {
+        let Some(going) = self.going.get_mut(&slot) else { return };
+        let Some(arrival) = self.of.disks.get(&slot).and_then(|of| of.arrivals.get(going.next))
+        else {
+            return;
+        };
+        match self.scheduler.submit(now, DiskSlot(slot), arrival.bytes, slot) {
+            Ok(submitted) => {
+                going.next += 1;
+                going.is_coming = false;
+                going.came_ns = now.as_ns();
+                match submitted {
+                    Submitted::Dispatch => self.send(now, slot, arrival.bytes),
+                    Submitted::Waits => going.waiting.push_back(arrival.bytes),
+                }
+                self.expect(slot);
+            }
+            // It is left where it is until there is room.
+            Err(_) => {
+                let later = now + Duration::from_millis(1);
+                self.plan(later.as_ns(), Due::Arrive { slot });
+            }
+        }
+    }
+
+    fn send(&mut self, now: Time, slot: u32, bytes: u32) {
+        let latencies = self.of.disks.get(&slot).map(|seen| &seen.latencies);
+        let Some(going) = self.going.get_mut(&slot) else { return };
+        let known = latencies.and_then(|all| all.get(going.sent).or(all.last()));
+        let latency_ns = known.copied().unwrap_or_default();
+        going.sent += 1;
+        let at = now.as_ns().saturating_add(latency_ns);
+        self.plan(at, Due::Answer { slot, bytes, latency_ns });
+    }
+}

@@ -1,0 +1,92 @@
+//! The file of a recording.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use suimon_recording::{
+    BLOCK_HEADER_BYTES, FILE_HEADER_BYTES, Record, block_body, block_header, open, records,
+};
+
+/// A recording that is read block by block.
+pub(crate) struct Recording<R> {
+    from: R,
+    offset: u64,
+    /// It ends within a block that begins here.
+    pub(crate) cut: Option<u64>,
+}
+
+impl Recording<BufReader<File>> {
+    /// Opens a file.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let told = || format!("{}", path.display());
+        let file = File::open(path).with_context(told)?;
+        Self::new(BufReader::new(file)).with_context(told)
+    }
+}
+
+impl<R: Read> Recording<R> {
+    /// What can be read.
+    pub(crate) fn new(mut from: R) -> Result<Self> {
+        let mut header = Vec::new();
+        from.by_ref().take(FILE_HEADER_BYTES as u64).read_to_end(&mut header)?;
+        open(&header)?;
+        Ok(Self { from, offset: FILE_HEADER_BYTES as u64, cut: None })
+    }
+
+    /// Has all records seen, with where each begins.
+    pub(crate) fn for_each(
+        &mut self,
+        mut see: impl FnMut(u64, Record<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut body = Vec::new();
+        while self.next_block(&mut body)? {
+            let begins = self.offset - body.len() as u64;
+            for record in records(&body, begins) {
+                let (at, record) = record?;
+                see(at, record)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The next block's body; whether there is one.
+    fn next_block(&mut self, body: &mut Vec<u8>) -> Result<bool> {
+        body.clear();
+        let begins = self.offset;
+        let mut header = [0; BLOCK_HEADER_BYTES];
+        match self.fill(&mut header)? {
+            0 => return Ok(false),
+            BLOCK_HEADER_BYTES => {}
+            _ => {
+                self.cut = Some(begins);
+                return Ok(false);
+            }
+        }
+        let header = block_header(header, begins)?;
+        let length = u64::from(header.length);
+        // No more memory than there are bytes.
+        if self.from.by_ref().take(length).read_to_end(body)? as u64 != length {
+            self.cut = Some(begins);
+            body.clear();
+            return Ok(false);
+        }
+        block_body(header, body, begins)?;
+        self.offset = begins + BLOCK_HEADER_BYTES as u64 + length;
+        Ok(true)
+    }
+
+    fn fill(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.from.read(&mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+}

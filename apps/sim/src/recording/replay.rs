@@ -1,0 +1,190 @@
+//! The policies of a recording, driven by it again: each decision has to be the one that was
+//! recorded, byte for byte.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::io::Read;
+
+use anyhow::Result;
+use serde::Serialize;
+use suimon_quantity::Time;
+use suimon_recording::{
+    About, Difference, Fault, Kind, Loss, Machine, Names, Record, StreamId, begin, decode,
+};
+
+use crate::recording::read::Recording;
+use crate::recording::what_if::{learn, store_name};
+
+/// Characters of an input that are told.
+const SHOWN_MAX: usize = 400;
+
+/// A decision that is another one now.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Differs {
+    /// Where its record begins in the file.
+    pub(crate) offset: u64,
+    /// When, on the processors' clock.
+    pub(crate) at_ns: u64,
+    /// Which step of its stream, from 1.
+    pub(crate) step: u64,
+    /// What the policy was told.
+    pub(crate) told: String,
+    /// What differs.
+    #[serde(flatten)]
+    pub(crate) difference: Difference,
+}
+
+/// What came of one policy.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct StreamReport {
+    pub(crate) stream: StreamId,
+    pub(crate) policy: Kind,
+    pub(crate) name: String,
+    pub(crate) began_ns: u64,
+    pub(crate) last_ns: u64,
+    pub(crate) steps: u64,
+    /// The first that differs.
+    pub(crate) differs: Option<Differs>,
+    /// Why it is not recorded to its end.
+    pub(crate) lost: Option<Loss>,
+}
+
+/// What came of a recording.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Replay {
+    pub(crate) about: About,
+    pub(crate) streams: Vec<StreamReport>,
+    /// The file ends within a block that begins there.
+    pub(crate) cut: Option<u64>,
+    #[serde(skip)]
+    pub(crate) names: Names,
+}
+
+struct Stream {
+    machine: Box<dyn Machine>,
+    report: StreamReport,
+}
+
+/// Drives all policies.
+pub(crate) fn replay<R: Read>(mut recording: Recording<R>) -> Result<Replay> {
+    let mut streams = BTreeMap::<StreamId, Stream>::new();
+    let mut replay = Replay::default();
+    let mut now = Vec::new();
+    recording.for_each(|offset, record| {
+        let wrong = |fault: Fault| fault.at(offset);
+        match record {
+            Record::About(text) => replay.about = decode(text).map_err(wrong)?,
+            Record::Names(text) => learn(&mut replay.names, decode(text).map_err(wrong)?),
+            Record::Begin { stream, at, kind, name, birth } => {
+                if streams.contains_key(&stream) {
+                    return Err(wrong(Fault::BeginsTwice(stream.0)).into());
+                }
+                let machine = begin(kind, at, birth).map_err(wrong)?;
+                let report = new_report(stream, kind, name, at);
+                streams.insert(stream, Stream { machine, report });
+            }
+            Record::Step { stream, at, input, decision } => {
+                let of = streams.get_mut(&stream);
+                let of = of.ok_or_else(|| wrong(Fault::NotBegun(stream.0)))?;
+                of.step(offset, at, (input, decision), &mut now).map_err(wrong)?;
+            }
+            Record::Lost { stream, loss } => {
+                if let Some(of) = streams.get_mut(&stream) {
+                    of.report.lost = Some(loss);
+                }
+            }
+        }
+        Ok(())
+    })?;
+    replay.cut = recording.cut;
+    replay.streams = streams.into_values().map(|of| of.report).collect();
+    for of in replay.streams.iter_mut().filter(|of| of.policy == Kind::StorageQos) {
+        of.name = store_name(&replay.names, &of.name);
+    }
+    Ok(replay)
+}
+
+fn new_report(stream: StreamId, policy: Kind, name: &str, at: Time) -> StreamReport {
+    let at = at.as_ns();
+    let name = name.to_owned();
+    let (differs, lost) = (None, None);
+    StreamReport { stream, policy, name, began_ns: at, last_ns: at, steps: 0, differs, lost }
+}
+
+impl Stream {
+    fn step(
+        &mut self,
+        offset: u64,
+        at: Time,
+        (input, recorded): (&[u8], &[u8]),
+        now: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        let report = &mut self.report;
+        // What follows a difference says nothing.
+        if report.differs.is_some() {
+            return Ok(());
+        }
+        report.steps += 1;
+        report.last_ns = at.as_ns();
+        now.clear();
+        self.machine.step(at, input, now)?;
+        if now != recorded {
+            report.differs = Some(Differs {
+                offset,
+                at_ns: at.as_ns(),
+                step: report.steps,
+                told: self.machine.tell_input(input).chars().take(SHOWN_MAX).collect(),
+                difference: self.machine.differ(recorded, now),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Replay {
+    /// Whether all decisions are as they were recorded.
+    pub(crate) fn is_same(&self) -> bool {
+        self.streams.iter().all(|of| of.differs.is_none())
+    }
+
+    /// For people.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        let About { version, host, .. } = &self.about;
+        let _ = writeln!(text, "recorded on {host} by suimond {version}");
+        for of in &self.streams {
+            let seconds = (of.last_ns.saturating_sub(of.began_ns)) as f64 / 1e9;
+            let StreamReport { policy, name, steps, .. } = of;
+            let same = if of.differs.is_some() { "DIFFERS" } else { "the same" };
+            let _ = write!(text, "{policy} {name}: {steps} steps in {seconds:.3} s, {same}");
+            if let Some(loss) = of.lost {
+                let _ = write!(text, "; not recorded after that: {loss}");
+            }
+            text.push('\n');
+        }
+        if let Some(offset) = self.cut {
+            let _ = writeln!(
+                text,
+                "the file ends within its block at {offset}: what is before it was read"
+            );
+        }
+        text
+    }
+
+    /// What differs, for people.
+    pub(crate) fn differences(&self) -> String {
+        let mut text = String::new();
+        for of in &self.streams {
+            let Some(differs) = &of.differs else { continue };
+            let StreamReport { policy, name, .. } = of;
+            let Differs { offset, at_ns, step, told, difference } = differs;
+            let at = *at_ns as f64 / 1e9;
+            let _ = writeln!(
+                text,
+                "{policy} {name}: step {step}, recorded at {at:.6} s and at byte {offset} of the file: \
+                 {difference}\n  it was told {told}"
+            );
+        }
+        text
+    }
+}

@@ -1,0 +1,318 @@
+//! Policies that chance drives, recorded.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use suimon_cluster_qos::{
+    Allocator, AllocatorAction, AllocatorEvent, Capability, DiskKey, DiskLoad, Kept, Member,
+    MemberAction, MemberEvent, NodeId, Term, Terms,
+};
+use suimon_quantity::{Direction, DiskId, Iops, PortId, ProcessorId, QueueId, Time};
+use suimon_recording::{
+    About, MemberBirth, Recorded, Sink, StreamId, encode_about, encode_block, file_header,
+};
+use suimon_storage_qos::{
+    Assignment, Borrower, Capability as Declared, DiskSlot, Limits, Next, Normalization, Proposal,
+    Store, StoreScheduler, StoreSpec, Submitted,
+};
+use suimon_teaming::{
+    Algorithm, BUCKETS, BucketLoad, MemberId, MemberLink, MemberSpec, Team, TeamId, TeamMode,
+    TeamPort, TeamSpec,
+};
+use suimon_vmq::{Measurements, NicSpec, Processor, ProcessorBusy, QueueBusy, Vmq, VmqSpec};
+
+use crate::kernel::{Dice, SECOND};
+
+/// Keeps blocks' bodies.
+#[derive(Default)]
+pub(super) struct Bodies {
+    streams: Mutex<u32>,
+    bodies: Mutex<Vec<Vec<u8>>>,
+}
+
+impl Sink for Bodies {
+    fn next_stream(&self) -> StreamId {
+        let mut streams = self.streams.lock().unwrap();
+        *streams += 1;
+        StreamId(*streams)
+    }
+
+    fn take(&self, _stream: StreamId, body: Vec<u8>) -> bool {
+        self.bodies.lock().unwrap().push(body);
+        true
+    }
+}
+
+pub(super) fn kept() -> (Arc<Bodies>, Arc<dyn Sink>) {
+    let kept = Arc::new(Bodies::default());
+    (kept.clone(), kept)
+}
+
+impl Bodies {
+    /// The bodies, each a block's.
+    pub(super) fn bodies(&self) -> Vec<Vec<u8>> {
+        let about = encode_about(&About { host: "h".to_owned(), ..About::default() });
+        [about].into_iter().chain(self.bodies.lock().unwrap().clone()).collect()
+    }
+
+    pub(super) fn file(&self) -> Vec<u8> {
+        file(&self.bodies())
+    }
+}
+
+pub(super) fn file(bodies: &[Vec<u8>]) -> Vec<u8> {
+    let blocks = bodies.iter().flat_map(|body| encode_block(body));
+    file_header().into_iter().chain(blocks).collect()
+}
+
+fn team_spec(algorithm: Algorithm) -> TeamSpec {
+    let member = |number: u8| MemberSpec {
+        id: MemberId(u32::from(number)),
+        mac: suimon_frame::MacAddr::new([2, 0, 0, 0, 1, number]),
+    };
+    let members = [member(1), member(2)];
+    TeamSpec::new(TeamId(9), TeamMode::SwitchIndependent, algorithm, &members)
+}
+
+/// A team whose flows are few and uneven, and one of whose links comes and goes.
+fn team(sink: &Arc<dyn Sink>, algorithm: Algorithm, seconds: u64) {
+    let mut dice = Dice::new(7, "team");
+    let at = |second: u64| Time::from_ns(SECOND * (100 + second));
+    let begins = (at(0), "both");
+    let mut team = Recorded::<Team>::team(Some(sink), begins, team_spec(algorithm)).unwrap();
+    let link = |up| MemberLink { up, speed_mbps: 10_000, ..MemberLink::default() };
+    let _ = team.handle_ports(at(0), &[TeamPort { id: PortId(4), mac: None }]);
+    for member in [1, 2] {
+        let _ = team.handle_member(at(0), MemberId(member), link(true)).unwrap();
+    }
+    assert!(team.handle_member(at(0), MemberId(77), link(true)).is_err());
+    let flows: Vec<(usize, u64)> =
+        (0..40).map(|_| (dice.below(BUCKETS as u64) as usize, dice.within(1, 400) << 16)).collect();
+    for second in 1..=seconds {
+        if dice.percent(3) {
+            for up in [false, true] {
+                let _ = team.handle_member(at(second), MemberId(1), link(up)).unwrap();
+            }
+        }
+        let mut loads = Box::new([BucketLoad::default(); BUCKETS]);
+        for (bucket, bytes) in &flows {
+            loads[*bucket].bytes += bytes;
+        }
+        let _ = team.handle_loads(at(second), &loads);
+        team.flush();
+    }
+}
+
+/// Four queues on four processors, whose loads rise and fall.
+fn vmq(sink: &Arc<dyn Sink>, periods: u64) {
+    let mut dice = Dice::new(7, "vmq");
+    let period = Duration::from_millis(250);
+    let processors: Vec<Processor> = (0..4)
+        .map(|of| Processor { number: ProcessorId(of), core: u32::from(of), numa_node: 0 })
+        .collect();
+    let at = |turn: u64| Time::from_ns(SECOND / 4 * (400 + turn));
+    let spec = VmqSpec { max_processors: 4, ..VmqSpec::default() };
+    let mut vmq = Recorded::<Vmq>::vmq(Some(sink), (at(0), "wan"), spec, &processors).unwrap();
+    let queue = |port| QueueId { port: PortId(port), direction: Direction::Ingress, index: 0 };
+    for port in 0..4 {
+        vmq.set_nic(PortId(port), NicSpec::default(), 1, at(0)).unwrap();
+        let added = vmq.add_queue(queue(port), at(0)).unwrap();
+        vmq.handle_found(queue(port), added.at, at(0));
+    }
+    let mut busy = [0_u64; 4];
+    for turn in 1..=periods {
+        if turn % 40 == 1 {
+            busy = busy.map(|_| dice.below(240_000_000));
+        }
+        let places: Vec<(QueueId, ProcessorId)> = vmq.placement().collect();
+        let queues = (0..4).map(|of| QueueBusy { queue: queue(of), busy_ns: busy[of as usize] });
+        let works = |processor: ProcessorId| -> u64 {
+            let here = places.iter().filter(|(_, at)| *at == processor);
+            here.map(|(queue, _)| busy[queue.port.0 as usize]).sum()
+        };
+        let processors = processors.iter().map(|of| ProcessorBusy {
+            processor: of.number,
+            busy_ns: (works(of.number) + 5_000_000).min(250_000_000),
+        });
+        let (queues, processors) = (queues.collect(), processors.collect());
+        let observed = vmq.observe(&Measurements { period, queues, processors }, at(turn));
+        for of in observed.moves {
+            vmq.handle_moved(of.queue, if dice.percent(90) { of.to } else { of.from }, at(turn));
+        }
+        vmq.flush();
+    }
+}
+
+/// A node that leads the store that it has alone.
+fn cluster(sink: &Arc<dyn Sink>, turns: u64) {
+    let mut dice = Dice::new(7, "cluster");
+    let at = |turn: u64| Time::from_ns(SECOND * 300 + SECOND / 4 * turn);
+    let (node, terms) = (NodeId(3), Terms::default());
+    let birth = MemberBirth { terms, node, incarnation: 2, kept: Kept::default() };
+    let (mut member, mut to_do) = Recorded::<Member>::member(Some(sink), (at(0), "san"), birth);
+    let mut leader = Recorded::<Allocator>::allocator(Some(sink), (at(0), "san"), terms);
+    let (capability, records) = (Capability::Declared(10_000), Vec::new());
+    let event =
+        AllocatorEvent::Elected { term: Term(5), capability, records, policies: Vec::new() };
+    let mut to_write = leader.handle(at(0), event);
+    for turn in 1..=turns {
+        let now = at(turn);
+        let demanded = dice.below(6000);
+        let load = DiskLoad {
+            disk: DiskKey(1),
+            policy: None,
+            min_iops: if dice.percent(50) { 0 } else { 2000 },
+            max_iops: None,
+            fallback_iops: None,
+            weight: 100,
+            demanded_iops: demanded,
+            delivered_iops: demanded / 2,
+            waits_for_grant: dice.percent(30),
+            waits_for_store: false,
+        };
+        to_do.extend(member.handle(now, MemberEvent::Loads { disks: vec![load], latency_ns: 1 }));
+        for action in to_do.drain(..) {
+            if let MemberAction::Send { report } = action {
+                to_write.extend(leader.handle(now, AllocatorEvent::Reported { report }));
+            }
+        }
+        to_write.extend(leader.handle_deadline(now));
+        for action in std::mem::take(&mut to_write) {
+            let AllocatorAction::Write { grants, .. } = action else { continue };
+            to_write.extend(leader.handle(now, AllocatorEvent::Written));
+            for (_, grant) in grants {
+                to_do.extend(member.handle(now, MemberEvent::Granted { grant }));
+            }
+        }
+        to_do.extend(member.handle_deadline(now));
+    }
+    member.flush();
+    leader.flush();
+}
+
+/// Two disks with limits on a device that takes 1 ms for each request, and has eight at a time. Each
+/// has as many requests outstanding as it may. Returns when it was over.
+fn disks(scheduler: &mut Recorded<StoreScheduler>, from: Time, ms: u64) -> Time {
+    let slots = [DiskSlot(0), DiskSlot(1)];
+    let mut ends: Vec<(Time, DiskSlot)> = Vec::new();
+    let mut outstanding = [0_u32; 2];
+    let mut now = from;
+    for step in 0..ms * 4 {
+        now = now + Duration::from_micros(250);
+        let (done, left): (Vec<_>, Vec<_>) = ends.into_iter().partition(|(at, _)| *at <= now);
+        ends = left;
+        for (_, slot) in &done {
+            outstanding[slot.0 as usize] -= 1;
+            scheduler.handle_one(now, *slot, 8192, Some(Duration::from_millis(1)));
+        }
+        for slot in slots {
+            let more = 8 - outstanding[slot.0 as usize];
+            outstanding[slot.0 as usize] += more;
+            let goes = if more > 1 {
+                let sizes = vec![8192; more as usize];
+                scheduler.submit_together(now, slot, &sizes, slot.0).unwrap().dispatched
+            } else if more == 1 {
+                let is_going = scheduler.submit(now, slot, 8192, slot.0) == Ok(Submitted::Dispatch);
+                usize::from(is_going)
+            } else {
+                0
+            };
+            ends.extend((0..goes).map(|_| (now + Duration::from_millis(1), slot)));
+        }
+        while let Next::Dispatch { disk, .. } = scheduler.poll(now) {
+            ends.push((now + Duration::from_millis(1), disk));
+        }
+        if step % 2000 == 0 {
+            scheduler.observe(now);
+        }
+    }
+    // What is under way ends, and what waits goes, so that the next to drive it begins with nothing.
+    while !ends.is_empty() {
+        now = now + Duration::from_millis(1);
+        for (_, slot) in std::mem::take(&mut ends) {
+            scheduler.handle_one(now, slot, 8192, None);
+        }
+        while let Next::Dispatch { disk, .. } = scheduler.poll(now) {
+            ends.push((now, disk));
+        }
+        if ends.is_empty() && scheduler.next_deadline().is_some() {
+            now = scheduler.next_deadline().unwrap();
+            while let Next::Dispatch { disk, .. } = scheduler.poll(now) {
+                ends.push((now, disk));
+            }
+        }
+    }
+    now
+}
+
+/// A store that one processor has, then two, then one again.
+pub(super) fn storage(sink: &Arc<dyn Sink>, ms: u64) {
+    let spec = StoreSpec { depth_min: 8, depth_max: 8, ..StoreSpec::default() };
+    let from = Time::from_ns(SECOND * 50);
+    let mut scheduler = Recorded::scheduler(Some(sink), (from, "2"), spec);
+    let mut store = Store::new(Declared::Declared(8000));
+    let limits = |min, max| Limits {
+        min_iops: Iops::new(min),
+        max_iops: Iops::new(max),
+        ..Limits::default()
+    };
+    for (disk, limits) in [(DiskId(70), limits(3000, 0)), (DiskId(71), limits(0, 2000))] {
+        let proposal = Proposal::Disk(disk, Assignment::Own(limits));
+        store.propose(&[proposal], false).unwrap();
+    }
+    for change in store.changes() {
+        scheduler.apply(from, change);
+    }
+    let mut now = disks(&mut scheduler, from, ms);
+    let mut own = Borrower::new(Normalization::default(), 1000);
+    let (me, other) = (ProcessorId(0), ProcessorId(1));
+    for slot in [DiskSlot(0), DiskSlot(1)] {
+        own.add(slot);
+    }
+    let mut away = own.clone();
+    let mut budget = scheduler.share(now, me, &mut own);
+    let mut under_way = [0_u32; 2];
+    for _ in 0..ms.min(400) {
+        now = now + Duration::from_micros(500);
+        for (of, borrower) in [&mut own, &mut away].into_iter().enumerate() {
+            let slot = DiskSlot(of as u32);
+            for _ in 0..std::mem::take(&mut under_way[of]) {
+                borrower.handle_complete(slot, 8192, Duration::from_micros(500));
+            }
+            if borrower.submit(now, slot, 8192, 9) == Ok(Submitted::Dispatch) {
+                under_way[of] += 1;
+            }
+            if let Ok(report) = borrower.poll_report(now, Default::default()) {
+                budget.handle_report(now, [me, other][of], &report);
+            }
+        }
+        while let Some(grant) = budget.poll_grant(now) {
+            let (of, borrower) = if grant.processor == me { (0, &mut own) } else { (1, &mut away) };
+            borrower.handle_grant(now, grant);
+            while let Next::Dispatch { .. } = borrower.poll() {
+                under_way[of] += 1;
+            }
+        }
+    }
+    budget.observe(now);
+    for slot in [DiskSlot(0), DiskSlot(1)] {
+        while away.withdraw(slot).is_some() {}
+    }
+    let mut scheduler = budget.unshare(now, own);
+    disks(&mut scheduler, now, ms / 8);
+    scheduler.flush();
+}
+
+pub(super) fn recorded() -> Arc<Bodies> {
+    recorded_for(20)
+}
+
+/// The same; the store is driven by one processor for so many milliseconds.
+pub(super) fn recorded_for(ms: u64) -> Arc<Bodies> {
+    let (kept, sink) = kept();
+    team(&sink, Algorithm::Dynamic, 60);
+    vmq(&sink, 400);
+    cluster(&sink, 100);
+    storage(&sink, ms);
+    kept
+}

@@ -1,0 +1,83 @@
+//! `--set KEY=VALUE`.
+
+use std::str::FromStr;
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+
+/// What a setting is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Of {
+    Team,
+    Vmq,
+    Disk,
+}
+
+/// Another setting.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Setting {
+    pub(crate) of: Of,
+    /// Whose; `None`: of all.
+    pub(crate) name: Option<String>,
+    pub(crate) field: String,
+    pub(crate) value: String,
+}
+
+impl FromStr for Setting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (key, value) = text.split_once('=').ok_or("give KEY=VALUE")?;
+        let (of, rest) = key.split_once('.').ok_or("give a key as team.algorithm")?;
+        let of = match of {
+            "team" => Of::Team,
+            "vmq" => Of::Vmq,
+            "disk" => Of::Disk,
+            _ => return Err(format!("there is no `{of}`; there are team, vmq and disk")),
+        };
+        let (name, field) = match rest.rsplit_once('.') {
+            Some((name, field)) => (Some(name.to_owned()), field),
+            None => (None, rest),
+        };
+        Ok(Self { of, name, field: field.to_owned(), value: value.to_owned() })
+    }
+}
+
+impl Setting {
+    /// Whether it is of this one.
+    pub(crate) fn is_of(&self, of: Of, name: &str) -> bool {
+        self.of == of && self.name.as_deref().is_none_or(|wanted| wanted == name)
+    }
+
+    /// As it was written.
+    pub(crate) fn text(&self) -> String {
+        let of = match self.of {
+            Of::Team => "team",
+            Of::Vmq => "vmq",
+            Of::Disk => "disk",
+        };
+        let name = self.name.as_ref().map(|name| format!(".{name}")).unwrap_or_default();
+        format!("{of}{name}.{}={}", self.field, self.value)
+    }
+
+    /// Its value; texts as they are, numbers and `true` as such, and `none`.
+    pub(crate) fn value<T: serde::de::DeserializeOwned>(&self) -> Result<T> {
+        let value = match self.value.as_str() {
+            "none" => serde_json::Value::Null,
+            text => serde_json::from_str(text)
+                .ok()
+                .filter(|value: &serde_json::Value| value.is_number() || value.is_boolean())
+                .unwrap_or_else(|| text.into()),
+        };
+        match serde_json::from_value(value) {
+            Ok(value) => Ok(value),
+            Err(error) => bail!("--set {}: {error}", self.text()),
+        }
+    }
+
+    /// It is no setting of what it is of.
+    pub(crate) fn unknown<T>(&self, known: &str) -> Result<T> {
+        bail!("--set {}: there is no `{}`; there are {known}", self.text(), self.field)
+    }
+}

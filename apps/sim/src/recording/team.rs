@@ -1,0 +1,190 @@
+//! What a team would have done with other settings.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use suimon_quantity::Time;
+use suimon_recording::{Fault, Names, Policy, TeamDecision, TeamInput, decode};
+use suimon_teaming::{Algorithm, BucketLoad, MemberId, Team, TeamSpec};
+
+use crate::recording::settings::Setting;
+use crate::recording::what_if::{Row, WhatIf};
+
+/// What a team did.
+#[derive(Clone, Debug, Default)]
+struct Sum {
+    distributions: u64,
+    announcements: u64,
+    events: u64,
+    /// Bytes by member, as far as they are known.
+    carried: BTreeMap<MemberId, u64>,
+    /// In the second in which the busiest member had the largest part of all: that part, in
+    /// thousandths.
+    worst: u64,
+}
+
+/// See the module.
+pub(crate) struct TeamWhatIf {
+    settings: Vec<Setting>,
+    recorded: Team,
+    other: Team,
+    was: Sum,
+    would: Sum,
+    seconds: u64,
+    /// Why loads say nothing of the other.
+    unknown: bool,
+    refused: Option<String>,
+}
+
+/// Changes a specification.
+fn set(settings: &[Setting], mut spec: TeamSpec) -> Result<TeamSpec> {
+    for setting in settings {
+        match setting.field.as_str() {
+            "algorithm" => spec.algorithm = setting.value()?,
+            "mode" => spec.mode = setting.value()?,
+            "min_links" => spec.min_links = setting.value()?,
+            _ => return setting.unknown("algorithm, mode and min_links"),
+        }
+    }
+    Ok(spec)
+}
+
+impl TeamWhatIf {
+    pub(crate) fn begin(birth: &[u8], settings: Vec<Setting>) -> Result<Self> {
+        let spec: TeamSpec = decode(birth)?;
+        let other = Team::new(set(&settings, spec.clone())?).context("the team with that")?;
+        Ok(Self {
+            settings,
+            recorded: Team::new(spec)?,
+            other,
+            was: Sum::default(),
+            would: Sum::default(),
+            seconds: 0,
+            unknown: false,
+            refused: None,
+        })
+    }
+
+    fn count_loads(&mut self, loads: &[(u16, BucketLoad)]) {
+        self.seconds += 1;
+        // Both know flows by the same fields only then.
+        let knows = |team: &Team| {
+            matches!(team.spec().algorithm, Algorithm::Dynamic | Algorithm::TransportPorts)
+        };
+        if !knows(&self.other) || !knows(&self.recorded) {
+            self.unknown = true;
+            return;
+        }
+        self.was.carry(&self.recorded, loads);
+        self.would.carry(&self.other, loads);
+    }
+}
+
+impl WhatIf for TeamWhatIf {
+    fn step(&mut self, at: Time, input: &[u8]) -> Result<(), Fault> {
+        let input: TeamInput = decode(input)?;
+        if let TeamInput::Loads(loads) = &input {
+            self.count_loads(loads);
+        }
+        let decision = self.recorded.step(at, &input);
+        self.was.count(&decision);
+        let input = match input {
+            TeamInput::Spec(spec) => {
+                let spec = set(&self.settings, spec);
+                TeamInput::Spec(spec.map_err(|error| Fault::Body(error.to_string()))?)
+            }
+            // Flows are where they are wanted.
+            TeamInput::Loads(mut loads) => {
+                loads.iter_mut().for_each(|(_, load)| load.member = None);
+                TeamInput::Loads(loads)
+            }
+            other => other,
+        };
+        let decision = self.other.step(at, &input);
+        self.refused = self.refused.take().or_else(|| decision.refused.clone());
+        self.would.count(&decision);
+        Ok(())
+    }
+
+    fn tell(&self, names: &Names) -> Result<(Vec<Row>, Vec<String>)> {
+        let Self { was, would, .. } = self;
+        let spec = |team: &Team| format!("{}/{}", team.spec().mode, team.spec().algorithm);
+        let mut rows = vec![
+            Row::new("team", spec(&self.recorded), spec(&self.other)),
+            Row::new("new distributions", was.distributions, would.distributions),
+            Row::new("ports announced", was.announcements, would.announcements),
+            Row::new("events", was.events, would.events),
+        ];
+        let mut notes = Vec::new();
+        for member in was
+            .carried
+            .keys()
+            .chain(would.carried.keys())
+            .collect::<std::collections::BTreeSet<_>>()
+        {
+            let name = names.ports.get(&member.0).cloned();
+            let name = name.unwrap_or_else(|| format!("member {member}"));
+            let row = |of: &Sum| of.part(*member);
+            rows.push(Row::new(format!("bytes by {name}"), row(was), row(would)));
+        }
+        if !was.carried.is_empty() {
+            let percent = |of: &Sum| format!("{}.{} %", of.worst / 10, of.worst % 10);
+            rows.push(Row::new("the busiest, in its worst second", percent(was), percent(would)));
+            notes.push(format!(
+                "loads of {} s; each flow is taken to be where the team wants it",
+                self.seconds
+            ));
+        }
+        if self.unknown {
+            notes.push(
+                "what members would have carried is not known: flows were told apart by other fields"
+                    .to_owned(),
+            );
+        } else if self.seconds == 0 {
+            notes.push(
+                "what members would have carried is not known: loads are looked at with the algorithm \
+                 dynamic only"
+                    .to_owned(),
+            );
+        }
+        if let Some(refused) = &self.refused {
+            notes.push(format!("once it was refused: {refused}"));
+        }
+        Ok((rows, notes))
+    }
+}
+
+impl Sum {
+    fn count(&mut self, decision: &TeamDecision) {
+        self.distributions += u64::from(decision.distribution.is_some());
+        self.announcements += decision.announcements.len() as u64;
+        self.events += decision.events.len() as u64;
+    }
+
+    fn carry(&mut self, team: &Team, loads: &[(u16, BucketLoad)]) {
+        let distribution = team.distribution();
+        let mut second = BTreeMap::<MemberId, u64>::new();
+        for (bucket, load) in loads {
+            let member = distribution.member_of_bucket(usize::from(*bucket));
+            if let Some(member) = member.filter(|_| distribution.is_up()) {
+                *second.entry(member).or_default() += load.bytes;
+            }
+        }
+        let all: u64 = second.values().sum();
+        let most = second.values().max().copied().unwrap_or_default();
+        // Of a second with next to nothing it says nothing.
+        if all > 1 << 20 {
+            self.worst = self.worst.max(most.saturating_mul(1000) / all);
+        }
+        for (member, bytes) in second {
+            *self.carried.entry(member).or_default() += bytes;
+        }
+    }
+
+    fn part(&self, member: MemberId) -> String {
+        let all: u64 = self.carried.values().sum();
+        let bytes = self.carried.get(&member).copied().unwrap_or_default();
+        let part = (u128::from(bytes) * 1000).checked_div(u128::from(all)).unwrap_or_default();
+        format!("{}.{} %", part / 10, part % 10)
+    }
+}

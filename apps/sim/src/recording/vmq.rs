@@ -1,0 +1,222 @@
+//! What VMQ would have done with other settings.
+//!
+//! A queue is taken to cost what it cost, wherever it is, and a processor what is not its queues'; where
+//! that is more than there is, each queue gets its part. Moves are carried out at once. So a queue that would
+//! have got more, or other work that would have made room, is not seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result};
+use suimon_quantity::{ProcessorId, QueueId, Time};
+use suimon_recording::{Fault, Names, Policy, VmqBirth, VmqInput, decode};
+use suimon_vmq::{Load, Measurements, ProcessorBusy, QueueBusy, Vmq, VmqSpec};
+
+use crate::recording::settings::Setting;
+use crate::recording::what_if::{Row, WhatIf};
+
+/// Above so many thousandths of its time a processor does all it can.
+const SATURATED: u64 = 980;
+
+/// What VMQ did.
+#[derive(Clone, Debug, Default)]
+struct Sum {
+    moves: u64,
+    ns: u64,
+    /// Processors that worked for queues, times for how long.
+    used: u64,
+    used_max: usize,
+    /// Thousandths of the busiest processor, times for how long.
+    busiest: u64,
+    /// For how long it did all it could.
+    saturated_ns: u64,
+    /// What queues wanted and would not have got.
+    short_ns: u64,
+}
+
+/// See the module.
+pub(crate) struct VmqWhatIf {
+    settings: Vec<Setting>,
+    recorded: Vmq,
+    other: Vmq,
+    was: Sum,
+    would: Sum,
+}
+
+fn set(settings: &[Setting], mut spec: VmqSpec) -> Result<VmqSpec> {
+    for setting in settings {
+        match setting.field.as_str() {
+            "max_processors" => spec.max_processors = setting.value()?,
+            "mode" => spec.mode = setting.value()?,
+            "enabled" => spec.enabled = setting.value()?,
+            "base_processor" => spec.base_processor = setting.value()?,
+            "max_processor_number" => spec.max_processor_number = setting.value()?,
+            "parking" => spec.parking = setting.value()?,
+            "high_percent" => {
+                spec.water.high = Load::from_ppm(setting.value::<u32>()?.saturating_mul(10_000));
+            }
+            _ => {
+                return setting.unknown(
+                    "max_processors, mode, enabled, base_processor, max_processor_number, parking \
+                     and high_percent",
+                );
+            }
+        }
+    }
+    Ok(spec)
+}
+
+impl VmqWhatIf {
+    pub(crate) fn begin(at: Time, birth: &[u8], settings: Vec<Setting>) -> Result<Self> {
+        let VmqBirth { spec, processors } = decode(birth)?;
+        let other = set(&settings, spec.clone())?;
+        Ok(Self {
+            settings,
+            recorded: Vmq::new(spec, &processors, at)?,
+            other: Vmq::new(other, &processors, at).context("VMQ with that")?,
+            was: Sum::default(),
+            would: Sum::default(),
+        })
+    }
+
+    /// What would have been measured.
+    fn measured(&self, of: &Measurements) -> (Measurements, u64) {
+        let was: BTreeMap<QueueId, ProcessorId> = self.recorded.placement().collect();
+        let would: BTreeMap<QueueId, ProcessorId> = self.other.placement().collect();
+        let sum = |places: &BTreeMap<QueueId, ProcessorId>| {
+            let mut sum = BTreeMap::<ProcessorId, u64>::new();
+            for QueueBusy { queue, busy_ns } in &of.queues {
+                if let Some(at) = places.get(queue) {
+                    *sum.entry(*at).or_default() += busy_ns;
+                }
+            }
+            sum
+        };
+        let (own_was, own_would) = (sum(&was), sum(&would));
+        let period = u64::try_from(of.period.as_nanos()).unwrap_or(u64::MAX);
+        let mut room = BTreeMap::new();
+        let mut processors = Vec::new();
+        for ProcessorBusy { processor, busy_ns } in &of.processors {
+            let of = |sums: &BTreeMap<_, u64>| sums.get(processor).copied().unwrap_or_default();
+            let others = busy_ns.saturating_sub(of(&own_was)).min(period);
+            let own = of(&own_would).min(period - others);
+            room.insert(*processor, (own, of(&own_would)));
+            processors.push(ProcessorBusy { processor: *processor, busy_ns: others + own });
+        }
+        let mut short = 0;
+        let queues = of.queues.iter().map(|QueueBusy { queue, busy_ns }| {
+            let at = would.get(queue).and_then(|at| room.get(at));
+            let busy_ns = match at {
+                Some((got, wanted)) if got < wanted => {
+                    let part = u128::from(*busy_ns) * u128::from(*got) / u128::from(*wanted);
+                    let part = u64::try_from(part).unwrap_or(u64::MAX);
+                    short += busy_ns - part;
+                    part
+                }
+                _ => *busy_ns,
+            };
+            QueueBusy { queue: *queue, busy_ns }
+        });
+        let queues = queues.collect();
+        (Measurements { period: of.period, queues, processors }, short)
+    }
+}
+
+/// Carries moves out at once.
+fn carry_out(vmq: &mut Vmq, at: Time, input: &VmqInput) -> u64 {
+    let decision = vmq.step(at, input);
+    for of in decision.moves() {
+        vmq.handle_moved(of.queue, of.to, at);
+    }
+    decision.moves().len() as u64
+}
+
+impl WhatIf for VmqWhatIf {
+    fn step(&mut self, at: Time, input: &[u8]) -> Result<(), Fault> {
+        let input: VmqInput = decode(input)?;
+        let mut told = match &input {
+            VmqInput::Configure(VmqBirth { spec, processors }) => {
+                let spec = set(&self.settings, spec.clone());
+                let spec = spec.map_err(|error| Fault::Body(error.to_string()))?;
+                Some(VmqInput::Configure(VmqBirth { spec, processors: processors.clone() }))
+            }
+            // Where its moves bring queues only the recorded one was told.
+            VmqInput::Found { .. } | VmqInput::Moved { .. } => None,
+            other => Some(other.clone()),
+        };
+        if let VmqInput::Observe(measurements) = &input {
+            let (other, short) = self.measured(measurements);
+            self.was.observe(&self.recorded, measurements);
+            self.would.observe(&self.other, &other);
+            self.would.short_ns += short;
+            told = Some(VmqInput::Observe(other));
+        }
+        self.was.moves += self.recorded.step(at, &input).moves().len() as u64;
+        if let Some(told) = told {
+            self.would.moves += carry_out(&mut self.other, at, &told);
+        }
+        Ok(())
+    }
+
+    fn tell(&self, _names: &Names) -> Result<(Vec<Row>, Vec<String>)> {
+        let Self { was, would, .. } = self;
+        let both = |of: fn(&Sum) -> String| (of(was), of(would));
+        let row = |what: &str, (was, would): (String, String)| Row::new(what, was, would);
+        let rows = vec![
+            row("moves", both(|of| of.moves.to_string())),
+            row("processors with work of queues, mean", both(Sum::used_mean)),
+            row("the same, most", both(|of| of.used_max.to_string())),
+            row("the busiest processor, mean", both(Sum::busiest_mean)),
+            row("seconds in which it did all it could", both(|of| seconds(of.saturated_ns))),
+            row("seconds of work that found no processor", both(|of| seconds(of.short_ns))),
+        ];
+        let mut notes = vec![format!(
+            "{} s; a queue is taken to cost what it cost, wherever it is, and moves to be made at once",
+            seconds(was.ns)
+        )];
+        if was.saturated_ns > 0 {
+            notes.push(
+                "while a processor did all it could its queues may have wanted more than they got"
+                    .to_owned(),
+            );
+        }
+        Ok((rows, notes))
+    }
+}
+
+impl Sum {
+    fn observe(&mut self, vmq: &Vmq, of: &Measurements) {
+        let period = u64::try_from(of.period.as_nanos()).unwrap_or(u64::MAX);
+        if period == 0 {
+            return;
+        }
+        let works: BTreeSet<QueueId> = of
+            .queues
+            .iter()
+            .filter(|queue| queue.busy_ns > period / 1000)
+            .map(|queue| queue.queue)
+            .collect();
+        let places = vmq.placement().filter(|(queue, _)| works.contains(queue));
+        let used: BTreeSet<ProcessorId> = places.map(|(_, at)| at).collect();
+        let busiest = of.processors.iter().map(|of| of.busy_ns).max().unwrap_or_default();
+        let busiest = (busiest.saturating_mul(1000) / period).min(1000);
+        self.ns += period;
+        self.used += used.len() as u64 * period;
+        self.used_max = self.used_max.max(used.len());
+        self.busiest += busiest * period;
+        if busiest >= SATURATED {
+            self.saturated_ns += period;
+        }
+    }
+
+    fn used_mean(&self) -> String {
+        format!("{:.2}", self.used as f64 / self.ns.max(1) as f64)
+    }
+
+    fn busiest_mean(&self) -> String {
+        format!("{:.1} %", self.busiest as f64 / self.ns.max(1) as f64 / 10.0)
+    }
+}
+
+fn seconds(ns: u64) -> String {
+    format!("{:.1}", ns as f64 / 1e9)
+}

@@ -1,0 +1,199 @@
+//! `--record`: what policies are told and decide goes into a file, by a thread of its own.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use suimon_recording::{
+    About, Loss, Sink, StreamId, encode_about, encode_block, encode_lost, file_header,
+};
+
+/// What waits to be written at most, in bytes. What comes more is lost.
+const WAITING_BYTES_MAX: usize = 64 << 20;
+/// What was written is handed to the kernel so often at least.
+const FLUSH_EVERY: Duration = Duration::from_millis(200);
+
+/// A file that a recording goes to. It is opened while the process may still open files.
+pub(crate) struct RecordingFile {
+    path: PathBuf,
+    file: File,
+    bytes_max: u64,
+}
+
+impl RecordingFile {
+    /// Makes the file anew.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(crate) fn create(path: &Path, bytes_max: u64) -> Result<Self> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let file = options.open(path).with_context(|| format!("--record {}", path.display()))?;
+        Ok(Self { path: path.to_owned(), file, bytes_max })
+    }
+
+    /// Begins to record.
+    ///
+    /// # Errors
+    /// The file cannot be written, or no thread can be started.
+    pub(crate) fn begin(self, about: &About) -> Result<Recorder> {
+        let told = || format!("--record {}", self.path.display());
+        let mut out = Out { into: BufWriter::new(self.file), bytes: 0, bytes_max: self.bytes_max };
+        out.into.write_all(&file_header()).with_context(told)?;
+        out.write(&encode_about(about)).with_context(told)?;
+        out.into.flush().with_context(told)?;
+        let (sender, receiver) = channel();
+        let inlet = Arc::new(Inlet {
+            sender: Mutex::new(sender),
+            streams: AtomicU32::new(1),
+            waiting: AtomicUsize::new(0),
+            is_over: AtomicBool::new(false),
+            behind: Mutex::default(),
+        });
+        let (of, path) = (Arc::clone(&inlet), self.path.clone());
+        let write = move || {
+            let result = of.write_all(&receiver, &mut out);
+            of.is_over.store(true, Relaxed);
+            if let Err(error) = result.and_then(|()| out.into.flush()) {
+                tracing::error!(path = %path.display(), %error, "nothing more is recorded");
+            }
+        };
+        let thread = Builder::new().name("suimon-record".to_owned()).spawn(write);
+        tracing::info!(path = %self.path.display(), "what policies decide is recorded");
+        Ok(Recorder { inlet, thread: thread.context("--record")? })
+    }
+}
+
+/// A recording under way.
+pub(crate) struct Recorder {
+    inlet: Arc<Inlet>,
+    thread: JoinHandle<()>,
+}
+
+impl Recorder {
+    /// Where policies' records go.
+    pub(crate) fn sink(&self) -> Arc<dyn Sink> {
+        self.inlet.clone()
+    }
+
+    /// Writes what is there, and ends.
+    pub(crate) fn end(self) {
+        self.inlet.send(Sent::End);
+        if self.thread.join().is_err() {
+            tracing::error!("the recording's thread has died of a defect");
+        }
+    }
+}
+
+/// What the thread is given.
+enum Sent {
+    Block(StreamId, Vec<u8>),
+    /// Streams of which something was lost.
+    Behind,
+    End,
+}
+
+struct Inlet {
+    sender: Mutex<Sender<Sent>>,
+    /// The next stream.
+    streams: AtomicU32,
+    /// Bytes that wait to be written.
+    waiting: AtomicUsize,
+    /// Nothing more is written.
+    is_over: AtomicBool,
+    behind: Mutex<BTreeSet<StreamId>>,
+}
+
+impl Inlet {
+    fn send(&self, sent: Sent) -> bool {
+        self.sender.lock().unwrap_or_else(PoisonError::into_inner).send(sent).is_ok()
+    }
+
+    fn write_all(&self, receiver: &Receiver<Sent>, out: &mut Out) -> io::Result<()> {
+        let mut full = BTreeSet::new();
+        loop {
+            match receiver.recv_timeout(FLUSH_EVERY) {
+                Ok(Sent::Block(stream, body)) => {
+                    self.waiting.fetch_sub(body.len(), Relaxed);
+                    if full.contains(&stream) {
+                        continue;
+                    }
+                    if !out.has_room(&body) {
+                        if full.is_empty() {
+                            let max = out.bytes_max;
+                            tracing::warn!(max, "the recording is as long as it may be");
+                        }
+                        full.insert(stream);
+                        out.write(&encode_lost(stream, Loss::Full))?;
+                        continue;
+                    }
+                    out.write(&body)?;
+                }
+                Ok(Sent::Behind) => self.tell_behind(out)?,
+                Ok(Sent::End) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(RecvTimeoutError::Timeout) => out.into.flush()?,
+            }
+        }
+    }
+
+    /// Says of which streams something was lost.
+    fn tell_behind(&self, out: &mut Out) -> io::Result<()> {
+        let behind =
+            std::mem::take(&mut *self.behind.lock().unwrap_or_else(PoisonError::into_inner));
+        for stream in behind {
+            tracing::warn!(
+                stream = stream.0,
+                "what a policy decides is not recorded any more: the file is written too slowly"
+            );
+            out.write(&encode_lost(stream, Loss::Behind))?;
+        }
+        Ok(())
+    }
+}
+
+impl Sink for Inlet {
+    fn next_stream(&self) -> StreamId {
+        StreamId(self.streams.fetch_add(1, Relaxed))
+    }
+
+    fn take(&self, stream: StreamId, body: Vec<u8>) -> bool {
+        if self.is_over.load(Relaxed) {
+            return false;
+        }
+        let waiting = self.waiting.fetch_add(body.len(), Relaxed) + body.len();
+        if waiting > WAITING_BYTES_MAX {
+            self.waiting.fetch_sub(body.len(), Relaxed);
+            self.behind.lock().unwrap_or_else(PoisonError::into_inner).insert(stream);
+            self.send(Sent::Behind);
+            return false;
+        }
+        self.send(Sent::Block(stream, body))
+    }
+}
+
+/// The file.
+struct Out {
+    into: BufWriter<File>,
+    bytes: u64,
+    bytes_max: u64,
+}
+
+impl Out {
+    fn has_room(&self, body: &[u8]) -> bool {
+        self.bytes + body.len() as u64 <= self.bytes_max
+    }
+
+    fn write(&mut self, body: &[u8]) -> io::Result<()> {
+        let block = encode_block(body);
+        self.bytes += block.len() as u64;
+        self.into.write_all(&block)
+    }
+}

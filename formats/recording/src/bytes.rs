@@ -1,0 +1,128 @@
+//! Numbers and pieces, written and read.
+
+use crate::Fault;
+
+/// Bytes of a number at most.
+const VARINT_BYTES_MAX: u32 = 10;
+
+/// Adds a number.
+pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Adds a number that may be below 0.
+pub(crate) fn put_signed(out: &mut Vec<u8>, value: i64) {
+    put(out, ((value << 1) ^ (value >> 63)) as u64);
+}
+
+/// Adds bytes, with their length before them.
+pub(crate) fn put_piece(out: &mut Vec<u8>, piece: &[u8]) {
+    put(out, piece.len() as u64);
+    out.extend_from_slice(piece);
+}
+
+/// What is left to be read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bytes<'a> {
+    left: &'a [u8],
+    read: usize,
+}
+
+impl<'a> Bytes<'a> {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+        Self { left: bytes, read: 0 }
+    }
+
+    /// How many were read.
+    pub(crate) const fn read(&self) -> usize {
+        self.read
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    /// All that is left.
+    pub(crate) fn rest(&mut self) -> &'a [u8] {
+        let rest = core::mem::take(&mut self.left);
+        self.read += rest.len();
+        rest
+    }
+
+    pub(crate) fn byte(&mut self) -> Result<u8, Fault> {
+        let (first, left) = self.left.split_first().ok_or(Fault::Ends)?;
+        (self.left, self.read) = (left, self.read + 1);
+        Ok(*first)
+    }
+
+    pub(crate) fn number(&mut self) -> Result<u64, Fault> {
+        let mut value = 0_u64;
+        for place in 0..VARINT_BYTES_MAX {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            let shift = place * 7;
+            if shift == 63 && bits > 1 {
+                return Err(Fault::NumberTooLarge);
+            }
+            value |= bits << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(Fault::NumberTooLarge)
+    }
+
+    /// A number that has to fit in 32 bits.
+    pub(crate) fn number_u32(&mut self) -> Result<u32, Fault> {
+        u32::try_from(self.number()?).map_err(|_| Fault::NumberTooLarge)
+    }
+
+    pub(crate) fn signed(&mut self) -> Result<i64, Fault> {
+        let value = self.number()?;
+        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
+    }
+
+    pub(crate) fn piece(&mut self) -> Result<&'a [u8], Fault> {
+        let length = usize::try_from(self.number()?).map_err(|_| Fault::Ends)?;
+        let (piece, left) = self.left.split_at_checked(length).ok_or(Fault::Ends)?;
+        (self.left, self.read) = (left, self.read + length);
+        Ok(piece)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back_as_they_were() {
+        for value in [0, 1, 127, 128, 16_383, 16_384, u64::from(u32::MAX), u64::MAX] {
+            let mut out = Vec::new();
+            put(&mut out, value);
+            let mut bytes = Bytes::new(&out);
+            assert_eq!(bytes.number(), Ok(value));
+            assert!(bytes.is_empty() && bytes.read() == out.len());
+        }
+        for value in [0, -1, 1, i64::MIN, i64::MAX] {
+            let mut out = Vec::new();
+            put_signed(&mut out, value);
+            assert_eq!(Bytes::new(&out).signed(), Ok(value));
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_and_what_ends_is_said() {
+        assert_eq!(Bytes::new(&[0x80; 11]).number(), Err(Fault::NumberTooLarge));
+        assert_eq!(Bytes::new(&[0xff; 10]).number(), Err(Fault::NumberTooLarge));
+        assert_eq!(Bytes::new(&[0x80]).number(), Err(Fault::Ends));
+        assert_eq!(Bytes::new(&[3, 1, 2]).piece(), Err(Fault::Ends));
+        let mut long = Vec::new();
+        put(&mut long, u64::MAX);
+        assert_eq!(Bytes::new(&long).piece(), Err(Fault::Ends));
+        assert_eq!(Bytes::new(&long).number_u32(), Err(Fault::NumberTooLarge));
+    }
+}

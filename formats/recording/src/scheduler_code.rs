@@ -1,0 +1,273 @@
+//! The bytes of what schedulers are told and decide; see `scheduler.rs`.
+
+use core::time::Duration;
+
+use suimon_quantity::{ProcessorId, Time};
+use suimon_storage_qos::{
+    Change, Completed, Completion, DiskSlot, Event, Grant, Lent, Next, Report, Return, SubmitError,
+    Submitted, Together, Want,
+};
+
+use crate::Fault;
+use crate::bytes::{Bytes, put, put_signed};
+use crate::policy::put_text;
+
+const SUBMIT: u8 = 0;
+const TOGETHER: u8 = 1;
+pub(crate) const POLL: u8 = 2;
+const COMPLETED: u8 = 3;
+const CHANGE: u8 = 4;
+pub(crate) const OBSERVE: u8 = 5;
+const SHARE: u8 = 6;
+const REPORT: u8 = 7;
+pub(crate) const POLL_GRANT: u8 = 8;
+const UNSHARE: u8 = 9;
+
+/// Requests that come, are reported or wait at once at most.
+const REQUESTS_MAX: u64 = 1 << 20;
+
+/// What a scheduler is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreInput {
+    /// A request came.
+    Submit {
+        /// Of which disk.
+        slot: DiskSlot,
+        /// How large.
+        bytes: u32,
+        /// The engine's word for it.
+        tag: u32,
+    },
+    /// Requests came at once.
+    Together {
+        /// Of which disk.
+        slot: DiskSlot,
+        /// The engine's word for them.
+        tag: u32,
+        /// How large each is.
+        sizes: Vec<u32>,
+    },
+    /// What is next?
+    Poll,
+    /// Requests ended.
+    Completed {
+        /// Of which disk.
+        slot: DiskSlot,
+        /// Which.
+        of: Completed,
+    },
+    /// Something is so from now on.
+    Change(Change),
+    /// It is to be looked at what was delivered.
+    Observe,
+    /// Other processors have the store, too.
+    Share(ProcessorId),
+    /// A processor reports.
+    Report {
+        /// Which.
+        from: ProcessorId,
+        /// What.
+        report: Report,
+    },
+    /// What is lent next?
+    PollGrant,
+    /// One processor has the store again, where these wait.
+    Unshare(Vec<(DiskSlot, u32)>),
+}
+
+fn put_numbers(out: &mut Vec<u8>, numbers: impl IntoIterator<Item = u32>) {
+    numbers.into_iter().for_each(|number| put(out, number.into()));
+}
+
+pub(crate) fn put_submit(out: &mut Vec<u8>, slot: DiskSlot, bytes: u32, tag: u32) {
+    out.push(SUBMIT);
+    put_numbers(out, [slot.0, bytes, tag]);
+}
+
+pub(crate) fn put_submitted(out: &mut Vec<u8>, of: Result<Submitted, SubmitError>) {
+    out.push(match of {
+        Ok(Submitted::Dispatch) => 0,
+        Ok(Submitted::Waits) => 1,
+        Err(error) => refusal(error),
+    });
+}
+
+const fn refusal(error: SubmitError) -> u8 {
+    match error {
+        SubmitError::NoDisk(_) => 2,
+        _ => 3,
+    }
+}
+
+pub(crate) fn put_together(out: &mut Vec<u8>, slot: DiskSlot, tag: u32, sizes: &[u32]) {
+    out.push(TOGETHER);
+    put_numbers(out, [slot.0, tag]);
+    for run in sizes.chunk_by(|a, b| a == b) {
+        put(out, run.first().copied().unwrap_or_default().into());
+        put(out, run.len() as u64);
+    }
+}
+
+pub(crate) fn put_together_done(out: &mut Vec<u8>, of: Result<Together, SubmitError>) {
+    match of {
+        Ok(Together { dispatched, waiting }) => {
+            out.push(0);
+            put(out, dispatched as u64);
+            put(out, waiting as u64);
+        }
+        Err(error) => out.push(refusal(error)),
+    }
+}
+
+pub(crate) fn put_next(out: &mut Vec<u8>, now: Time, next: Next) {
+    match next {
+        Next::Idle => out.push(0),
+        Next::WaitUntil(at) => {
+            out.push(1);
+            put_signed(out, at.as_ns().wrapping_sub(now.as_ns()) as i64);
+        }
+        Next::Dispatch { disk, tag } => {
+            out.push(2);
+            put_numbers(out, [disk.0, tag]);
+        }
+    }
+}
+
+pub(crate) fn put_completed(out: &mut Vec<u8>, slot: DiskSlot, of: Completed) {
+    out.push(COMPLETED);
+    put_numbers(out, [slot.0, of.bytes, of.requests]);
+    put(out, of.latency_ns.map_or(0, |ns| ns.saturating_add(1)));
+}
+
+pub(crate) fn put_change(out: &mut Vec<u8>, change: Change) {
+    out.push(CHANGE);
+    put_text(out, &change);
+}
+
+pub(crate) fn put_tags(out: &mut Vec<u8>, tags: &[u32]) {
+    put_numbers(out, tags.iter().copied());
+}
+
+pub(crate) fn put_events(out: &mut Vec<u8>, events: &[Event]) {
+    if !events.is_empty() {
+        put_text(out, &events);
+    }
+}
+
+pub(crate) fn put_share(out: &mut Vec<u8>, with: ProcessorId) {
+    out.push(SHARE);
+    put(out, with.0.into());
+}
+
+pub(crate) fn put_report(out: &mut Vec<u8>, from: ProcessorId, report: &Report) {
+    out.push(REPORT);
+    put(out, from.0.into());
+    for wants in [&report.wants, &report.ahead] {
+        put(out, wants.len() as u64);
+        wants.iter().for_each(|want| put_numbers(out, [want.disk.0, want.bytes]));
+    }
+    put(out, report.completions.len() as u64);
+    for Completion { disk, bytes, latency } in &report.completions {
+        put_numbers(out, [disk.0, *bytes]);
+        let ns = |latency: Duration| u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
+        put(out, latency.map_or(0, |latency| ns(latency).saturating_add(1)));
+    }
+    put(out, report.returns.len() as u64);
+    for Return { disk, requests, cost, bytes } in &report.returns {
+        put_numbers(out, [disk.0, *requests, *cost, *bytes]);
+    }
+}
+
+pub(crate) fn put_grant(out: &mut Vec<u8>, grant: Option<Grant>) {
+    let Some(Grant { processor, disk, of }) = grant else { return out.push(0) };
+    put_numbers(out, [u32::from(processor.0) + 1, disk.0]);
+    let (kind, number) = match of {
+        Lent::Waiting(requests) => (0, requests),
+        Lent::Ahead(bytes) => (1, bytes),
+        Lent::Nothing => (2, 0),
+        Lent::Refused(bytes) => (3, bytes),
+    };
+    put_numbers(out, [kind, number]);
+}
+
+pub(crate) fn put_unshare(out: &mut Vec<u8>, waiting: impl Iterator<Item = (DiskSlot, u32)>) {
+    out.push(UNSHARE);
+    waiting.for_each(|(slot, tag)| put_numbers(out, [slot.0, tag]));
+}
+
+/// What a scheduler was told.
+///
+/// # Errors
+/// It is nothing that it could be told.
+pub fn decode_store_input(body: &[u8]) -> Result<StoreInput, Fault> {
+    let mut bytes = Bytes::new(body);
+    let input = match bytes.byte()? {
+        SUBMIT => {
+            let slot = DiskSlot(bytes.number_u32()?);
+            StoreInput::Submit { slot, bytes: bytes.number_u32()?, tag: bytes.number_u32()? }
+        }
+        TOGETHER => together(&mut bytes)?,
+        POLL => StoreInput::Poll,
+        COMPLETED => {
+            let slot = DiskSlot(bytes.number_u32()?);
+            let (of, requests) = (bytes.number_u32()?, bytes.number_u32()?);
+            let latency_ns = bytes.number()?.checked_sub(1);
+            StoreInput::Completed { slot, of: Completed { bytes: of, requests, latency_ns } }
+        }
+        CHANGE => StoreInput::Change(serde_json::from_slice(bytes.rest())?),
+        OBSERVE => StoreInput::Observe,
+        SHARE => StoreInput::Share(processor(&mut bytes)?),
+        REPORT => StoreInput::Report { from: processor(&mut bytes)?, report: report(&mut bytes)? },
+        POLL_GRANT => StoreInput::PollGrant,
+        UNSHARE => {
+            let mut waiting = Vec::new();
+            while !bytes.is_empty() {
+                waiting.push((DiskSlot(bytes.number_u32()?), bytes.number_u32()?));
+            }
+            StoreInput::Unshare(waiting)
+        }
+        other => return Err(Fault::Body(format!("it begins with {other}"))),
+    };
+    if bytes.is_empty() {
+        return Ok(input);
+    }
+    Err(Fault::Body("it goes on behind its end".to_owned()))
+}
+
+fn together(bytes: &mut Bytes<'_>) -> Result<StoreInput, Fault> {
+    let (slot, tag) = (DiskSlot(bytes.number_u32()?), bytes.number_u32()?);
+    let mut sizes = Vec::new();
+    while !bytes.is_empty() {
+        let (size, count) = (bytes.number_u32()?, bytes.number()?);
+        if count > REQUESTS_MAX.saturating_sub(sizes.len() as u64) {
+            return Err(Fault::NumberTooLarge);
+        }
+        sizes.extend((0..count).map(|_| size));
+    }
+    Ok(StoreInput::Together { slot, tag, sizes })
+}
+
+fn processor(bytes: &mut Bytes<'_>) -> Result<ProcessorId, Fault> {
+    u16::try_from(bytes.number()?).map(ProcessorId).map_err(|_| Fault::NumberTooLarge)
+}
+
+fn report(bytes: &mut Bytes<'_>) -> Result<Report, Fault> {
+    let mut report = Report::default();
+    for wants in [&mut report.wants, &mut report.ahead] {
+        // Each takes bytes of its own, so there are no more than bytes.
+        for _ in 0..bytes.number()? {
+            wants.push(Want { disk: DiskSlot(bytes.number_u32()?), bytes: bytes.number_u32()? });
+        }
+    }
+    for _ in 0..bytes.number()? {
+        let (disk, of) = (DiskSlot(bytes.number_u32()?), bytes.number_u32()?);
+        let latency = bytes.number()?.checked_sub(1).map(Duration::from_nanos);
+        report.completions.push(Completion { disk, bytes: of, latency });
+    }
+    for _ in 0..bytes.number()? {
+        let (disk, requests) = (DiskSlot(bytes.number_u32()?), bytes.number_u32()?);
+        let (cost, of) = (bytes.number_u32()?, bytes.number_u32()?);
+        report.returns.push(Return { disk, requests, cost, bytes: of });
+    }
+    Ok(report)
+}

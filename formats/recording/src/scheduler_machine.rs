@@ -1,0 +1,124 @@
+//! Schedulers of stores, driven again.
+
+use suimon_quantity::Time;
+use suimon_storage_qos::{Borrower, StoreBudget, StoreScheduler, StoreSpec};
+
+use crate::scheduler_code as code;
+use crate::scheduler_code::{StoreInput, decode_store_input};
+use crate::{Difference, Fault, Machine, decode};
+
+/// A store has no more requests that wait.
+const WAITING_MAX: u32 = 1 << 20;
+
+/// A store's scheduler, as it is shared now.
+#[allow(clippy::large_enum_variant, reason = "there is one for each store of a recording")]
+enum Mode {
+    Sole(StoreScheduler),
+    Home(StoreBudget),
+    Between,
+}
+
+/// See the module.
+pub(crate) struct SchedulerMachine {
+    spec: StoreSpec,
+    mode: Mode,
+}
+
+/// What a scheduler begins with.
+///
+/// # Errors
+/// It cannot begin with that.
+pub fn decode_store_birth(birth: &[u8]) -> Result<StoreSpec, Fault> {
+    let spec: StoreSpec = decode(birth).map_err(|fault| Fault::Birth(fault.to_string()))?;
+    if spec.waiting_max > WAITING_MAX || spec.depth_max > WAITING_MAX {
+        let (waiting, depth) = (spec.waiting_max, spec.depth_max);
+        let why = format!("{waiting} requests that wait, or {depth} in the device, are too many");
+        return Err(Fault::Birth(why));
+    }
+    Ok(spec)
+}
+
+impl SchedulerMachine {
+    pub(crate) fn begin(birth: &[u8]) -> Result<Self, Fault> {
+        let spec = decode_store_birth(birth)?;
+        Ok(Self { mode: Mode::Sole(StoreScheduler::new(spec.clone())), spec })
+    }
+
+    fn borrower(&self) -> Borrower {
+        Borrower::new(self.spec.normalization, self.spec.waiting_max)
+    }
+}
+
+impl Machine for SchedulerMachine {
+    fn step(&mut self, at: Time, input: &[u8], decision: &mut Vec<u8>) -> Result<(), Fault> {
+        let input = decode_store_input(input)?;
+        let mut borrower = None;
+        if matches!(input, StoreInput::Share(_) | StoreInput::Unshare(_)) {
+            borrower = Some(self.borrower());
+        }
+        match (&mut self.mode, input) {
+            (Mode::Sole(of), StoreInput::Submit { slot, bytes, tag }) => {
+                code::put_submitted(decision, of.submit(at, slot, bytes, tag));
+            }
+            (Mode::Sole(of), StoreInput::Together { slot, tag, sizes }) => {
+                code::put_together_done(decision, of.submit_together(at, slot, &sizes, tag));
+            }
+            (Mode::Sole(of), StoreInput::Poll) => code::put_next(decision, at, of.poll(at)),
+            (Mode::Sole(of), StoreInput::Completed { slot, of: ended }) => {
+                of.handle_completed(at, slot, ended);
+            }
+            (Mode::Sole(of), StoreInput::Change(change)) => {
+                code::put_tags(decision, &of.apply(at, change));
+            }
+            (Mode::Home(of), StoreInput::Change(change)) => of.apply(at, change),
+            (Mode::Sole(of), StoreInput::Observe) => code::put_events(decision, &of.observe(at)),
+            (Mode::Home(of), StoreInput::Observe) => code::put_events(decision, &of.observe(at)),
+            (Mode::Home(of), StoreInput::Report { from, report }) => {
+                of.handle_report(at, from, &report);
+            }
+            (Mode::Home(of), StoreInput::PollGrant) => {
+                code::put_grant(decision, of.poll_grant(at));
+            }
+            (mode @ Mode::Sole(_), StoreInput::Share(with)) => {
+                let (Mode::Sole(of), Some(mut borrower)) =
+                    (core::mem::replace(mode, Mode::Between), borrower)
+                else {
+                    return Ok(());
+                };
+                *mode = Mode::Home(StoreBudget::share(of, with, &mut borrower));
+            }
+            (mode @ Mode::Home(_), StoreInput::Unshare(waiting)) => {
+                let (Mode::Home(of), Some(mut borrower)) =
+                    (core::mem::replace(mode, Mode::Between), borrower)
+                else {
+                    return Ok(());
+                };
+                for (slot, tag) in waiting {
+                    borrower.add(slot);
+                    // How large they are the budget knows.
+                    let _ = borrower.submit(at, slot, 0, tag);
+                }
+                *mode = Mode::Sole(of.unshare(borrower));
+            }
+            (Mode::Home(_), _) => {
+                return Err(Fault::Body("several processors have the store".to_owned()));
+            }
+            (Mode::Sole(_) | Mode::Between, _) => {
+                return Err(Fault::Body("one processor has the store".to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_input(&self, input: &[u8]) -> String {
+        decode_store_input(input).map_or_else(|fault| fault.to_string(), |of| format!("{of:?}"))
+    }
+
+    fn differ(&self, recorded: &[u8], now: &[u8]) -> Difference {
+        let shown = |bytes: &[u8]| {
+            let bytes = bytes.iter().take(64).map(|byte| format!("{byte:02x}"));
+            bytes.collect::<Vec<_>>().join(" ")
+        };
+        Difference { place: String::new(), recorded: shown(recorded), now: shown(now) }
+    }
+}

@@ -1,0 +1,160 @@
+//! Teams.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize, Serializer};
+use suimon_quantity::Time;
+use suimon_teaming::{
+    Announcement, BUCKETS, BucketLoad, Change, Distribution, MemberId, MemberLink, SpecError, Team,
+    TeamEvent, TeamPort, TeamSpec, UnknownMember,
+};
+
+use crate::{Kind, Policy, Recorded, Sink};
+
+/// What a team is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TeamInput {
+    /// [`Team::handle_member`].
+    Member {
+        /// Whose link.
+        member: MemberId,
+        /// The link.
+        link: MemberLink,
+    },
+    /// [`Team::handle_ports`].
+    Ports(Vec<TeamPort>),
+    /// [`Team::set_spec`].
+    Spec(TeamSpec),
+    /// [`Team::handle_loads`]: buckets that carried something or have a member.
+    Loads(Vec<(u16, BucketLoad)>),
+}
+
+/// What a team decides.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct TeamDecision {
+    /// What contradicts itself; nothing was changed then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// The new distribution, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")]
+    pub distribution: Option<Arc<Distribution>>,
+    /// What is to be announced.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub announcements: Vec<Announcement>,
+    /// What happened.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<TeamEvent>,
+}
+
+#[allow(clippy::ref_option, reason = "as serde calls it")]
+fn shared<S: Serializer>(of: &Option<Arc<Distribution>>, into: S) -> Result<S::Ok, S::Error> {
+    of.as_deref().serialize(into)
+}
+
+impl From<&Change> for TeamDecision {
+    fn from(change: &Change) -> Self {
+        Self {
+            refused: None,
+            distribution: change.distribution.clone(),
+            announcements: change.announcements.clone(),
+            events: change.events.clone(),
+        }
+    }
+}
+
+fn decided<E: ToString>(result: &Result<Change, E>) -> TeamDecision {
+    match result {
+        Ok(change) => change.into(),
+        Err(error) => TeamDecision { refused: Some(error.to_string()), ..TeamDecision::default() },
+    }
+}
+
+impl Policy for Team {
+    const KIND: Kind = Kind::Team;
+    type Birth = TeamSpec;
+    type Input = TeamInput;
+    type Decision = TeamDecision;
+
+    fn begin(_at: Time, birth: TeamSpec) -> Result<Self, String> {
+        Self::new(birth).map_err(|error| error.to_string())
+    }
+
+    fn step(&mut self, _at: Time, input: &TeamInput) -> TeamDecision {
+        match input {
+            TeamInput::Member { member, link } => decided(&self.handle_member(*member, *link)),
+            TeamInput::Ports(ports) => (&self.handle_ports(ports)).into(),
+            TeamInput::Spec(spec) => decided(&self.set_spec(spec.clone())),
+            TeamInput::Loads(of) => {
+                let mut loads = Box::new([BucketLoad::default(); BUCKETS]);
+                for (bucket, load) in of {
+                    if let Some(at) = loads.get_mut(usize::from(*bucket)) {
+                        *at = *load;
+                    }
+                }
+                (&self.handle_loads(&loads)).into()
+            }
+        }
+    }
+}
+
+impl Recorded<Team> {
+    /// See [`Team::new`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn team(
+        sink: Option<&Arc<dyn Sink>>,
+        (at, name): (Time, &str),
+        spec: TeamSpec,
+    ) -> Result<Self, SpecError> {
+        let policy = Team::new(spec.clone())?;
+        Ok(Self::begun(policy, sink, (at, name), || spec))
+    }
+
+    /// See [`Team::handle_member`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn handle_member(
+        &mut self,
+        at: Time,
+        member: MemberId,
+        link: MemberLink,
+    ) -> Result<Change, UnknownMember> {
+        let result = self.policy.handle_member(member, link);
+        self.note(at, || (TeamInput::Member { member, link }, decided(&result)));
+        result
+    }
+
+    /// See [`Team::handle_ports`].
+    pub fn handle_ports(&mut self, at: Time, ports: &[TeamPort]) -> Change {
+        let change = self.policy.handle_ports(ports);
+        self.note(at, || (TeamInput::Ports(ports.to_vec()), TeamDecision::from(&change)));
+        change
+    }
+
+    /// See [`Team::set_spec`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_spec(&mut self, at: Time, spec: TeamSpec) -> Result<Change, SpecError> {
+        let told = self.tape.is_some().then(|| spec.clone());
+        let result = self.policy.set_spec(spec);
+        if let Some(told) = told {
+            self.note(at, || (TeamInput::Spec(told), decided(&result)));
+        }
+        result
+    }
+
+    /// See [`Team::handle_loads`].
+    pub fn handle_loads(&mut self, at: Time, loads: &[BucketLoad; BUCKETS]) -> Change {
+        let change = self.policy.handle_loads(loads);
+        self.note(at, || {
+            let known = (0..).zip(loads).filter(|(_, load)| **load != BucketLoad::default());
+            let loads = known.map(|(bucket, load)| (bucket, *load)).collect();
+            (TeamInput::Loads(loads), TeamDecision::from(&change))
+        });
+        change
+    }
+}

@@ -1,0 +1,76 @@
+//! What any bytes may make of the reader of recordings, and of the policies that it drives.
+//!
+//! The input is a block's body. Whatever begins in it is begun, and told what follows.
+
+use std::collections::BTreeMap;
+
+use suimon_recording::{
+    Machine, Record, RecordingError, StreamId, begin, block_body, block_header, encode_block,
+    records,
+};
+
+/// What an input came to, so that seeds can be known to lead somewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Policies that began.
+    pub begun: usize,
+    /// What they were told and understood.
+    pub steps: usize,
+    /// Whether something was refused.
+    pub refused: bool,
+}
+
+/// Reads the input, and judges all that comes of it.
+///
+/// # Panics
+/// A promise is broken.
+pub fn check(input: &[u8]) -> Outcome {
+    let mut outcome = Outcome::default();
+    let mut machines = BTreeMap::<StreamId, Box<dyn Machine>>::new();
+    let mut last = 0;
+    for record in records(input, 1000) {
+        let (offset, record) = match record {
+            Ok(record) => record,
+            Err(RecordingError::Record { offset, .. }) => {
+                assert!((1000..1000 + input.len() as u64).contains(&offset));
+                outcome.refused = true;
+                break;
+            }
+            Err(other) => panic!("{other}"),
+        };
+        assert!(offset >= 1000 && offset >= last, "records are where they are");
+        last = offset;
+        match record {
+            Record::Begin { stream, at, kind, birth, .. } => match begin(kind, at, birth) {
+                Ok(machine) => {
+                    outcome.begun += 1;
+                    machines.insert(stream, machine);
+                }
+                Err(_) => outcome.refused = true,
+            },
+            Record::Step { stream, at, input, decision } => {
+                let Some(machine) = machines.get_mut(&stream) else { continue };
+                let mut now = Vec::new();
+                match machine.step(at, input, &mut now) {
+                    Ok(()) => {
+                        outcome.steps += 1;
+                        if now != decision {
+                            let difference = machine.differ(decision, &now);
+                            assert_ne!(difference.recorded, difference.now);
+                            assert!(!machine.tell_input(input).is_empty() || input.is_empty());
+                        }
+                    }
+                    Err(_) => outcome.refused = true,
+                }
+            }
+            Record::About(_) | Record::Names(_) | Record::Lost { .. } => {}
+        }
+    }
+    let block = encode_block(input);
+    let (header, body) = block.split_first_chunk().expect("a block has a header");
+    if let Ok(header) = block_header(*header, 0) {
+        assert_eq!((header.length as usize, body), (input.len(), input));
+        assert_eq!(block_body(header, body, 0), Ok(()));
+    }
+    outcome
+}

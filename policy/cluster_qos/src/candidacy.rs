@@ -1,0 +1,78 @@
+//! When a node tries to lead a store that nobody leads.
+
+use core::time::Duration;
+
+use suimon_quantity::Time;
+
+/// Of terms that end sooner, more than [`FREE`] are a sign that leading does not work for now.
+const SOON: Duration = Duration::from_secs(30);
+/// So many terms may end soon, one after another, and the store is led again at once.
+const FREE: u32 = 2;
+/// What is waited then, and at most.
+const PAUSE: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(16);
+
+/// Tells when a store without a leader is to have one again. A leader that resigned because it could not
+/// write is followed by the next, which has to read everything first: where etcd is full, elections keep it
+/// full. So all nodes wait, longer each time, if the terms before were short. What is reserved for nodes
+/// does not need a leader.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Candidacy {
+    ended: Option<Time>,
+    /// Terms that ended soon, one after another.
+    short: u32,
+    stands_at: Time,
+}
+
+impl Candidacy {
+    /// Nobody leads the store any more.
+    pub fn handle_vacant(&mut self, now: Time) {
+        let is_soon = self.ended.is_some_and(|ended| now.since(ended) < SOON + self.pause());
+        self.short = if is_soon { self.short.saturating_add(1) } else { 1 };
+        self.ended = Some(now);
+        self.stands_at = now + self.pause();
+    }
+
+    fn pause(&self) -> Duration {
+        match self.short.checked_sub(FREE + 1) {
+            None => Duration::ZERO,
+            Some(more) => PAUSE.saturating_mul(1_u32.checked_shl(more).unwrap_or(u32::MAX)),
+        }
+        .min(PAUSE_MAX)
+    }
+
+    /// When it is to be tried, if nobody leads then.
+    pub const fn stands_at(&self) -> Time {
+        self.stands_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How long is waited after each of these terms.
+    fn waited(terms_s: &[u64]) -> Vec<u64> {
+        let (mut of, mut now) = (Candidacy::default(), Time::from_ns(1 << 50));
+        let wait = |term: &u64| {
+            now = now + Duration::from_secs(*term);
+            of.handle_vacant(now);
+            let pause = of.stands_at().since(now);
+            now = of.stands_at();
+            pause.as_secs()
+        };
+        terms_s.iter().map(wait).collect()
+    }
+
+    #[test]
+    fn short_terms_are_followed_by_longer_and_longer_pauses() {
+        assert_eq!(waited(&[100, 4, 4, 4, 4, 4, 4, 4]), [0, 0, 1, 2, 4, 8, 16, 16]);
+        assert_eq!(waited(&[1; 80])[79], 16);
+    }
+
+    #[test]
+    fn a_term_that_lasted_is_followed_at_once() {
+        assert_eq!(waited(&[100, 4, 4, 4, 31, 4, 4]), [0, 0, 1, 2, 0, 0, 1]);
+        assert_eq!(waited(&[40, 50, 60]), [0, 0, 0]);
+    }
+}
