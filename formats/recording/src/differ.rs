@@ -7,6 +7,8 @@ use serde_json::Value;
 
 /// Characters of a value that are told.
 const SHOWN_MAX: usize = 120;
+/// Of them those before the first that differs.
+const ALIKE_SHOWN: usize = 40;
 
 /// Where a decision is another one than was recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -40,8 +42,32 @@ pub(crate) fn differ(recorded: &[u8], now: &[u8]) -> Difference {
 }
 
 fn raw(recorded: &[u8], now: &[u8]) -> Difference {
-    let shown = |text: &[u8]| shorten(&String::from_utf8_lossy(text));
-    Difference { place: String::new(), recorded: shown(recorded), now: shown(now) }
+    match (core::str::from_utf8(recorded), core::str::from_utf8(now)) {
+        (Ok(recorded), Ok(now)) => Difference::of_texts(String::new(), recorded, now),
+        _ => {
+            let shown = |bytes: &[u8]| bytes.escape_ascii().to_string();
+            Difference::of_texts(String::new(), &shown(recorded), &shown(now))
+        }
+    }
+}
+
+impl Difference {
+    /// Of two texts that are not the same: of long ones, what is around where they begin to differ.
+    pub(crate) fn of_texts(place: String, recorded: &str, now: &str) -> Self {
+        let alike = recorded.chars().zip(now.chars()).take_while(|(a, b)| a == b).count();
+        let from = alike.saturating_sub(ALIKE_SHOWN);
+        let shown = |text: &str| {
+            let chars = text.chars().count();
+            if chars <= SHOWN_MAX {
+                return text.to_owned();
+            }
+            let before = if from > 0 { "…" } else { "" };
+            let after = if chars > from + SHOWN_MAX { "…" } else { "" };
+            let middle: String = text.chars().skip(from).take(SHOWN_MAX).collect();
+            format!("{before}{middle}{after}")
+        };
+        Self { place, recorded: shown(recorded), now: shown(now) }
+    }
 }
 
 fn walk(a: &Value, b: &Value, place: String) -> Option<Difference> {
@@ -62,16 +88,31 @@ fn walk(a: &Value, b: &Value, place: String) -> Option<Difference> {
         (a, b) => {
             let shown = |of: &Value| match of {
                 Value::Null => "nothing".to_owned(),
-                of => shorten(&of.to_string()),
+                of => of.to_string(),
             };
-            Some(Difference { place, recorded: shown(a), now: shown(b) })
+            Some(Difference::of_texts(place, &shown(a), &shown(b)))
         }
     }
 }
 
-fn shorten(text: &str) -> String {
-    if text.chars().count() <= SHOWN_MAX {
-        return text.to_owned();
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_long_decisions_what_differs_is_told() {
+        let long = |end: &str| format!("{}{end}", "x".repeat(500));
+        for (a, b) in [
+            (long("1"), long("2")),
+            (long(""), long("2")),
+            (format!("[{:?}]", long("1")), format!("[{:?}]", long("2"))),
+        ] {
+            let found = differ(a.as_bytes(), b.as_bytes());
+            assert_ne!(found.recorded, found.now);
+            assert!(found.now.contains('2') && found.now.starts_with('…'), "{found}");
+            assert!(found.now.chars().count() <= SHOWN_MAX + 2);
+        }
+        let found = differ(b"\xff", b"\xfe");
+        assert_eq!((found.recorded.as_str(), found.now.as_str()), ("\\xff", "\\xfe"));
     }
-    text.chars().take(SHOWN_MAX).chain("…".chars()).collect()
 }

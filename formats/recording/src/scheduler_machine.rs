@@ -116,9 +116,9 @@ impl Machine for SchedulerMachine {
 
     fn differ(&self, recorded: &[u8], now: &[u8]) -> Difference {
         let shown = |bytes: &[u8]| {
-            let bytes = bytes.iter().take(64).map(|byte| format!("{byte:02x}"));
+            let bytes = bytes.iter().map(|byte| format!("{byte:02x}"));
             bytes.collect::<Vec<_>>().join(" ")
         };
-        Difference { place: String::new(), recorded: shown(recorded), now: shown(now) }
+        Difference::of_texts(String::new(), &shown(recorded), &shown(now))
     }
 }

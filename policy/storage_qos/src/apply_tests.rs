@@ -5,6 +5,7 @@ use core::time::Duration;
 use proptest::prelude::*;
 use suimon_quantity::{ByteRate, Cap, DiskId, Iops, Time};
 
+use crate::flow::Flow;
 use crate::{
     Assignment, Burst, Capability, Change, DiskSlot, FlowSlot, Holder, Limits, Next, PolicyId,
     PolicyKind, PolicySpec, Proposal, Store, StoreScheduler, StoreSpec, SubmitError, Submitted,
@@ -260,7 +261,7 @@ fn a_minimum_that_nobody_has_admitted_yet_is_not_kept_at_the_cost_of_others() {
     };
     let cap = |reserved_iops| Change::Cap(Some(Cap { reserved_iops, ..Cap::default() }));
     let kept = |scheduler: &StoreScheduler| {
-        [0, 1].map(|of| scheduler.flows[of].kept().map_or(0, Iops::per_second))
+        [0, 1].map(|of| scheduler.flows.get(of).and_then(Flow::kept).map_or(0, Iops::per_second))
     };
     let steps = [
         (set(0, 1000), [1000, 0]),

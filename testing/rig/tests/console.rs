@@ -48,9 +48,8 @@ fn host(rig: &Rig, wires: &[Veth; 2], console: &str) -> String {
 fn every_page_is_shown_and_a_maximum_set_there_is_what_a_disk_gets() {
     let rig = Rig::new().unwrap();
     let world = Namespace::new(&rig, "world").unwrap();
-    let wires = ["l", "r"].map(|tag| {
-        Veth::new(&rig.device(tag), &rig.device(&format!("{tag}f")), &world).unwrap()
-    });
+    let wires = ["l", "r"]
+        .map(|tag| Veth::new(&rig.device(tag), &rig.device(&format!("{tag}f")), &world).unwrap());
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let daemon = Daemon::start(&rig, &host(&rig, &wires, &free)).unwrap();
     for disk in ["gold", "noisy"] {
