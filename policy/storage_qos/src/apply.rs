@@ -6,7 +6,10 @@ use crate::disk::Disk;
 use crate::flow::Flow;
 use crate::history::History;
 use crate::watch::Watch;
-use crate::{Change, DISKS_MAX, DiskSlot, FlowSlot, Holder, Limits, StoreScheduler, WaitCause};
+use crate::{
+    Change, DISKS_MAX, DiskSlot, FlowSlot, Holder, Limits, PolicyId, PolicyPart, StoreScheduler,
+    WaitCause,
+};
 
 /// Disks by themselves, and as many policies.
 const FLOWS_MAX: usize = 2 * DISKS_MAX;
@@ -27,6 +30,7 @@ impl StoreScheduler {
             Change::RemoveFlow(flow) => self.remove_flow(flow),
             Change::Capability(iops) => self.capability = iops,
             Change::Cap(cap) => self.gate.set(now, cap),
+            Change::Part(policy, part) => self.set_part(now, policy, part),
         }
         Vec::new()
     }
@@ -44,8 +48,29 @@ impl StoreScheduler {
             }
         }
         flow.configure(holder, limits, clock, now);
+        let part = match holder {
+            Holder::Policy(policy) => self.parts.get(&policy).copied(),
+            Holder::Disk(_) => None,
+        };
+        flow.set_part(now, clock, part);
         self.displace(at.0);
         self.place(now, at.0);
+    }
+
+    fn set_part(&mut self, now: Time, policy: PolicyId, part: Option<PolicyPart>) {
+        match part {
+            Some(part) => self.parts.insert(policy, part),
+            None => self.parts.remove(&policy),
+        };
+        let holder = Some(Holder::Policy(policy));
+        let Some(at) = self.flows.iter().position(|flow| flow.holder == holder) else { return };
+        let clock = self.clock(now);
+        let Some(flow) = self.flows.get_mut(at) else { return };
+        flow.account_busy(now);
+        flow.set_part(now, clock, part);
+        let Ok(at) = u32::try_from(at) else { return };
+        self.displace(at);
+        self.place(now, at);
     }
 
     fn remove_flow(&mut self, at: FlowSlot) {
@@ -154,6 +179,9 @@ impl StoreScheduler {
     }
 }
 
+#[cfg(test)]
+#[path = "part_tests.rs"]
+mod part_tests;
 #[cfg(test)]
 #[path = "apply_tests.rs"]
 mod tests;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{Cap, DiskId};
 
-use crate::{Limits, PolicyId};
+use crate::{Limits, PolicyId, PolicyPart};
 
 /// A disk's place in a store's scheduler. It is given to another disk when the disk was
 /// removed.
@@ -57,4 +57,7 @@ pub enum Change {
     /// What all disks together may do, in normalised operations per second; `None`: what they
     /// can. Minimums come first inside it.
     Cap(Option<Cap>),
+    /// What a policy's disks here may do together, of a policy that other nodes' disks have, too;
+    /// `None`: its limits, as it has them. It holds for disks that get the policy later, too.
+    Part(PolicyId, Option<PolicyPart>),
 }

@@ -2,15 +2,16 @@
 
 use core::time::Duration;
 
-use suimon_quantity::Time;
+use suimon_quantity::{Iops, Time};
 
+use crate::gate::Gate;
 use crate::heap::Heap;
 use crate::history::FlowTotals;
 use crate::meter::Meter;
 use crate::minimum::Minimum;
 use crate::pace::Fine;
 use crate::records::Units;
-use crate::{Holder, Limits, WaitCause};
+use crate::{Holder, Limits, PolicyPart, WaitCause};
 
 /// Virtual time that an operation takes at weight 1.
 const SHARE_ONE: u64 = 1 << 24;
@@ -76,6 +77,10 @@ pub(crate) struct Flow {
     pub(crate) limits: Limits,
     /// Whose it is; `None`: there is nothing here.
     pub(crate) holder: Option<Holder>,
+    /// The minimum that its holder has, whatever part of it is this node's.
+    own_min: Option<Iops>,
+    /// Holds it to what this node has of a policy that spans nodes.
+    part: Option<Box<Gate>>,
 }
 
 impl Flow {
@@ -99,15 +104,44 @@ impl Flow {
             self.futile_until = Time::ZERO;
         }
         self.share = SHARE_ONE / u64::from(limits.weight.number());
-        self.limits = limits;
+        (self.limits, self.own_min) = (limits, limits.min_iops);
         self.is_shared = matches!(holder, Holder::Policy(_));
         self.holder = Some(holder);
     }
 
-    /// When its maximums let the next request go.
+    /// Its disks have this part of the policy from now on; `None`: all of it, as its limits are.
+    pub(crate) fn set_part(&mut self, now: Time, clock: Fine, part: Option<PolicyPart>) {
+        let min = part.map_or(self.own_min, |part| Iops::new(part.min_iops));
+        if min != self.limits.min_iops {
+            let before = self.minimum;
+            self.minimum = min.map(|rate| {
+                before.map_or_else(|| Minimum::new(rate, clock), |before| before.retuned(rate))
+            });
+            self.limits.min_iops = min;
+        }
+        match part.and_then(|part| part.max) {
+            Some(cap) => self.part.get_or_insert_default().set(now, Some(cap)),
+            None => self.part = None,
+        }
+        self.reopen();
+    }
+
+    /// When its maximums let the next request go, as far as that is known now.
     #[inline]
-    pub(crate) const fn opens(&self) -> Time {
+    pub(crate) fn opens(&mut self, now: Time) -> Time {
+        if self.part.is_some() && self.opens <= now {
+            self.look_at_part(now);
+        }
         self.opens
+    }
+
+    /// Finds out whether its part of a policy lets something go.
+    #[cold]
+    fn look_at_part(&mut self, now: Time) {
+        let Some(part) = &mut self.part else { return };
+        if !part.is_open(now) {
+            self.opens = self.opens.max(part.closed_until().unwrap_or(Time::ZERO));
+        }
     }
 
     /// Which of its maximums is the last to let the next request go.
@@ -135,12 +169,19 @@ impl Flow {
         if let Some(meter) = &mut self.bandwidth {
             opens = opens.max(meter.charge(now, bytes));
         }
+        if let Some(part) = &mut self.part {
+            part.charge(cost);
+        }
         self.opens = opens;
     }
 
     /// Charges the maximums, if they let another request go after that. Whether they do.
     #[inline]
     pub(crate) fn charge_maximums_if_open(&mut self, now: Time, cost: u32, bytes: u32) -> bool {
+        // Below a cap each may be the last.
+        if self.part.is_some() {
+            return false;
+        }
         let before = (self.maximum, self.peak, self.bandwidth, self.opens);
         self.charge_maximums(now, cost, bytes);
         let is_open = self.opens <= now;
@@ -163,6 +204,9 @@ impl Flow {
         }
         if let Some(meter) = &mut self.bandwidth {
             meter.refund(units.bytes);
+        }
+        if let Some(part) = &mut self.part {
+            part.refund(units.cost);
         }
         self.reopen();
         if let Some(minimum) = &mut self.minimum {
