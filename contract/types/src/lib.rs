@@ -216,7 +216,9 @@ pub use power_status::{
 };
 pub use processor_stages::ProcessorStages;
 pub use qos_config::{DiskQos, QosPolicyConfig, QosPolicyKind};
-pub use qos_status::{QosDelivery, QosFlowStatus, QosPolicyStatus, StorePromises, WhatIfAnswer};
+pub use qos_status::{
+    QosDelivery, QosFlowStatus, QosPolicyPart, QosPolicyStatus, StorePromises, WhatIfAnswer,
+};
 pub use request::{
     ApplyRequest, ConvertDiskRequest, MEASURE_SECONDS_DEFAULT, MEASURE_SECONDS_MAX,
     MeasureStoreRequest, MoveQueueRequest, SnapshotDiskRequest,

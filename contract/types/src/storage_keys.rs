@@ -40,6 +40,7 @@ const BURST_S: Key = optional("burst_s", Form::Number { least: 1, most: 3600 }, 
 pub(crate) const QOS_POLICY: &[Key] = &[
     required("name", Form::Name, Effect::Identity),
     optional("kind", Form::OneOf(&["dedicated", "aggregated"]), Effect::Live),
+    optional("shared", Form::Flag, Effect::Live),
     MIN_IOPS,
     MAX_IOPS,
     MAX_BYTES_PER_S,

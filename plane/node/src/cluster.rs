@@ -10,6 +10,7 @@
 //! - [`keys`]: what is kept in the cluster's store, and where. [`records`]: what is kept on this host.
 //! - [`shared_store`]: one store. [`loads`]: what its disks do. [`identity`]: whether it is the cluster's.
 //! - [`status`]: how it stands. [`told`]: the events. [`leaving`]: giving back what is reserved.
+//! - [`policies`]: QoS policies that are the cluster's.
 //!
 //! A cap is in effect on all processors before it is said that it is, and what is to be kept is durable
 //! before. Whatever the cluster's store does, a cap that was lent ends by the processors' own clock.
@@ -20,6 +21,7 @@ mod inbox;
 mod keys;
 mod leaving;
 mod loads;
+mod policies;
 mod records;
 mod session;
 mod shared_store;
@@ -28,6 +30,7 @@ mod told;
 mod worker;
 
 use std::collections::BTreeMap;
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -37,6 +40,7 @@ use suimon_ports::ClusterStore;
 
 use self::inbox::Inbox;
 use self::status::View;
+use crate::control::Command;
 use crate::shared::Shared;
 
 /// How long a call of the cluster's store may wait at most. Shorter than a lease, so that one that
@@ -84,8 +88,11 @@ impl Cluster {
 
 impl Shared {
     /// Starts the cluster's threads.
-    pub(crate) fn start_cluster(self: &Arc<Self>) -> std::io::Result<()> {
-        let (driver, worker) = driver::start(self)?;
+    pub(crate) fn start_cluster(
+        self: &Arc<Self>,
+        commands: SyncSender<Command>,
+    ) -> std::io::Result<()> {
+        let (driver, worker) = driver::start(self, commands)?;
         self.cluster.threads().extend([driver, worker]);
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Changes of desired state, as they are asked for.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use suimon_contract::{
@@ -52,6 +53,13 @@ pub enum Edit {
     Arrive(Arc<ArrivalRequest>),
     /// Delete a VM that is another node's, with its NICs and disks.
     Depart(Name),
+    /// Have the policies of the cluster as it has them.
+    Adopt {
+        /// All of them.
+        policies: Vec<QosPolicyConfig>,
+        /// Those that it has no more; one that disks have stays.
+        deleted: BTreeSet<Name>,
+    },
 }
 
 /// How a change is to be made.
@@ -121,6 +129,7 @@ impl Edit {
             Self::Node(edit) => format!("node {}", edit.verb()),
             Self::Arrive(_) => "vm arrive".to_owned(),
             Self::Depart(_) => "vm depart".to_owned(),
+            Self::Adopt { .. } => "qos policy adopt".to_owned(),
         }
     }
 
@@ -147,6 +156,7 @@ impl Edit {
             Self::Node(edit) => edit.subject(),
             Self::Arrive(request) => format!("vm/{}", request.vm.name),
             Self::Depart(vm) => format!("vm/{vm}"),
+            Self::Adopt { .. } => "cluster".to_owned(),
         }
     }
 
@@ -155,7 +165,10 @@ impl Edit {
         let mut config = current.clone();
         match self {
             Self::Reload => {}
-            Self::Apply(to) | Self::ApplyFile { config: to, .. } => config = (**to).clone(),
+            Self::Apply(to) | Self::ApplyFile { config: to, .. } => {
+                config = (**to).clone();
+                keep_shared_policies(current, &mut config);
+            }
             Self::Power(edit) => config.power = edit.apply(config.power.as_ref())?,
             Self::Cluster(edit) => config.cluster = edit.apply(config.cluster.as_ref())?,
             Self::Switch(edit) => edit.apply(&mut config)?,
@@ -170,6 +183,7 @@ impl Edit {
             Self::Node(edit) => edit.apply(&mut config)?,
             Self::Arrive(request) => arrive(request, &mut config)?,
             Self::Depart(vm) => depart(vm, &mut config),
+            Self::Adopt { policies, deleted } => adopt(policies, deleted, &mut config),
         }
         Ok(config)
     }
@@ -200,6 +214,35 @@ fn arrive(request: &ArrivalRequest, config: &mut HostConfig) -> Result<(), Vec<A
     }
     add(ResourceEdit::Add(request.vm.clone()).apply(config));
     if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// A host's file does not take policies from the cluster that it does not name: they are all nodes'.
+fn keep_shared_policies(current: &HostConfig, to: &mut HostConfig) {
+    let cluster = |config: &HostConfig| config.cluster.as_ref().map(|of| of.name.clone());
+    if cluster(current).is_none() || cluster(current) != cluster(to) {
+        return;
+    }
+    for policy in current.qos_policies.iter().filter(|of| of.shared) {
+        if to.qos_policies.iter().all(|of| of.name != policy.name) {
+            to.qos_policies.push(policy.clone());
+        }
+    }
+}
+
+/// Has policies as the cluster has them. One of the host's own of the same name stays.
+fn adopt(policies: &[QosPolicyConfig], deleted: &BTreeSet<Name>, config: &mut HostConfig) {
+    for policy in policies {
+        match config.qos_policies.iter_mut().find(|of| of.name == policy.name) {
+            Some(here) if here.shared => *here = policy.clone(),
+            Some(_) => {}
+            None => config.qos_policies.push(policy.clone()),
+        }
+    }
+    let used: BTreeSet<&Name> =
+        config.disks.iter().filter_map(|disk| disk.qos_policy.as_ref()).collect();
+    let goes =
+        |of: &QosPolicyConfig| of.shared && deleted.contains(&of.name) && !used.contains(&of.name);
+    config.qos_policies.retain(|of| !goes(of));
 }
 
 /// Takes a VM away and all that is its own.

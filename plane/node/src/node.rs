@@ -102,6 +102,9 @@ pub struct NodeParts {
     pub retry_first: Duration,
 }
 
+/// How long a change of a node of a cluster waits for those before it.
+const CHANGES_END: Duration = Duration::from_secs(10);
+
 /// One host: its desired state, what was made of it, its events and operations.
 ///
 /// All methods may be called from any thread; those that ask the host block for
@@ -148,7 +151,7 @@ impl Node {
         let (commands, receiver) = sync_channel(COMMANDS_WAITING);
         let controller =
             start_up(&shared, parts.store, commands.clone(), parts.retry_first, is_new)?;
-        shared.start_cluster().map_err(NodeError::Thread)?;
+        shared.start_cluster(commands.clone()).map_err(NodeError::Thread)?;
         let ends = EndTeller(shared.clone());
         let thread = std::thread::Builder::new()
             .name("suimon-node".to_owned())
@@ -186,7 +189,17 @@ impl Node {
         edit: Edit,
         options: ChangeOptions,
     ) -> Result<Operation, Vec<ApiError>> {
-        let plan = if self.shared.operations.is_busy() {
+        // What the cluster has to say comes before the change, and it is asked about what is so then.
+        let is_node = self.shared.desired().config.cluster.is_some();
+        let is_busy = match is_node {
+            true => !self.shared.operations.wait_idle(CHANGES_END),
+            false => self.shared.operations.is_busy(),
+        };
+        if is_node && is_busy {
+            let text = "another change is under way; wait until it has ended";
+            return Err(vec![ApiError::new(ErrorCode::Conflict, text)]);
+        }
+        let plan = if is_busy {
             None
         } else {
             let candidate = self.shared.check(&edit, options)?;

@@ -2,7 +2,8 @@
 //!
 //! - [`desired`]: which cluster, and which stores. [`membership`]: being a node of it.
 //! - [`hearing`]: what watches and the worker tell. [`looking`]: what is seen on this host.
-//! - [`leading`]: dividing stores. [`carrying_out`]: what members and allocators ask for.
+//! - [`leading`]: dividing stores. [`policies`]: those of the cluster.
+//! - [`carrying_out`]: what members and allocators ask for.
 
 mod carrying_out;
 mod desired;
@@ -10,9 +11,11 @@ mod hearing;
 mod leading;
 mod looking;
 mod membership;
+mod policies;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -21,6 +24,7 @@ use suimon_contract::{ClusterConfig, Name};
 use suimon_ports::ClusterStore;
 use suimon_quantity::Time;
 
+use self::policies::KnownPolicies;
 use super::inbox::Heard;
 use super::keys::MemberRecord;
 use super::loads::LOOK;
@@ -29,6 +33,7 @@ use super::shared_store::SharedStore;
 use super::status::Reach;
 use super::told;
 use super::worker::{self, Task, Tasks};
+use crate::control::Command;
 use crate::events::Draft;
 use crate::shared::Shared;
 
@@ -40,7 +45,10 @@ const ELECT: Duration = Duration::from_millis(500);
 const TEND: Duration = Duration::from_secs(1);
 
 /// Starts the driver and the worker.
-pub(super) fn start(shared: &Arc<Shared>) -> std::io::Result<(JoinHandle<()>, JoinHandle<()>)> {
+pub(super) fn start(
+    shared: &Arc<Shared>,
+    commands: SyncSender<Command>,
+) -> std::io::Result<(JoinHandle<()>, JoinHandle<()>)> {
     let tasks = Arc::new(Tasks::default());
     let ground = Ground {
         stores: Arc::clone(&shared.cluster.stores),
@@ -49,7 +57,7 @@ pub(super) fn start(shared: &Arc<Shared>) -> std::io::Result<(JoinHandle<()>, Jo
         inbox: Arc::clone(&shared.cluster.inbox),
         version: shared.version.clone(),
     };
-    let mut driver = Driver::new(shared, &tasks);
+    let mut driver = Driver::new(shared, &tasks, commands);
     let todo = Arc::clone(&tasks);
     let worker = Builder::new()
         .name("suimon-clstore".to_owned())
@@ -80,6 +88,9 @@ enum Link {
 struct Driver {
     shared: Arc<Shared>,
     tasks: Arc<Tasks>,
+    /// To the control thread, which is not waited for.
+    commands: SyncSender<Command>,
+    policies: KnownPolicies,
     session: u64,
     config: Option<ClusterConfig>,
     link: Link,
@@ -100,8 +111,10 @@ struct Driver {
 }
 
 impl Driver {
-    fn new(shared: &Arc<Shared>, tasks: &Arc<Tasks>) -> Self {
+    fn new(shared: &Arc<Shared>, tasks: &Arc<Tasks>, commands: SyncSender<Command>) -> Self {
         Self {
+            commands,
+            policies: KnownPolicies::default(),
             shared: Arc::clone(shared),
             tasks: Arc::clone(tasks),
             session: 0,
@@ -174,6 +187,7 @@ impl Driver {
         self.look_at_identities(now);
         self.elect(now);
         self.carry_out();
+        self.adopt_policies();
         self.watch_reach();
         self.show(now);
         self.leave_if_given_back();
@@ -192,13 +206,15 @@ impl Driver {
     }
 
     fn node_name(&self, node: NodeId) -> String {
-        Called { members: &self.members, shared: &self.shared }.name_of(node)
+        let (members, shared) = (&self.members, &self.shared);
+        Called { members, shared, policies: &self.policies }.name_of(node)
     }
 
     /// Has others see how it stands.
     fn show(&self, now: Time) {
         let mut view = self.shared.cluster.view();
         view.show(now, &self.stores, &self.members, &self.alive);
+        view.policies = self.policies.keys();
         view.store = match &self.link {
             Link::Up { store } => Some(Arc::clone(store)),
             _ => None,
@@ -213,6 +229,7 @@ impl Driver {
 struct Called<'a> {
     members: &'a BTreeMap<String, MemberRecord>,
     shared: &'a Shared,
+    policies: &'a KnownPolicies,
 }
 
 impl Called<'_> {
@@ -230,5 +247,10 @@ impl told::Names for Called<'_> {
     fn disk(&self, node: NodeId, disk: suimon_cluster_qos::DiskKey) -> String {
         let found = self.shared.cluster.view().names.get(&(node, disk)).cloned();
         found.unwrap_or_else(|| format!("{:016x}", disk.0))
+    }
+
+    fn policy(&self, policy: suimon_cluster_qos::PolicyKey) -> String {
+        let found = self.policies.all.iter().find(|(_, (record, _))| record.key == policy);
+        found.map_or_else(|| format!("number {}", policy.0), |(name, _)| name.to_string())
     }
 }

@@ -72,9 +72,8 @@ impl Shared {
             (Some(_), None) => {
                 self.give_back().or_else(|error| if force { Ok(()) } else { Err(error) })
             }
-            (before, Some(after)) if before.as_ref() != Some(after) && !force => {
-                self.cluster.stores.connect(after).map(drop)
-            }
+            (Some(before), Some(after)) if before == after => self.prepare_policies(from, to),
+            (_, Some(after)) if !force => self.cluster.stores.connect(after).map(drop),
             _ => Ok(()),
         }
     }

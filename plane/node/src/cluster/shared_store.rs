@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use suimon_cluster_qos::{
     Allocator, AllocatorAction, AllocatorEvent, Cap, Capability, DiskKey, DiskLoad, Grant, Kept,
-    Member, MemberAction, MemberEvent, MemberNotice, NodeId, Notice, Report, Term, Terms,
+    Member, MemberAction, MemberEvent, MemberNotice, NodeId, Notice, PolicyCap, PolicyKey,
+    PolicyLimits, Report, Term, Terms,
 };
 use suimon_contract::Name;
 use suimon_quantity::{StoreId, Time};
@@ -14,8 +15,8 @@ use super::loads::Loads;
 
 /// What is to be done for a store.
 pub(super) enum Todo {
-    /// Hold its disks to this.
-    Apply(Cap),
+    /// Hold its disks to this, and those of policies that span nodes to that.
+    Apply(Cap, Vec<PolicyCap>),
     /// Have it be there after a restart.
     Keep(Kept),
     /// Tell its leader.
@@ -39,6 +40,8 @@ pub(super) struct SharedStore {
     allocator: Allocator,
     /// What the host does without a lease, as it is kept.
     pub(super) kept: Kept,
+    /// What is here of policies that span nodes.
+    pub(super) policy_caps: Vec<PolicyCap>,
     pub(super) loads: Loads,
     pub(super) names: BTreeMap<DiskKey, String>,
     /// What this host was told that the store can do; `None`: nobody knows.
@@ -80,6 +83,7 @@ impl SharedStore {
             member: Member::new(terms, now, NodeId(0), 0, kept.clone()),
             allocator: Allocator::new(terms),
             kept,
+            policy_caps: Vec::new(),
             loads: Loads::default(),
             names: BTreeMap::new(),
             capability: None,
@@ -173,12 +177,18 @@ impl SharedStore {
     }
 
     /// This node was elected.
-    pub(super) fn lead(&mut self, now: Time, term: Term, records: Vec<(NodeId, Grant)>) -> bool {
+    pub(super) fn lead(
+        &mut self,
+        now: Time,
+        term: Term,
+        records: Vec<(NodeId, Grant)>,
+        policies: Vec<(PolicyKey, PolicyLimits)>,
+    ) -> bool {
         let Some(capability) = self.capability else { return false };
         self.told_elsewhere.clear();
         self.odd.clear();
         self.capability_in_force = Some(capability);
-        let event = AllocatorEvent::Elected { term, capability, records, policies: Vec::new() };
+        let event = AllocatorEvent::Elected { term, capability, records, policies };
         self.allocator.handle(now, &event);
         self.allocator.term() == Some(term)
     }
@@ -267,8 +277,7 @@ impl SharedStore {
 
 fn of_member(action: MemberAction) -> Todo {
     match action {
-        // No policies of a cluster are configured.
-        MemberAction::Apply { store, policies: _ } => Todo::Apply(store),
+        MemberAction::Apply { store, policies } => Todo::Apply(store, policies),
         MemberAction::Keep { kept } => Todo::Keep(kept),
         MemberAction::Send { report } => Todo::Send(report),
         MemberAction::Tell { notice } => Todo::TellMember(notice),

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use suimon_cluster_qos::{Cap, DiskKey, Grant, NamedDisk, NodeId, Term};
+use suimon_cluster_qos::{Cap, DiskKey, Grant, NamedDisk, NodeId, PolicyCap, PolicyKey, Term};
 use suimon_contract::{
     ApiError, ClusterAggressor, ClusterCap, ClusterDisk, ClusterMember, ClusterShare,
-    ClusterStatus, ClusterStore as StoreShown, Condition, ErrorCode, Health, Name, StoreConfig,
+    ClusterStatus, ClusterStore as StoreShown, Condition, ErrorCode, Health, Name, QosPolicyPart,
+    StoreConfig,
 };
 use suimon_ports::{ClusterEntry, ClusterStore};
 use suimon_quantity::Time;
@@ -46,6 +47,8 @@ pub(crate) struct View {
     stores: BTreeMap<Name, Seen>,
     members: BTreeMap<String, NodeId>,
     alive: BTreeSet<String>,
+    /// The numbers of policies.
+    pub(super) policies: BTreeMap<Name, PolicyKey>,
 }
 
 /// What it knows of a store.
@@ -54,6 +57,7 @@ struct Seen {
     cap: Cap,
     limit_iops: Option<u64>,
     wrong: Option<String>,
+    policies: Vec<PolicyCap>,
 }
 
 impl View {
@@ -70,6 +74,7 @@ impl View {
             cap: store.cap(),
             limit_iops: store.limit_iops(),
             wrong: store.why_not(),
+            policies: store.policy_caps.clone(),
         };
         self.stores = stores.iter().map(|(name, store)| (name.clone(), seen(store))).collect();
         self.members = members.iter().map(|(name, of)| (name.clone(), of.id)).collect();
@@ -171,6 +176,18 @@ impl Shared {
             shares: of_it.iter().map(share).collect(),
             wrong: seen.and_then(|seen| seen.wrong.clone()),
         }
+    }
+
+    /// What this host has of a policy that spans nodes, by store.
+    pub(crate) fn policy_parts(&self, policy: &Name) -> Vec<QosPolicyPart> {
+        let (now, view) = (self.plane.now(), self.cluster.view());
+        let Some(key) = view.policies.get(policy) else { return Vec::new() };
+        let of_store = |(store, seen): (&Name, &Seen)| {
+            let part = seen.policies.iter().find(|part| part.policy == *key)?;
+            let max = part.max.as_ref().map(|cap| shown(cap, now));
+            Some(QosPolicyPart { store: store.clone(), min_iops: part.min_iops, max })
+        };
+        view.stores.iter().filter_map(of_store).collect()
     }
 
     /// What disks of all nodes do on shared stores, as far as their nodes name them.

@@ -1,14 +1,15 @@
 //! Nodes of a cluster with a store in memory, and what goes wrong between them.
 
-use suimon_contract::{EventKind, Health, OperationState};
+use suimon_contract::{EventKind, Health, OperationState, QosPolicyConfig};
+use suimon_ports::{ClusterChange, ClusterStore};
 use suimon_quantity::{Cap, DiskId, ProcessorId, StoreId, Time};
 use suimon_storage::{StoreRole, StoreStatus, StoreView};
 use suimon_storage_qos::{Delivery, DiskFlow, Done, Holder, Limits};
 
 use crate::testing::{
-    DISK_STORE, FakeCluster, FakeDisks, Faults, Harness, MemoryStore, host, wait_until,
+    DISK_STORE, FakeCluster, FakeDisks, Faults, Harness, MemoryStore, host, name, wait_until,
 };
-use crate::{ChangeOptions, ClusterEdit, Edit};
+use crate::{ChangeOptions, ClusterEdit, Edit, ResourceEdit};
 
 fn config(node: &str, min: u64) -> String {
     format!(
@@ -272,4 +273,121 @@ fn another_directory_of_the_same_name_is_not_the_clusters() {
     assert_eq!(now(&two), 0, "it may do nothing");
     let wrong = two.node.cluster().stores[0].wrong.clone();
     assert!(wrong.unwrap().contains("mounted"));
+}
+
+/// A node with a policy of the cluster, and a disk that has it.
+fn with_policy(node: &str, max: u64) -> String {
+    format!(
+        "{}[[qos_policy]]\nname = \"batch\"\nkind = \"aggregated\"\nshared = true\nmax_iops = {max}\n",
+        config(node, 0).replace("qos = { min_iops = 0 }", "qos_policy = \"batch\"")
+    )
+}
+
+fn max_of(of: &Harness, policy: &str) -> Option<u64> {
+    let config = of.node.config();
+    config.qos_policies.iter().find(|of| of.name.as_str() == policy)?.max_iops
+}
+
+/// What this node may do of the one policy now.
+fn part(of: &Harness) -> u64 {
+    let parts = of.disks.policy_parts();
+    let max = parts.first().and_then(|part| part.max);
+    max.map_or(u64::MAX, |cap| cap.iops_at(of.plane_now()))
+}
+
+fn policy(of: &Harness, edit: ResourceEdit<QosPolicyConfig>) -> Result<(), String> {
+    let operation =
+        of.node.submit(Edit::QosPolicy(edit)).map_err(|errors| errors[0].to_string())?;
+    let ended = of.node.wait_operation(operation.id, crate::testing::PATIENCE).unwrap();
+    ended.error.map_or(Ok(()), |error| Err(error.to_string()))
+}
+
+fn without_disks(of: &str) -> String {
+    let of = config(of, 1);
+    of[..of.find("[[disk]]").unwrap()].to_owned()
+}
+
+#[test]
+fn a_policy_of_the_cluster_is_the_same_on_all_nodes_and_holds_for_all_together() {
+    let cluster = FakeCluster::default();
+    let disks = || {
+        let disks = FakeDisks::default();
+        disks.put_store(DISK_STORE, cluster.files());
+        disks
+    };
+    let one = Harness::in_cluster(MemoryStore::default(), disks(), cluster.clone());
+    let two = Harness::in_cluster(MemoryStore::default(), disks(), cluster.other());
+    one.apply_well(&host(&with_policy("n1", 1000)));
+    wait_until("it is the cluster's", || cluster.keys("/suimon/lab/policies/").len() == 1);
+    two.apply_well(&host(&without_disks("n2")));
+    wait_until("the other has it", || max_of(&two, "batch") == Some(1000));
+    // A file that does not name it does not take it away.
+    two.apply_well(&host(&without_disks("n2")));
+    assert_eq!(max_of(&two, "batch"), Some(1000));
+    two.apply_well(&host(&with_policy("n2", 1000)));
+    wait_until("both have a part of it", || part(&one) == 250 && part(&two) == 250);
+    wait_until("who wants it has the rest", || {
+        load(&one, 4000);
+        part(&one) > 700
+    });
+    assert!(part(&one) + part(&two) <= 1000, "{} {}", part(&one), part(&two));
+    let shown = one.node.qos_policy("batch").unwrap().parts;
+    assert_eq!(shown[0].max.unwrap().reserved_iops, 250, "{shown:?}");
+    // A change on one is a change on all.
+    let patch = ResourceEdit::Patch(name("batch"), b"{\"max_iops\":400}".to_vec());
+    policy(&two, patch).unwrap();
+    wait_until("both have the change", || max_of(&one, "batch") == Some(400));
+    wait_until("it is in force", || part(&one) + part(&two) <= 400);
+    let error = policy(&one, ResourceEdit::Delete(name("batch"))).unwrap_err();
+    assert!(error.contains("disk/d-n1"), "{error}");
+}
+
+#[test]
+fn a_policy_that_another_node_uses_is_not_deleted_and_one_that_is_gone_is_not_without_limit() {
+    let cluster = FakeCluster::default();
+    let disks = || {
+        let disks = FakeDisks::default();
+        disks.put_store(DISK_STORE, cluster.files());
+        disks
+    };
+    let one = Harness::in_cluster(MemoryStore::default(), disks(), cluster.clone());
+    let two = Harness::in_cluster(MemoryStore::default(), disks(), cluster.other());
+    one.apply_well(&host(&with_policy("n1", 1000)));
+    two.apply_well(&host(&without_disks("n2")));
+    wait_until("both have it", || part(&one) == 500 && max_of(&two, "batch").is_some());
+    let error = policy(&two, ResourceEdit::Delete(name("batch"))).unwrap_err();
+    assert!(error.contains("node `n1`"), "{error}");
+    // Somebody deletes it all the same.
+    let gone = ClusterChange::Remove("/suimon/lab/policies/batch".to_owned());
+    cluster.commit(&[], &[gone]).unwrap();
+    wait_until("it is gone where nobody uses it", || max_of(&two, "batch").is_none());
+    wait_until("that is told", || was_told(&one, EventKind::SharedPolicyUnknown));
+    assert_eq!(part(&one), 0, "it may do nothing");
+    assert_eq!(max_of(&one, "batch"), Some(1000));
+    // Without the disk it goes there, too.
+    one.apply_well(&host(&without_disks("n1")));
+    wait_until("it is gone", || max_of(&one, "batch").is_none());
+}
+
+#[test]
+fn policies_of_the_cluster_do_not_change_while_nobody_answers_and_outlive_the_daemon() {
+    let cluster = FakeCluster::default();
+    let disks = FakeDisks::default();
+    disks.put_store(DISK_STORE, cluster.files());
+    let one = Harness::in_cluster(MemoryStore::default(), disks, cluster.clone());
+    one.apply_well(&host(&with_policy("n1", 1000)));
+    wait_until("it has its part", || part(&one) == 500);
+    let disks = one.disks.host_left();
+    let (store, _) = one.kill();
+    let away = cluster.other();
+    away.set(Faults { is_unreachable: true, ..Faults::default() });
+    let one = Harness::in_cluster(store, disks, away.clone());
+    wait_until("it has its part without anybody", || part(&one) == 500);
+    let patch = || ResourceEdit::Patch(name("batch"), b"{\"max_iops\":2000}".to_vec());
+    let error = policy(&one, patch()).unwrap_err();
+    assert!(error.contains("not answer"), "{error}");
+    assert_eq!(max_of(&one, "batch"), Some(1000));
+    away.set(Faults::default());
+    wait_until("it can be changed again", || policy(&one, patch()).is_ok());
+    wait_until("it is in force", || part(&one) == 1000);
 }

@@ -26,6 +26,8 @@ pub(crate) struct ToldStore {
     capability: Capability,
     disks: BTreeMap<DiskId, Assignment>,
     policies: BTreeMap<PolicyId, PolicySpec>,
+    /// Those of which other nodes have a part.
+    spanning: BTreeSet<PolicyId>,
 }
 
 /// What a configuration says of a store.
@@ -45,7 +47,10 @@ fn wanted(
     };
     let used: BTreeSet<&Name> = on_it.clone().filter_map(|disk| disk.qos_policy.as_ref()).collect();
     let policies = config.qos_policies.iter().filter(|policy| used.contains(&policy.name));
+    let is_shared = shared_stores(config).contains_key(&store.name);
+    let spanning = policies.clone().filter(|policy| is_shared && policy.spans_nodes());
     ToldStore {
+        spanning: spanning.map(|policy| disks.policy_id(&policy.name)).collect(),
         spec: Some(store_spec(store)),
         capability: capability(store, measured),
         disks: on_it.map(of_disk).collect(),
@@ -104,6 +109,15 @@ impl Disks {
                 plane.set_capability(id, wanted.capability);
                 told.capability = wanted.capability;
             }
+            for policy in &wanted.spanning {
+                // Nothing, until the cluster's thread says what.
+                plane.hold_policy(id, *policy);
+            }
+            if removes {
+                for policy in told.spanning.difference(&wanted.spanning) {
+                    plane.set_part(id, *policy, None);
+                }
+            }
             let proposals = proposals(told, &wanted, removes);
             plane.propose(id, &proposals, true).map_err(|error| failed(error.to_string()))?;
             if removes {
@@ -111,6 +125,7 @@ impl Disks {
             } else {
                 told.disks.extend(wanted.disks);
                 told.policies.extend(wanted.policies);
+                told.spanning.extend(wanted.spanning);
             }
         }
         if removes {

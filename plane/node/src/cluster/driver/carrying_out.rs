@@ -18,8 +18,10 @@ impl Driver {
         for (name, store) in &mut self.stores {
             while let Some(todo) = store.poll() {
                 match todo {
-                    Todo::Apply(cap) => {
+                    Todo::Apply(cap, policies) => {
                         self.shared.disks.parts.plane.set_cap(store.id, Some(cap));
+                        self.policies.hold_parts(&self.shared, (name, store.id), &policies);
+                        store.policy_caps = policies;
                     }
                     Todo::Keep(kept) => {
                         let state = self.shared.store.as_ref();
@@ -58,8 +60,9 @@ impl Driver {
                         self.tasks.push(self.session, task);
                     }
                     Todo::TellLeader(notice) => {
-                        let known = Called { members: &self.members, shared: &self.shared };
-                        drafts.extend(told::of_leader(name, &notice, &known));
+                        let (members, shared) = (&self.members, &self.shared);
+                        let known = Called { members, shared, policies: &self.policies };
+                        drafts.push(told::of_leader(name, &notice, &known));
                     }
                 }
             }

@@ -57,6 +57,7 @@ impl Driver {
             store.follow_capability(now);
         }
         self.looked = None;
+        self.follow_policies();
     }
 
     /// The host is a node of another cluster from now on, or reaches it otherwise.
@@ -75,6 +76,9 @@ impl Driver {
             None => Link::None,
         };
         (self.config, self.refused, self.leaves) = (config, None, false);
+        if !is_same {
+            self.load_policies();
+        }
         self.is_reachable = true;
     }
 

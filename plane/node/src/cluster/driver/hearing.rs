@@ -10,7 +10,7 @@ use suimon_quantity::Time;
 use super::{Driver, ELECT, Link, RETRY};
 use crate::cluster::inbox::{Heard, Mail};
 use crate::cluster::keys::{
-    ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, REPORTS, Said, grant_of, report_of,
+    ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, POLICIES, REPORTS, Said, grant_of, report_of,
 };
 use crate::cluster::session::read;
 use crate::cluster::shared_store::SharedStore;
@@ -40,12 +40,18 @@ impl Driver {
     pub(super) fn hear_answer(&mut self, answer: Answer) {
         let now = self.now();
         match answer {
-            Answer::Begun { store, member } => self.join(now, store, member),
+            Answer::Begun { store, member, policies } => {
+                self.join(now, store, member);
+                self.take_policies(now, policies);
+            }
             Answer::NotBegun { is_refused, detail } => {
                 self.link = Link::Trying { at: Some(now + RETRY) };
                 self.tell_not_begun(is_refused, detail);
             }
-            Answer::Elected { store, term, records } => self.lead(now, &store, term, records),
+            Answer::Elected { store, term, records, policies } => {
+                self.take_policies(now, policies);
+                self.lead(now, &store, term, records);
+            }
             Answer::NotElected { store } => {
                 if let Some(store) = self.stores.get_mut(&store) {
                     (store.is_candidate, store.elect_at) = (false, now + ELECT);
@@ -91,6 +97,8 @@ impl Driver {
                 Some(_) => self.alive.insert(name.to_owned()),
                 None => self.alive.remove(name),
             };
+        } else if let Some(name) = key.strip_prefix(POLICIES) {
+            self.hear_policy(now, name, heard);
         } else if let Some(name) = key.strip_prefix(LEADERS) {
             self.hear_leader(now, name, heard);
         } else if key.starts_with(GRANTS) {

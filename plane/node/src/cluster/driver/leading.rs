@@ -48,7 +48,9 @@ impl Driver {
         };
         (store.is_candidate, store.elect_at) = (false, now + ELECT);
         let gone: Vec<NodeId> = records.iter().map(|(node, _)| *node).collect();
-        if !store.lead(now, term, records) {
+        let policies = self.policies.all.values();
+        let policies = policies.map(|(record, _)| (record.key, record.limits())).collect();
+        if !store.lead(now, term, records, policies) {
             self.tasks.push(self.session, Task::Resign { store: name.clone(), term });
             return;
         }

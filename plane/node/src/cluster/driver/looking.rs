@@ -22,8 +22,10 @@ impl Driver {
     pub(super) fn look(&mut self, now: Time) {
         let (desired, views) = (self.shared.desired(), self.shared.disks.parts.plane.stores());
         let disks = &self.shared.disks;
+        let keys = self.policies.keys();
         for (name, store) in &mut self.stores {
-            let told = store.loads.look(now, (disks, &desired.config), (name, store.id), &views);
+            let known = (disks, &desired.config, &keys);
+            let told = store.loads.look(now, known, (name, store.id), &views);
             store.names = told.names;
             // Of another store nothing is said: what is reserved on the right one stays.
             if self.leaves || store.takes_part() {
@@ -32,6 +34,7 @@ impl Driver {
             }
             // A store that came to the plane meanwhile is held to it, too.
             disks.parts.plane.set_cap(store.id, Some(store.cap()));
+            self.policies.hold_parts(&self.shared, (name, store.id), &store.policy_caps);
         }
     }
 
