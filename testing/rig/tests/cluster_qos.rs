@@ -3,12 +3,10 @@
 //! device does, so that whatever holds it is ours.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{Daemon, Etcd, Rig, fio, until};
+use suimon_rig::{Daemon, Delivered, Etcd, LastingLoad, Rig, now_ms, until};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// What the store is said to be able to do, in operations of 8 KiB a second.
@@ -18,12 +16,6 @@ const MAXIMUM: u64 = 600;
 /// So long a change may take until it is in effect.
 const SETTLES_MS: u64 = 5000;
 const WINDOW_MS: u64 = 5000;
-const OPERATION: f64 = 8192.0;
-
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    u64::try_from(since.as_millis()).unwrap()
-}
 
 /// A host with these disks, each with its own keys of `qos`.
 fn host(rig: &Rig, etcd: &Etcd, node: &str, disks: &[(&str, &str)]) -> String {
@@ -49,80 +41,13 @@ fn socket(rig: &Rig, node: &str) -> String {
     rig.path(&format!("{node}.nbd"))
 }
 
-/// fio on disks of a node, for so many seconds.
-struct Load {
-    fio: Child,
-    folder: PathBuf,
-    disks: usize,
-}
-
-impl Load {
-    fn begin(rig: &Rig, node: &str, disks: &[&str], depth: u32, seconds: u32) -> Self {
-        let folder = PathBuf::from(rig.path(&rig.unique("load")));
-        fs::create_dir_all(&folder).unwrap();
-        let socket = socket(rig, node);
-        let targets: Vec<_> =
-            disks.iter().map(|disk| fio::FioTarget::Nbd { socket: &socket, disk }).collect();
-        let job = format!(
-            "rw=randread bs=8k iodepth={depth} size=64m time_based runtime={seconds} randrepeat=0"
-        );
-        fs::write(folder.join("job"), fio::job_file(&targets, &job)).unwrap();
-        let fio = Command::new("fio")
-            .arg("job")
-            .current_dir(&folder)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        Self { fio, folder, disks: disks.len() }
-    }
-
-    /// What each disk got, when it has ended.
-    fn end(mut self) -> Vec<Got> {
-        self.fio.wait().unwrap();
-        (0..self.disks).map(|at| Got::read(&self.folder, at)).collect()
-    }
-}
-
-/// Operations that a disk got, by when.
-#[derive(Clone)]
-struct Got(Vec<(f64, f64)>);
-
-impl Got {
-    fn read(folder: &Path, at: usize) -> Self {
-        let mut sum = 0.0;
-        let mut points = Vec::new();
-        let mut before = None;
-        for (end, bytes) in fio::seconds(folder, at).unwrap_or_default() {
-            #[allow(clippy::cast_precision_loss, reason = "milliseconds and bytes are small")]
-            let (end, rate) = (end as f64, bytes as f64 / OPERATION);
-            let begin = before.unwrap_or(end - 1000.0);
-            points.extend(points.is_empty().then_some((begin, 0.0)));
-            sum += rate * (end - begin) / 1000.0;
-            points.push((end, sum));
-            before = Some(end);
-        }
-        Self(points)
-    }
-
-    /// All of it up to then.
-    fn until(&self, at: f64) -> f64 {
-        let after = self.0.partition_point(|point| point.0 < at);
-        match (after.checked_sub(1).map(|index| self.0[index]), self.0.get(after)) {
-            (Some((t0, s0)), Some((t1, s1))) => s0 + (s1 - s0) * (at - t0) / (t1 - t0).max(1e-9),
-            (Some((_, sum)), None) => sum,
-            (None, _) => 0.0,
-        }
-    }
-
-    #[allow(clippy::cast_precision_loss, reason = "milliseconds are small")]
-    fn rate(&self, from: u64, until: u64) -> f64 {
-        (self.until(until as f64) - self.until(from as f64)) * 1000.0 / (until - from) as f64
-    }
+/// All disks of a node read as much as they get.
+fn load(rig: &Rig, node: &str, disks: &[&str], depth: u32, seconds: u32) -> LastingLoad {
+    LastingLoad::begin(rig, &socket(rig, node), disks, depth, seconds).unwrap()
 }
 
 /// In no window of 5 s all disks of both nodes together get more than the store can do.
-fn assert_within(got: &[Got], from: u64, until: u64) {
+fn assert_within(got: &[Delivered], from: u64, until: u64) {
     let most = CAPABILITY as f64 * 1.02;
     let mut highest = 0.0_f64;
     for begin in (from..until.saturating_sub(WINDOW_MS)).step_by(250) {
@@ -160,8 +85,8 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     // All want all there is; then one has a minimum; meanwhile etcd's leader dies.
     eprintln!("minimum:");
     let began = now_ms();
-    let gold = Load::begin(&rig, "n1", &["gold"], 4, 34);
-    let other = Load::begin(&rig, "n2", &["bulk-a", "bulk-b"], 16, 34);
+    let gold = load(&rig, "n1", &["gold"], 4, 34);
+    let other = load(&rig, "n2", &["bulk-a", "bulk-b"], 16, 34);
     std::thread::sleep(Duration::from_secs(11));
     let set = now_ms();
     one.ok(&["qos", "set", "gold", "min_iops=2000"]).unwrap();
@@ -169,7 +94,7 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     let flows = one.json(&["qos", "flows", "--cluster"]).unwrap();
     let killed = now_ms();
     etcd.kill(etcd.leader().unwrap()).unwrap();
-    let (gold, other) = (gold.end(), other.end());
+    let (gold, other) = (gold.end().unwrap(), other.end().unwrap());
     let end = began + 33_000;
     let all = [gold.clone(), other].concat();
     assert_within(&all, began, end);
@@ -204,17 +129,17 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
 fn maximums_hold_and_a_daemon_dies(rig: &Rig, one: &Daemon, two: &mut Daemon) {
     eprintln!("maximum:");
     let began = now_ms();
-    let gold = Load::begin(rig, "n1", &["gold"], 16, 30);
-    let other = Load::begin(rig, "n2", &["bulk-a", "bulk-b"], 16, 12);
+    let gold = load(rig, "n1", &["gold"], 16, 30);
+    let other = load(rig, "n2", &["bulk-a", "bulk-b"], 16, 12);
     for disk in ["bulk-a", "bulk-b"] {
         two.ok(&["qos", "set", disk, &format!("max_iops={MAXIMUM}")]).unwrap();
     }
-    let other = other.end();
+    let other = other.end().unwrap();
     let died = now_ms();
     two.kill();
     std::thread::sleep(Duration::from_secs(10));
     two.restart(rig).unwrap();
-    let gold = gold.end();
+    let gold = gold.end().unwrap();
     let end = began + 29_000;
     assert_within(&[gold.clone(), other.clone()].concat(), began, end);
     for (of, disk) in other.iter().zip(["bulk-a", "bulk-b"]) {
