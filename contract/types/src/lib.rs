@@ -168,8 +168,8 @@ pub use byte_size::{ByteSize, ByteSizeError, ByteSizeText};
 pub use change_fits::validate_change;
 pub use cluster_config::{ClusterConfig, ClusterTls};
 pub use cluster_status::{
-    ClusterAggressor, ClusterCap, ClusterDisk, ClusterMember, ClusterShare, ClusterStatus,
-    ClusterStore,
+    ClusterAggressor, ClusterBeat, ClusterCap, ClusterDisk, ClusterMember, ClusterShare,
+    ClusterStatus, ClusterStore,
 };
 pub use config::{
     ApiConfig, HostConfig, HostSection, NicBackend, NicConfig, OffloadConfig, SocketMode,

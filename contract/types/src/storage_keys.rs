@@ -27,6 +27,7 @@ pub(crate) const STORE: &[Key] = &[
     ),
     optional("depth_max", Form::Number { least: 1, most: 1024 }, Effect::Replace),
     optional("shared", Form::Flag, Effect::Live),
+    optional("fallback_iops", IOPS, Effect::Live),
 ];
 
 const MIN_IOPS: Key = optional("min_iops", IOPS, Effect::Live);

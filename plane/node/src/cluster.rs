@@ -9,12 +9,17 @@
 //! - [`worker`]: the thread that calls the cluster's store, and waits for it. [`session`]: what it has there.
 //! - [`keys`]: what is kept in the cluster's store, and where. [`records`]: what is kept on this host.
 //! - [`shared_store`]: one store. [`loads`]: what its disks do. [`identity`]: whether it is the cluster's.
+//!   [`beats`]: what nodes write on it.
 //! - [`status`]: how it stands. [`told`]: the events. [`leaving`]: giving back what is reserved.
-//! - [`policies`]: QoS policies that are the cluster's.
+//! - [`policies`]: QoS policies that are the cluster's. [`asking`]: minimums that are asked for before
+//!   disks have them. [`covered`]: those that are in effect.
 //!
 //! A cap is in effect on all processors before it is said that it is, and what is to be kept is durable
 //! before. Whatever the cluster's store does, a cap that was lent ends by the processors' own clock.
 
+mod asking;
+mod beats;
+mod covered;
 mod driver;
 mod identity;
 mod inbox;
@@ -38,6 +43,7 @@ use std::time::Duration;
 use suimon_contract::{ApiError, ClusterConfig, HostConfig, Name, StoreConfig};
 use suimon_ports::ClusterStore;
 
+pub(crate) use self::covered::{Minimums, of_disk, of_policy};
 use self::inbox::Inbox;
 use self::status::View;
 use crate::control::Command;

@@ -85,6 +85,8 @@ pub enum PowerEdit {
 /// A change of the cluster that the host is a node of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterEdit {
+    /// Be the first node of this one, which is not there yet.
+    Init(ClusterConfig),
     /// Be a node of this one.
     Put(ClusterConfig),
     /// Change its keys by this text of a JSON merge patch (RFC 7386).
@@ -116,6 +118,7 @@ impl Edit {
             Self::Power(PowerEdit::Delete) => "power unset".to_owned(),
             Self::Power(_) => "power set".to_owned(),
             Self::Cluster(ClusterEdit::Delete) => "cluster leave".to_owned(),
+            Self::Cluster(ClusterEdit::Init(_)) => "cluster init".to_owned(),
             Self::Cluster(_) => "cluster set".to_owned(),
             Self::Switch(edit) => format!("switch {}", edit.verb()),
             Self::Uplink(edit) => format!("uplink {}", edit.verb()),
@@ -269,7 +272,12 @@ impl ClusterEdit {
         cluster: Option<&ClusterConfig>,
     ) -> Result<Option<ClusterConfig>, Vec<ApiError>> {
         match self {
-            Self::Put(to) => Ok(Some(to.clone())),
+            Self::Init(_) if cluster.is_some() => {
+                let text =
+                    "the host is a node of a cluster; leave it first (`suimon cluster leave`)";
+                Err(vec![ApiError::new(ErrorCode::AlreadyExists, text).about("cluster")])
+            }
+            Self::Init(to) | Self::Put(to) => Ok(Some(to.clone())),
             Self::Patch(patch) => patch_cluster(cluster, patch).map(Some),
             Self::Delete => Ok(None),
         }

@@ -199,19 +199,24 @@ impl Node {
             let text = "another change is under way; wait until it has ended";
             return Err(vec![ApiError::new(ErrorCode::Conflict, text)]);
         }
+        let mut pending = Vec::new();
         let plan = if is_busy {
             None
         } else {
             let candidate = self.shared.check(&edit, options)?;
             let (from, to) = (self.shared.desired(), &candidate.state.config);
-            let prepared = self.shared.prepare_cluster(&from.config, to, options.force);
+            let prepared = self.shared.prepare_cluster(&edit, &from.config, to, options.force);
             prepared.map_err(|error| vec![error])?;
+            pending = self.shared.ask_leaders(&from.config, to).map_err(|error| vec![error])?;
             Some(candidate.plan)
         };
         let operation = self.shared.operations.add(&edit.kind(), &edit.subject(), true);
         let operation = operation.map_err(|error| vec![error])?;
         if let Some(plan) = plan {
             operation.set_plan(&plan, plan.steps.len());
+        }
+        if !pending.is_empty() {
+            operation.report(pending);
         }
         let id = operation.id();
         self.send(Command::Change { operation, edit: Box::new(edit), options })?;

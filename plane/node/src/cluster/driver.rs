@@ -1,10 +1,12 @@
 //! The thread that decides: it drives members and allocators, and waits for nobody.
 //!
 //! - [`desired`]: which cluster, and which stores. [`membership`]: being a node of it.
-//! - [`hearing`]: what watches and the worker tell. [`looking`]: what is seen on this host.
+//! - [`hearing`]: what watches and the worker tell. [`looking`]: what is seen on this host;
+//!   [`beating`]: and on stores.
 //! - [`leading`]: dividing stores. [`policies`]: those of the cluster.
 //! - [`carrying_out`]: what members and allocators ask for.
 
+mod beating;
 mod carrying_out;
 mod desired;
 mod hearing;
@@ -91,11 +93,16 @@ struct Driver {
     /// To the control thread, which is not waited for.
     commands: SyncSender<Command>,
     policies: KnownPolicies,
+    /// The control thread is to bring minimums to the disks that are covered now.
+    limits_are_due: bool,
     session: u64,
     config: Option<ClusterConfig>,
     link: Link,
     /// The host's number and the start of its daemon.
     node: NodeId,
+    incarnation: u64,
+    /// How often it has written on stores.
+    beats: u64,
     stores: BTreeMap<Name, SharedStore>,
     members: BTreeMap<String, MemberRecord>,
     alive: BTreeSet<String>,
@@ -115,12 +122,15 @@ impl Driver {
         Self {
             commands,
             policies: KnownPolicies::default(),
+            limits_are_due: false,
             shared: Arc::clone(shared),
             tasks: Arc::clone(tasks),
             session: 0,
             config: None,
             link: Link::None,
             node: NodeId(0),
+            incarnation: 0,
+            beats: 0,
             stores: BTreeMap::new(),
             members: BTreeMap::new(),
             alive: BTreeSet::new(),
@@ -185,9 +195,13 @@ impl Driver {
             store.handle_deadlines(now);
         }
         self.look_at_identities(now);
+        self.beat(now);
         self.elect(now);
         self.carry_out();
         self.adopt_policies();
+        if self.limits_are_due {
+            self.limits_are_due = self.commands.try_send(Command::FollowLimits).is_err();
+        }
         self.watch_reach();
         self.show(now);
         self.leave_if_given_back();

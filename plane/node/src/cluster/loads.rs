@@ -77,7 +77,17 @@ impl Loads {
             told.names.insert(key, name);
             told.disks.push(load);
         }
+        let spec = config.stores.iter().find(|of| of.name == *store);
+        fall_back(&mut told.disks, spec.and_then(|spec| spec.fallback_iops));
         told
+    }
+}
+
+/// Divides what a host's disks may do without the cluster: nobody asks how.
+fn fall_back(disks: &mut [DiskLoad], iops: Option<u64>) {
+    let Some(iops) = iops else { return };
+    for (at, disk) in disks.iter_mut().enumerate() {
+        disk.fallback_iops = Some(if at == 0 { iops } else { 0 });
     }
 }
 

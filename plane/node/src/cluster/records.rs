@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `cluster` | `self` | [`HostRecord`] |
 //! | `cluster` | `kept/CLUSTER/STORE` | what this host does of a store without any lease |
+//! | `cluster` | `covered/CLUSTER/STORE` | minimums that were in effect |
 //! | `cluster` | `policies/CLUSTER` | [`KeptPolicies`] |
 
 use std::collections::BTreeSet;
@@ -13,6 +14,7 @@ use suimon_cluster_qos::Kept;
 use suimon_contract::Name;
 use suimon_ports::{StateStore, StoreError};
 
+use super::covered::Minimums;
 use super::policies::PolicyRecord;
 use crate::records::{decode, encode};
 
@@ -67,6 +69,31 @@ pub(super) fn save_kept(
 ) -> Result<(), StoreError> {
     let key = kept_key(cluster, store);
     let value = encode(&key, kept)?;
+    state.commit(&[(CLUSTER, key, Some(value))])
+}
+
+fn covered_key(cluster: &Name, store: &Name) -> String {
+    format!("covered/{cluster}/{store}")
+}
+
+pub(super) fn load_covered(
+    state: &dyn StateStore,
+    cluster: &Name,
+    store: &Name,
+) -> Result<Minimums, StoreError> {
+    let key = covered_key(cluster, store);
+    let value = state.read(CLUSTER, &key)?;
+    value.map_or_else(|| Ok(Minimums::default()), |value| decode(CLUSTER, &key, &value))
+}
+
+pub(super) fn save_covered(
+    state: &dyn StateStore,
+    cluster: &Name,
+    store: &Name,
+    covered: &Minimums,
+) -> Result<(), StoreError> {
+    let key = covered_key(cluster, store);
+    let value = encode(&key, covered)?;
     state.commit(&[(CLUSTER, key, Some(value))])
 }
 

@@ -10,6 +10,10 @@ use suimon_cluster_qos::{
 use suimon_contract::Name;
 use suimon_quantity::{StoreId, Time};
 
+use super::asking::Ask;
+use super::beats::Seen;
+use super::covered::Minimums;
+use super::identity::Wrong;
 use super::keys::Said;
 use super::loads::Loads;
 
@@ -40,6 +44,10 @@ pub(super) struct SharedStore {
     allocator: Allocator,
     /// What the host does without a lease, as it is kept.
     pub(super) kept: Kept,
+    /// What its disks are to have and is asked for.
+    pub(super) ask: Option<Ask>,
+    /// Minimums that are in effect.
+    pub(super) covered: Minimums,
     /// What is here of policies that span nodes.
     pub(super) policy_caps: Vec<PolicyCap>,
     pub(super) loads: Loads,
@@ -61,9 +69,14 @@ pub(super) struct SharedStore {
     pub(super) elect_at: Time,
     /// Whether it is known what it is, and why it is not taken part in.
     pub(super) is_known: bool,
-    pub(super) wrong: Option<String>,
+    pub(super) wrong: Option<Wrong>,
     /// When it is looked at again whether it is the cluster's; `None`: somebody looks.
     pub(super) look_at: Option<Time>,
+    /// Who was seen on it, and when this node writes there again; `None`: it is writing.
+    pub(super) beats: Seen,
+    pub(super) beat_at: Option<Time>,
+    /// What its disks did lately.
+    pub(super) delivered_iops: u64,
     /// Its disks want more than what is reserved.
     wants_more: bool,
     /// Somebody was told that no lease came.
@@ -74,7 +87,7 @@ pub(super) struct SharedStore {
 
 impl SharedStore {
     /// A store of which this was kept. Nothing is known of the cluster yet.
-    pub(super) fn new(now: Time, name: Name, id: StoreId, kept: Kept) -> Self {
+    pub(super) fn new(now: Time, name: Name, id: StoreId, kept: Kept, covered: Minimums) -> Self {
         let terms = Terms::default();
         Self {
             name,
@@ -83,6 +96,8 @@ impl SharedStore {
             member: Member::new(terms, now, NodeId(0), 0, kept.clone()),
             allocator: Allocator::new(terms),
             kept,
+            ask: None,
+            covered,
             policy_caps: Vec::new(),
             loads: Loads::default(),
             names: BTreeMap::new(),
@@ -97,6 +112,9 @@ impl SharedStore {
             is_known: false,
             wrong: None,
             look_at: Some(now),
+            beats: Seen::default(),
+            beat_at: Some(now),
+            delivered_iops: 0,
             wants_more: false,
             is_lapse_told: false,
             todo: VecDeque::new(),
@@ -111,7 +129,7 @@ impl SharedStore {
         (self.leader, self.is_candidate, self.elect_at) = (None, false, now);
         self.told_elsewhere.clear();
         self.todo.clear();
-        (self.is_known, self.look_at) = (false, Some(now));
+        (self.is_known, self.look_at, self.beat_at) = (false, Some(now), Some(now));
     }
 
     /// Why this host does not take part in it.
@@ -121,12 +139,18 @@ impl SharedStore {
             let name = &self.name;
             format!("nobody knows what it can do; `suimon store measure {name}` finds it out")
         };
-        self.wrong.clone().or_else(|| is_unmeasured.then(unmeasured))
+        let wrong = self.wrong.as_ref().map(|wrong| wrong.why.clone());
+        wrong.or_else(|| is_unmeasured.then(unmeasured))
     }
 
     /// Whether this host takes part in it.
     pub(super) fn takes_part(&self) -> bool {
         self.is_known && self.wrong.is_none() && self.capability.is_some()
+    }
+
+    /// Whether this node is to be seen on it: where it takes part, and where others have it.
+    pub(super) fn is_written_on(&self) -> bool {
+        self.takes_part() || self.wrong.as_ref().is_some_and(|wrong| wrong.is_anothers)
     }
 
     /// What all its disks here may do.
@@ -148,12 +172,20 @@ impl SharedStore {
         self.kept == Kept::default() && self.todo.is_empty()
     }
 
-    pub(super) fn hear_member(&mut self, now: Time, event: &MemberEvent) {
-        self.member.handle(now, event);
+    pub(super) fn hear_grant(&mut self, now: Time, grant: Grant) {
+        if self.ask.as_mut().is_some_and(|ask| ask.handle_grant(&grant)) {
+            self.ask = None;
+        }
+        self.member.handle(now, &MemberEvent::Granted { grant });
     }
 
     /// What its disks did lately.
-    pub(super) fn hear_loads(&mut self, now: Time, disks: Vec<DiskLoad>, latency_ns: u64) {
+    pub(super) fn hear_loads(&mut self, now: Time, mut disks: Vec<DiskLoad>, latency_ns: u64) {
+        let minimums = disks.iter().fold(0_u64, |sum, disk| sum.saturating_add(disk.min_iops));
+        self.ask.take_if(|ask| !ask.is_open(minimums));
+        disks.extend(self.ask.as_ref().map(|ask| to_come(ask.iops - minimums)));
+        self.delivered_iops =
+            disks.iter().fold(0, |sum, disk| sum.saturating_add(disk.delivered_iops));
         let demanded = disks.iter().fold(0_u64, |sum, disk| sum.saturating_add(disk.demanded_iops));
         let waits = disks.iter().any(|disk| disk.waits_for_grant);
         self.wants_more = waits || demanded > self.cap().reserved_iops;
@@ -272,6 +304,22 @@ impl SharedStore {
     /// It could not be done: it is tried again before what comes after it.
     pub(super) fn put_back(&mut self, todo: Todo) {
         self.todo.push_front(todo);
+    }
+}
+
+/// What disks are to have, as if another disk had it.
+const fn to_come(min_iops: u64) -> DiskLoad {
+    DiskLoad {
+        disk: DiskKey(0),
+        policy: None,
+        min_iops,
+        max_iops: None,
+        fallback_iops: Some(0),
+        weight: 1,
+        demanded_iops: 0,
+        delivered_iops: 0,
+        waits_for_grant: false,
+        waits_for_store: false,
     }
 }
 

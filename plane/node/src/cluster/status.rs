@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use suimon_cluster_qos::{Cap, DiskKey, Grant, NamedDisk, NodeId, PolicyCap, PolicyKey, Term};
 use suimon_contract::{
-    ApiError, ClusterAggressor, ClusterCap, ClusterDisk, ClusterMember, ClusterShare,
+    ApiError, ClusterAggressor, ClusterBeat, ClusterCap, ClusterDisk, ClusterMember, ClusterShare,
     ClusterStatus, ClusterStore as StoreShown, Condition, ErrorCode, Health, Name, QosPolicyPart,
     StoreConfig,
 };
 use suimon_ports::{ClusterEntry, ClusterStore};
 use suimon_quantity::Time;
 
+use super::beats::Beat;
 use super::keys::{GRANTS, MemberRecord, REPORTS, Said, grant_of, report_of};
 use super::session::read;
 use super::shared_store::SharedStore;
@@ -58,6 +59,7 @@ struct Seen {
     limit_iops: Option<u64>,
     wrong: Option<String>,
     policies: Vec<PolicyCap>,
+    beats: Vec<ClusterBeat>,
 }
 
 impl View {
@@ -75,6 +77,7 @@ impl View {
             limit_iops: store.limit_iops(),
             wrong: store.why_not(),
             policies: store.policy_caps.clone(),
+            beats: store.beats.living(now).map(|(beat, age)| on_store(beat, age)).collect(),
         };
         self.stores = stores.iter().map(|(name, store)| (name.clone(), seen(store))).collect();
         self.members = members.iter().map(|(name, of)| (name.clone(), of.id)).collect();
@@ -87,6 +90,18 @@ impl View {
             self.names.clear();
         }
         self.names.insert((node, disk), name.to_owned());
+    }
+
+    /// Why no leader says anything of a store.
+    pub(super) fn why_nobody_answers(&self, store: &Name) -> String {
+        match self.stores.get(store) {
+            Some(Seen { wrong: Some(why), .. }) => why.clone(),
+            Some(Seen { leader: None, .. }) => "nobody divides the store now".to_owned(),
+            Some(Seen { leader: Some((node, _)), .. }) => {
+                format!("node {node}, which divides the store, has not made room for it in time")
+            }
+            None => "the store is new to the cluster".to_owned(),
+        }
     }
 
     fn name_of(&self, node: NodeId) -> String {
@@ -164,6 +179,14 @@ impl Shared {
             leased_iops: grant.store.leased_iops,
             reserved_iops: grant.store.reserved_iops,
         };
+        let cluster = self.desired().config.cluster.as_ref().map(|of| of.name.clone());
+        let known = |beat: &ClusterBeat| {
+            let is_member = view.members.contains_key(beat.node.as_str());
+            ClusterBeat {
+                is_stranger: Some(&beat.cluster) != cluster.as_ref() || !is_member,
+                ..beat.clone()
+            }
+        };
         let cap = seen.map(|seen| shown(&seen.cap, self.plane.now())).unwrap_or_default();
         StoreShown {
             store: store.name.clone(),
@@ -174,6 +197,7 @@ impl Shared {
             has_foreign_load: limit_iops.is_some_and(is_less),
             cap,
             shares: of_it.iter().map(share).collect(),
+            seen: seen.into_iter().flat_map(|seen| &seen.beats).map(known).collect(),
             wrong: seen.and_then(|seen| seen.wrong.clone()),
         }
     }
@@ -271,6 +295,18 @@ fn aggressors(view: &View, store: &str, all: &[Reported]) -> Vec<ClusterAggresso
     found
 }
 
+/// Who was seen on a store. Whether it is a stranger is found out where the cluster's nodes are known.
+fn on_store(beat: &Beat, age: std::time::Duration) -> ClusterBeat {
+    ClusterBeat {
+        cluster: beat.cluster.clone(),
+        node: beat.node.clone(),
+        is_stranger: false,
+        delivered_iops: beat.delivered_iops,
+        reserved_iops: beat.reserved_iops,
+        age_ms: milliseconds(age),
+    }
+}
+
 fn shown(cap: &Cap, now: Time) -> ClusterCap {
     let lease = cap.leased.filter(|(_, until)| *until > now);
     ClusterCap {
@@ -278,6 +314,8 @@ fn shown(cap: &Cap, now: Time) -> ClusterCap {
         reserved_iops: cap.reserved_iops,
         leased_iops: lease.map(|(iops, _)| iops),
         lease_ms: lease.map(|(_, until)| milliseconds(until.since(now))),
+        fallback_iops: cap.late.map(|(iops, _)| iops),
+        fallback_ms: cap.late.map(|(_, from)| milliseconds(from.since(now))),
     }
 }
 

@@ -7,6 +7,8 @@ use suimon_cluster_qos::{Grant, NodeId, Term};
 use suimon_contract::{ClusterConfig, Name, QosPolicyConfig};
 use suimon_ports::ClusterStore;
 
+use super::beats::Beat;
+use super::identity::Wrong;
 use super::keys::MemberRecord;
 use super::policies::Policies;
 use super::session::{Elected, Ground, Session};
@@ -66,7 +68,12 @@ pub(super) enum Answer {
     /// A store is another one for this reason, or the cluster's; or it could not be found out.
     Looked {
         store: Name,
-        wrong: Result<Option<String>, String>,
+        wrong: Result<Option<Wrong>, String>,
+    },
+    /// Who else has written on a store; or this node could not.
+    Beaten {
+        store: Name,
+        beats: Result<Vec<Beat>, String>,
     },
 }
 

@@ -33,6 +33,9 @@ impl Driver {
                         store.kept = kept;
                     }
                     Todo::Send(report) => {
+                        if let Some(ask) = &mut store.ask {
+                            ask.handle_report(&report);
+                        }
                         let named = report.largest.iter().chain(&report.unmet);
                         let names = named
                             .filter_map(|of| Some((of.disk, store.names.get(&of.disk)?.clone())));

@@ -6,7 +6,7 @@ use suimon_storage_qos as local;
 
 use super::{Driver, Link};
 use crate::cluster::keys::MemberRecord;
-use crate::cluster::records::load_kept;
+use crate::cluster::records::{load_covered, load_kept};
 use crate::cluster::shared_store::SharedStore;
 use crate::cluster::shared_stores;
 use crate::cluster::worker::Task;
@@ -41,7 +41,14 @@ impl Driver {
                     Default::default()
                 });
                 let id = self.shared.disks.store_id(name);
-                let mut store = SharedStore::new(now, name.clone(), id, kept);
+                let covered = load_covered(self.shared.store.as_ref(), &cluster.name, name);
+                let covered = covered.unwrap_or_else(|error| {
+                    tracing::error!(store = %name, %error, "no minimum is known to be covered");
+                    Default::default()
+                });
+                self.shared.disks.set_covered(name, covered.clone());
+                self.limits_are_due = true;
+                let mut store = SharedStore::new(now, name.clone(), id, kept, covered);
                 if let (Link::Up { .. }, Some(of)) = (&self.link, self.own_record()) {
                     store.begin(now, of.id, of.incarnation);
                 }

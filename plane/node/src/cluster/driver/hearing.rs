@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use suimon_cluster_qos::{AllocatorEvent, Grant, MemberEvent, Term};
+use suimon_cluster_qos::{AllocatorEvent, Grant, Term};
 use suimon_contract::{EventKind, Name};
 use suimon_ports::ClusterEntry;
 use suimon_quantity::Time;
@@ -25,6 +25,11 @@ impl Driver {
         if let Some(leaves) = mail.leaves {
             self.leaves = leaves;
             self.looked = None;
+        }
+        for (name, ask) in mail.asks {
+            if let Some(store) = self.stores.get_mut(&name) {
+                (store.ask, self.looked) = (ask, None);
+            }
         }
         for answer in mail.answers {
             self.hear_answer(answer);
@@ -76,6 +81,7 @@ impl Driver {
                 self.link = Link::Trying { at: Some(now + RETRY) };
             }
             Answer::Left { failure } => self.end_leaving(failure),
+            Answer::Beaten { store, beats } => self.hear_beats(now, &store, beats),
             Answer::Looked { store, wrong } => self.hear_identity(now, &store, wrong),
         }
     }
@@ -109,7 +115,7 @@ impl Driver {
             let store = named(&mut self.stores, name);
             if let (Some(grant), Some(store)) = (grant, store) {
                 tracing::trace!(?node, name, ?grant, "a grant came");
-                store.hear_member(now, &MemberEvent::Granted { grant });
+                store.hear_grant(now, grant);
             }
         } else if key.starts_with(REPORTS) {
             self.hear_report(now, key, entry);

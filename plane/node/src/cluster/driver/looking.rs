@@ -8,8 +8,10 @@ use suimon_contract::{EventKind, Name};
 use suimon_quantity::Time;
 
 use super::{Driver, Link, RETRY};
-use crate::cluster::identity::{self, Known};
+use crate::cluster::covered;
+use crate::cluster::identity::{self, Known, Wrong};
 use crate::cluster::keys::STORES;
+use crate::cluster::records::save_covered;
 use crate::cluster::worker::Answer;
 use crate::cluster::{cluster_prefix, shared_stores};
 use crate::events::Draft;
@@ -27,6 +29,21 @@ impl Driver {
             let known = (disks, &desired.config, &keys);
             let told = store.loads.look(now, known, (name, store.id), &views);
             store.names = told.names;
+            let wanted = covered::minimums(&desired.config, name);
+            let now_covered = covered::covered(&wanted, store.cap().reserved_iops, &store.covered);
+            if now_covered != store.covered {
+                let cluster = self.config.as_ref().map(|of| &of.name);
+                let state = self.shared.store.as_ref();
+                let saved =
+                    cluster.map_or(Ok(()), |of| save_covered(state, of, name, &now_covered));
+                match saved {
+                    Ok(()) => {
+                        disks.set_covered(name, now_covered.clone());
+                        (store.covered, self.limits_are_due) = (now_covered, true);
+                    }
+                    Err(error) => tracing::error!(store = %name, %error, "minimums are not kept"),
+                }
+            }
             // Of another store nothing is said: what is reserved on the right one stays.
             if self.leaves || store.takes_part() {
                 let loads = if self.leaves { Vec::new() } else { told.disks };
@@ -75,7 +92,7 @@ impl Driver {
         &mut self,
         now: Time,
         name: &Name,
-        wrong: Result<Option<String>, String>,
+        wrong: Result<Option<Wrong>, String>,
     ) {
         let Some(store) = self.stores.get_mut(name) else { return };
         store.look_at = Some(now + if store.is_known { LOOK_AGAIN } else { RETRY });
@@ -91,7 +108,7 @@ impl Driver {
         self.looked = None;
         let subject = format!("store/{name}");
         match (was, wrong) {
-            (None, Some(why)) => {
+            (None, Some(Wrong { why, .. })) => {
                 if self.stores.get_mut(name).is_some_and(|store| store.depose(now)) {
                     self.tell_lead_lost(name, "the store is another one");
                 }

@@ -20,7 +20,7 @@ const SILENT: Duration = Duration::from_secs(5);
 impl Driver {
     pub(super) fn join(&mut self, now: Time, store: Arc<dyn ClusterStore>, member: MemberRecord) {
         let Some(config) = self.config.clone() else { return };
-        self.node = member.id;
+        (self.node, self.incarnation) = (member.id, member.incarnation);
         for of in self.stores.values_mut() {
             of.begin(now, member.id, member.incarnation);
         }
@@ -94,6 +94,7 @@ impl Driver {
             self.link = Link::Trying { at: Some(self.now()) };
             return;
         }
+        self.end_beats();
         self.shared.cluster.view().has_left = true;
         // Whoever asked takes `[cluster]` away now; else it is a node again.
         self.link = Link::Trying { at: Some(self.now() + Duration::from_secs(30)) };
