@@ -35,6 +35,7 @@ mod told;
 mod worker;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -75,12 +76,33 @@ pub(crate) struct Cluster {
     inbox: Arc<Inbox>,
     view: Mutex<View>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Changes that are being made in the cluster's store, and then here.
+    changing: AtomicUsize,
+}
+
+/// A change that is made in the cluster's store and not here yet.
+pub(crate) struct Changing<'a>(&'a AtomicUsize);
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl Cluster {
     pub(crate) fn new(stores: Arc<dyn ClusterStores>) -> Self {
         let (inbox, view) = (Arc::default(), Mutex::default());
-        Self { stores, inbox, view, threads: Mutex::default() }
+        Self { stores, inbox, view, threads: Mutex::default(), changing: AtomicUsize::new(0) }
+    }
+
+    /// Desired state is not brought into line with the cluster's while this is there.
+    pub(crate) fn begin_change(&self) -> Changing<'_> {
+        self.changing.fetch_add(1, Ordering::AcqRel);
+        Changing(&self.changing)
+    }
+
+    fn is_changing(&self) -> bool {
+        self.changing.load(Ordering::Acquire) > 0
     }
 
     fn view(&self) -> MutexGuard<'_, View> {

@@ -199,6 +199,8 @@ impl Node {
             let text = "another change is under way; wait until it has ended";
             return Err(vec![ApiError::new(ErrorCode::Conflict, text)]);
         }
+        // Until the change is queued.
+        let _changing = self.shared.cluster.begin_change();
         let mut pending = Vec::new();
         let plan = if is_busy {
             None

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use suimon_cluster_qos::{Grant, Promises, Report, ReportId};
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name};
+use suimon_quantity::Time;
 
 use super::covered::minimums;
 use super::shared_stores;
@@ -19,6 +20,9 @@ use crate::shared::Shared;
 
 /// So long a change waits for leaders.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// So long what was reserved waits for the change to be made.
+const MADE_WITHIN: Duration = Duration::from_secs(30);
 
 /// What a leader says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +58,8 @@ impl Slot {
 pub(super) struct Ask {
     /// What they come to.
     pub(super) iops: u64,
+    /// The change is not made after that.
+    until: Time,
     slot: Arc<Slot>,
     /// The report that asked for it.
     asked: Option<ReportId>,
@@ -61,13 +67,14 @@ pub(super) struct Ask {
 }
 
 impl Ask {
-    fn new(iops: u64) -> Self {
-        Self { iops, slot: Arc::default(), asked: None, is_answered: false }
+    fn new(now: Time, iops: u64) -> Self {
+        let until = now + MADE_WITHIN;
+        Self { iops, until, slot: Arc::default(), asked: None, is_answered: false }
     }
 
     /// Whether the leader is to be asked for it still, where disks have so much by now.
-    pub(super) const fn is_open(&self, minimums_iops: u64) -> bool {
-        self.iops > minimums_iops
+    pub(super) fn is_open(&self, now: Time, minimums_iops: u64) -> bool {
+        self.iops > minimums_iops && now < self.until
     }
 
     pub(super) fn handle_report(&mut self, report: &Report) {
@@ -136,7 +143,7 @@ impl Shared {
             Reach::None => return Err("the host is not a node of the cluster yet".to_owned()),
             Reach::Unreachable(why) | Reach::Refused(why) => return Err(why.clone()),
         }
-        let ask = Ask::new(iops);
+        let ask = Ask::new(self.plane.now(), iops);
         let slot = Arc::clone(&ask.slot);
         self.cluster.inbox.ask(store.clone(), Some(ask));
         let verdict = slot.wait(PATIENCE);

@@ -198,7 +198,7 @@ impl Driver {
         self.beat(now);
         self.elect(now);
         self.carry_out();
-        self.adopt_policies();
+        self.adopt_policies(now);
         if self.limits_are_due {
             self.limits_are_due = self.commands.try_send(Command::FollowLimits).is_err();
         }

@@ -158,6 +158,11 @@ impl SharedStore {
         self.member.cap()
     }
 
+    /// What disks' minimums may come to, of what is reserved: a floor is for those that have none.
+    pub(super) fn covers_iops(&self) -> u64 {
+        self.cap().reserved_iops.saturating_sub(self.terms.floor_iops)
+    }
+
     pub(super) fn leads(&self) -> Option<Term> {
         self.allocator.term()
     }
@@ -182,7 +187,7 @@ impl SharedStore {
     /// What its disks did lately.
     pub(super) fn hear_loads(&mut self, now: Time, mut disks: Vec<DiskLoad>, latency_ns: u64) {
         let minimums = disks.iter().fold(0_u64, |sum, disk| sum.saturating_add(disk.min_iops));
-        self.ask.take_if(|ask| !ask.is_open(minimums));
+        self.ask.take_if(|ask| !ask.is_open(now, minimums));
         disks.extend(self.ask.as_ref().map(|ask| to_come(ask.iops - minimums)));
         self.delivered_iops =
             disks.iter().fold(0, |sum, disk| sum.saturating_add(disk.delivered_iops));

@@ -439,6 +439,26 @@ fn a_policy_that_another_node_uses_is_not_deleted_and_one_that_is_gone_is_not_wi
 }
 
 #[test]
+fn a_policy_is_made_on_a_node_of_a_cluster_as_on_any_host() {
+    let cluster = FakeCluster::default();
+    let one = node(&cluster, "n1", 1000);
+    wait_until("it is a node", || was_told(&one, EventKind::ClusterJoined));
+    let made = |of: &str| {
+        let batch = host(&with_policy("n1", 500)).qos_policies.remove(0);
+        ResourceEdit::Add(QosPolicyConfig { name: name(of), ..batch })
+    };
+    // The watch that tells of it may come before the change is made here.
+    for of in 0..20 {
+        policy(&one, made(&format!("batch-{of}"))).unwrap();
+    }
+    assert_eq!(one.node.config().qos_policies.len(), 20);
+    assert!(policy(&one, made("batch-0")).unwrap_err().contains("already"));
+    policy(&one, ResourceEdit::Delete(name("batch-0"))).unwrap();
+    assert_eq!(cluster.keys("/suimon/lab/policies/").len(), 19);
+    wait_until("nothing is brought back", || one.node.config().qos_policies.len() == 19);
+}
+
+#[test]
 fn policies_of_the_cluster_do_not_change_while_nobody_answers_and_outlive_the_daemon() {
     let cluster = FakeCluster::default();
     let disks = FakeDisks::default();

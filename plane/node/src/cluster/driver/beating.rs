@@ -56,11 +56,13 @@ impl Driver {
         let Some(cluster) = self.config.as_ref().map(|of| &of.name) else { return };
         let Some(store) = self.stores.get_mut(name) else { return };
         store.beat_at = Some(now + BEAT);
-        let beats = beats.unwrap_or_else(|error| {
-            tracing::warn!(store = %name, error, "it is not seen who else is on it");
-            Vec::new()
-        });
-        store.beats.handle(now, beats);
+        match beats {
+            Ok(beats) => store.beats.handle(now, beats),
+            Err(error) => {
+                tracing::debug!(store = %name, error, "it is not seen who else is on it");
+                return;
+            }
+        }
         let is_known = |beat: &Beat| {
             beat.cluster == *cluster && (!is_up || self.members.contains_key(beat.node.as_str()))
         };

@@ -30,7 +30,7 @@ impl Driver {
             let told = store.loads.look(now, known, (name, store.id), &views);
             store.names = told.names;
             let wanted = covered::minimums(&desired.config, name);
-            let now_covered = covered::covered(&wanted, store.cap().reserved_iops, &store.covered);
+            let now_covered = covered::covered(&wanted, store.covers_iops(), &store.covered);
             if now_covered != store.covered {
                 let cluster = self.config.as_ref().map(|of| &of.name);
                 let state = self.shared.store.as_ref();

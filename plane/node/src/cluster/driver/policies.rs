@@ -1,9 +1,10 @@
 //! Policies of the cluster: heard of, kept, brought to desired state, and to the disks here.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use suimon_cluster_qos::{AllocatorEvent, PolicyCap, PolicyKey};
-use suimon_contract::{EventKind, HostConfig, Name, Operation, OperationState, QosPolicyConfig};
+use suimon_contract::{EventKind, HostConfig, Name, QosPolicyConfig};
 use suimon_quantity::{Cap, StoreId, Time};
 use suimon_storage_qos::{PolicyId, PolicyPart};
 
@@ -18,6 +19,9 @@ use crate::events::Draft;
 use crate::shared::Shared;
 use crate::{ChangeOptions, Edit};
 
+/// Desired state that could not be brought into line is tried again after so long.
+const AGAIN: Duration = Duration::from_secs(30);
+
 /// What is known of the cluster's policies.
 #[derive(Default)]
 pub(super) struct KnownPolicies {
@@ -26,8 +30,8 @@ pub(super) struct KnownPolicies {
     deleted: BTreeSet<Name>,
     /// Desired state is to be brought into line.
     is_due: bool,
-    /// The change that does so.
-    adopting: Option<u64>,
+    /// When that is tried again.
+    again_at: Option<Time>,
     /// Deleted ones that disks here have, as it was told.
     told: BTreeSet<Name>,
 }
@@ -125,27 +129,26 @@ impl Driver {
 
     /// Brings desired state into line with the cluster's policies, and tells the cluster of those that it
     /// does not have.
-    pub(super) fn adopt_policies(&mut self) {
-        if let Some(id) = self.policies.adopting {
-            let is_under_way = |of: Operation| of.state == OperationState::Running;
-            if self.shared.operations.find(id).is_some_and(is_under_way) {
-                return;
-            }
-            self.policies.adopting = None;
-        }
-        if !self.policies.is_due || !matches!(self.link, Link::Up { .. }) || self.leaves {
+    pub(super) fn adopt_policies(&mut self, now: Time) {
+        let is_due = self.policies.is_due || self.policies.again_at.is_some_and(|at| at <= now);
+        // Whoever changes a policy here makes the change in the cluster's store first.
+        let is_changing = self.shared.cluster.is_changing() || self.shared.operations.is_busy();
+        let is_up = matches!(self.link, Link::Up { .. });
+        if !is_due || !is_up || is_changing || self.leaves {
             return;
         }
-        self.policies.is_due = false;
+        (self.policies.is_due, self.policies.again_at) = (false, None);
         let desired = self.shared.desired();
         self.tell_deleted(&desired.config);
-        let known = &self.policies;
         for policy in shared_policies(&desired.config) {
+            let known = &self.policies;
             if !known.all.contains_key(&policy.name) && !known.deleted.contains(&policy.name) {
                 let task = Task::AddPolicy(Box::new(policy.clone()));
                 self.tasks.push(self.session, task);
+                self.policies.again_at = Some(now + AGAIN);
             }
         }
+        let known = &self.policies;
         let edit = Edit::Adopt {
             policies: known.all.values().map(|(record, _)| record.config.clone()).collect(),
             deleted: known.deleted.clone(),
@@ -161,19 +164,13 @@ impl Driver {
             return;
         }
         let operation = self.shared.operations.add(&edit.kind(), &edit.subject(), true);
-        let Ok(operation) = operation else {
-            self.policies.is_due = true;
-            return;
-        };
-        let id = operation.id();
+        self.policies.again_at = Some(now + AGAIN);
+        let Ok(operation) = operation else { return };
         // Promises were checked where the policy was changed.
         let options = ChangeOptions { force: true, ..ChangeOptions::default() };
         let command = Command::Change { operation, edit: Box::new(edit), options };
-        if self.commands.try_send(command).is_ok() {
-            self.policies.adopting = Some(id);
-        }
-        // It is looked whether it came to that.
-        self.policies.is_due = true;
+        // Where the control thread has too much to do, it is tried again.
+        let _ = self.commands.try_send(command);
     }
 
     /// Tells of policies that are deleted although disks here have them.
