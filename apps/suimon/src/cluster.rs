@@ -17,6 +17,8 @@ use crate::progress::finish;
 pub(crate) enum ClusterVerb {
     /// Show the cluster's nodes, who divides which shared store, and what this host may do of each.
     Status,
+    /// Make a cluster, and be its first node. One that is there is refused.
+    Init(Box<MembershipFlags>),
     /// Be a node of a cluster: stores with `shared` are held to what it gives this host of them.
     /// The first node that joins makes the cluster.
     Join(Box<JoinFlags>),
@@ -32,6 +34,16 @@ pub(crate) enum ClusterVerb {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct JoinFlags {
+    #[command(flatten)]
+    node: MembershipFlags,
+    /// Do not ask first whether etcd answers.
+    #[arg(long)]
+    force: bool,
+}
+
+/// Which node of which cluster the host is to be.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct MembershipFlags {
     /// The cluster's name.
     #[arg(value_name = "CLUSTER")]
     name: Name,
@@ -56,9 +68,6 @@ pub(crate) struct JoinFlags {
     /// File whose first line is the user's password.
     #[arg(long, value_name = "PATH", requires = "user")]
     password_file: Option<PathBuf>,
-    /// Do not ask first whether etcd answers.
-    #[arg(long)]
-    force: bool,
     #[command(flatten)]
     change: ChangeFlags,
 }
@@ -76,10 +85,16 @@ impl ClusterVerb {
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::Status => Ok(context.show(&context.client.cluster().await?, details)?),
+            Self::Init(node) => {
+                let options = node.change.options();
+                let outcome = context.client.init_cluster(&node.config(), options).await?;
+                finish(context, outcome, node.change).await
+            }
             Self::Join(flags) => {
-                let options = ChangeOptions { force: flags.force, ..flags.change.options() };
-                let outcome = context.client.join_cluster(&flags.config(), options).await?;
-                finish(context, outcome, flags.change).await
+                let JoinFlags { node, force } = *flags;
+                let options = ChangeOptions { force, ..node.change.options() };
+                let outcome = context.client.join_cluster(&node.config(), options).await?;
+                finish(context, outcome, node.change).await
             }
             Self::Leave(LeaveFlags { force, change }) => {
                 let options = ChangeOptions { force, ..change.options() };
@@ -91,7 +106,7 @@ impl ClusterVerb {
     }
 }
 
-impl JoinFlags {
+impl MembershipFlags {
     fn config(&self) -> ClusterConfig {
         let tls = self.authority.clone().map(|authority| ClusterTls {
             authority,

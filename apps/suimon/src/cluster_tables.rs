@@ -24,6 +24,9 @@ pub(crate) fn details(cluster: &ClusterStatus) -> String {
     if !cluster.stores.is_empty() {
         lines.table(&stores(&cluster.stores));
         lines.table(&shares(&cluster.stores));
+        if cluster.stores.iter().any(|store| !store.seen.is_empty()) {
+            lines.table(&seen(&cluster.stores));
+        }
     }
     lines.text()
 }
@@ -51,6 +54,7 @@ fn stores(all: &[ClusterStore]) -> Table {
         ">MAY HERE",
         ">RESERVED",
         ">LEASE",
+        ">FALLBACK",
         "REMARK",
     ];
     let mut table = Table::new(&titles);
@@ -65,6 +69,7 @@ fn stores(all: &[ClusterStore]) -> Table {
             units::count(store.cap.iops),
             units::count(store.cap.reserved_iops),
             or_dash(store.cap.lease_ms.map(|ms| format!("{ms} ms"))),
+            or_dash(store.cap.fallback_iops.map(units::count)),
             or_dash(store.wrong.as_deref().or(foreign)),
         ]);
     }
@@ -80,6 +85,26 @@ fn shares(all: &[ClusterStore]) -> Table {
                 node.clone(),
                 units::count(*leased_iops),
                 units::count(*reserved_iops),
+            ]);
+        }
+    }
+    table
+}
+
+/// Who was seen on stores themselves.
+fn seen(all: &[ClusterStore]) -> Table {
+    let titles = ["STORE", "SEEN ON IT", "CLUSTER", ">IOPS", ">RESERVED", ">AGO", "REMARK"];
+    let mut table = Table::new(&titles);
+    for store in all {
+        for beat in &store.seen {
+            table.row([
+                store.store.to_string(),
+                beat.node.to_string(),
+                beat.cluster.to_string(),
+                units::count(beat.delivered_iops),
+                units::count(beat.reserved_iops),
+                format!("{} s", beat.age_ms / 1000),
+                or_dash(beat.is_stranger.then_some("stranger")),
             ]);
         }
     }
@@ -128,10 +153,21 @@ mod tests {
             "stores": [{
                 "store": "san", "leader": "n1", "term": 17, "capability_iops": 17112,
                 "limit_iops": 15000, "has_foreign_load": true,
-                "cap": {"iops": 12000, "reserved_iops": 3064, "leased_iops": 12000, "lease_ms": 2400},
+                "cap": {"iops": 12000, "reserved_iops": 3064, "leased_iops": 12000, "lease_ms": 2400,
+                    "fallback_iops": 4000, "fallback_ms": 29000},
                 "shares": [
                     {"node": "n1", "leased_iops": 12000, "reserved_iops": 3064},
                     {"node": "n2", "leased_iops": 3000, "reserved_iops": 3000},
+                ],
+                "seen": [
+                    {
+                        "cluster": "lab", "node": "n2", "is_stranger": false,
+                        "delivered_iops": 2900, "reserved_iops": 3000, "age_ms": 4200,
+                    },
+                    {
+                        "cluster": "else", "node": "x1", "is_stranger": true,
+                        "delivered_iops": 9000, "reserved_iops": 0, "age_ms": 100,
+                    },
                 ],
             }],
         }))

@@ -3,7 +3,8 @@
 use core::cmp::Reverse;
 
 use suimon_contract::{
-    DiskQos, QosDelivery, QosFlowStatus, QosPolicyConfig, QosPolicyStatus, Resource, StorePromises,
+    DiskQos, QosDelivery, QosFlowStatus, QosPolicyConfig, QosPolicyPart, QosPolicyStatus, Resource,
+    StorePromises,
 };
 
 use crate::lines::{Lines, word};
@@ -35,7 +36,7 @@ impl Shown for QosPolicyConfig {
             let limits = policy.config.limits();
             table.row([
                 policy.config.name.to_string(),
-                word(&policy.config.kind),
+                kind(&policy.config),
                 or_dash(limits.min_iops.map(units::count)),
                 or_dash(limits.max_iops.map(units::count)),
                 or_dash(max_bytes(&limits)),
@@ -56,8 +57,33 @@ impl Shown for QosPolicyConfig {
         lines.add("disks", if disks.is_empty() { "–".to_owned() } else { disks.join(", ") });
         lines.add("promised", units::iops(one.promised_iops));
         lines.add("delivered (5 s)", units::iops(one.delivered_iops));
+        if !one.parts.is_empty() {
+            lines.table(&parts(&one.parts));
+        }
         lines.text()
     }
+}
+
+/// What this host has of a policy that spans nodes.
+fn parts(all: &[QosPolicyPart]) -> Table {
+    let mut table = Table::new(&["STORE", ">MIN HERE", ">MAY HERE", ">RESERVED", ">LEASE"]);
+    for QosPolicyPart { store, min_iops, max } in all {
+        let lease = max.and_then(|max| max.lease_ms);
+        table.row([
+            store.to_string(),
+            units::count(*min_iops),
+            or_dash(max.map(|max| units::count(max.iops))),
+            or_dash(max.map(|max| units::count(max.reserved_iops))),
+            or_dash(lease.map(|ms| format!("{ms} ms"))),
+        ]);
+    }
+    table
+}
+
+/// `aggregated, shared`.
+fn kind(policy: &QosPolicyConfig) -> String {
+    let kind = word(&policy.kind);
+    if policy.shared { format!("{kind}, shared") } else { kind }
 }
 
 /// `100 MiB/s`.

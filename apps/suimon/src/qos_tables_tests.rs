@@ -1,4 +1,4 @@
-use suimon_contract::{ByteSize, QosPolicyKind};
+use suimon_contract::{ByteSize, ClusterCap, QosPolicyKind};
 
 use super::*;
 
@@ -31,14 +31,32 @@ fn policies_are_shown_in_a_table_and_in_detail() {
         disks: disks.iter().map(|disk| disk.parse().unwrap()).collect(),
         promised_iops: 1000,
         delivered_iops: 12_345,
+        parts: Vec::new(),
     };
+    let part = QosPolicyPart {
+        store: "san".parse().unwrap(),
+        min_iops: 250,
+        max: Some(ClusterCap {
+            iops: 700,
+            reserved_iops: 500,
+            leased_iops: Some(700),
+            lease_ms: Some(2100),
+            fallback_iops: None,
+            fallback_ms: None,
+        }),
+    };
+    let mut spanning = policy("batch", QosPolicyKind::Aggregated, DiskQos::NONE, &["web"]);
+    spanning.config.shared = true;
+    spanning.parts = vec![part];
     let policies = [
         policy("gold", QosPolicyKind::Dedicated, limits(), &["web", "db"]),
         policy("rest", QosPolicyKind::Aggregated, DiskQos::NONE, &[]),
+        spanning,
     ];
     insta::assert_snapshot!(QosPolicyConfig::table(&policies).render());
     insta::assert_snapshot!(QosPolicyConfig::details(&policies[0]));
     insta::assert_snapshot!(QosPolicyConfig::details(&policies[1]));
+    insta::assert_snapshot!(QosPolicyConfig::details(&policies[2]));
 }
 
 fn delivery(delivered_iops: u64, waits: &[(&str, u64)]) -> QosDelivery {

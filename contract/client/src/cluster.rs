@@ -16,6 +16,15 @@ impl Client {
         transport::json(self, Call::get(PATH)).await
     }
 
+    /// Makes this cluster, of which the host is the first node.
+    pub async fn init_cluster(
+        &self,
+        cluster: &ClusterConfig,
+        options: ChangeOptions,
+    ) -> Result<Outcome, ClientError> {
+        self.change(Method::POST, PATH.to_owned(), Some(body(cluster)?), options).await
+    }
+
     /// Makes the host a node of this cluster.
     pub async fn join_cluster(
         &self,

@@ -60,6 +60,9 @@ pub struct ClusterStore {
     pub cap: ClusterCap,
     /// What each node was given last.
     pub shares: Vec<ClusterShare>,
+    /// Other nodes that were seen on the store itself, with etcd or without.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seen: Vec<ClusterBeat>,
     /// Why this host does not take part in it, if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wrong: Option<String>,
@@ -78,6 +81,30 @@ pub struct ClusterCap {
     /// For how long it lasts, in ms, if no other comes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u64>,
+    /// What holds in place of that when the cluster was not heard of for long; absent if nothing
+    /// else does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback_iops: Option<u64>,
+    /// In how many ms, if nothing is heard until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback_ms: Option<u64>,
+}
+
+/// A node that writes on a store that it lives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ClusterBeat {
+    /// Its cluster.
+    pub cluster: Name,
+    /// Its name there.
+    pub node: Name,
+    /// Whether it is not of this cluster.
+    pub is_stranger: bool,
+    /// What its disks on the store did, in normalised operations per second.
+    pub delivered_iops: u64,
+    /// What they may do without anybody.
+    pub reserved_iops: u64,
+    /// How long ago that was seen, in ms. Nodes write each 5 s.
+    pub age_ms: u64,
 }
 
 /// What a node was given of a store.

@@ -37,6 +37,11 @@ pub struct StoreConfig {
     /// the same is proved before. It takes locks on files that hold between nodes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
+    /// Normalised operations per second that this host's disks in it may do together when the
+    /// cluster was not heard of for half a minute, 1 to 1 000 000 000; what is reserved for the host
+    /// if absent or less. It counts as a promise, and where it does not fit it is not in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback_iops: Option<u64>,
 }
 
 /// How a disk is kept.

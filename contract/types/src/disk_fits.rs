@@ -24,6 +24,11 @@ pub(crate) fn store_fits(place: Place, store: &StoreConfig, findings: &mut Vec<F
             format!("{bytes} is not a power of two from 512 B to 1 MiB; give one that is"),
         ));
     }
+    if store.fallback_iops.is_some() && !store.shared {
+        let message = "nobody divides a store that is not shared; set `shared`, or remove it";
+        let code = ErrorCode::KeyNotApplicable;
+        findings.push(place.finding(code, "fallback_iops", message.to_owned()));
+    }
 }
 
 /// What is wrong between the keys of one disk.

@@ -267,6 +267,10 @@ catalogue! {
         "A shared store is not the one that the cluster has by this name, or another cluster has it: this host takes no part in it and keeps to what was reserved for it.";
     6220 SharedStoreRight "shared_store_right" Info
         "A shared store that was not the cluster's is it again.";
+    6221 SharedPolicyInUse "shared_policy_in_use" Warning
+        "A policy of the cluster was deleted while disks of a node have it: it stays in force until they have another.";
+    6222 SharedPolicyUnknown "shared_policy_unknown" Warning
+        "Disks have a policy that the cluster does not have, or has no more: those of an aggregated one may do nothing on shared stores.";
     7001 VmCreated "vm_created" Info
         "A VM was made; it does not run yet.";
     7002 VmChanged "vm_changed" Info

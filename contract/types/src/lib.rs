@@ -170,8 +170,8 @@ pub use byte_size::{ByteSize, ByteSizeError, ByteSizeText};
 pub use change_fits::validate_change;
 pub use cluster_config::{ClusterConfig, ClusterTls};
 pub use cluster_status::{
-    ClusterAggressor, ClusterCap, ClusterDisk, ClusterMember, ClusterShare, ClusterStatus,
-    ClusterStore,
+    ClusterAggressor, ClusterBeat, ClusterCap, ClusterDisk, ClusterMember, ClusterShare,
+    ClusterStatus, ClusterStore,
 };
 pub use config::{
     ApiConfig, ConsoleConfig, HostConfig, HostSection, NicBackend, NicConfig, OffloadConfig,
@@ -219,7 +219,9 @@ pub use power_status::{
 };
 pub use processor_stages::ProcessorStages;
 pub use qos_config::{DiskQos, QosPolicyConfig, QosPolicyKind};
-pub use qos_status::{QosDelivery, QosFlowStatus, QosPolicyStatus, StorePromises, WhatIfAnswer};
+pub use qos_status::{
+    QosDelivery, QosFlowStatus, QosPolicyPart, QosPolicyStatus, StorePromises, WhatIfAnswer,
+};
 pub use request::{
     ApplyRequest, ConvertDiskRequest, MEASURE_SECONDS_DEFAULT, MEASURE_SECONDS_MAX,
     MeasureStoreRequest, MoveQueueRequest, SnapshotDiskRequest,

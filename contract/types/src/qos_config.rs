@@ -26,6 +26,11 @@ pub struct QosPolicyConfig {
     /// Whether each of its disks has these limits, or all together on each store.
     #[serde(default)]
     pub kind: QosPolicyKind,
+    /// Whether it is the cluster's: all nodes have it, with the same limits, and a change on one is
+    /// a change on all. Where it is aggregated, its disks on a shared store have the limits together on
+    /// whichever nodes they are. Means nothing on a host that is in no cluster.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub shared: bool,
     /// Normalised operations per second that are delivered whenever they are wanted, 1 to
     /// 1 000 000 000; none if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,7 +58,23 @@ impl QosPolicyConfig {
     /// A policy with these limits.
     pub const fn new(name: Name, kind: QosPolicyKind, limits: DiskQos) -> Self {
         let DiskQos { min_iops, max_iops, max_bytes_per_s, weight, burst_iops, burst_s } = limits;
-        Self { name, kind, min_iops, max_iops, max_bytes_per_s, weight, burst_iops, burst_s }
+        let shared = false;
+        Self {
+            name,
+            kind,
+            shared,
+            min_iops,
+            max_iops,
+            max_bytes_per_s,
+            weight,
+            burst_iops,
+            burst_s,
+        }
+    }
+
+    /// Whether disks of several nodes may have its limits together.
+    pub const fn spans_nodes(&self) -> bool {
+        self.shared && matches!(self.kind, QosPolicyKind::Aggregated)
     }
 
     /// Its limits.
@@ -116,6 +137,11 @@ impl Default for DiskQos {
     fn default() -> Self {
         Self::NONE
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_not(flag: &bool) -> bool {
+    !*flag
 }
 
 const fn default_weight() -> u16 {

@@ -6,6 +6,15 @@ use crate::{DiskQos, ErrorCode, QosPolicyConfig};
 /// What is wrong between the keys of one policy.
 pub(crate) fn policy_fits(place: Place, policy: &QosPolicyConfig, findings: &mut Vec<Finding>) {
     limits_fit(place, "", &policy.limits(), findings);
+    let keys = [
+        ("max_bytes_per_s", policy.max_bytes_per_s.is_some()),
+        ("burst_iops", policy.burst_iops.is_some()),
+    ];
+    for (key, _) in keys.into_iter().filter(|(_, is_set)| *is_set && policy.spans_nodes()) {
+        let message = "nodes do not share it: an aggregated policy that is shared has operations a \
+                       second only; remove it, or `shared`";
+        findings.push(place.finding(ErrorCode::KeyNotApplicable, key, message.to_owned()));
+    }
 }
 
 /// What is wrong between limits whose keys begin with `prefix`.

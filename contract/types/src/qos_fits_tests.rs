@@ -96,3 +96,17 @@ fn limits_that_contradict_themselves_are_refused() {
         }
     }
 }
+
+#[test]
+fn nodes_share_operations_and_nothing_else_of_an_aggregated_policy() {
+    let policy = |keys: &str| {
+        parse_toml(&format!("[[qos_policy]]\nname = \"gold\"\nshared = true\n{keys}\n"), None)
+    };
+    let more = "max_iops = 9\nmax_bytes_per_s = \"8 MiB\"\nburst_iops = 10\nburst_s = 1";
+    assert!(policy(more).unwrap().qos_policies[0].shared, "each disk has it by itself");
+    let errors = policy(&format!("kind = \"aggregated\"\n{more}")).unwrap_err();
+    let fields: Vec<_> = errors.iter().filter_map(|error| error.field.as_deref()).collect();
+    assert_eq!(fields, ["max_bytes_per_s", "burst_iops"], "{errors:?}");
+    let fits = policy("kind = \"aggregated\"\nmin_iops = 1\nmax_iops = 9").unwrap();
+    assert!(fits.qos_policies[0].spans_nodes());
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{DiskQos, Name, QosPolicyConfig};
+use crate::{ClusterCap, DiskQos, Name, QosPolicyConfig};
 
 /// A QoS policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -16,8 +16,23 @@ pub struct QosPolicyStatus {
     pub disks: Vec<Name>,
     /// Normalised operations per second that it promises, on all stores together.
     pub promised_iops: u64,
-    /// Normalised operations per second that its disks got in the last 5 s.
+    /// Normalised operations per second that its disks here got in the last 5 s.
     pub delivered_iops: u64,
+    /// What this host has of it, by store, of one that disks of several nodes have together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<QosPolicyPart>,
+}
+
+/// What a host has of a policy that disks of several nodes have together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct QosPolicyPart {
+    /// Of disks on this store.
+    pub store: Name,
+    /// Normalised operations per second that they get together whenever they want them.
+    pub min_iops: u64,
+    /// What they may do together; absent if the policy has no maximum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<ClusterCap>,
 }
 
 /// `GET /1.0/qos/flows`: what a disk gets, and what it is held to.

@@ -10,6 +10,11 @@ fn keys_are_as_published_and_read_as_they_are_written() {
         disks: vec!["web".parse().unwrap()],
         promised_iops: 1000,
         delivered_iops: 900,
+        parts: vec![QosPolicyPart {
+            store: "san".parse().unwrap(),
+            min_iops: 250,
+            max: Some(ClusterCap { iops: 700, reserved_iops: 500, ..ClusterCap::default() }),
+        }],
     };
     let answer = WhatIfAnswer {
         fits: false,

@@ -27,6 +27,7 @@ pub(crate) const STORE: &[Key] = &[
     ),
     optional("depth_max", Form::Number { least: 1, most: 1024 }, Effect::Replace),
     optional("shared", Form::Flag, Effect::Live),
+    optional("fallback_iops", IOPS, Effect::Live),
 ];
 
 const MIN_IOPS: Key = optional("min_iops", IOPS, Effect::Live);
@@ -40,6 +41,7 @@ const BURST_S: Key = optional("burst_s", Form::Number { least: 1, most: 3600 }, 
 pub(crate) const QOS_POLICY: &[Key] = &[
     required("name", Form::Name, Effect::Identity),
     optional("kind", Form::OneOf(&["dedicated", "aggregated"]), Effect::Live),
+    optional("shared", Form::Flag, Effect::Live),
     MIN_IOPS,
     MAX_IOPS,
     MAX_BYTES_PER_S,

@@ -93,12 +93,16 @@ fn disk() -> impl Strategy<Value = DiskConfig> {
 /// a store of its own.
 pub(crate) fn storage() -> impl Strategy<Value = Storage> {
     let disks = vec((disk(), any::<bool>(), any::<bool>(), store()), 0..5);
-    let policy = (limits(), any::<bool>());
-    (store(), policy, disks).prop_map(|(mut first, (limits, is_aggregated), disks)| {
+    let policy = (limits(), any::<bool>(), any::<bool>());
+    (store(), policy, disks).prop_map(|(mut first, (limits, is_aggregated, shared), disks)| {
         first.name = name("s", 0);
         let kind = if is_aggregated { "aggregated" } else { "dedicated" };
         let kind = serde_json::from_value(kind.into()).unwrap();
-        let policy = QosPolicyConfig::new(name("p", 0), kind, limits);
+        let mut policy = QosPolicyConfig::new(name("p", 0), kind, limits);
+        policy.shared = shared;
+        if policy.spans_nodes() {
+            (policy.max_bytes_per_s, policy.burst_iops, policy.burst_s) = (None, None, None);
+        }
         let mut storage =
             Storage { stores: vec![first], qos_policies: vec![policy], disks: Vec::new() };
         for (index, (mut disk, has_policy, keep, mut store)) in disks.into_iter().enumerate() {

@@ -143,7 +143,9 @@ impl QosPolicyProposal {
         match known {
             Some(policy) => {
                 let kind = self.kind.unwrap_or(policy.kind);
+                let shared = policy.shared;
                 *policy = QosPolicyConfig::new(self.name.clone(), kind, self.limits);
+                policy.shared = shared;
             }
             None => {
                 let kind = self.kind.unwrap_or_default();

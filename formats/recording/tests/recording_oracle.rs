@@ -54,8 +54,7 @@ fn body() -> Vec<u8> {
     let (mut member, _) = Recorded::<Member>::member(Some(&sink), (at(0), "s"), birth);
     member.handle(at(30), MemberEvent::Loads { disks: Vec::new(), latency_ns: 0 });
     member.flush();
-    let body = kept.0.lock().unwrap().clone();
-    body
+    kept.0.lock().unwrap().clone()
 }
 
 #[test]

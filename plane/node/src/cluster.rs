@@ -9,17 +9,24 @@
 //! - [`worker`]: the thread that calls the cluster's store, and waits for it. [`session`]: what it has there.
 //! - [`keys`]: what is kept in the cluster's store, and where. [`records`]: what is kept on this host.
 //! - [`shared_store`]: one store. [`loads`]: what its disks do. [`identity`]: whether it is the cluster's.
+//!   [`beats`]: what nodes write on it.
 //! - [`status`]: how it stands. [`told`]: the events. [`leaving`]: giving back what is reserved.
+//! - [`policies`]: QoS policies that are the cluster's. [`asking`]: minimums that are asked for before
+//!   disks have them. [`covered`]: those that are in effect.
 //!
 //! A cap is in effect on all processors before it is said that it is, and what is to be kept is durable
 //! before. Whatever the cluster's store does, a cap that was lent ends by the processors' own clock.
 
+mod asking;
+mod beats;
+mod covered;
 mod driver;
 mod identity;
 mod inbox;
 mod keys;
 mod leaving;
 mod loads;
+mod policies;
 mod records;
 mod session;
 mod shared_store;
@@ -28,6 +35,8 @@ mod told;
 mod worker;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -35,8 +44,10 @@ use std::time::Duration;
 use suimon_contract::{ApiError, ClusterConfig, HostConfig, Name, StoreConfig};
 use suimon_ports::ClusterStore;
 
+pub(crate) use self::covered::{Minimums, of_disk, of_policy};
 use self::inbox::Inbox;
 use self::status::View;
+use crate::control::Command;
 use crate::shared::Shared;
 
 /// How long a call of the cluster's store may wait at most. Shorter than a lease, so that one that
@@ -65,12 +76,33 @@ pub(crate) struct Cluster {
     inbox: Arc<Inbox>,
     view: Mutex<View>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Changes that are being made in the cluster's store, and then here.
+    changing: AtomicUsize,
+}
+
+/// A change that is made in the cluster's store and not here yet.
+pub(crate) struct Changing<'a>(&'a AtomicUsize);
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl Cluster {
     pub(crate) fn new(stores: Arc<dyn ClusterStores>) -> Self {
         let (inbox, view) = (Arc::default(), Mutex::default());
-        Self { stores, inbox, view, threads: Mutex::default() }
+        Self { stores, inbox, view, threads: Mutex::default(), changing: AtomicUsize::new(0) }
+    }
+
+    /// Desired state is not brought into line with the cluster's while this is there.
+    pub(crate) fn begin_change(&self) -> Changing<'_> {
+        self.changing.fetch_add(1, Ordering::AcqRel);
+        Changing(&self.changing)
+    }
+
+    fn is_changing(&self) -> bool {
+        self.changing.load(Ordering::Acquire) > 0
     }
 
     fn view(&self) -> MutexGuard<'_, View> {
@@ -84,8 +116,11 @@ impl Cluster {
 
 impl Shared {
     /// Starts the cluster's threads.
-    pub(crate) fn start_cluster(self: &Arc<Self>) -> std::io::Result<()> {
-        let (driver, worker) = driver::start(self)?;
+    pub(crate) fn start_cluster(
+        self: &Arc<Self>,
+        commands: SyncSender<Command>,
+    ) -> std::io::Result<()> {
+        let (driver, worker) = driver::start(self, commands)?;
         self.cluster.threads().extend([driver, worker]);
         Ok(())
     }

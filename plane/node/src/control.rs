@@ -92,6 +92,8 @@ pub(crate) enum Command {
     },
     /// Desired state is what the host file says: work on disks goes on that was left.
     GoOn,
+    /// Limits that disks have are others, although desired state is the same.
+    FollowLimits,
     /// A thread has left a result.
     Look,
     Stop,
@@ -180,6 +182,7 @@ impl Controller {
             match command {
                 Command::Stop => return true,
                 Command::Look => {}
+                Command::FollowLimits => self.follow_limits(),
                 Command::GoOn => self.go_on_with_work(),
                 Command::Notice { port, generation, notice } => {
                     self.handle_device_notice(port, generation, notice);
@@ -231,6 +234,14 @@ impl Controller {
             }
         }
         false
+    }
+
+    /// Brings limits to disks that are others although desired state is the same.
+    fn follow_limits(&self) {
+        let desired = self.shared.desired();
+        if let Err(error) = self.shared.disks.set_limits(&desired.config, false) {
+            tracing::error!(%error, "minimums are not in effect");
+        }
     }
 
     /// Events in the order in which things happened.

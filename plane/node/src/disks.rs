@@ -38,6 +38,8 @@ use suimon_ports::{DiskDevices, FileIoSource, StoreFiles, StoreSource};
 use suimon_quantity::{DiskId, StoreId};
 use suimon_storage_qos::PolicyId;
 
+use crate::cluster::Minimums;
+
 pub(crate) use self::capability::MeasuredStore;
 use self::capability::MeasuredStores;
 pub(crate) use self::capability::capability;
@@ -91,6 +93,8 @@ pub(crate) struct Disks {
     ids: Mutex<Ids>,
     /// What the plane was told of stores.
     told: Mutex<BTreeMap<StoreId, ToldStore>>,
+    /// Minimums that are in effect on stores that nodes share.
+    covered: RwLock<BTreeMap<Name, Minimums>>,
     /// What stores could do when they were measured.
     measured: RwLock<Arc<MeasuredStores>>,
     /// Stores that are being measured.
@@ -117,6 +121,7 @@ impl Disks {
             threads: StoreThreads::default(),
             ids: Mutex::default(),
             told: Mutex::default(),
+            covered: RwLock::default(),
             measured: RwLock::default(),
             in_measurement: Mutex::default(),
         }
@@ -206,6 +211,17 @@ impl Disks {
 
     fn ids(&self) -> MutexGuard<'_, Ids> {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Minimums on a shared store that are in effect from when limits are next set.
+    pub(crate) fn set_covered(&self, store: &Name, minimums: Minimums) {
+        let mut covered = self.covered.write().unwrap_or_else(PoisonError::into_inner);
+        covered.insert(store.clone(), minimums);
+    }
+
+    fn covered(&self, store: &Name) -> Minimums {
+        let covered = self.covered.read().unwrap_or_else(PoisonError::into_inner);
+        covered.get(store).cloned().unwrap_or_default()
     }
 
     fn told(&self) -> MutexGuard<'_, BTreeMap<StoreId, ToldStore>> {

@@ -1,5 +1,6 @@
 //! Changes of desired state, as they are asked for.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use suimon_contract::{
@@ -52,6 +53,13 @@ pub enum Edit {
     Arrive(Arc<ArrivalRequest>),
     /// Delete a VM that is another node's, with its NICs and disks.
     Depart(Name),
+    /// Have the policies of the cluster as it has them.
+    Adopt {
+        /// All of them.
+        policies: Vec<QosPolicyConfig>,
+        /// Those that it has no more; one that disks have stays.
+        deleted: BTreeSet<Name>,
+    },
 }
 
 /// How a change is to be made.
@@ -77,6 +85,8 @@ pub enum PowerEdit {
 /// A change of the cluster that the host is a node of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterEdit {
+    /// Be the first node of this one, which is not there yet.
+    Init(ClusterConfig),
     /// Be a node of this one.
     Put(ClusterConfig),
     /// Change its keys by this text of a JSON merge patch (RFC 7386).
@@ -108,6 +118,7 @@ impl Edit {
             Self::Power(PowerEdit::Delete) => "power unset".to_owned(),
             Self::Power(_) => "power set".to_owned(),
             Self::Cluster(ClusterEdit::Delete) => "cluster leave".to_owned(),
+            Self::Cluster(ClusterEdit::Init(_)) => "cluster init".to_owned(),
             Self::Cluster(_) => "cluster set".to_owned(),
             Self::Switch(edit) => format!("switch {}", edit.verb()),
             Self::Uplink(edit) => format!("uplink {}", edit.verb()),
@@ -121,6 +132,7 @@ impl Edit {
             Self::Node(edit) => format!("node {}", edit.verb()),
             Self::Arrive(_) => "vm arrive".to_owned(),
             Self::Depart(_) => "vm depart".to_owned(),
+            Self::Adopt { .. } => "qos policy adopt".to_owned(),
         }
     }
 
@@ -147,6 +159,7 @@ impl Edit {
             Self::Node(edit) => edit.subject(),
             Self::Arrive(request) => format!("vm/{}", request.vm.name),
             Self::Depart(vm) => format!("vm/{vm}"),
+            Self::Adopt { .. } => "cluster".to_owned(),
         }
     }
 
@@ -155,7 +168,10 @@ impl Edit {
         let mut config = current.clone();
         match self {
             Self::Reload => {}
-            Self::Apply(to) | Self::ApplyFile { config: to, .. } => config = (**to).clone(),
+            Self::Apply(to) | Self::ApplyFile { config: to, .. } => {
+                config = (**to).clone();
+                keep_shared_policies(current, &mut config);
+            }
             Self::Power(edit) => config.power = edit.apply(config.power.as_ref())?,
             Self::Cluster(edit) => config.cluster = edit.apply(config.cluster.as_ref())?,
             Self::Switch(edit) => edit.apply(&mut config)?,
@@ -170,6 +186,7 @@ impl Edit {
             Self::Node(edit) => edit.apply(&mut config)?,
             Self::Arrive(request) => arrive(request, &mut config)?,
             Self::Depart(vm) => depart(vm, &mut config),
+            Self::Adopt { policies, deleted } => adopt(policies, deleted, &mut config),
         }
         Ok(config)
     }
@@ -202,6 +219,35 @@ fn arrive(request: &ArrivalRequest, config: &mut HostConfig) -> Result<(), Vec<A
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
+/// A host's file does not take policies from the cluster that it does not name: they are all nodes'.
+fn keep_shared_policies(current: &HostConfig, to: &mut HostConfig) {
+    let cluster = |config: &HostConfig| config.cluster.as_ref().map(|of| of.name.clone());
+    if cluster(current).is_none() || cluster(current) != cluster(to) {
+        return;
+    }
+    for policy in current.qos_policies.iter().filter(|of| of.shared) {
+        if to.qos_policies.iter().all(|of| of.name != policy.name) {
+            to.qos_policies.push(policy.clone());
+        }
+    }
+}
+
+/// Has policies as the cluster has them. One of the host's own of the same name stays.
+fn adopt(policies: &[QosPolicyConfig], deleted: &BTreeSet<Name>, config: &mut HostConfig) {
+    for policy in policies {
+        match config.qos_policies.iter_mut().find(|of| of.name == policy.name) {
+            Some(here) if here.shared => *here = policy.clone(),
+            Some(_) => {}
+            None => config.qos_policies.push(policy.clone()),
+        }
+    }
+    let used: BTreeSet<&Name> =
+        config.disks.iter().filter_map(|disk| disk.qos_policy.as_ref()).collect();
+    let goes =
+        |of: &QosPolicyConfig| of.shared && deleted.contains(&of.name) && !used.contains(&of.name);
+    config.qos_policies.retain(|of| !goes(of));
+}
+
 /// Takes a VM away and all that is its own.
 fn depart(vm: &Name, config: &mut HostConfig) {
     let Some(place) = config.vms.iter().position(|of| of.name == *vm) else { return };
@@ -226,7 +272,12 @@ impl ClusterEdit {
         cluster: Option<&ClusterConfig>,
     ) -> Result<Option<ClusterConfig>, Vec<ApiError>> {
         match self {
-            Self::Put(to) => Ok(Some(to.clone())),
+            Self::Init(_) if cluster.is_some() => {
+                let text =
+                    "the host is a node of a cluster; leave it first (`suimon cluster leave`)";
+                Err(vec![ApiError::new(ErrorCode::AlreadyExists, text).about("cluster")])
+            }
+            Self::Init(to) | Self::Put(to) => Ok(Some(to.clone())),
             Self::Patch(patch) => patch_cluster(cluster, patch).map(Some),
             Self::Delete => Ok(None),
         }

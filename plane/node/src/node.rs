@@ -105,6 +105,9 @@ pub struct NodeParts {
     pub retry_first: Duration,
 }
 
+/// How long a change of a node of a cluster waits for those before it.
+const CHANGES_END: Duration = Duration::from_secs(10);
+
 /// One host: its desired state, what was made of it, its events and operations.
 ///
 /// All methods may be called from any thread; those that ask the host block for
@@ -152,7 +155,7 @@ impl Node {
         let (commands, receiver) = sync_channel(COMMANDS_WAITING);
         let controller =
             start_up(&shared, parts.store, commands.clone(), parts.retry_first, is_new)?;
-        shared.start_cluster().map_err(NodeError::Thread)?;
+        shared.start_cluster(commands.clone()).map_err(NodeError::Thread)?;
         let ends = EndTeller(shared.clone());
         let thread = std::thread::Builder::new()
             .name("suimon-node".to_owned())
@@ -190,19 +193,36 @@ impl Node {
         edit: Edit,
         options: ChangeOptions,
     ) -> Result<Operation, Vec<ApiError>> {
-        let plan = if self.shared.operations.is_busy() {
+        // What the cluster has to say comes before the change, and it is asked about what is so then.
+        let is_node = self.shared.desired().config.cluster.is_some();
+        let is_busy = match is_node {
+            true => !self.shared.operations.wait_idle(CHANGES_END),
+            false => self.shared.operations.is_busy(),
+        };
+        if is_node && is_busy {
+            let text = "another change is under way; wait until it has ended";
+            return Err(vec![ApiError::new(ErrorCode::Conflict, text)]);
+        }
+        // Until the change is queued.
+        let _changing = self.shared.cluster.begin_change();
+        let mut pending = Vec::new();
+        let plan = if is_busy {
             None
         } else {
             let candidate = self.shared.check(&edit, options)?;
             let (from, to) = (self.shared.desired(), &candidate.state.config);
-            let prepared = self.shared.prepare_cluster(&from.config, to, options.force);
+            let prepared = self.shared.prepare_cluster(&edit, &from.config, to, options.force);
             prepared.map_err(|error| vec![error])?;
+            pending = self.shared.ask_leaders(&from.config, to).map_err(|error| vec![error])?;
             Some(candidate.plan)
         };
         let operation = self.shared.operations.add(&edit.kind(), &edit.subject(), true);
         let operation = operation.map_err(|error| vec![error])?;
         if let Some(plan) = plan {
             operation.set_plan(&plan, plan.steps.len());
+        }
+        if !pending.is_empty() {
+            operation.report(pending);
         }
         let id = operation.id();
         self.send(Command::Change { operation, edit: Box::new(edit), options })?;

@@ -110,6 +110,18 @@ impl Operations {
         inner.entries.get(&id).map(|entry| entry.operation.clone())
     }
 
+    /// Waits until no change is waiting or under way, `timeout` at most. Whether it is so.
+    pub(crate) fn wait_idle(&self, timeout: Duration) -> bool {
+        let (held, waited) = self
+            .changed
+            .wait_timeout_while(self.lock(), timeout, |inner| {
+                inner.entries.values().any(|entry| entry.serialised && is_running(entry))
+            })
+            .unwrap_or_else(PoisonError::into_inner);
+        drop(held);
+        !waited.timed_out()
+    }
+
     /// Asks an operation to stop. One that waits ends at once, one under way
     /// before its next step, unless it ends by itself first. Returns it as it is
     /// now; `None` if it is unknown.

@@ -1,13 +1,14 @@
 //! Stores, as the control plane has them: their limits, and which processors take part.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use crossbeam_queue::ArrayQueue;
 use suimon_ports::Waker;
 use suimon_quantity::{Cap, ProcessorId, StoreId};
 use suimon_storage_qos::{
-    Capability, Change, DiskSlot, Promises, Proposal, Refusal, Store, StoreSpec,
+    Capability, Change, DiskSlot, PolicyId, PolicyPart, Promises, Proposal, Refusal, Store,
+    StoreSpec,
 };
 
 use crate::command::Command;
@@ -54,6 +55,8 @@ pub(crate) struct PlaneStore {
     limits: Store,
     /// What all its disks may do together.
     cap: Option<Cap>,
+    /// What is here of policies that span nodes.
+    parts: BTreeMap<PolicyId, PolicyPart>,
     /// Who has the budget; nobody while no disk is in service.
     home: Option<ProcessorId>,
     /// Disks in service, by processor.
@@ -82,7 +85,8 @@ impl StoragePlane {
             return Ok(());
         }
         let limits = Store::new(Capability::Unknown);
-        let of = PlaneStore { spec, limits, cap: None, home: None, disks: BTreeMap::new() };
+        let (parts, disks) = (BTreeMap::new(), BTreeMap::new());
+        let of = PlaneStore { spec, limits, cap: None, parts, home: None, disks };
         stores.insert(store, of);
         Ok(())
     }
@@ -116,7 +120,40 @@ impl StoragePlane {
         let Some(of) = stores.get_mut(&store).filter(|of| of.cap != cap) else { return };
         of.cap = cap;
         self.tell_all(store, of, &[Change::Cap(cap)]);
-        let ways: Vec<_> = of.disks.keys().filter_map(|processor| self.way(*processor)).collect();
+        self.wait_for(stores, store);
+    }
+
+    /// What disks of a policy may do together here from now on, of one that spans nodes; `None`: what
+    /// the policy says. It holds for disks that get the policy later, too. It is in effect when this
+    /// returns.
+    pub fn set_part(&self, store: StoreId, policy: PolicyId, part: Option<PolicyPart>) {
+        let mut stores = lock(&self.0.stores);
+        let Some(of) = stores.get_mut(&store) else { return };
+        let before = match part {
+            Some(part) => of.parts.insert(policy, part),
+            None => of.parts.remove(&policy),
+        };
+        if before != part {
+            self.tell_all(store, of, &[Change::Part(policy, part)]);
+            self.wait_for(stores, store);
+        }
+    }
+
+    /// Disks of a policy may do nothing until it is [said](StoragePlane::set_part) what, unless it
+    /// was.
+    pub fn hold_policy(&self, store: StoreId, policy: PolicyId) {
+        let of_it = |of: &PlaneStore| of.parts.contains_key(&policy);
+        let is_known = lock(&self.0.stores).get(&store).is_none_or(of_it);
+        if !is_known {
+            let nothing = PolicyPart { min_iops: 0, max: Some(Cap::default()) };
+            self.set_part(store, policy, Some(nothing));
+        }
+    }
+
+    /// Returns when all processors that have the store know what they were told.
+    fn wait_for(&self, stores: MutexGuard<'_, BTreeMap<StoreId, PlaneStore>>, store: StoreId) {
+        let processors = stores.get(&store).into_iter().flat_map(|of| of.disks.keys());
+        let ways: Vec<_> = processors.filter_map(|processor| self.way(*processor)).collect();
         drop(stores);
         for way in ways {
             // Who is gone dispatches nothing any more.
@@ -179,6 +216,7 @@ impl StoragePlane {
         let way = self.way(to).ok_or(PlaneError::NoProcessor)?;
         let (spec, mut changes) = (of.spec.clone(), of.limits.changes());
         changes.push(Change::Cap(of.cap));
+        changes.extend(of.parts.iter().map(|(policy, part)| Change::Part(*policy, Some(*part))));
         let _ = way.ask(|reply| Command::Join { store, spec, role, changes, reply });
         of.home.get_or_insert(to);
         of.disks.insert(to, 1);

@@ -13,7 +13,7 @@ use crate::ledger::Ledger;
 use crate::load::{Report, VERSION};
 use crate::notice::{Notice, Stranger};
 use crate::watch::Lacks;
-use crate::{Capability, GrantId, NodeId, PolicyKey, ReportId, Term, Terms};
+use crate::{Capability, GrantId, NodeId, PolicyKey, Promises, ReportId, Term, Terms};
 
 /// Grants whose giving is remembered until one of them is heard.
 const GIVEN_MAX: usize = 32;
@@ -126,7 +126,7 @@ pub(crate) struct NodeState {
     pub(crate) admitted: u64,
     pub(crate) admitted_late: u64,
     /// What it asked for and did not get.
-    pub(crate) refused: Option<u64>,
+    pub(crate) refused: Option<(u64, Promises)>,
     pub(crate) is_silent: bool,
 }
 

@@ -5,7 +5,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use suimon_quantity::Time;
 
-use crate::{GrantId, PolicyKey, ReportId};
+use crate::{GrantId, PolicyKey, Promises, ReportId};
 
 /// A node's part of a store, or of a policy's maximum. All are normalised operations per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,4 +55,7 @@ pub struct Grant {
     pub store: Share,
     /// Of policies, ascending.
     pub policies: Vec<PolicyShare>,
+    /// Why what the report asks for is not reserved, and will not be unless others ask for less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Promises>,
 }

@@ -47,10 +47,9 @@ impl Office {
         for node in self.order(now, &targets) {
             let Some(target) = targets.get(&node) else { continue };
             let is_late = late.contains_key(&node);
-            let Some(report) = self.nodes.get(&node).and_then(|state| state.report.as_ref()) else {
-                continue;
-            };
-            let answers = report.0.id;
+            let Some(state) = self.nodes.get(&node) else { continue };
+            let Some((report, _)) = &state.report else { continue };
+            let (answers, refused) = (report.id, state.refused.map(|(_, promises)| promises));
             let id = GrantId { term: self.term, number: self.next_number };
             let expires = now + terms.at_most(terms.lease);
             let until = Given { id, incarnation: answers.incarnation, expires };
@@ -79,6 +78,7 @@ impl Office {
                 limit_iops: self.estimate.iops(),
                 store,
                 policies: shares,
+                refused,
             };
             grants.push((node, grant));
         }
@@ -130,7 +130,7 @@ impl Office {
             if promises.fit() {
                 promised = promised.saturating_add(asked_iops);
                 (state.admitted, state.refused) = (want, None);
-            } else if state.refused.replace(want) != Some(want) {
+            } else if state.refused.replace((want, promises)).is_none_or(|(was, _)| was != want) {
                 let notice = Notice::Refused { node, promises };
                 actions.push_back(AllocatorAction::Tell { notice });
             }

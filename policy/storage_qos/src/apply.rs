@@ -6,7 +6,10 @@ use crate::disk::Disk;
 use crate::flow::Flow;
 use crate::history::History;
 use crate::watch::Watch;
-use crate::{Change, DISKS_MAX, DiskSlot, FlowSlot, Holder, Limits, StoreScheduler, WaitCause};
+use crate::{
+    Change, DISKS_MAX, DiskSlot, FlowSlot, Holder, Limits, PolicyId, PolicyPart, StoreScheduler,
+    WaitCause,
+};
 
 /// Disks by themselves, and as many policies.
 const FLOWS_MAX: usize = 2 * DISKS_MAX;
@@ -36,6 +39,10 @@ impl StoreScheduler {
                 self.gate.set(now, cap);
                 self.cover(now);
             }
+            Change::Part(policy, part) => {
+                self.set_part(now, policy, part);
+                self.cover(now);
+            }
         }
         Vec::new()
     }
@@ -53,15 +60,22 @@ impl StoreScheduler {
             }
         }
         flow.configure(holder, limits, clock, now);
+        let part = match holder {
+            Holder::Policy(policy) => self.parts.get(&policy).copied(),
+            Holder::Disk(_) => None,
+        };
+        flow.set_part(now, clock, part);
         self.displace(at.0);
         self.place(now, at.0);
     }
 
     /// Keeps minimums as their limits have them, if what all disks together may do always is enough for
     /// them. Else those that were kept before stay: one that nobody has admitted yet is not
-    /// kept at the cost of those that somebody has.
+    /// kept at the cost of those that somebody has. What is here of a policy that spans nodes was
+    /// admitted by whoever told it.
     fn cover(&mut self, now: Time) {
-        let asked = self.flows.iter().filter_map(|flow| flow.limits.min_iops);
+        let own = self.flows.iter().filter(|flow| !flow.has_part());
+        let asked = own.filter_map(|flow| flow.limits.min_iops);
         let asked = asked.fold(0_u64, |sum, min| sum.saturating_add(min.per_second()));
         if self.gate.reserved_iops().is_some_and(|reserved| asked > reserved) {
             return;
@@ -76,6 +90,22 @@ impl StoreScheduler {
                 self.place(now, at);
             }
         }
+    }
+
+    fn set_part(&mut self, now: Time, policy: PolicyId, part: Option<PolicyPart>) {
+        match part {
+            Some(part) => self.parts.insert(policy, part),
+            None => self.parts.remove(&policy),
+        };
+        let holder = Some(Holder::Policy(policy));
+        let Some(at) = self.flows.iter().position(|flow| flow.holder == holder) else { return };
+        let clock = self.clock(now);
+        let Some(flow) = self.flows.get_mut(at) else { return };
+        flow.account_busy(now);
+        flow.set_part(now, clock, part);
+        let Ok(at) = u32::try_from(at) else { return };
+        self.displace(at);
+        self.place(now, at);
     }
 
     fn remove_flow(&mut self, at: FlowSlot) {
@@ -184,6 +214,9 @@ impl StoreScheduler {
     }
 }
 
+#[cfg(test)]
+#[path = "part_tests.rs"]
+mod part_tests;
 #[cfg(test)]
 #[path = "apply_tests.rs"]
 mod tests;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{Cap, DiskId};
 
-use crate::{Limits, PolicyId};
+use crate::{Limits, PolicyId, PolicyPart};
 
 /// A disk's place in a store's scheduler. It is given to another disk when the disk was
 /// removed.
@@ -58,4 +58,7 @@ pub enum Change {
     /// can. Minimums come first inside it. Where what is reserved is less than all minimums, those that were
     /// kept before are kept, and others when it is enough.
     Cap(Option<Cap>),
+    /// What a policy's disks here may do together, of a policy that other nodes' disks have, too;
+    /// `None`: its limits, as it has them. It holds for disks that get the policy later, too.
+    Part(PolicyId, Option<PolicyPart>),
 }

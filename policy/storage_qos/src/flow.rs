@@ -4,13 +4,14 @@ use core::time::Duration;
 
 use suimon_quantity::{Iops, Time};
 
+use crate::gate::Gate;
 use crate::heap::Heap;
 use crate::history::FlowTotals;
 use crate::meter::Meter;
 use crate::minimum::Minimum;
 use crate::pace::Fine;
 use crate::records::Units;
-use crate::{Holder, Limits, WaitCause};
+use crate::{Holder, Limits, PolicyPart, WaitCause};
 
 /// Virtual time that an operation takes at weight 1.
 const SHARE_ONE: u64 = 1 << 24;
@@ -77,6 +78,11 @@ pub(crate) struct Flow {
     kept: Option<Iops>,
     /// Whose it is; `None`: there is nothing here.
     pub(crate) holder: Option<Holder>,
+    /// The minimum that its holder has, whatever part of it is this node's.
+    own_min: Option<Iops>,
+    /// Whether that is only a part of a policy that spans nodes, and what holds it to it.
+    has_part: bool,
+    part: Option<Box<Gate>>,
 }
 
 impl Flow {
@@ -100,16 +106,23 @@ impl Flow {
         // More is kept when it is covered.
         self.keep(self.kept.min(limits.min_iops), clock);
         self.share = SHARE_ONE / u64::from(limits.weight.number());
-        self.limits = limits;
+        (self.limits, self.own_min) = (limits, limits.min_iops);
         self.is_shared = matches!(holder, Holder::Policy(_));
         self.holder = Some(holder);
     }
 
-    /// This minimum is kept from now on.
+    /// This minimum is kept from now on. What is owed of a part stays owed when there is more or less
+    /// of it.
     pub(crate) fn keep(&mut self, min: Option<Iops>, clock: Fine) {
-        if self.kept != min {
-            self.kept = min;
-            self.minimum = min.map(|rate| Minimum::new(rate, clock));
+        if self.kept == min {
+            return;
+        }
+        self.kept = min;
+        let before = self.minimum.filter(|_| self.has_part);
+        self.minimum = min.map(|rate| {
+            before.map_or_else(|| Minimum::new(rate, clock), |before| before.retuned(rate))
+        });
+        if before.is_none() {
             (self.behind_since, self.futile_s) = (None, 0);
             self.futile_until = Time::ZERO;
         }
@@ -120,10 +133,43 @@ impl Flow {
         self.kept
     }
 
-    /// When its maximums let the next request go.
+    /// Whether its disks have a part of a policy that spans nodes.
+    pub(crate) const fn has_part(&self) -> bool {
+        self.has_part
+    }
+
+    /// Its disks have this part of the policy from now on; `None`: all of it, as its limits are.
+    pub(crate) fn set_part(&mut self, now: Time, clock: Fine, part: Option<PolicyPart>) {
+        self.limits.min_iops = part.map_or(self.own_min, |part| Iops::new(part.min_iops));
+        self.has_part |= part.is_some();
+        if self.has_part {
+            let min = self.limits.min_iops;
+            self.keep(if part.is_some() { min } else { self.kept.min(min) }, clock);
+        }
+        self.has_part = part.is_some();
+        match part.and_then(|part| part.max) {
+            Some(cap) => self.part.get_or_insert_default().set(now, Some(cap)),
+            None => self.part = None,
+        }
+        self.reopen();
+    }
+
+    /// When its maximums let the next request go, as far as that is known now.
     #[inline]
-    pub(crate) const fn opens(&self) -> Time {
+    pub(crate) fn opens(&mut self, now: Time) -> Time {
+        if self.part.is_some() && self.opens <= now {
+            self.look_at_part(now);
+        }
         self.opens
+    }
+
+    /// Finds out whether its part of a policy lets something go.
+    #[cold]
+    fn look_at_part(&mut self, now: Time) {
+        let Some(part) = &mut self.part else { return };
+        if !part.is_open(now) {
+            self.opens = self.opens.max(part.closed_until().unwrap_or(Time::ZERO));
+        }
     }
 
     /// Which of its maximums is the last to let the next request go.
@@ -151,12 +197,19 @@ impl Flow {
         if let Some(meter) = &mut self.bandwidth {
             opens = opens.max(meter.charge(now, bytes));
         }
+        if let Some(part) = &mut self.part {
+            part.charge(cost);
+        }
         self.opens = opens;
     }
 
     /// Charges the maximums, if they let another request go after that. Whether they do.
     #[inline]
     pub(crate) fn charge_maximums_if_open(&mut self, now: Time, cost: u32, bytes: u32) -> bool {
+        // Below a cap each may be the last.
+        if self.part.is_some() {
+            return false;
+        }
         let before = (self.maximum, self.peak, self.bandwidth, self.opens);
         self.charge_maximums(now, cost, bytes);
         let is_open = self.opens <= now;
@@ -179,6 +232,9 @@ impl Flow {
         }
         if let Some(meter) = &mut self.bandwidth {
             meter.refund(units.bytes);
+        }
+        if let Some(part) = &mut self.part {
+            part.refund(units.cost);
         }
         self.reopen();
         if let Some(minimum) = &mut self.minimum {

@@ -7,7 +7,7 @@
 //!   and [`StoreScheduler::poll`] say what goes to the device now,
 //!   [`StoreScheduler::handle_complete`] hears what came back.
 //! - Where other nodes use the store, [`Change::Cap`] says what all its disks here may do together, as a
-//!   function of time.
+//!   function of time; and [`Change::Part`] what the disks of a policy may, of one that spans nodes.
 //! - [`StoreScheduler::observe`] reads what was delivered and tells of minimums that are
 //!   not met, and why; and of a store that does less than its minimums need, by what it did
 //!   while requests waited for it ([`StoreScheduler::estimate`]).
@@ -89,7 +89,7 @@ pub use history::{Delivery, Done, Rates, SAMPLE, Window};
 pub use limits::{BURST_SECONDS_MAX, Burst, IOPS_MAX, Limits, LimitsError, Weight};
 pub use meter::{CATCH_UP, CATCH_UP_WITH_MINIMUM};
 pub use observe::DiskFlow;
-pub use policy::{Assignment, PolicyId, PolicyKind, PolicySpec};
+pub use policy::{Assignment, PolicyId, PolicyKind, PolicyPart, PolicySpec};
 pub use scheduler::StoreScheduler;
 pub use spec::{DISKS_MAX, StoreSpec};
 pub use store::{Effective, Proposal, Store};

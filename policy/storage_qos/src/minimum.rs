@@ -26,6 +26,11 @@ impl Minimum {
         Self { pace: Pace::at_least(rate.per_second()), due: clock, last: 0 }
     }
 
+    /// The same minimum at another rate: what is owed stays owed.
+    pub(crate) fn retuned(self, rate: Iops) -> Self {
+        Self { pace: Pace::at_least(rate.per_second()), ..self }
+    }
+
     /// Something was done, because it was due or because there was time: it counts, but
     /// what was done early puts the next one off by no more than its own time.
     #[inline]

@@ -54,7 +54,7 @@ impl StoreScheduler {
             }
             return;
         }
-        let opens = flow.opens();
+        let opens = flow.opens(now);
         let held_by = (opens > now).then(|| flow.held_last_by());
         if held_by != flow.held_by {
             // Of a shared policy it is the disk whose turn it is; the others account for

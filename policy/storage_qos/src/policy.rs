@@ -1,6 +1,7 @@
 //! Limits that have a name and may be given to many disks.
 
 use serde::{Deserialize, Serialize};
+use suimon_quantity::Cap;
 
 use crate::Limits;
 
@@ -43,4 +44,15 @@ impl Default for Assignment {
     fn default() -> Self {
         Self::Own(Limits::default())
     }
+}
+
+/// What a node has of an aggregated policy that disks of other nodes share. It holds beside
+/// the policy's own maximums, and its minimum is in place of the policy's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyPart {
+    /// What the policy's disks here get together whenever they want it, in normalised operations
+    /// per second; 0: nothing in particular.
+    pub min_iops: u64,
+    /// What they may do together; `None`: the policy has no maximum.
+    pub max: Option<Cap>,
 }

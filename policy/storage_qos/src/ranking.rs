@@ -7,7 +7,7 @@
 /// The key of what is not in.
 const ABSENT: u64 = u64::MAX;
 /// The last key there is.
-const LAST: u64 = ABSENT - 1;
+pub(crate) const LAST: u64 = ABSENT - 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {

@@ -1,6 +1,7 @@
 //! The hot side: which request goes to the device next, and when.
 
 use core::time::Duration;
+use std::collections::BTreeMap;
 
 use suimon_quantity::{DiskId, Time};
 
@@ -13,14 +14,14 @@ use crate::gate::Gate;
 use crate::heap::Places;
 use crate::history::History;
 use crate::pace::{Fine, fine_ns, not_before};
-use crate::ranking::Ranking;
+use crate::ranking::{LAST, Ranking};
 use crate::records::{Records, Units};
 use crate::shortage::Shortage;
 use crate::spare::Spare;
 use crate::watch::Watch;
 use crate::{
-    CapabilityEstimate, Completed, DiskSlot, Holder, Next, StoreSpec, SubmitError, Submitted,
-    WaitCause,
+    CapabilityEstimate, Completed, DiskSlot, Holder, Next, PolicyId, PolicyPart, StoreSpec,
+    SubmitError, Submitted, WaitCause,
 };
 
 /// After so long it has not helped a minimum that others are held back for it.
@@ -68,6 +69,8 @@ pub struct StoreScheduler {
     pub(crate) capability: Option<u64>,
     pub(crate) estimate: Estimate,
     pub(crate) shortage: Shortage,
+    /// What this node has of policies that span nodes.
+    pub(crate) parts: BTreeMap<PolicyId, PolicyPart>,
 }
 
 impl StoreScheduler {
@@ -93,6 +96,7 @@ impl StoreScheduler {
             capability: None,
             estimate: Estimate::default(),
             shortage: Shortage::default(),
+            parts: BTreeMap::new(),
         }
     }
 
@@ -177,7 +181,7 @@ impl StoreScheduler {
             && self.depth.has_room()
             && (is_due || self.spare.has_room(self.depth.in_flight))
             && self.held.first().is_none_or(|first| first.key > now.as_ns())
-            && flow.opens() <= now
+            && flow.opens(now) <= now
             && self.gate.is_open(now);
         Ok(Way { of, is_first, is_due, is_free })
     }
@@ -257,7 +261,9 @@ impl StoreScheduler {
         if !self.depth.has_room() {
             return None;
         }
-        let held = self.held.first().map(|first| Time::from_ns(first.key));
+        // What a policy lets never go waits until it is told otherwise.
+        let held = self.held.first().filter(|first| first.key < LAST);
+        let held = held.map(|first| Time::from_ns(first.key));
         if let Some(opens) = self.gate.closed_until() {
             let next = if self.shares.is_empty() { held?.max(opens) } else { opens };
             return (next != Time::NEVER).then_some(next);

@@ -12,7 +12,7 @@
 //! - [`make_static_group`]: the other side of a static team.
 //! - [`iperf`], [`nginx`], [`ovs`]: traffic and a peer to compare with.
 //! - [`BlockDevice`]: a device that stalls and fails when it is told to.
-//! - [`fio`]: load on disks; [`DiskPart`]: load that outlives the server of a disk;
+//! - [`fio`]: load on disks; [`LastingLoad`]: for some seconds, and what came of it when; [`DiskPart`]: load that outlives the server of a disk;
 //!   [`SlowDisk`]: a disk of a known speed; [`serve_client`]: a disk without a daemon.
 //!
 //! Each value removes what it made when it is dropped, also when a test panics:
@@ -39,6 +39,7 @@ mod guest;
 mod hugepages;
 mod inside;
 pub mod iperf;
+mod lasting_load;
 mod leftovers;
 mod light_guest;
 mod load_step;
@@ -74,6 +75,7 @@ pub use guest::{
 };
 pub use hugepages::Hugepages;
 pub use inside::enter_namespace;
+pub use lasting_load::{Delivered, LastingLoad, WINDOW_MS, extremes, now_ms};
 pub use light_guest::{LightGuest, private_lan};
 pub use load_step::{Load, LoadedHost, QueueMove, UnixMs};
 pub use loop_device::LoopDevice;

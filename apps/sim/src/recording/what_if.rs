@@ -26,6 +26,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    #[allow(clippy::needless_pass_by_value, reason = "numbers and texts, as they come")]
     pub(crate) fn new(
         what: impl Into<String>,
         recorded: impl ToString,

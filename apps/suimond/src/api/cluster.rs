@@ -19,7 +19,7 @@ use crate::api::state::ApiState;
 /// The endpoints of the cluster.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
-        .routes(routes!(show, put, patch, delete))
+        .routes(routes!(show, init, put, patch, delete))
         .routes(routes!(flows))
         .routes(routes!(remove))
 }
@@ -29,6 +29,20 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     responses((status = OK, body = ClusterStatus)))]
 async fn show(State(state): State<ApiState>) -> Result<Json<ClusterStatus>, Failure> {
     state.read(|node| node.cluster()).await.map(Json)
+}
+
+/// Makes a cluster, of which the host is the first node. One that is there is refused.
+#[utoipa::path(post, path = "/1.0/cluster", tag = "cluster", operation_id = "init_cluster",
+    params(ChangeParameters), request_body = ClusterConfig,
+    responses((status = ACCEPTED, body = Operation), (status = OK, body = Plan),
+        (status = "4XX", body = ErrorBody)))]
+async fn init(
+    State(state): State<ApiState>,
+    Parameters(parameters): Parameters<ChangeParameters>,
+    Body(body): Body,
+) -> Result<Response, Failure> {
+    let cluster = parse_cluster(&body)?;
+    change(&state, Edit::Cluster(ClusterEdit::Init(cluster)), parameters).await
 }
 
 /// Makes the host a node of a cluster. Its etcd has to answer, unless it is forced.

@@ -20,6 +20,14 @@ const ENDING: &str = ".suimon-cluster";
 /// How often it is looked again because somebody else was faster.
 const TRIES: usize = 4;
 
+/// Why a store is not the one that the cluster has by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wrong {
+    pub(super) why: String,
+    /// It is another cluster's, whose nodes are to see who else is there.
+    pub(super) is_anothers: bool,
+}
+
 /// What makes a store this one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct StoreRecord {
@@ -35,7 +43,7 @@ pub(super) struct Known {
 /// What is to be done.
 enum Step {
     Right,
-    Wrong(String),
+    Wrong(Wrong),
     /// The cluster has no record: it gets this.
     Record(String),
     /// Nobody has marked the directory.
@@ -52,7 +60,7 @@ pub(super) fn check(
     files: &dyn StoreFiles,
     cluster: &Name,
     random: [u8; 16],
-) -> Result<Option<String>, String> {
+) -> Result<Option<Wrong>, String> {
     let of_store = |error: ClusterStoreError| error.to_string();
     let of_files = |error: StoreFileError| error.to_string();
     for _ in 0..TRIES {
@@ -91,22 +99,22 @@ fn marks(names: &[FileName]) -> Vec<(String, String)> {
 
 fn judge(cluster: &str, record: Option<&str>, marks: &[(String, String)]) -> Step {
     if let Some((other, _)) = marks.iter().find(|(of, _)| of != cluster) {
-        return Step::Wrong(format!(
+        let why = format!(
             "cluster `{other}` has it: two clusters cannot share a store; use another directory, or, if \
              that cluster is no more, remove the file of its name that ends in {ENDING}"
-        ));
+        );
+        return Step::Wrong(Wrong { why, is_anothers: true });
     }
+    let wrong = |why: &str| Step::Wrong(Wrong { why: why.to_owned(), is_anothers: false });
     match (record, marks.first()) {
         (Some(record), _) if marks.iter().any(|(_, bits)| bits == record) => Step::Right,
-        (Some(_), None) => Step::Wrong(
+        (Some(_), None) => wrong(
             "the directory has no mark of the cluster: is it mounted, and the same as on other \
-             nodes?"
-                .to_owned(),
+             nodes?",
         ),
-        (Some(_), Some(_)) => Step::Wrong(
+        (Some(_), Some(_)) => wrong(
             "the directory is not the one that the cluster has by this name; name it as on the other \
-             nodes, or give the store another name"
-                .to_owned(),
+             nodes, or give the store another name",
         ),
         (None, Some((_, bits))) => Step::Record(bits.clone()),
         (None, None) => Step::Mark,
@@ -123,7 +131,7 @@ mod tests {
     fn look(cluster: &FakeCluster, files: &MemoryStore, of: &str, bits: u8) -> Option<String> {
         let key = format!("/suimon/{of}/stores/san");
         let known = Known { store: Arc::new(cluster.clone()), key };
-        check(&known, files, &name(of), [bits; 16]).unwrap()
+        check(&known, files, &name(of), [bits; 16]).unwrap().map(|wrong| wrong.why)
     }
 
     #[test]

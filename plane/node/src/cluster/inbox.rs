@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use suimon_contract::Name;
 use suimon_ports::{ClusterEntry, ClusterObserver, ClusterStoreError, ClusterView};
 
+use super::asking::{Ask, Asks};
 use super::worker::Answer;
 
 /// Where what is told waits for the driver. It does not grow with how much is told: of each key the
@@ -24,6 +26,7 @@ struct Held {
     answers: VecDeque<(u64, Answer)>,
     is_changed: bool,
     leaves: Option<bool>,
+    asks: Asks,
     stops: bool,
 }
 
@@ -42,6 +45,8 @@ pub(super) struct Mail {
     pub(super) is_changed: bool,
     /// What is reserved is to be given back, or not any more.
     pub(super) leaves: Option<bool>,
+    /// Minimums that disks are to have.
+    pub(super) asks: Asks,
     pub(super) stops: bool,
 }
 
@@ -54,6 +59,7 @@ impl Inbox {
                 && held.answers.is_empty()
                 && !held.is_changed
                 && held.leaves.is_none()
+                && held.asks.is_empty()
                 && !held.stops
         };
         let waited = self.grown.wait_timeout_while(held, patience, is_empty);
@@ -65,6 +71,7 @@ impl Inbox {
             answers: answers.filter(|(of, _)| *of == session).map(|(_, answer)| answer).collect(),
             is_changed: std::mem::take(&mut held.is_changed),
             leaves: held.leaves.take(),
+            asks: std::mem::take(&mut held.asks),
             stops: held.stops,
         }
     }
@@ -91,6 +98,13 @@ impl Inbox {
 
     pub(super) fn stay(&self) {
         self.change(|held| held.leaves = Some(false));
+    }
+
+    /// Minimums of a store are to be asked for; `None`: not any more.
+    pub(super) fn ask(&self, store: Name, ask: Option<Ask>) {
+        self.change(|held| {
+            held.asks.insert(store, ask);
+        });
     }
 
     pub(super) fn stop(&self) {

@@ -6,6 +6,8 @@
 //! | `members/NAME` | [`MemberRecord`] | the node; removed by who leaves, or by who says that it is gone |
 //! | `alive/NAME` | who it is, while it lives (lease) | the node |
 //! | `stores/STORE` | what makes the store this one (`identity.rs`) | the first node that has it |
+//! | `next-policy` | the number that the next new policy gets | who makes a policy |
+//! | `policies/NAME` | a policy that all nodes have (`policies.rs`) | who changes it |
 //! | `leaders/STORE` | which node divides it (lease); its creation is the term | who is elected |
 //! | `reports/STORE/NUMBER` | [`Said`] | the node of that number |
 //! | `grants/NUMBER/STORE` | a grant to that node | the store's leader, fenced by its term |
@@ -20,6 +22,8 @@ pub(super) const LEADERS: &str = "leaders/";
 pub(super) const REPORTS: &str = "reports/";
 pub(super) const GRANTS: &str = "grants/";
 pub(super) const STORES: &str = "stores/";
+pub(super) const POLICIES: &str = "policies/";
+pub(super) const NEXT_POLICY: &str = "next-policy";
 pub(super) const NEXT_NODE: &str = "next-node";
 
 /// A node, for as long as it is one.

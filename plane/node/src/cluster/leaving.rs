@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use suimon_contract::{ApiError, ErrorCode, HostConfig, Name};
-use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition};
+use suimon_contract::{ApiError, ClusterConfig, ErrorCode, HostConfig, Name};
+use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition, ClusterStoreError};
 
 use super::keys::{ALIVE, MEMBERS, MemberRecord, REPORTS, report_of};
 use super::session::read;
 use super::{cluster_prefix, shared_stores};
 use crate::shared::Shared;
+use crate::{ClusterEdit, Edit};
 
 /// How long whoever leaves waits until what is reserved was given back.
 const GIVING_BACK: Duration = Duration::from_secs(10);
@@ -64,19 +65,42 @@ impl Shared {
     /// It does not come to that; `force` makes the change all the same.
     pub(crate) fn prepare_cluster(
         &self,
+        edit: &Edit,
         from: &HostConfig,
         to: &HostConfig,
         force: bool,
     ) -> Result<(), ApiError> {
+        if let Edit::Cluster(ClusterEdit::Init(config)) = edit {
+            return self.check_is_new(config);
+        }
         match (&from.cluster, &to.cluster) {
             (Some(_), None) => {
                 self.give_back().or_else(|error| if force { Ok(()) } else { Err(error) })
             }
-            (before, Some(after)) if before.as_ref() != Some(after) && !force => {
-                self.cluster.stores.connect(after).map(drop)
-            }
+            (Some(before), Some(after)) if before == after => self.prepare_policies(from, to),
+            (_, Some(after)) if !force => self.cluster.stores.connect(after).map(drop),
             _ => Ok(()),
         }
+    }
+
+    /// Whether a cluster is not there yet.
+    fn check_is_new(&self, config: &ClusterConfig) -> Result<(), ApiError> {
+        let store = self.cluster.stores.connect(config)?;
+        let members = format!("{}{MEMBERS}", cluster_prefix(&config.name));
+        let failed = |error: ClusterStoreError| about(ErrorCode::HostError, error.to_string());
+        let view = store.read(&members).map_err(failed)?;
+        let nodes = view.entries.iter().filter_map(|entry| entry.key.strip_prefix(&members));
+        let nodes: Vec<&str> = nodes.collect();
+        if nodes.is_empty() {
+            return Ok(());
+        }
+        let text = format!(
+            "etcd has cluster `{}` already, with node {}; join it (`suimon cluster join`), or give the \
+             new one another name",
+            config.name,
+            nodes.join(", ")
+        );
+        Err(about(ErrorCode::AlreadyExists, text))
     }
 
     fn give_back(&self) -> Result<(), ApiError> {
@@ -110,7 +134,7 @@ impl Shared {
             refused("the cluster does not answer; see `suimon cluster status`".to_owned())
         })?;
         let root = cluster_prefix(&cluster.name);
-        let failed = |error: suimon_ports::ClusterStoreError| refused(error.to_string());
+        let failed = |error: ClusterStoreError| refused(error.to_string());
         let key = format!("{root}{MEMBERS}{node}");
         let found = store.read(&key).map_err(failed)?;
         let found = found.entries.into_iter().find(|entry| entry.key == key);

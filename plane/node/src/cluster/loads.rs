@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use suimon_cluster_qos::{DiskKey, DiskLoad};
+use suimon_cluster_qos::{DiskKey, DiskLoad, PolicyKey};
 use suimon_contract::{HostConfig, Name, QosPolicyKind};
 use suimon_quantity::{DiskId, StoreId, Time};
 use suimon_storage::StoreView;
@@ -37,7 +37,7 @@ impl Loads {
     pub(super) fn look(
         &mut self,
         now: Time,
-        (disks, config): (&Disks, &HostConfig),
+        (disks, config, policies): (&Disks, &HostConfig, &BTreeMap<Name, PolicyKey>),
         (store, id): (&Name, StoreId),
         views: &[StoreView],
     ) -> Told {
@@ -52,11 +52,12 @@ impl Loads {
             self.looks.pop_front();
         }
         let mut told = Told { latency_ns, ..Told::default() };
-        for (disk, name, min_iops, max_iops, weight) in limits(disks, config, store, &flows) {
+        for of in limits((disks, config, policies), store, &flows) {
+            let Limited { disk, name, policy, min_iops, max_iops, weight } = of;
             let key = disk_key(store, &name);
             let mut load = DiskLoad {
                 disk: key,
-                policy: None,
+                policy,
                 min_iops,
                 max_iops,
                 fallback_iops: None,
@@ -73,7 +74,17 @@ impl Loads {
             told.names.insert(key, name);
             told.disks.push(load);
         }
+        let spec = config.stores.iter().find(|of| of.name == *store);
+        fall_back(&mut told.disks, spec.and_then(|spec| spec.fallback_iops));
         told
+    }
+}
+
+/// Divides what a host's disks may do without the cluster: nobody asks how.
+fn fall_back(disks: &mut [DiskLoad], iops: Option<u64>) {
+    let Some(iops) = iops else { return };
+    for (at, disk) in disks.iter_mut().enumerate() {
+        disk.fallback_iops = Some(if at == 0 { iops } else { 0 });
     }
 }
 
@@ -86,14 +97,24 @@ fn did(load: &mut DiskLoad, span: Duration, before: &Done, after: &Done) {
     load.waits_for_store = did.waits_for_device;
 }
 
-/// All that use a store here, with the name, minimum, maximum and weight of each. An aggregated
-/// policy's minimum is divided equally among its disks on the store.
+/// Who uses a store, and what it is held to.
+struct Limited {
+    disk: DiskId,
+    name: String,
+    /// That it shares with disks of other nodes.
+    policy: Option<PolicyKey>,
+    min_iops: u64,
+    max_iops: Option<u64>,
+    weight: u32,
+}
+
+/// All that use a store here. A minimum of an aggregated policy that is this host's alone is divided
+/// equally among its disks on the store.
 fn limits(
-    disks: &Disks,
-    config: &HostConfig,
+    (disks, config, policies): (&Disks, &HostConfig, &BTreeMap<Name, PolicyKey>),
     store: &Name,
     flows: &BTreeMap<DiskId, &DiskFlow>,
-) -> Vec<(DiskId, String, u64, Option<u64>, u32)> {
+) -> Vec<Limited> {
     let on_it = || config.disks.iter().filter(|disk| disk.store == *store);
     let mut all: Vec<_> = on_it()
         .map(|disk| {
@@ -101,23 +122,39 @@ fn limits(
             let policy =
                 policy.and_then(|name| config.qos_policies.iter().find(|of| of.name == *name));
             let limits = policy.map_or_else(|| disk.qos, |policy| policy.limits());
-            let mut min = limits.min_iops.unwrap_or_default();
-            let mut max = limits.max_iops;
+            let mut min_iops = limits.min_iops.unwrap_or_default();
+            let mut max_iops = limits.max_iops;
             if let Some(policy) = policy.filter(|of| of.kind == QosPolicyKind::Aggregated) {
                 let with_it = || on_it().filter(|of| of.qos_policy.as_ref() == Some(&policy.name));
                 let count = u64::try_from(with_it().count()).unwrap_or(u64::MAX).max(1);
                 let is_first = with_it().next().is_some_and(|first| first.name == disk.name);
-                min = min / count + if is_first { min % count } else { 0 };
-                max = None;
+                min_iops = min_iops / count + if is_first { min_iops % count } else { 0 };
+                max_iops = None;
             }
-            let id = disks.disk_id(&disk.name);
-            (id, disk.name.to_string(), min, max, u32::from(limits.weight))
+            let spans = policy.filter(|of| of.spans_nodes());
+            if spans.is_some() {
+                min_iops = 0;
+            }
+            Limited {
+                disk: disks.disk_id(&disk.name),
+                name: disk.name.to_string(),
+                policy: spans.and_then(|of| policies.get(&of.name).copied()),
+                min_iops,
+                max_iops,
+                weight: u32::from(limits.weight),
+            }
         })
         .collect();
     let copied = flows.values().filter(|flow| suimon_storage::copied_disk(flow.disk).is_some());
     all.extend(copied.filter_map(|flow| {
-        let weight = u32::from(flow.limits.weight.number());
-        Some((flow.disk, disks.user_name(flow.disk)?, 0, None, weight))
+        Some(Limited {
+            disk: flow.disk,
+            name: disks.user_name(flow.disk)?,
+            policy: None,
+            min_iops: 0,
+            max_iops: None,
+            weight: u32::from(flow.limits.weight.number()),
+        })
     }));
     all
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use suimon_cluster_qos::{Grant, NodeId, Term};
-use suimon_contract::{ClusterConfig, Name};
+use suimon_contract::{ApiError, ClusterConfig, Name, QosPolicyConfig};
 use suimon_ports::{
     ClusterChange, ClusterCommit, ClusterCondition, ClusterElection, ClusterEntry, ClusterLease,
     ClusterStore, ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterWatch, StateStore,
@@ -15,9 +15,10 @@ use suimon_ports::{
 
 use super::inbox::{Ear, Inbox};
 use super::keys::{
-    ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, NEXT_NODE, REPORTS, grant_key, grant_of,
-    grants_of, report_key,
+    ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, NEXT_NODE, POLICIES, REPORTS, grant_key,
+    grant_of, grants_of, report_key,
 };
+use super::policies::{Policies, PolicyDesk, policies_of};
 use super::records::next_start;
 use super::{ClusterStores, cluster_prefix};
 use crate::disks::RandomSource;
@@ -27,8 +28,13 @@ const LEASE: Duration = Duration::from_secs(5);
 /// How often it is tried to write what somebody else wrote meanwhile.
 const TRIES: usize = 5;
 
-/// The term, and the grants that were given before it.
-pub(super) type Elected = (Term, Vec<(NodeId, Grant)>);
+/// What a leader begins with.
+pub(super) struct Elected {
+    pub(super) term: Term,
+    /// What was given before.
+    pub(super) records: Vec<(NodeId, Grant)>,
+    pub(super) policies: Policies,
+}
 
 /// What a session is made with.
 pub(super) struct Ground {
@@ -70,12 +76,12 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Connects and takes the node's name.
+    /// Connects and takes the node's name; and the policies that there are.
     pub(super) fn begin(
         ground: &Ground,
         number: u64,
         config: &ClusterConfig,
-    ) -> Result<Self, NotBegun> {
+    ) -> Result<(Self, Policies), NotBegun> {
         let refused = |detail: String| NotBegun { is_refused: true, detail };
         let store = ground.stores.connect(config).map_err(|error| NotBegun {
             is_refused: error.code != suimon_contract::ErrorCode::HostError,
@@ -86,7 +92,7 @@ impl Session {
         let lease = store.lease(LEASE)?;
         let inbox = &ground.inbox;
         let mut watches = Vec::new();
-        for prefix in [MEMBERS, ALIVE, LEADERS, &grants_of(member.id)] {
+        for prefix in [MEMBERS, ALIVE, LEADERS, POLICIES, &grants_of(member.id)] {
             let ear = Ear::new(inbox, number, &root);
             watches.push(store.watch(&format!("{root}{prefix}"), ear)?);
         }
@@ -103,7 +109,8 @@ impl Session {
             led: BTreeMap::new(),
         };
         if session.take_name()? {
-            return Ok(session);
+            let policies = session.policies()?;
+            return Ok((session, policies));
         }
         Err(refused(format!("another host lives as node `{}`; give one another name", config.node)))
     }
@@ -172,7 +179,19 @@ impl Session {
         let ear = Ear::new(&self.inbox, self.number, &self.root);
         let watch = self.store.watch(&self.key(&format!("{REPORTS}{store}/")), ear)?;
         self.led.insert(store.clone(), (term, watch));
-        Ok(Some((term, records)))
+        Ok(Some(Elected { term, records, policies: self.policies()? }))
+    }
+
+    /// All policies of the cluster.
+    fn policies(&self) -> Result<Policies, ClusterStoreError> {
+        let view = self.store.read(&self.key(POLICIES))?;
+        Ok(policies_of(&self.root, &view.entries))
+    }
+
+    /// Makes a policy the cluster's, unless it has one of that name.
+    pub(super) fn add_policy(&self, policy: &QosPolicyConfig) -> Result<(), ApiError> {
+        let desk = PolicyDesk { store: self.store.as_ref(), root: self.root.clone() };
+        desk.put(policy, true)
     }
 
     /// Writes grants of a term. `false`: the term is over.

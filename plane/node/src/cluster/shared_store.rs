@@ -5,20 +5,24 @@ use std::sync::Arc;
 
 use suimon_cluster_qos::{
     Allocator, AllocatorAction, AllocatorEvent, Candidacy, Cap, Capability, DiskKey, DiskLoad,
-    Grant, Kept, Member, MemberAction, MemberEvent, MemberNotice, NodeId, Notice, Report, Term,
-    Terms,
+    Grant, Kept, Member, MemberAction, MemberEvent, MemberNotice, NodeId, Notice, PolicyCap,
+    PolicyKey, PolicyLimits, Report, Term, Terms,
 };
 use suimon_contract::Name;
 use suimon_quantity::{StoreId, Time};
 use suimon_recording::{MemberBirth, Recorded, Sink};
 
+use super::asking::Ask;
+use super::beats::Seen;
+use super::covered::Minimums;
+use super::identity::Wrong;
 use super::keys::Said;
 use super::loads::Loads;
 
 /// What is to be done for a store.
 pub(super) enum Todo {
-    /// Hold its disks to this.
-    Apply(Cap),
+    /// Hold its disks to this, and those of policies that span nodes to that.
+    Apply(Cap, Vec<PolicyCap>),
     /// Have it be there after a restart.
     Keep(Kept),
     /// Tell its leader.
@@ -43,6 +47,12 @@ pub(super) struct SharedStore {
     sink: Option<Arc<dyn Sink>>,
     /// What the host does without a lease, as it is kept.
     pub(super) kept: Kept,
+    /// What its disks are to have and is asked for.
+    pub(super) ask: Option<Ask>,
+    /// Minimums that are in effect.
+    pub(super) covered: Minimums,
+    /// What is here of policies that span nodes.
+    pub(super) policy_caps: Vec<PolicyCap>,
     pub(super) loads: Loads,
     pub(super) names: BTreeMap<DiskKey, String>,
     /// What this host was told that the store can do; `None`: nobody knows.
@@ -64,9 +74,14 @@ pub(super) struct SharedStore {
     candidacy: Candidacy,
     /// Whether it is known what it is, and why it is not taken part in.
     pub(super) is_known: bool,
-    pub(super) wrong: Option<String>,
+    pub(super) wrong: Option<Wrong>,
     /// When it is looked at again whether it is the cluster's; `None`: somebody looks.
     pub(super) look_at: Option<Time>,
+    /// Who was seen on it, and when this node writes there again; `None`: it is writing.
+    pub(super) beats: Seen,
+    pub(super) beat_at: Option<Time>,
+    /// What its disks did lately.
+    pub(super) delivered_iops: u64,
     /// Its disks want more than what is reserved.
     wants_more: bool,
     /// Somebody was told that no lease came.
@@ -78,13 +93,12 @@ pub(super) struct SharedStore {
 }
 
 impl SharedStore {
-    /// A store of which this was kept. Nothing is known of the cluster yet. Recorded where there is
-    /// somewhere to.
+    /// A store of which this was kept, and these minimums were in effect. Nothing is known of the
+    /// cluster yet. Recorded where there is somewhere to.
     pub(super) fn new(
         now: Time,
-        name: Name,
-        id: StoreId,
-        kept: Kept,
+        (name, id): (Name, StoreId),
+        (kept, covered): (Kept, Minimums),
         sink: Option<Arc<dyn Sink>>,
     ) -> Self {
         let terms = Terms::default();
@@ -100,6 +114,9 @@ impl SharedStore {
             allocator,
             sink,
             kept,
+            ask: None,
+            covered,
+            policy_caps: Vec::new(),
             loads: Loads::default(),
             names: BTreeMap::new(),
             capability: None,
@@ -114,6 +131,9 @@ impl SharedStore {
             is_known: false,
             wrong: None,
             look_at: Some(now),
+            beats: Seen::default(),
+            beat_at: Some(now),
+            delivered_iops: 0,
             wants_more: false,
             is_lapse_told: false,
             todo: actions.into_iter().map(of_member).collect(),
@@ -134,7 +154,7 @@ impl SharedStore {
         (self.leader, self.is_candidate, self.elect_at) = (None, false, now);
         self.told_elsewhere.clear();
         self.todo = actions.into_iter().map(of_member).collect();
-        (self.is_known, self.look_at) = (false, Some(now));
+        (self.is_known, self.look_at, self.beat_at) = (false, Some(now), Some(now));
     }
 
     /// Why this host does not take part in it.
@@ -144,7 +164,8 @@ impl SharedStore {
             let name = &self.name;
             format!("nobody knows what it can do; `suimon store measure {name}` finds it out")
         };
-        self.wrong.clone().or_else(|| is_unmeasured.then(unmeasured))
+        let wrong = self.wrong.as_ref().map(|wrong| wrong.why.clone());
+        wrong.or_else(|| is_unmeasured.then(unmeasured))
     }
 
     /// Whether this host takes part in it.
@@ -168,9 +189,19 @@ impl SharedStore {
             && (self.leader.is_some() || self.candidacy.stands_at() <= now)
     }
 
+    /// Whether this node is to be seen on it: where it takes part, and where others have it.
+    pub(super) fn is_written_on(&self) -> bool {
+        self.takes_part() || self.wrong.as_ref().is_some_and(|wrong| wrong.is_anothers)
+    }
+
     /// What all its disks here may do.
     pub(super) fn cap(&self) -> Cap {
         self.member.cap()
+    }
+
+    /// What disks' minimums may come to, of what is reserved: a floor is for those that have none.
+    pub(super) fn covers_iops(&self) -> u64 {
+        self.cap().reserved_iops.saturating_sub(self.terms.floor_iops)
     }
 
     pub(super) fn leads(&self) -> Option<Term> {
@@ -187,13 +218,25 @@ impl SharedStore {
         self.kept == Kept::default() && self.todo.is_empty()
     }
 
-    pub(super) fn hear_member(&mut self, now: Time, event: MemberEvent) {
+    pub(super) fn hear_grant(&mut self, now: Time, grant: Grant) {
+        if self.ask.as_mut().is_some_and(|ask| ask.handle_grant(&grant)) {
+            self.ask = None;
+        }
+        self.hear_member(now, MemberEvent::Granted { grant });
+    }
+
+    fn hear_member(&mut self, now: Time, event: MemberEvent) {
         let actions = self.member.handle(now, event);
         self.todo.extend(actions.into_iter().map(of_member));
     }
 
     /// What its disks did lately.
-    pub(super) fn hear_loads(&mut self, now: Time, disks: Vec<DiskLoad>, latency_ns: u64) {
+    pub(super) fn hear_loads(&mut self, now: Time, mut disks: Vec<DiskLoad>, latency_ns: u64) {
+        let minimums = disks.iter().fold(0_u64, |sum, disk| sum.saturating_add(disk.min_iops));
+        self.ask.take_if(|ask| !ask.is_open(now, minimums));
+        disks.extend(self.ask.as_ref().map(|ask| to_come(ask.iops - minimums)));
+        self.delivered_iops =
+            disks.iter().fold(0, |sum, disk| sum.saturating_add(disk.delivered_iops));
         let demanded = disks.iter().fold(0_u64, |sum, disk| sum.saturating_add(disk.demanded_iops));
         let waits = disks.iter().any(|disk| disk.waits_for_grant);
         self.wants_more = waits || demanded > self.cap().reserved_iops;
@@ -218,12 +261,18 @@ impl SharedStore {
     }
 
     /// This node was elected.
-    pub(super) fn lead(&mut self, now: Time, term: Term, records: Vec<(NodeId, Grant)>) -> bool {
+    pub(super) fn lead(
+        &mut self,
+        now: Time,
+        term: Term,
+        records: Vec<(NodeId, Grant)>,
+        policies: Vec<(PolicyKey, PolicyLimits)>,
+    ) -> bool {
         let Some(capability) = self.capability else { return false };
         self.told_elsewhere.clear();
         self.odd.clear();
         self.capability_in_force = Some(capability);
-        let event = AllocatorEvent::Elected { term, capability, records, policies: Vec::new() };
+        let event = AllocatorEvent::Elected { term, capability, records, policies };
         self.hear_allocator(now, event);
         self.allocator.term() == Some(term)
     }
@@ -316,10 +365,25 @@ impl SharedStore {
     }
 }
 
+/// What disks are to have, as if another disk had it.
+const fn to_come(min_iops: u64) -> DiskLoad {
+    DiskLoad {
+        disk: DiskKey(0),
+        policy: None,
+        min_iops,
+        max_iops: None,
+        fallback_iops: Some(0),
+        weight: 1,
+        demanded_iops: 0,
+        delivered_iops: 0,
+        waits_for_grant: false,
+        waits_for_store: false,
+    }
+}
+
 fn of_member(action: MemberAction) -> Todo {
     match action {
-        // No policies of a cluster are configured.
-        MemberAction::Apply { store, policies: _ } => Todo::Apply(store),
+        MemberAction::Apply { store, policies } => Todo::Apply(store, policies),
         MemberAction::Keep { kept } => Todo::Keep(kept),
         MemberAction::Send { report } => Todo::Send(report),
         MemberAction::Tell { notice } => Todo::TellMember(notice),

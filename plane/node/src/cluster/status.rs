@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use suimon_cluster_qos::{Cap, DiskKey, Grant, NamedDisk, NodeId, Term};
+use suimon_cluster_qos::{Cap, DiskKey, Grant, NamedDisk, NodeId, PolicyCap, PolicyKey, Term};
 use suimon_contract::{
-    ApiError, ClusterAggressor, ClusterCap, ClusterDisk, ClusterMember, ClusterShare,
-    ClusterStatus, ClusterStore as StoreShown, Condition, ErrorCode, Health, Name, StoreConfig,
+    ApiError, ClusterAggressor, ClusterBeat, ClusterCap, ClusterDisk, ClusterMember, ClusterShare,
+    ClusterStatus, ClusterStore as StoreShown, Condition, ErrorCode, Health, Name, QosPolicyPart,
+    StoreConfig,
 };
 use suimon_ports::{ClusterEntry, ClusterStore};
 use suimon_quantity::Time;
 
+use super::beats::Beat;
 use super::keys::{GRANTS, MemberRecord, REPORTS, Said, grant_of, report_of};
 use super::session::read;
 use super::shared_store::SharedStore;
@@ -46,6 +48,8 @@ pub(crate) struct View {
     stores: BTreeMap<Name, Seen>,
     members: BTreeMap<String, NodeId>,
     alive: BTreeSet<String>,
+    /// The numbers of policies.
+    pub(super) policies: BTreeMap<Name, PolicyKey>,
 }
 
 /// What it knows of a store.
@@ -54,6 +58,8 @@ struct Seen {
     cap: Cap,
     limit_iops: Option<u64>,
     wrong: Option<String>,
+    policies: Vec<PolicyCap>,
+    beats: Vec<ClusterBeat>,
 }
 
 impl View {
@@ -70,6 +76,8 @@ impl View {
             cap: store.cap(),
             limit_iops: store.limit_iops(),
             wrong: store.why_not(),
+            policies: store.policy_caps.clone(),
+            beats: store.beats.living(now).map(|(beat, age)| on_store(beat, age)).collect(),
         };
         self.stores = stores.iter().map(|(name, store)| (name.clone(), seen(store))).collect();
         self.members = members.iter().map(|(name, of)| (name.clone(), of.id)).collect();
@@ -82,6 +90,18 @@ impl View {
             self.names.clear();
         }
         self.names.insert((node, disk), name.to_owned());
+    }
+
+    /// Why no leader says anything of a store.
+    pub(super) fn why_nobody_answers(&self, store: &Name) -> String {
+        match self.stores.get(store) {
+            Some(Seen { wrong: Some(why), .. }) => why.clone(),
+            Some(Seen { leader: None, .. }) => "nobody divides the store now".to_owned(),
+            Some(Seen { leader: Some((node, _)), .. }) => {
+                format!("node {node}, which divides the store, has not made room for it in time")
+            }
+            None => "the store is new to the cluster".to_owned(),
+        }
     }
 
     fn name_of(&self, node: NodeId) -> String {
@@ -159,6 +179,14 @@ impl Shared {
             leased_iops: grant.store.leased_iops,
             reserved_iops: grant.store.reserved_iops,
         };
+        let cluster = self.desired().config.cluster.as_ref().map(|of| of.name.clone());
+        let known = |beat: &ClusterBeat| {
+            let is_member = view.members.contains_key(beat.node.as_str());
+            ClusterBeat {
+                is_stranger: Some(&beat.cluster) != cluster.as_ref() || !is_member,
+                ..beat.clone()
+            }
+        };
         let cap = seen.map(|seen| shown(&seen.cap, self.plane.now())).unwrap_or_default();
         StoreShown {
             store: store.name.clone(),
@@ -169,8 +197,21 @@ impl Shared {
             has_foreign_load: limit_iops.is_some_and(is_less),
             cap,
             shares: of_it.iter().map(share).collect(),
+            seen: seen.into_iter().flat_map(|seen| &seen.beats).map(known).collect(),
             wrong: seen.and_then(|seen| seen.wrong.clone()),
         }
+    }
+
+    /// What this host has of a policy that spans nodes, by store.
+    pub(crate) fn policy_parts(&self, policy: &Name) -> Vec<QosPolicyPart> {
+        let (now, view) = (self.plane.now(), self.cluster.view());
+        let Some(key) = view.policies.get(policy) else { return Vec::new() };
+        let of_store = |(store, seen): (&Name, &Seen)| {
+            let part = seen.policies.iter().find(|part| part.policy == *key)?;
+            let max = part.max.as_ref().map(|cap| shown(cap, now));
+            Some(QosPolicyPart { store: store.clone(), min_iops: part.min_iops, max })
+        };
+        view.stores.iter().filter_map(of_store).collect()
     }
 
     /// What disks of all nodes do on shared stores, as far as their nodes name them.
@@ -254,6 +295,18 @@ fn aggressors(view: &View, store: &str, all: &[Reported]) -> Vec<ClusterAggresso
     found
 }
 
+/// Who was seen on a store. Whether it is a stranger is found out where the cluster's nodes are known.
+fn on_store(beat: &Beat, age: std::time::Duration) -> ClusterBeat {
+    ClusterBeat {
+        cluster: beat.cluster.clone(),
+        node: beat.node.clone(),
+        is_stranger: false,
+        delivered_iops: beat.delivered_iops,
+        reserved_iops: beat.reserved_iops,
+        age_ms: milliseconds(age),
+    }
+}
+
 fn shown(cap: &Cap, now: Time) -> ClusterCap {
     let lease = cap.leased.filter(|(_, until)| *until > now);
     ClusterCap {
@@ -261,6 +314,8 @@ fn shown(cap: &Cap, now: Time) -> ClusterCap {
         reserved_iops: cap.reserved_iops,
         leased_iops: lease.map(|(iops, _)| iops),
         lease_ms: lease.map(|(_, until)| milliseconds(until.since(now))),
+        fallback_iops: cap.late.map(|(iops, _)| iops),
+        fallback_ms: cap.late.map(|(_, from)| milliseconds(from.since(now))),
     }
 }
 

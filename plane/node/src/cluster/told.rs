@@ -1,6 +1,8 @@
 //! The events of the cluster.
 
-use suimon_cluster_qos::{Aggressor, Cause, DiskKey, MemberNotice, NodeId, Notice, Unmet};
+use suimon_cluster_qos::{
+    Aggressor, Cause, DiskKey, MemberNotice, NodeId, Notice, PolicyKey, Unmet,
+};
 use suimon_contract::{EventKind, Name};
 
 use crate::events::Draft;
@@ -9,6 +11,7 @@ use crate::events::Draft;
 pub(super) trait Names {
     fn node(&self, node: NodeId) -> String;
     fn disk(&self, node: NodeId, disk: DiskKey) -> String;
+    fn policy(&self, policy: PolicyKey) -> String;
 }
 
 fn of_store(kind: EventKind, store: &Name, text: impl Into<String>) -> Draft {
@@ -48,8 +51,8 @@ pub(super) fn of_member(store: &Name, notice: MemberNotice, reserved_iops: u64) 
 }
 
 /// Something that a store's leader found.
-pub(super) fn of_leader(store: &Name, notice: &Notice, names: &dyn Names) -> Option<Draft> {
-    Some(match notice {
+pub(super) fn of_leader(store: &Name, notice: &Notice, names: &dyn Names) -> Draft {
+    match notice {
         Notice::Refused { node, promises } => {
             let node = names.node(*node);
             let text = format!("Node {node} keeps what it had: {promises}.");
@@ -109,9 +112,28 @@ pub(super) fn of_leader(store: &Name, notice: &Notice, names: &dyn Names) -> Opt
             let text = format!("Node {node} speaks version {version}; run the same on all nodes.");
             of_store(EventKind::NodeOfOtherVersion, store, text).with("node", node)
         }
-        // No policies of a cluster are configured.
-        Notice::PolicyInUse { .. } | Notice::PolicyUnknown { .. } => return None,
-    })
+        Notice::PolicyInUse { policy, node } => {
+            let text = "it was deleted and stays in force until they have none or another";
+            of_policy(EventKind::SharedPolicyInUse, store, (*policy, *node), text, names)
+        }
+        Notice::PolicyUnknown { policy, node } => {
+            let text = "the cluster does not have it: together they may do nothing";
+            of_policy(EventKind::SharedPolicyUnknown, store, (*policy, *node), text, names)
+        }
+    }
+}
+
+/// Something about a policy that disks of a node have.
+fn of_policy(
+    kind: EventKind,
+    store: &Name,
+    (policy, node): (PolicyKey, NodeId),
+    what: &str,
+    names: &dyn Names,
+) -> Draft {
+    let (policy, node) = (names.policy(policy), names.node(node));
+    let text = format!("Disks of node {node} have policy {policy}; {what}.");
+    of_store(kind, store, text).with("policy", policy).with("node", node)
 }
 
 fn minimum_unmet(store: &Name, unmet: &Unmet, names: &dyn Names) -> Draft {

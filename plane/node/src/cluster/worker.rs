@@ -4,11 +4,14 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use suimon_cluster_qos::{Grant, NodeId, Term};
-use suimon_contract::{ClusterConfig, Name};
+use suimon_contract::{ClusterConfig, Name, QosPolicyConfig};
 use suimon_ports::ClusterStore;
 
+use super::beats::Beat;
+use super::identity::Wrong;
 use super::keys::MemberRecord;
-use super::session::{Ground, Session};
+use super::policies::Policies;
+use super::session::{Elected, Ground, Session};
 
 /// What is to be done in the cluster's store.
 pub(super) enum Task {
@@ -22,6 +25,8 @@ pub(super) enum Task {
     Write { store: Name, term: Term, grants: Vec<(NodeId, Grant)>, forgotten: Vec<NodeId> },
     /// Be a store's leader no more.
     Resign { store: Name, term: Term },
+    /// Make a policy the cluster's, unless it has one of that name.
+    AddPolicy(Box<QosPolicyConfig>),
     /// See to the lease.
     Tend,
     /// Be no node any more.
@@ -35,6 +40,7 @@ pub(super) enum Answer {
     Begun {
         store: Arc<dyn ClusterStore>,
         member: MemberRecord,
+        policies: Policies,
     },
     NotBegun {
         is_refused: bool,
@@ -44,6 +50,7 @@ pub(super) enum Answer {
         store: Name,
         term: Term,
         records: Vec<(NodeId, Grant)>,
+        policies: Policies,
     },
     NotElected {
         store: Name,
@@ -61,7 +68,12 @@ pub(super) enum Answer {
     /// A store is another one for this reason, or the cluster's; or it could not be found out.
     Looked {
         store: Name,
-        wrong: Result<Option<String>, String>,
+        wrong: Result<Option<Wrong>, String>,
+    },
+    /// Who else has written on a store; or this node could not.
+    Beaten {
+        store: Name,
+        beats: Result<Vec<Beat>, String>,
     },
 }
 
@@ -129,10 +141,10 @@ pub(super) fn run(ground: &Ground, tasks: &Tasks) {
             Task::Begin(config) => {
                 end(&mut current);
                 match Session::begin(ground, number, &config) {
-                    Ok(session) => {
+                    Ok((session, policies)) => {
                         let (store, member) = (Arc::clone(&session.store), session.member.clone());
                         current = Some((number, session));
-                        Some(Answer::Begun { store, member })
+                        Some(Answer::Begun { store, member, policies })
                     }
                     Err(error) => Some(Answer::NotBegun {
                         is_refused: error.is_refused,
@@ -173,7 +185,9 @@ fn work(session: &mut Session, task: Task) -> Option<Answer> {
             }
         },
         Task::Elect { store } => match session.elect(&store) {
-            Ok(Some((term, records))) => Some(Answer::Elected { store, term, records }),
+            Ok(Some(Elected { term, records, policies })) => {
+                Some(Answer::Elected { store, term, records, policies })
+            }
             Ok(None) => Some(Answer::NotElected { store }),
             Err(error) => {
                 tracing::debug!(%store, %error, "nobody knows who is elected");
@@ -191,6 +205,12 @@ fn work(session: &mut Session, task: Task) -> Option<Answer> {
         Task::Resign { store, term } => {
             if let Err(error) = session.resign(&store, term) {
                 tracing::debug!(%store, %error, "the election's key is there until the lease ends");
+            }
+            None
+        }
+        Task::AddPolicy(policy) => {
+            if let Err(error) = session.add_policy(&policy) {
+                tracing::warn!(policy = %policy.name, %error, "the cluster does not have it");
             }
             None
         }

@@ -14,7 +14,7 @@ use suimon_storage_qos::{
 
 use super::Disks;
 use super::capability::{MeasuredStores, capability};
-use crate::cluster::shared_stores;
+use crate::cluster::{Minimums, of_disk, of_policy, shared_stores};
 
 /// Requests that may wait at a store at once.
 const WAITING_MAX: u32 = 16_384;
@@ -26,6 +26,8 @@ pub(crate) struct ToldStore {
     capability: Capability,
     disks: BTreeMap<DiskId, Assignment>,
     policies: BTreeMap<PolicyId, PolicySpec>,
+    /// Those of which other nodes have a part.
+    spanning: BTreeSet<PolicyId>,
 }
 
 /// What a configuration says of a store.
@@ -36,23 +38,50 @@ fn wanted(
     measured: &MeasuredStores,
 ) -> ToldStore {
     let on_it = config.disks.iter().filter(|disk| disk.store == store.name);
-    let of_disk = |disk: &DiskConfig| {
-        let assignment = match &disk.qos_policy {
-            Some(policy) => Assignment::Policy(disks.policy_id(policy)),
-            None => Assignment::Own(limits(&disk.qos)),
+    let is_shared = shared_stores(config).contains_key(&store.name);
+    let covered = is_shared.then(|| disks.covered(&store.name));
+    let assigned = |disk: &DiskConfig| {
+        let policy = disk.qos_policy.as_ref();
+        let policy = policy.and_then(|name| config.qos_policies.iter().find(|of| of.name == *name));
+        let qos = policy.map_or(disk.qos, QosPolicyConfig::limits);
+        let own =
+            |covered| Assignment::Own(as_covered(limits(&qos), covered, &of_disk(&disk.name)));
+        let assignment = match (policy, &covered) {
+            (Some(policy), Some(covered)) if policy.kind == QosPolicyKind::Dedicated => {
+                own(covered)
+            }
+            (Some(policy), _) => Assignment::Policy(disks.policy_id(&policy.name)),
+            (None, Some(covered)) => own(covered),
+            (None, None) => Assignment::Own(limits(&qos)),
         };
         (disks.disk_id(&disk.name), assignment)
     };
     let used: BTreeSet<&Name> = on_it.clone().filter_map(|disk| disk.qos_policy.as_ref()).collect();
     let policies = config.qos_policies.iter().filter(|policy| used.contains(&policy.name));
+    let spanning = policies.clone().filter(|policy| is_shared && policy.spans_nodes());
     ToldStore {
+        spanning: spanning.map(|policy| disks.policy_id(&policy.name)).collect(),
         spec: Some(store_spec(store)),
         capability: capability(store, measured),
-        disks: on_it.map(of_disk).collect(),
+        disks: on_it.map(assigned).collect(),
         policies: policies
-            .map(|policy| (disks.policy_id(&policy.name), policy_spec(policy)))
+            .map(|policy| {
+                let mut spec = policy_spec(policy);
+                // That of one that spans nodes is the part that the cluster's thread says.
+                if let Some(covered) = covered.as_ref().filter(|_| !policy.spans_nodes()) {
+                    spec.limits = as_covered(spec.limits, covered, &of_policy(&policy.name));
+                }
+                (disks.policy_id(&policy.name), spec)
+            })
             .collect(),
     }
+}
+
+/// Limits with the minimum that is in effect.
+fn as_covered(limits: Limits, covered: &Minimums, who: &str) -> Limits {
+    let most = covered.get(who).copied().unwrap_or_default();
+    let min_iops = limits.min_iops.and_then(|min| Iops::new(min.per_second().min(most)));
+    Limits { min_iops, ..limits }
 }
 
 /// The steps from what was told to what is wanted; what is not wanted any more goes only if
@@ -104,6 +133,15 @@ impl Disks {
                 plane.set_capability(id, wanted.capability);
                 told.capability = wanted.capability;
             }
+            for policy in &wanted.spanning {
+                // Nothing, until the cluster's thread says what.
+                plane.hold_policy(id, *policy);
+            }
+            if removes {
+                for policy in told.spanning.difference(&wanted.spanning) {
+                    plane.set_part(id, *policy, None);
+                }
+            }
             let proposals = proposals(told, &wanted, removes);
             plane.propose(id, &proposals, true).map_err(|error| failed(error.to_string()))?;
             if removes {
@@ -111,6 +149,7 @@ impl Disks {
             } else {
                 told.disks.extend(wanted.disks);
                 told.policies.extend(wanted.policies);
+                told.spanning.extend(wanted.spanning);
             }
         }
         if removes {

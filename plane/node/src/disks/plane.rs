@@ -10,7 +10,7 @@ use suimon_quantity::{Cap, DiskId, StoreId};
 use suimon_storage::{
     DirtyMap, DiskSpec, DiskView, NotResumed, PlaneError, PlaneNotice, StoragePlane, StoreView,
 };
-use suimon_storage_qos::{Capability, Proposal, Refusal, StoreSpec};
+use suimon_storage_qos::{Capability, PolicyId, PolicyPart, Proposal, Refusal, StoreSpec};
 
 /// What the node asks of the storage plane. See [`StoragePlane`] for the meaning of each.
 pub trait DiskPlane: Send + Sync {
@@ -40,6 +40,12 @@ pub trait DiskPlane: Send + Sync {
 
     /// What all disks of a store may do together; `None`: what they can.
     fn set_cap(&self, store: StoreId, cap: Option<Cap>);
+
+    /// What a policy's disks may do together here, of one that spans nodes; `None`: what it says.
+    fn set_part(&self, store: StoreId, policy: PolicyId, part: Option<PolicyPart>);
+
+    /// A policy's disks may do nothing until it is said what, unless it was.
+    fn hold_policy(&self, store: StoreId, policy: PolicyId);
 
     /// Changes limits.
     ///
@@ -134,6 +140,14 @@ impl DiskPlane for StoragePlane {
 
     fn set_cap(&self, store: StoreId, cap: Option<Cap>) {
         Self::set_cap(self, store, cap);
+    }
+
+    fn set_part(&self, store: StoreId, policy: PolicyId, part: Option<PolicyPart>) {
+        Self::set_part(self, store, policy, part);
+    }
+
+    fn hold_policy(&self, store: StoreId, policy: PolicyId) {
+        Self::hold_policy(self, store, policy);
     }
 
     fn propose(&self, store: StoreId, proposals: &[Proposal], force: bool) -> Result<(), Refusal> {

@@ -273,6 +273,7 @@ impl Shared {
             promised_iops: policy.min_iops.unwrap_or_default().saturating_mul(minimums as u64),
             delivered_iops: flows.map(|flow| flow.last_5_s.delivered_iops).sum(),
             disks: disks.iter().map(|disk| disk.name.clone()).collect(),
+            parts: self.policy_parts(&policy.name),
         }
     }
 }

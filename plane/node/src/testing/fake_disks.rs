@@ -17,7 +17,9 @@ use suimon_storage::{
     DirtyMap, DiskSpec, DiskTally, DiskView, NotResumed, PlaneError, PlaneNotice, STALLED_AFTER,
     StoreView,
 };
-use suimon_storage_qos::{Capability, Promises, Proposal, Refusal, Store, StoreSpec};
+use suimon_storage_qos::{
+    Capability, PolicyId, PolicyPart, Promises, Proposal, Refusal, Store, StoreSpec,
+};
 
 use crate::testing::{BoundSockets, HollowDisk, refused};
 use crate::{DiskParts, DiskPlane};
@@ -44,6 +46,8 @@ struct World {
     limits: BTreeMap<StoreId, Store>,
     /// What all disks of a store may do.
     caps: BTreeMap<StoreId, Cap>,
+    /// What is here of policies that span nodes.
+    parts: BTreeMap<PolicyId, PolicyPart>,
     /// Whether disks that were suspended cannot go on.
     resume_refused: bool,
     /// Whether VMs are connected to disks.
@@ -98,6 +102,11 @@ impl FakeDisks {
     /// How these behave from now on.
     pub(crate) fn set_pace(&self, pace: Pace) {
         self.devices().set(pace);
+    }
+
+    /// What is here of policies that span nodes.
+    pub(crate) fn policy_parts(&self) -> Vec<PolicyPart> {
+        self.lock().parts.values().copied().collect()
     }
 
     /// What all disks of each store may do, where they may not do what they can.
@@ -365,6 +374,19 @@ impl DiskPlane for FakeDisks {
             return;
         };
         world.caps.insert(store, cap);
+    }
+
+    fn set_part(&self, _: StoreId, policy: PolicyId, part: Option<PolicyPart>) {
+        let parts = &mut self.lock().parts;
+        match part {
+            Some(part) => parts.insert(policy, part),
+            None => parts.remove(&policy),
+        };
+    }
+
+    fn hold_policy(&self, _: StoreId, policy: PolicyId) {
+        let nothing = PolicyPart { min_iops: 0, max: Some(Cap::default()) };
+        self.lock().parts.entry(policy).or_insert(nothing);
     }
 
     fn propose(&self, store: StoreId, proposals: &[Proposal], force: bool) -> Result<(), Refusal> {

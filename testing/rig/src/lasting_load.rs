@@ -1,62 +1,77 @@
-//! fio on disks of several nodes, and what each disk got by when.
-#![allow(unreachable_pub, dead_code, reason = "a module of several test binaries")]
+//! fio on disks for some seconds, and what each disk got at each moment of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use suimon_rig::{Rig, fio};
+use anyhow::{Context, Result};
 
-/// What is promised holds in each window as long as this.
-pub const WINDOW_MS: u64 = 5000;
+use crate::Rig;
+use crate::fio::{self, FioTarget};
+
+/// What a request of the load counts as one operation by: 8 KiB.
 const OPERATION: f64 = 8192.0;
 
+/// Milliseconds since 1970-01-01 UTC, as fio's logs have them.
+#[must_use]
 pub fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    u64::try_from(since.as_millis()).unwrap()
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// fio on disks of a node, for so many seconds.
-pub struct Load {
+/// fio on disks of one NBD socket: random reads of 8 KiB, as many as they get.
+#[derive(Debug)]
+pub struct LastingLoad {
     fio: Child,
     folder: PathBuf,
     disks: usize,
 }
 
-impl Load {
-    /// Random reads of 8 KiB on disks behind this NBD socket, `depth` of each outstanding.
-    pub fn begin(rig: &Rig, socket: &str, disks: &[&str], depth: u32, seconds: u32) -> Self {
+impl LastingLoad {
+    /// Begins, with `depth` requests of each disk at once, for so many seconds.
+    ///
+    /// # Errors
+    /// fio could not be started.
+    pub fn begin(
+        rig: &Rig,
+        socket: &str,
+        disks: &[&str],
+        depth: u32,
+        seconds: u32,
+    ) -> Result<Self> {
         let folder = PathBuf::from(rig.path(&rig.unique("load")));
-        fs::create_dir_all(&folder).unwrap();
-        let targets: Vec<_> =
-            disks.iter().map(|disk| fio::FioTarget::Nbd { socket, disk }).collect();
+        fs::create_dir_all(&folder)?;
+        let targets: Vec<_> = disks.iter().map(|disk| FioTarget::Nbd { socket, disk }).collect();
         let job = format!(
             "rw=randread bs=8k iodepth={depth} size=64m time_based runtime={seconds} randrepeat=0"
         );
-        fs::write(folder.join("job"), fio::job_file(&targets, &job)).unwrap();
+        fs::write(folder.join("job"), fio::job_file(&targets, &job))?;
         let fio = Command::new("fio")
             .arg("job")
             .current_dir(&folder)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .unwrap();
-        Self { fio, folder, disks: disks.len() }
+            .context("fio")?;
+        Ok(Self { fio, folder, disks: disks.len() })
     }
 
     /// What each disk got, when it has ended.
-    pub fn end(mut self) -> Vec<Got> {
-        self.fio.wait().unwrap();
-        (0..self.disks).map(|at| Got::read(&self.folder, at)).collect()
+    ///
+    /// # Errors
+    /// fio cannot be waited for.
+    pub fn end(mut self) -> Result<Vec<Delivered>> {
+        self.fio.wait()?;
+        Ok((0..self.disks).map(|at| Delivered::read(&self.folder, at)).collect())
     }
 }
 
-/// Operations that a disk got, by when.
+/// Operations that a disk got, by when: in sum, at milliseconds since 1970.
 #[derive(Clone, Debug)]
-pub struct Got(Vec<(f64, f64)>);
+pub struct Delivered(Vec<(f64, f64)>);
 
-impl Got {
+impl Delivered {
     fn read(folder: &Path, at: usize) -> Self {
         let mut sum = 0.0;
         let mut points = Vec::new();
@@ -83,26 +98,23 @@ impl Got {
         }
     }
 
+    /// Operations per second between two moments.
+    #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "milliseconds are small")]
-    /// Operations a second between two times, in milliseconds since 1970.
     pub fn rate(&self, from: u64, until: u64) -> f64 {
         (self.until(until as f64) - self.until(from as f64)) * 1000.0 / (until - from) as f64
     }
 }
 
-/// The least that disks together got in any window, in operations a second.
-pub fn least(got: &[Got], from: u64, until: u64) -> f64 {
-    sums(got, from, until).fold(f64::MAX, f64::min)
-}
+/// What is promised holds in each window as long as this, in milliseconds.
+pub const WINDOW_MS: u64 = 5000;
 
-/// In no window all disks of all nodes together get more than the store can do.
-pub fn assert_within(got: &[Got], capability: u64, from: u64, until: u64) {
-    let highest = sums(got, from, until).fold(0.0, f64::max);
-    eprintln!("  at most {highest:.0} of {capability} in 5 s");
-    assert!(highest <= capability as f64 * 1.02, "{highest}");
-}
-
-fn sums(got: &[Got], from: u64, until: u64) -> impl Iterator<Item = f64> {
+/// The least and the most that disks together got in any window between two moments, in operations
+/// per second.
+#[must_use]
+pub fn extremes(all: &[Delivered], from: u64, until: u64) -> (f64, f64) {
     let begins = (from..until.saturating_sub(WINDOW_MS)).step_by(250);
-    begins.map(|begin| got.iter().map(|of| of.rate(begin, begin + WINDOW_MS)).sum())
+    let sums =
+        begins.map(|begin| all.iter().map(|of| of.rate(begin, begin + WINDOW_MS)).sum::<f64>());
+    sums.fold((f64::MAX, 0.0), |(least, most), sum| (least.min(sum), most.max(sum)))
 }

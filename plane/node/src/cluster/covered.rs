@@ -1,0 +1,76 @@
+//! Minimums that what is reserved for this host covers.
+//!
+//! What disks of a host on a shared store are to have together may be more than is reserved for it: the
+//! cluster has not said yes, or cannot be asked. They would have it at the cost of those
+//! whose minimums are reserved. So until all are covered, each has the minimum at which all were last.
+
+use std::collections::BTreeMap;
+
+use suimon_contract::{HostConfig, Name, QosPolicyKind};
+
+/// Minimums by who has them: `disk/NAME`, or `qos_policy/NAME` for disks that share one.
+pub(crate) type Minimums = BTreeMap<String, u64>;
+
+/// Whose a disk's minimum is.
+pub(crate) fn of_disk(disk: &Name) -> String {
+    format!("disk/{disk}")
+}
+
+/// Whose that of an aggregated policy is.
+pub(crate) fn of_policy(policy: &Name) -> String {
+    format!("qos_policy/{policy}")
+}
+
+/// What disks on a store are to have whenever they want it, of what is this host's alone.
+pub(super) fn minimums(config: &HostConfig, store: &Name) -> Minimums {
+    let mut all = Minimums::new();
+    for disk in config.disks.iter().filter(|disk| disk.store == *store) {
+        let policy = disk.qos_policy.as_ref();
+        let policy = policy.and_then(|name| config.qos_policies.iter().find(|of| of.name == *name));
+        let limits = policy.map_or(disk.qos, |policy| policy.limits());
+        let Some(min) = limits.min_iops else { continue };
+        match policy {
+            Some(policy) if policy.spans_nodes() => {}
+            Some(policy) if policy.kind == QosPolicyKind::Aggregated => {
+                all.insert(of_policy(&policy.name), min);
+            }
+            _ => {
+                all.insert(of_disk(&disk.name), min);
+            }
+        }
+    }
+    all
+}
+
+/// Those that are in effect, where so much is reserved and these were before.
+pub(super) fn covered(wanted: &Minimums, reserved_iops: u64, before: &Minimums) -> Minimums {
+    let sum = wanted.values().fold(0_u64, |sum, min| sum.saturating_add(*min));
+    if sum <= reserved_iops {
+        return wanted.clone();
+    }
+    let of_before = |(who, min): (&String, &u64)| {
+        let had = before.get(who).copied().unwrap_or_default();
+        (who.clone(), had.min(*min))
+    };
+    wanted.iter().map(of_before).filter(|(_, min)| *min > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(of: &[(&str, u64)]) -> Minimums {
+        of.iter().map(|(who, min)| ((*who).to_owned(), *min)).collect()
+    }
+
+    #[test]
+    fn what_is_not_covered_is_not_in_effect_and_what_was_stays() {
+        let before = all(&[("disk/a", 2000), ("disk/b", 500)]);
+        let raised = all(&[("disk/a", 2000), ("disk/b", 900), ("disk/c", 100)]);
+        assert_eq!(covered(&raised, 2564, &before), before);
+        assert_eq!(covered(&raised, 3064, &before), raised);
+        let lowered = all(&[("disk/a", 800), ("disk/c", 9000)]);
+        assert_eq!(covered(&lowered, 2564, &before), all(&[("disk/a", 800)]));
+        assert_eq!(covered(&before, 0, &Minimums::new()), Minimums::new());
+    }
+}

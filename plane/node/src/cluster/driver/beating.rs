@@ -1,0 +1,106 @@
+//! What this node writes on shared stores themselves, and who is seen there.
+
+use std::sync::Arc;
+use std::thread::Builder;
+
+use suimon_cluster_qos::{AllocatorEvent, Stranger};
+use suimon_contract::Name;
+use suimon_quantity::Time;
+
+use super::{Driver, Link};
+use crate::cluster::beats::{self, BEAT, Beat};
+use crate::cluster::shared_stores;
+use crate::cluster::worker::Answer;
+
+impl Driver {
+    /// Has this node's beats written where it is time to. File systems may not answer, so each has a
+    /// thread for it.
+    pub(super) fn beat(&mut self, now: Time) {
+        let Some(config) = self.config.clone() else { return };
+        let desired = self.shared.desired();
+        let specs = shared_stores(&desired.config);
+        for (name, store) in &mut self.stores {
+            let is_due = store.beat_at.is_some_and(|at| at <= now);
+            let Some(spec) = specs.get(name).filter(|_| is_due && store.is_written_on()) else {
+                continue;
+            };
+            self.beats += 1;
+            store.beat_at = None;
+            let own = Beat {
+                cluster: config.name.clone(),
+                node: config.node.clone(),
+                incarnation: self.incarnation,
+                number: self.beats,
+                delivered_iops: store.delivered_iops,
+                reserved_iops: store.cap().reserved_iops,
+            };
+            let (shared, session) = (Arc::clone(&self.shared), self.session);
+            let (name, path) = (name.clone(), spec.path.clone());
+            let write = move || {
+                let asked =
+                    shared.disks.ask_store(&path, move |files| beats::exchange(files, &own));
+                let beats = asked.map_err(|error| error.to_string());
+                let beats = beats.and_then(|beats| beats.map_err(|error| error.to_string()));
+                shared.cluster.inbox.answer(session, Answer::Beaten { store: name, beats });
+            };
+            if let Err(error) = Builder::new().name("suimon-beat".to_owned()).spawn(write) {
+                tracing::warn!(%error, "nothing is written on a store");
+                store.beat_at = Some(now + BEAT);
+            }
+        }
+    }
+
+    /// Others were seen on a store.
+    pub(super) fn hear_beats(&mut self, now: Time, name: &Name, beats: Result<Vec<Beat>, String>) {
+        let is_up = matches!(self.link, Link::Up { .. });
+        let Some(cluster) = self.config.as_ref().map(|of| &of.name) else { return };
+        let Some(store) = self.stores.get_mut(name) else { return };
+        store.beat_at = Some(now + BEAT);
+        match beats {
+            Ok(beats) => store.beats.handle(now, beats),
+            Err(error) => {
+                tracing::debug!(store = %name, error, "it is not seen who else is on it");
+                return;
+            }
+        }
+        let is_known = |beat: &Beat| {
+            beat.cluster == *cluster && (!is_up || self.members.contains_key(beat.node.as_str()))
+        };
+        let strangers: Vec<Stranger> = store
+            .beats
+            .living(now)
+            .filter(|(beat, _)| !is_known(beat))
+            .map(|(beat, _)| Stranger {
+                name: format!("node {} of cluster {}", beat.node, beat.cluster),
+                delivered_iops: beat.delivered_iops,
+            })
+            .collect();
+        for stranger in strangers {
+            store.hear_allocator(now, AllocatorEvent::StrangerSeen { stranger });
+        }
+    }
+
+    /// This node is not on its stores any more.
+    pub(super) fn end_beats(&self) {
+        let Some(config) = self.config.clone() else { return };
+        let desired = self.shared.desired();
+        for spec in shared_stores(&desired.config).into_values() {
+            let own = Beat {
+                cluster: config.name.clone(),
+                node: config.node.clone(),
+                incarnation: self.incarnation,
+                number: self.beats,
+                delivered_iops: 0,
+                reserved_iops: 0,
+            };
+            let (shared, path) = (Arc::clone(&self.shared), spec.path.clone());
+            let end = move || {
+                let ended = shared.disks.ask_store(&path, move |files| beats::end(files, &own));
+                if !matches!(ended, Ok(Ok(()))) {
+                    tracing::debug!(store = %path.display(), "the last beat stays there");
+                }
+            };
+            let _ = Builder::new().name("suimon-beat".to_owned()).spawn(end);
+        }
+    }
+}

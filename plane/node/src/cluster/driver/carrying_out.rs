@@ -1,0 +1,76 @@
+//! What members and allocators ask for is done, in order.
+
+use suimon_cluster_qos::Capability;
+
+use super::{Called, Driver};
+use crate::cluster::keys::Said;
+use crate::cluster::records::save_kept;
+use crate::cluster::session::write;
+use crate::cluster::shared_store::Todo;
+use crate::cluster::told;
+use crate::cluster::worker::Task;
+
+impl Driver {
+    /// Does what members and allocators ask for, in order.
+    pub(super) fn carry_out(&mut self) {
+        let Some(cluster) = self.config.as_ref().map(|of| of.name.clone()) else { return };
+        let mut drafts = Vec::new();
+        for (name, store) in &mut self.stores {
+            while let Some(todo) = store.poll() {
+                match todo {
+                    Todo::Apply(cap, policies) => {
+                        self.shared.disks.parts.plane.set_cap(store.id, Some(cap));
+                        self.policies.hold_parts(&self.shared, (name, store.id), &policies);
+                        store.policy_caps = policies;
+                    }
+                    Todo::Keep(kept) => {
+                        let state = self.shared.store.as_ref();
+                        if let Err(error) = save_kept(state, &cluster, name, &kept) {
+                            tracing::error!(store = %name, %error, "what is reserved is not kept");
+                            store.put_back(Todo::Keep(kept));
+                            break;
+                        }
+                        store.kept = kept;
+                    }
+                    Todo::Send(report) => {
+                        if let Some(ask) = &mut store.ask {
+                            ask.handle_report(&report);
+                        }
+                        let named = report.largest.iter().chain(&report.unmet);
+                        let names = named
+                            .filter_map(|of| Some((of.disk, store.names.get(&of.disk)?.clone())));
+                        let said = Said {
+                            names: names.collect(),
+                            capability_iops: store.capability.map_or(0, Capability::iops),
+                            normalization_bytes: store.normalization_bytes,
+                            report,
+                        };
+                        let task = Task::Report { store: name.clone(), said: write(&said) };
+                        self.tasks.push(self.session, task);
+                    }
+                    Todo::TellMember(notice) => {
+                        if store.is_news(notice) {
+                            let reserved = store.kept.store.reserved_iops;
+                            drafts.push(told::of_member(name, notice, reserved));
+                        }
+                    }
+                    Todo::Write { term, grants, forgotten } => {
+                        let task = Task::Write { store: name.clone(), term, grants, forgotten };
+                        self.tasks.push(self.session, task);
+                    }
+                    Todo::Resign(term) => {
+                        let task = Task::Resign { store: name.clone(), term };
+                        self.tasks.push(self.session, task);
+                    }
+                    Todo::TellLeader(notice) => {
+                        let (members, shared) = (&self.members, &self.shared);
+                        let known = Called { members, shared, policies: &self.policies };
+                        drafts.push(told::of_leader(name, &notice, &known));
+                    }
+                }
+            }
+            store.flush_records();
+        }
+        self.tell(drafts);
+    }
+}

@@ -1,0 +1,96 @@
+//! Which cluster the host is to be a node of, and which stores it shares.
+
+use suimon_cluster_qos::Capability;
+use suimon_contract::{ClusterConfig, Name};
+use suimon_storage_qos as local;
+
+use super::{Driver, Link};
+use crate::cluster::keys::MemberRecord;
+use crate::cluster::records::{load_covered, load_kept};
+use crate::cluster::shared_store::SharedStore;
+use crate::cluster::shared_stores;
+use crate::cluster::worker::Task;
+use crate::disks::capability;
+
+impl Driver {
+    /// Follows desired state: which cluster, and which of its stores.
+    pub(super) fn follow_desired(&mut self) {
+        let (now, desired) = (self.now(), self.shared.desired());
+        let config = &desired.config;
+        if config.cluster != self.config {
+            self.change_cluster(config.cluster.clone());
+        }
+        let wanted = shared_stores(config);
+        let gone: Vec<Name> =
+            self.stores.keys().filter(|name| !wanted.contains_key(name)).cloned().collect();
+        for name in gone {
+            if let Some(store) = self.stores.remove(&name) {
+                self.shared.disks.parts.plane.set_cap(store.id, None);
+                if let Some(term) = store.leads() {
+                    self.tasks.push(self.session, Task::Resign { store: name, term });
+                }
+            }
+        }
+        let measured = self.shared.disks.measured();
+        for (name, spec) in wanted {
+            let Some(cluster) = &self.config else { return };
+            if !self.stores.contains_key(name) {
+                let kept = load_kept(self.shared.store.as_ref(), &cluster.name, name);
+                let kept = kept.unwrap_or_else(|error| {
+                    tracing::error!(store = %name, %error, "what is reserved is not known");
+                    Default::default()
+                });
+                let id = self.shared.disks.store_id(name);
+                let covered = load_covered(self.shared.store.as_ref(), &cluster.name, name);
+                let covered = covered.unwrap_or_else(|error| {
+                    tracing::error!(store = %name, %error, "no minimum is known to be covered");
+                    Default::default()
+                });
+                self.shared.disks.set_covered(name, covered.clone());
+                self.limits_are_due = true;
+                let sink = self.shared.recording.clone();
+                let mut store = SharedStore::new(now, (name.clone(), id), (kept, covered), sink);
+                if let (Link::Up { .. }, Some(of)) = (&self.link, self.own_record()) {
+                    store.begin(now, of.id, of.incarnation);
+                }
+                self.stores.insert(name.clone(), store);
+            }
+            let Some(store) = self.stores.get_mut(name) else { continue };
+            store.normalization_bytes = spec.normalization_bytes.bytes();
+            store.capability = match capability(spec, &measured) {
+                local::Capability::Declared(iops) => Some(Capability::Declared(iops)),
+                local::Capability::Measured(iops) => Some(Capability::Measured(iops)),
+                local::Capability::Unknown => None,
+            };
+            store.follow_capability(now);
+        }
+        self.looked = None;
+        self.follow_policies();
+    }
+
+    /// The host is a node of another cluster from now on, or reaches it otherwise.
+    pub(super) fn change_cluster(&mut self, config: Option<ClusterConfig>) {
+        let is_same = self.config.as_ref().map(|of| (&of.name, &of.node))
+            == config.as_ref().map(|of| (&of.name, &of.node));
+        if !is_same {
+            for store in std::mem::take(&mut self.stores).into_values() {
+                self.shared.disks.parts.plane.set_cap(store.id, None);
+            }
+        }
+        self.begin_session();
+        self.tasks.push(self.session, Task::End);
+        self.link = match &config {
+            Some(_) => Link::Trying { at: Some(self.now()) },
+            None => Link::None,
+        };
+        (self.config, self.refused, self.leaves) = (config, None, false);
+        if !is_same {
+            self.load_policies();
+        }
+        self.is_reachable = true;
+    }
+
+    pub(super) fn own_record(&self) -> Option<&MemberRecord> {
+        self.members.get(self.config.as_ref()?.node.as_str())
+    }
+}

@@ -1,0 +1,172 @@
+//! What is heard: answers of the worker, and keys of the cluster.
+
+use std::collections::BTreeMap;
+
+use suimon_cluster_qos::{AllocatorEvent, Grant, Term};
+use suimon_contract::{EventKind, Name};
+use suimon_ports::ClusterEntry;
+use suimon_quantity::Time;
+
+use super::{Driver, ELECT, Link, RETRY};
+use crate::cluster::inbox::{Heard, Mail};
+use crate::cluster::keys::{
+    ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, POLICIES, REPORTS, Said, grant_of, report_of,
+};
+use crate::cluster::session::read;
+use crate::cluster::shared_store::SharedStore;
+use crate::cluster::worker::{Answer, Task};
+use crate::events::Draft;
+
+impl Driver {
+    pub(super) fn hear(&mut self, mail: Mail) {
+        if mail.is_changed {
+            self.follow_desired();
+        }
+        if let Some(leaves) = mail.leaves {
+            self.leaves = leaves;
+            self.looked = None;
+        }
+        for (name, ask) in mail.asks {
+            if let Some(store) = self.stores.get_mut(&name) {
+                (store.ask, self.looked) = (ask, None);
+            }
+        }
+        for answer in mail.answers {
+            self.hear_answer(answer);
+        }
+        self.early.extend(mail.heard);
+        if matches!(self.link, Link::Up { .. }) {
+            for (key, heard) in std::mem::take(&mut self.early) {
+                self.hear_key(&key, &heard);
+            }
+        }
+    }
+
+    pub(super) fn hear_answer(&mut self, answer: Answer) {
+        let now = self.now();
+        match answer {
+            Answer::Begun { store, member, policies } => {
+                self.join(now, store, member);
+                self.take_policies(now, policies);
+            }
+            Answer::NotBegun { is_refused, detail } => {
+                self.link = Link::Trying { at: Some(now + RETRY) };
+                self.tell_not_begun(is_refused, detail);
+            }
+            Answer::Elected { store, term, records, policies } => {
+                self.take_policies(now, policies);
+                self.lead(now, &store, term, records);
+            }
+            Answer::NotElected { store } => {
+                if let Some(store) = self.stores.get_mut(&store) {
+                    (store.is_candidate, store.elect_at) = (false, now + ELECT);
+                }
+            }
+            Answer::Written { store, term, is_written } => {
+                let name = store;
+                let store = self.stores.get_mut(&name).filter(|of| of.leads() == Some(term));
+                let Some(store) = store else { return };
+                let event =
+                    if is_written { AllocatorEvent::Written } else { AllocatorEvent::WriteFailed };
+                store.hear_allocator(now, event);
+                if !is_written {
+                    store.elect_at = now + ELECT;
+                    self.tell_lead_lost(&name, "a write failed, or may have");
+                }
+            }
+            Answer::Expelled => {
+                self.begin_session();
+                self.tasks.push(self.session, Task::End);
+                self.depose_all(now);
+                self.link = Link::Trying { at: Some(now + RETRY) };
+            }
+            Answer::Left { failure } => self.end_leaving(failure),
+            Answer::Beaten { store, beats } => self.hear_beats(now, &store, beats),
+            Answer::Looked { store, wrong } => self.hear_identity(now, &store, wrong),
+        }
+    }
+
+    pub(super) fn hear_key(&mut self, key: &str, heard: &Heard) {
+        let (now, entry) = (self.now(), heard.entry.as_ref());
+        if let Some(name) = key.strip_prefix(MEMBERS) {
+            let record = entry.and_then(read::<MemberRecord>);
+            let before = match record {
+                Some(record) => self.members.insert(name.to_owned(), record),
+                None => self.members.remove(name),
+            };
+            let id = self.members.get(name).map(|of| of.id);
+            if let Some(before) = before.filter(|before| Some(before.id) != id) {
+                self.stores.values_mut().for_each(|store| store.forget(now, before.id));
+            }
+        } else if let Some(name) = key.strip_prefix(ALIVE) {
+            match entry {
+                Some(_) => self.alive.insert(name.to_owned()),
+                None => self.alive.remove(name),
+            };
+        } else if let Some(name) = key.strip_prefix(POLICIES) {
+            self.hear_policy(now, name, heard);
+        } else if let Some(name) = key.strip_prefix(LEADERS) {
+            self.hear_leader(now, name, heard);
+        } else if key.starts_with(GRANTS) {
+            let Some((node, name)) = grant_of(key).filter(|(node, _)| *node == self.node) else {
+                return;
+            };
+            let grant = entry.and_then(read::<Grant>);
+            let store = named(&mut self.stores, name);
+            if let (Some(grant), Some(store)) = (grant, store) {
+                tracing::trace!(?node, name, ?grant, "a grant came");
+                store.hear_grant(now, grant);
+            }
+        } else if key.starts_with(REPORTS) {
+            self.hear_report(now, key, entry);
+        }
+    }
+
+    pub(super) fn hear_leader(&mut self, now: Time, name: &str, heard: &Heard) {
+        let Some(store) = named(&mut self.stores, name) else { return };
+        // What was so before this node was elected.
+        if store.leads().is_some_and(|term| heard.revision < term.0) {
+            return;
+        }
+        let leader = heard.entry.as_ref().map(|entry| {
+            let who = String::from_utf8_lossy(&entry.value);
+            let node = who.split(' ').next().unwrap_or_default().to_owned();
+            (node, Term(entry.created))
+        });
+        store.hear_leader(now, leader);
+        let led = store.leads();
+        if led.is_some() && store.leader.as_ref().map(|(_, term)| *term) != led {
+            store.depose(now);
+            let name = store.name.clone();
+            self.tell_lead_lost(&name, "its election has ended");
+        }
+    }
+
+    pub(super) fn hear_report(&mut self, now: Time, key: &str, entry: Option<&ClusterEntry>) {
+        let Some((name, node)) = report_of(key) else { return };
+        let is_member = self.members.values().any(|of| of.id == node);
+        let said = entry.and_then(read::<Said>).filter(|said| said.report.node == node);
+        let store = named(&mut self.stores, name).filter(|of| of.leads().is_some());
+        let (Some(said), Some(store), true) = (said, store, is_member) else { return };
+        for (disk, name) in &said.names {
+            self.shared.cluster.view().call(node, *disk, name);
+        }
+        if let Some((node, bytes)) = store.hear_report(now, said) {
+            let (own, name) = (store.normalization_bytes, store.name.clone());
+            let text = format!(
+                "Node {} counts {bytes} bytes of store {name} as one operation, and {own} are \
+                 counted here; set `normalization_bytes` alike on all nodes.",
+                self.node_name(node)
+            );
+            let kind = EventKind::NodeOfOtherVersion;
+            self.tell([Draft::new(kind, format!("store/{name}"), text)]);
+        }
+    }
+}
+
+fn named<'a>(
+    stores: &'a mut BTreeMap<Name, SharedStore>,
+    name: &str,
+) -> Option<&'a mut SharedStore> {
+    stores.get_mut(&name.parse::<Name>().ok()?)
+}

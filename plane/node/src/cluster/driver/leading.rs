@@ -1,0 +1,81 @@
+//! Dividing stores: being elected, and being it no more.
+
+use std::collections::BTreeSet;
+
+use suimon_cluster_qos::{Grant, NodeId, Term};
+use suimon_contract::{EventKind, Name};
+use suimon_quantity::Time;
+
+use super::{Driver, ELECT, Link};
+use crate::cluster::worker::Task;
+use crate::events::Draft;
+
+impl Driver {
+    /// Has this node be elected where nobody is.
+    pub(super) fn elect(&mut self, now: Time) {
+        if !matches!(self.link, Link::Up { .. }) || self.leaves {
+            return;
+        }
+        let own = self.config.as_ref().map(|config| config.node.as_str());
+        for (name, store) in &mut self.stores {
+            if !store.may_stand(now) {
+                continue;
+            }
+            if let Some((node, term)) = &store.leader {
+                // An election that came too late, or that could not be let go of.
+                if Some(node.as_str()) == own {
+                    store.elect_at = now + ELECT;
+                    let task = Task::Resign { store: name.clone(), term: *term };
+                    self.tasks.push(self.session, task);
+                }
+            } else if store.takes_part() {
+                store.is_candidate = true;
+                self.tasks.push(self.session, Task::Elect { store: name.clone() });
+            }
+        }
+    }
+
+    pub(super) fn lead(
+        &mut self,
+        now: Time,
+        name: &Name,
+        term: Term,
+        records: Vec<(NodeId, Grant)>,
+    ) {
+        let Some(store) = self.stores.get_mut(name) else {
+            self.tasks.push(self.session, Task::Resign { store: name.clone(), term });
+            return;
+        };
+        (store.is_candidate, store.elect_at) = (false, now + ELECT);
+        let gone: Vec<NodeId> = records.iter().map(|(node, _)| *node).collect();
+        let policies = self.policies.all.values();
+        let policies = policies.map(|(record, _)| (record.key, record.limits())).collect();
+        if !store.lead(now, term, records, policies) {
+            self.tasks.push(self.session, Task::Resign { store: name.clone(), term });
+            return;
+        }
+        // Nodes that left while nobody led.
+        let members: BTreeSet<NodeId> = self.members.values().map(|of| of.id).collect();
+        for node in gone.into_iter().filter(|node| !members.contains(node)) {
+            store.forget(now, node);
+        }
+        let text = format!("This node divides store {name} among nodes, in term {}.", term.0);
+        let draft = Draft::new(EventKind::ClusterLeads, format!("store/{name}"), text);
+        self.tell([draft.with("term", term.0)]);
+    }
+
+    pub(super) fn depose_all(&mut self, now: Time) {
+        let lost: Vec<Name> = self
+            .stores
+            .values_mut()
+            .filter_map(|store| store.depose(now).then(|| store.name.clone()))
+            .collect();
+        lost.iter().for_each(|name| self.tell_lead_lost(name, "this host is not a node any more"));
+    }
+
+    pub(super) fn tell_lead_lost(&self, name: &Name, why: &str) {
+        let text = format!("This node does not divide store {name} any more: {why}.");
+        let draft = Draft::new(EventKind::ClusterLeadLost, format!("store/{name}"), text);
+        self.tell([draft.with("reason", why)]);
+    }
+}

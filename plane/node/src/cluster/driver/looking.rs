@@ -1,0 +1,126 @@
+//! What is looked at here: what disks do, and whether stores are the cluster's.
+
+use std::sync::Arc;
+use std::thread::Builder;
+use std::time::Duration;
+
+use suimon_contract::{EventKind, Name};
+use suimon_quantity::Time;
+
+use super::{Driver, Link, RETRY};
+use crate::cluster::covered;
+use crate::cluster::identity::{self, Known, Wrong};
+use crate::cluster::keys::STORES;
+use crate::cluster::records::save_covered;
+use crate::cluster::worker::Answer;
+use crate::cluster::{cluster_prefix, shared_stores};
+use crate::events::Draft;
+
+/// How often it is looked whether a store is the cluster's.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
+impl Driver {
+    /// Looks at what disks did, and tells members.
+    pub(super) fn look(&mut self, now: Time) {
+        let (desired, views) = (self.shared.desired(), self.shared.disks.parts.plane.stores());
+        let disks = &self.shared.disks;
+        let keys = self.policies.keys();
+        for (name, store) in &mut self.stores {
+            let known = (disks, &desired.config, &keys);
+            let told = store.loads.look(now, known, (name, store.id), &views);
+            store.names = told.names;
+            let wanted = covered::minimums(&desired.config, name);
+            let now_covered = covered::covered(&wanted, store.covers_iops(), &store.covered);
+            if now_covered != store.covered {
+                let cluster = self.config.as_ref().map(|of| &of.name);
+                let state = self.shared.store.as_ref();
+                let saved =
+                    cluster.map_or(Ok(()), |of| save_covered(state, of, name, &now_covered));
+                match saved {
+                    Ok(()) => {
+                        disks.set_covered(name, now_covered.clone());
+                        (store.covered, self.limits_are_due) = (now_covered, true);
+                    }
+                    Err(error) => tracing::error!(store = %name, %error, "minimums are not kept"),
+                }
+            }
+            // Of another store nothing is said: what is reserved on the right one stays.
+            if self.leaves || store.takes_part() {
+                let loads = if self.leaves { Vec::new() } else { told.disks };
+                store.hear_loads(now, loads, told.latency_ns);
+            }
+            // A store that came to the plane meanwhile is held to it, too.
+            disks.parts.plane.set_cap(store.id, Some(store.cap()));
+            self.policies.hold_parts(&self.shared, (name, store.id), &store.policy_caps);
+        }
+    }
+
+    /// Has it found out whether stores are the cluster's, where it is time to. Their file systems may
+    /// not answer, so each has a thread for it.
+    pub(super) fn look_at_identities(&mut self, now: Time) {
+        let (Link::Up { store: of }, Some(config)) = (&self.link, &self.config) else { return };
+        let desired = self.shared.desired();
+        let specs = shared_stores(&desired.config);
+        for (name, store) in &mut self.stores {
+            let Some(spec) = specs.get(name) else { continue };
+            if store.look_at.is_none_or(|at| at > now) {
+                continue;
+            }
+            store.look_at = None;
+            let key = format!("{}{STORES}{name}", cluster_prefix(&config.name));
+            let known = Known { store: Arc::clone(of), key };
+            let (shared, session) = (Arc::clone(&self.shared), self.session);
+            let (cluster, name, path) = (config.name.clone(), name.clone(), spec.path.clone());
+            let look = move || {
+                let random = (shared.disks.parts.random)();
+                let inbox = Arc::clone(&shared.cluster.inbox);
+                let asked = shared.disks.ask_store(&path, move |files| {
+                    identity::check(&known, files, &cluster, random)
+                });
+                let wrong = asked.unwrap_or_else(|error| Err(error.to_string()));
+                inbox.answer(session, Answer::Looked { store: name, wrong });
+            };
+            let thread = Builder::new().name("suimon-identity".to_owned()).spawn(look);
+            if let Err(error) = thread {
+                tracing::warn!(%error, "it is not looked whether a store is the cluster's");
+                store.look_at = Some(now + LOOK_AGAIN);
+            }
+        }
+    }
+
+    pub(super) fn hear_identity(
+        &mut self,
+        now: Time,
+        name: &Name,
+        wrong: Result<Option<Wrong>, String>,
+    ) {
+        let Some(store) = self.stores.get_mut(name) else { return };
+        store.look_at = Some(now + if store.is_known { LOOK_AGAIN } else { RETRY });
+        let wrong = match wrong {
+            Ok(wrong) => wrong,
+            Err(error) => {
+                tracing::warn!(store = %name, error, "it is not known whether it is the cluster's");
+                return;
+            }
+        };
+        let was = std::mem::replace(&mut store.wrong, wrong.clone());
+        store.is_known = true;
+        self.looked = None;
+        let subject = format!("store/{name}");
+        match (was, wrong) {
+            (None, Some(Wrong { why, .. })) => {
+                if self.stores.get_mut(name).is_some_and(|store| store.depose(now)) {
+                    self.tell_lead_lost(name, "the store is another one");
+                }
+                let text = format!("This host takes no part in store {name}: {why}.");
+                let draft = Draft::new(EventKind::SharedStoreWrong, subject, text);
+                self.tell([draft.with("reason", why)]);
+            }
+            (Some(_), None) => {
+                let text = format!("Store {name} is the cluster's.");
+                self.tell([Draft::new(EventKind::SharedStoreRight, subject, text)]);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Being a node: becoming one, being told that it is none, leaving; whether the cluster can be reached.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use suimon_contract::EventKind;
+use suimon_ports::ClusterStore;
+use suimon_quantity::Time;
+
+use super::{Driver, Link};
+use crate::cluster::keys::MemberRecord;
+use crate::cluster::shared_store::SharedStore;
+use crate::cluster::status::Reach;
+use crate::cluster::worker::Task;
+use crate::events::Draft;
+
+/// Without an answer for so long, the cluster's store is not reachable.
+const SILENT: Duration = Duration::from_secs(5);
+
+impl Driver {
+    pub(super) fn join(&mut self, now: Time, store: Arc<dyn ClusterStore>, member: MemberRecord) {
+        let Some(config) = self.config.clone() else { return };
+        (self.node, self.incarnation) = (member.id, member.incarnation);
+        for of in self.stores.values_mut() {
+            of.begin(now, member.id, member.incarnation);
+        }
+        let text = format!(
+            "The host is node {} of cluster {}, number {}.",
+            config.node, config.name, member.id.0
+        );
+        self.tell([Draft::new(EventKind::ClusterJoined, "cluster", text)
+            .with("cluster", &config.name)
+            .with("node", &config.node)
+            .with("number", member.id.0)]);
+        self.members.insert(config.node.to_string(), member);
+        self.link = Link::Up { store };
+        (self.refused, self.looked, self.tended) = (None, None, now);
+    }
+
+    pub(super) fn tell_not_begun(&mut self, is_refused: bool, detail: String) {
+        let is_told = self.refused.is_some() || (!is_refused && !self.is_reachable);
+        if !is_told {
+            let kind =
+                if is_refused { EventKind::ClusterRefused } else { EventKind::ClusterUnreachable };
+            let text = format!("The host is not a node of its cluster: {detail}");
+            self.tell([Draft::new(kind, "cluster", text).with("reason", &detail)]);
+        }
+        self.is_reachable = is_refused;
+        self.refused = is_refused.then(|| detail.clone());
+        self.shared.cluster.view().reach =
+            if is_refused { Reach::Refused(detail) } else { Reach::Unreachable(detail) };
+    }
+
+    /// Tells whether the cluster's store answers.
+    pub(super) fn watch_reach(&mut self) {
+        let Link::Up { store } = &self.link else { return };
+        let age = store.age();
+        let is_reachable = age.is_some_and(|age| age < SILENT);
+        let reach = if is_reachable {
+            Reach::Up
+        } else {
+            Reach::Unreachable("etcd does not answer".to_owned())
+        };
+        self.shared.cluster.view().reach = reach;
+        if is_reachable == self.is_reachable {
+            return;
+        }
+        self.is_reachable = is_reachable;
+        let draft = if is_reachable {
+            let text = "The cluster's etcd answers again.";
+            Draft::new(EventKind::ClusterReachable, "cluster", text)
+        } else {
+            let text = "The cluster's etcd does not answer: what is lent to this host ends, what is \
+                        reserved for it stays. See whether etcd's members run and reach each other.";
+            Draft::new(EventKind::ClusterUnreachable, "cluster", text)
+        };
+        self.tell([draft]);
+    }
+
+    /// What is to be given back is: says so, and is no node any more.
+    pub(super) fn leave_if_given_back(&mut self) {
+        let is_up = matches!(self.link, Link::Up { .. });
+        if self.leaves && is_up && self.stores.values().all(SharedStore::is_given_back) {
+            let stores = self.stores.keys().cloned().collect();
+            self.tasks.push(self.session, Task::Leave { stores });
+            self.link = Link::Trying { at: None };
+        }
+    }
+
+    pub(super) fn end_leaving(&mut self, failure: Option<String>) {
+        if let Some(failure) = failure {
+            tracing::warn!(failure, "the cluster still has this host's record");
+            self.leaves = false;
+            self.link = Link::Trying { at: Some(self.now()) };
+            return;
+        }
+        self.end_beats();
+        self.shared.cluster.view().has_left = true;
+        // Whoever asked takes `[cluster]` away now; else it is a node again.
+        self.link = Link::Trying { at: Some(self.now() + Duration::from_secs(30)) };
+    }
+}

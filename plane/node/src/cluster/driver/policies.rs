@@ -1,0 +1,246 @@
+//! Policies of the cluster: heard of, kept, brought to desired state, and to the disks here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use suimon_cluster_qos::{AllocatorEvent, PolicyCap, PolicyKey};
+use suimon_contract::{EventKind, HostConfig, Name, QosPolicyConfig};
+use suimon_quantity::{Cap, StoreId, Time};
+use suimon_storage_qos::{PolicyId, PolicyPart};
+
+use super::{Driver, Link};
+use crate::cluster::inbox::Heard;
+use crate::cluster::policies::{Policies, PolicyRecord, policy_of, shared_policies};
+use crate::cluster::records::{KeptPolicies, load_policies, save_policies};
+use crate::cluster::worker::Task;
+use crate::control::Command;
+use crate::disks::Disks;
+use crate::events::Draft;
+use crate::shared::Shared;
+use crate::{ChangeOptions, Edit};
+
+/// Desired state that could not be brought into line is tried again after so long.
+const AGAIN: Duration = Duration::from_secs(30);
+
+/// What is known of the cluster's policies.
+#[derive(Default)]
+pub(super) struct KnownPolicies {
+    pub(super) all: Policies,
+    /// Were there, and are deleted; desired state may still have them.
+    deleted: BTreeSet<Name>,
+    /// Desired state is to be brought into line.
+    is_due: bool,
+    /// When that is tried again.
+    again_at: Option<Time>,
+    /// Deleted ones that disks here have, as it was told.
+    told: BTreeSet<Name>,
+}
+
+impl Driver {
+    /// What was known when the daemon last ran.
+    pub(super) fn load_policies(&mut self) {
+        let Some(cluster) = &self.config else { return };
+        let kept = load_policies(self.shared.store.as_ref(), &cluster.name);
+        let kept = kept.unwrap_or_else(|error| {
+            tracing::error!(%error, "the cluster's policies are not known");
+            KeptPolicies::default()
+        });
+        let all = kept.all.into_iter().map(|record| (record.config.name.clone(), (record, 0)));
+        self.policies =
+            KnownPolicies { all: all.collect(), deleted: kept.deleted, ..Default::default() };
+    }
+
+    fn keep_policies(&self) {
+        let Some(cluster) = &self.config else { return };
+        let all = self.policies.all.values().map(|(record, _)| record.clone()).collect();
+        let kept = KeptPolicies { all, deleted: self.policies.deleted.clone() };
+        let saved = save_policies(self.shared.store.as_ref(), &cluster.name, &kept);
+        if let Err(error) = saved {
+            tracing::error!(%error, "the cluster's policies are not kept");
+        }
+    }
+
+    /// All policies there are were read.
+    pub(super) fn take_policies(&mut self, now: Time, all: Policies) {
+        let gone: Vec<Name> =
+            self.policies.all.keys().filter(|name| !all.contains_key(*name)).cloned().collect();
+        for name in gone {
+            self.forget_policy(now, &name);
+        }
+        for (name, (record, revision)) in all {
+            self.learn_policy(now, name, (record, revision));
+        }
+        self.policies.is_due = true;
+        self.keep_policies();
+    }
+
+    /// Something became of a policy's record.
+    pub(super) fn hear_policy(&mut self, now: Time, name: &str, heard: &Heard) {
+        match &heard.entry {
+            Some(entry) => {
+                let Some((name, of)) = policy_of(name, entry) else { return };
+                self.learn_policy(now, name, of);
+            }
+            None => {
+                let Ok(name) = name.parse::<Name>() else { return };
+                let known = self.policies.all.get(&name);
+                if known.is_none_or(|(_, revision)| *revision > heard.revision) {
+                    return;
+                }
+                self.forget_policy(now, &name);
+            }
+        }
+        self.keep_policies();
+    }
+
+    fn learn_policy(&mut self, now: Time, name: Name, of: (PolicyRecord, u64)) {
+        let known = self.policies.all.get(&name);
+        // A watch may be behind what was read.
+        if known.is_some_and(|(_, revision)| *revision > of.1) {
+            return;
+        }
+        let before = known.map(|(record, _)| record.key).filter(|key| *key != of.0.key);
+        for store in self.stores.values_mut() {
+            if let Some(policy) = before {
+                store.hear_allocator(now, AllocatorEvent::PolicyRemoved { policy });
+            }
+            let (policy, limits) = (of.0.key, of.0.limits());
+            store.hear_allocator(now, AllocatorEvent::PolicySet { policy, limits });
+        }
+        self.policies.deleted.remove(&name);
+        self.policies.told.remove(&name);
+        self.policies.all.insert(name, of);
+        (self.policies.is_due, self.looked) = (true, None);
+    }
+
+    fn forget_policy(&mut self, now: Time, name: &Name) {
+        let Some((record, _)) = self.policies.all.remove(name) else { return };
+        for store in self.stores.values_mut() {
+            store.hear_allocator(now, AllocatorEvent::PolicyRemoved { policy: record.key });
+        }
+        self.policies.deleted.insert(name.clone());
+        (self.policies.is_due, self.looked) = (true, None);
+    }
+
+    /// Desired state may have other policies than before.
+    pub(super) fn follow_policies(&mut self) {
+        self.policies.is_due = true;
+    }
+
+    /// Brings desired state into line with the cluster's policies, and tells the cluster of those that it
+    /// does not have.
+    pub(super) fn adopt_policies(&mut self, now: Time) {
+        let is_due = self.policies.is_due || self.policies.again_at.is_some_and(|at| at <= now);
+        // Whoever changes a policy here makes the change in the cluster's store first.
+        let is_changing = self.shared.cluster.is_changing() || self.shared.operations.is_busy();
+        let is_up = matches!(self.link, Link::Up { .. });
+        if !is_due || !is_up || is_changing || self.leaves {
+            return;
+        }
+        (self.policies.is_due, self.policies.again_at) = (false, None);
+        let desired = self.shared.desired();
+        self.tell_deleted(&desired.config);
+        for policy in shared_policies(&desired.config) {
+            let known = &self.policies;
+            if !known.all.contains_key(&policy.name) && !known.deleted.contains(&policy.name) {
+                let task = Task::AddPolicy(Box::new(policy.clone()));
+                self.tasks.push(self.session, task);
+                self.policies.again_at = Some(now + AGAIN);
+            }
+        }
+        let known = &self.policies;
+        let edit = Edit::Adopt {
+            policies: known.all.values().map(|(record, _)| record.config.clone()).collect(),
+            deleted: known.deleted.clone(),
+        };
+        if edit.candidate(&desired.config).is_ok_and(|config| config == desired.config) {
+            let is_there =
+                |name: &Name| shared_policies(&desired.config).any(|of| of.name == *name);
+            let before = self.policies.deleted.len();
+            self.policies.deleted.retain(is_there);
+            if self.policies.deleted.len() != before {
+                self.keep_policies();
+            }
+            return;
+        }
+        let operation = self.shared.operations.add(&edit.kind(), &edit.subject(), true);
+        self.policies.again_at = Some(now + AGAIN);
+        let Ok(operation) = operation else { return };
+        // Promises were checked where the policy was changed.
+        let options = ChangeOptions { force: true, ..ChangeOptions::default() };
+        let command = Command::Change { operation, edit: Box::new(edit), options };
+        // Where the control thread has too much to do, it is tried again.
+        let _ = self.commands.try_send(command);
+    }
+
+    /// Tells of policies that are deleted although disks here have them.
+    fn tell_deleted(&mut self, config: &HostConfig) {
+        let is_used =
+            |name: &Name| config.disks.iter().any(|of| of.qos_policy.as_ref() == Some(name));
+        let new: Vec<Name> = self
+            .policies
+            .deleted
+            .iter()
+            .filter(|name| is_used(name) && !self.policies.told.contains(*name))
+            .cloned()
+            .collect();
+        for name in new {
+            let text = format!(
+                "The cluster has no policy {name} any more, and disks here have it: together they may do \
+                 nothing on shared stores if it is aggregated. Give them another (`suimon qos set DISK \
+                 --policy NAME`), or make it again (`suimon qos policy set {name} …`)."
+            );
+            let kind = EventKind::SharedPolicyUnknown;
+            self.tell([Draft::new(kind, format!("qos_policy/{name}"), text)]);
+            self.policies.told.insert(name);
+        }
+    }
+}
+
+impl KnownPolicies {
+    /// The numbers of policies, by name.
+    pub(super) fn keys(&self) -> BTreeMap<Name, PolicyKey> {
+        self.all.iter().map(|(name, (record, _))| (name.clone(), record.key)).collect()
+    }
+
+    /// Holds disks on a store to what is here of policies that span nodes.
+    pub(super) fn hold_parts(
+        &self,
+        shared: &Shared,
+        (name, id): (&Name, StoreId),
+        caps: &[PolicyCap],
+    ) {
+        let desired = shared.desired();
+        let disks = &shared.disks;
+        for (policy, part) in parts(&self.all, disks, (&desired.config, name), caps) {
+            disks.parts.plane.set_part(id, policy, Some(part));
+        }
+    }
+}
+
+/// What is here of each policy that spans nodes and that disks on a store have: nothing of one of which
+/// nobody said anything.
+fn parts(
+    known: &Policies,
+    disks: &Disks,
+    (config, store): (&HostConfig, &Name),
+    caps: &[PolicyCap],
+) -> BTreeMap<PolicyId, PolicyPart> {
+    let used = policies_on(config, store);
+    let part = |policy: &QosPolicyConfig| {
+        let key = known.get(&policy.name).map(|(record, _)| record.key);
+        let cap = caps.iter().find(|cap| Some(cap.policy) == key);
+        let nothing = PolicyPart { min_iops: 0, max: Some(Cap::default()) };
+        let part = cap.map_or(nothing, |cap| PolicyPart { min_iops: cap.min_iops, max: cap.max });
+        (disks.policy_id(&policy.name), part)
+    };
+    used.into_iter().map(part).collect()
+}
+
+/// Policies that span nodes and that disks on a store have.
+fn policies_on<'a>(config: &'a HostConfig, store: &Name) -> Vec<&'a QosPolicyConfig> {
+    let on_it = || config.disks.iter().filter(|disk| disk.store == *store);
+    let is_used =
+        |of: &&QosPolicyConfig| on_it().any(|disk| disk.qos_policy.as_ref() == Some(&of.name));
+    config.qos_policies.iter().filter(|of| of.spans_nodes()).filter(is_used).collect()
+}

@@ -1,0 +1,226 @@
+//! QoS policies that are the cluster's: a record each in the cluster's store, and the same in each
+//! node's desired state.
+//!
+//! A change on a node is made in the cluster's store first, with the record as it was read as a condition,
+//! so that of two changes at a time one is refused. Nodes hear of records by a watch and bring
+//! desired state into line with them (`driver/policies.rs`). One that disks of any node have is not
+//! deleted.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use suimon_cluster_qos::{NodeId, PolicyKey, PolicyLimits};
+use suimon_contract::{ApiError, ErrorCode, HostConfig, Kind, Name, QosPolicyConfig};
+use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition, ClusterEntry, ClusterStore};
+
+use super::cluster_prefix;
+use super::keys::{MEMBERS, MemberRecord, NEXT_POLICY, POLICIES, REPORTS, Said, report_of};
+use super::session::{read, write};
+use crate::shared::Shared;
+
+/// How often it is tried to write what somebody else writes at the same time.
+const TRIES: usize = 5;
+
+/// A policy, as the cluster has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PolicyRecord {
+    /// Its number, which no other policy ever has.
+    pub(super) key: PolicyKey,
+    pub(super) config: QosPolicyConfig,
+}
+
+impl PolicyRecord {
+    /// What of it nodes share.
+    pub(super) fn limits(&self) -> PolicyLimits {
+        let min_iops = self.config.min_iops.unwrap_or_default();
+        PolicyLimits { min_iops, max_iops: self.config.max_iops }
+    }
+}
+
+/// A policy and the revision at which it was written.
+pub(super) type Policies = BTreeMap<Name, (PolicyRecord, u64)>;
+
+/// Records of policies, by name; those that cannot be read are left out.
+pub(super) fn policies_of<'a>(
+    root: &str,
+    entries: impl IntoIterator<Item = &'a ClusterEntry>,
+) -> Policies {
+    let named = |entry: &'a ClusterEntry| {
+        let name = entry.key.strip_prefix(root)?.strip_prefix(POLICIES)?;
+        policy_of(name, entry)
+    };
+    entries.into_iter().filter_map(named).collect()
+}
+
+/// What a policy's key says: nothing if it says what it may not.
+pub(super) fn policy_of(name: &str, entry: &ClusterEntry) -> Option<(Name, (PolicyRecord, u64))> {
+    let name = name.parse::<Name>().ok()?;
+    let record = read::<PolicyRecord>(entry)?;
+    let is_right = record.config.name == name && record.config.shared;
+    if !is_right {
+        tracing::warn!(key = entry.key, "is not that policy's record");
+    }
+    is_right.then_some((name, (record, entry.modified)))
+}
+
+/// The policies of a configuration that are the cluster's.
+pub(super) fn shared_policies(config: &HostConfig) -> impl Iterator<Item = &QosPolicyConfig> {
+    config.qos_policies.iter().filter(|policy| policy.shared)
+}
+
+/// Where policies are changed.
+pub(super) struct PolicyDesk<'a> {
+    pub(super) store: &'a dyn ClusterStore,
+    pub(super) root: String,
+}
+
+impl PolicyDesk<'_> {
+    fn failed(error: &suimon_ports::ClusterStoreError) -> ApiError {
+        let text = format!(
+            "{error}; a policy of the cluster is changed on all nodes or not at all: try again when \
+             `suimon cluster status` says that it answers"
+        );
+        ApiError::new(ErrorCode::HostError, text)
+    }
+
+    fn entry(&self, key: &str) -> Result<Option<ClusterEntry>, ApiError> {
+        let view = self.store.read(key).map_err(|error| Self::failed(&error))?;
+        Ok(view.entries.into_iter().find(|entry| entry.key == key))
+    }
+
+    /// Writes a policy. `is_new`: only if there is none; what there is stays then.
+    ///
+    /// # Errors
+    /// It is not known to be written.
+    pub(super) fn put(&self, config: &QosPolicyConfig, is_new: bool) -> Result<(), ApiError> {
+        let key = format!("{}{POLICIES}{}", self.root, config.name);
+        let next_key = format!("{}{NEXT_POLICY}", self.root);
+        for _ in 0..TRIES {
+            let found = self.entry(&key)?;
+            let mut changes = Vec::new();
+            let mut conditions = Vec::new();
+            let known = found.as_ref().and_then(read::<PolicyRecord>);
+            if known.is_some() && is_new {
+                return Ok(());
+            }
+            conditions.push(match &found {
+                Some(entry) => ClusterCondition::Unmodified(key.clone(), entry.modified),
+                None => ClusterCondition::Absent(key.clone()),
+            });
+            let number = match known {
+                Some(record) if record.config == *config => return Ok(()),
+                Some(record) => record.key,
+                None => {
+                    let next = self.entry(&next_key)?;
+                    conditions.push(match &next {
+                        Some(entry) => {
+                            ClusterCondition::Unmodified(next_key.clone(), entry.modified)
+                        }
+                        None => ClusterCondition::Absent(next_key.clone()),
+                    });
+                    let number = next.as_ref().and_then(read::<u32>).unwrap_or(1);
+                    changes.push(ClusterChange::Put(next_key.clone(), write(&(number + 1)), None));
+                    PolicyKey(number)
+                }
+            };
+            let record = PolicyRecord { key: number, config: config.clone() };
+            changes.push(ClusterChange::Put(key.clone(), write(&record), None));
+            let commit = self.store.commit(&conditions, &changes);
+            if let ClusterCommit::Made(_) = commit.map_err(|error| Self::failed(&error))? {
+                return Ok(());
+            }
+        }
+        let text = "somebody else writes it again and again; try again";
+        Err(ApiError::new(ErrorCode::Conflict, text))
+    }
+
+    /// Has a policy no more.
+    ///
+    /// # Errors
+    /// Disks of another node have it, or it is not known to be gone.
+    fn remove(&self, name: &Name, own: &str) -> Result<(), ApiError> {
+        let key = format!("{}{POLICIES}{name}", self.root);
+        for _ in 0..TRIES {
+            let Some(found) = self.entry(&key)? else { return Ok(()) };
+            if let Some(record) = read::<PolicyRecord>(&found) {
+                if let Some((node, store)) = self.user(record.key, own)? {
+                    let text = format!(
+                        "disks of node `{node}` on store {store} have it; change or delete those \
+                         first, or, if that node is gone for good, `suimon cluster remove {node}`"
+                    );
+                    return Err(ApiError::new(ErrorCode::InUse, text));
+                }
+            }
+            let is_it = ClusterCondition::Unmodified(key.clone(), found.modified);
+            let commit = self.store.commit(&[is_it], &[ClusterChange::Remove(key.clone())]);
+            if let ClusterCommit::Made(_) = commit.map_err(|error| Self::failed(&error))? {
+                return Ok(());
+            }
+        }
+        let text = "somebody else writes it again and again; try again";
+        Err(ApiError::new(ErrorCode::Conflict, text))
+    }
+
+    /// Another node of which disks have a policy, as it said last, and the store.
+    fn user(&self, policy: PolicyKey, own: &str) -> Result<Option<(String, String)>, ApiError> {
+        let below = |prefix: &str| {
+            let view = self.store.read(&format!("{}{prefix}", self.root));
+            view.map_err(|error| Self::failed(&error)).map(|view| view.entries)
+        };
+        let members: BTreeMap<NodeId, String> = below(MEMBERS)?
+            .iter()
+            .filter_map(|entry| {
+                let name = entry.key.strip_prefix(&self.root)?.strip_prefix(MEMBERS)?;
+                Some((read::<MemberRecord>(entry)?.id, name.to_owned()))
+            })
+            .collect();
+        Ok(below(REPORTS)?.iter().find_map(|entry| {
+            let (store, node) = report_of(entry.key.strip_prefix(&self.root)?)?;
+            let node = members.get(&node).filter(|node| *node != own)?;
+            let said: Said = read(entry)?;
+            let has = said.report.policies.iter().any(|load| load.policy == policy);
+            has.then(|| (node.clone(), store.to_owned()))
+        }))
+    }
+}
+
+impl Shared {
+    /// Makes in the cluster's store what a change makes of its policies.
+    ///
+    /// # Errors
+    /// The cluster does not answer, or a policy that is to go is used on another node.
+    pub(super) fn prepare_policies(
+        &self,
+        from: &HostConfig,
+        to: &HostConfig,
+    ) -> Result<(), ApiError> {
+        let Some(cluster) = &to.cluster else { return Ok(()) };
+        let before: BTreeMap<_, _> =
+            shared_policies(from).map(|policy| (&policy.name, policy)).collect();
+        let after: BTreeMap<_, _> =
+            shared_policies(to).map(|policy| (&policy.name, policy)).collect();
+        let changed = after.iter().filter(|(name, of)| before.get(*name) != Some(*of));
+        let gone = before.keys().filter(|name| !after.contains_key(*name));
+        let (changed, gone): (Vec<_>, Vec<_>) = (changed.collect(), gone.collect());
+        if changed.is_empty() && gone.is_empty() {
+            return Ok(());
+        }
+        let about = |name: &Name, error: ApiError| {
+            error.about(format!("{}/{name}", Kind::QosPolicy.word()))
+        };
+        let store = self.cluster.view().store.clone();
+        let store = store.ok_or_else(|| {
+            let text = "the cluster does not answer, and its policies are changed on all nodes or not \
+                        at all; see `suimon cluster status`";
+            ApiError::new(ErrorCode::HostError, text)
+        })?;
+        let desk = PolicyDesk { store: store.as_ref(), root: cluster_prefix(&cluster.name) };
+        for (name, policy) in changed {
+            desk.put(policy, false).map_err(|error| about(name, error))?;
+        }
+        for name in gone {
+            desk.remove(name, cluster.node.as_str()).map_err(|error| about(name, error))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,142 @@
+//! Two daemons with one directory and an etcd: a policy of the cluster, whose disks on both nodes
+//! together keep to its maximum; and changes that the cluster does not make.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::Value;
+use suimon_rig::{Daemon, Etcd, LastingLoad, Rig, now_ms, until};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What the store is said to be able to do, in operations of 8 KiB a second.
+const CAPABILITY: u64 = 8000;
+/// Of all disks of the policy.
+const MAXIMUM: u64 = 1500;
+const LESS: u64 = 900;
+/// So long a change may take until it is in effect.
+const SETTLES_MS: u64 = 5000;
+
+/// A host of the cluster with one disk.
+fn host(rig: &Rig, etcd: &Etcd, node: &str, of_disk: &str) -> String {
+    let store = rig.path("san");
+    fs::create_dir_all(&store).unwrap();
+    let (endpoints, socket) = (etcd.endpoints(), socket(rig, node));
+    format!(
+        "[cluster]\nname = \"lab\"\nnode = \"{node}\"\nendpoints = {endpoints}\n\
+         [[store]]\nname = \"san\"\npath = \"{store}\"\nshared = true\n\
+         capability_iops = {CAPABILITY}\n\
+         [[disk]]\nname = \"d-{node}\"\nstore = \"san\"\nformat = \"raw\"\n\
+         size_bytes = \"64 MiB\"\n{of_disk}\n[disk.nbd]\nsocket = \"{socket}\"\n"
+    )
+}
+
+fn socket(rig: &Rig, node: &str) -> String {
+    rig.path(&format!("{node}.nbd"))
+}
+
+fn policy(daemon: &Daemon) -> Option<Value> {
+    daemon.json(&["qos", "policy", "show", "batch"]).ok()
+}
+
+/// What a node may do of the policy without end.
+fn reserved(daemon: &Daemon) -> Option<u64> {
+    policy(daemon)?["parts"][0]["max"]["reserved_iops"].as_u64()
+}
+
+fn load(rig: &Rig, node: &str, seconds: u32) -> LastingLoad {
+    let disk = format!("d-{node}");
+    LastingLoad::begin(rig, &socket(rig, node), &[&disk], 16, seconds).unwrap()
+}
+
+#[test]
+#[allow(clippy::cast_precision_loss, reason = "rates are small")]
+fn disks_of_a_policy_on_two_nodes_keep_to_its_maximum_together() {
+    let rig = Rig::new().unwrap();
+    let etcd = Etcd::start(&rig).unwrap();
+    let one = Daemon::start(&rig, &host(&rig, &etcd, "n1", "")).unwrap();
+    let mut two = Daemon::start(&rig, &host(&rig, &etcd, "n2", "")).unwrap();
+    let add = ["qos", "policy", "add", "batch", "--kind", "aggregated", "--shared"];
+    one.ok(&[&add[..], &["--max-iops", &MAXIMUM.to_string()]].concat()).unwrap();
+    until("the other node to have it", PATIENCE, || Ok(policy(&two).is_some())).unwrap();
+    one.ok(&["qos", "set", "d-n1", "--policy", "batch"]).unwrap();
+    two.ok(&["qos", "set", "d-n2", "--policy", "batch"]).unwrap();
+    let has_half = |daemon: &Daemon| reserved(daemon) == Some(MAXIMUM / 4);
+    until("both to have a part", PATIENCE, || Ok(has_half(&one) && has_half(&two))).unwrap();
+
+    // Both want all there is; then the maximum is another; then one wants nothing.
+    let began = now_ms();
+    let (first, second) = (load(&rig, "n1", 27), load(&rig, "n2", 18));
+    std::thread::sleep(Duration::from_secs(9));
+    let set = now_ms();
+    two.ok(&["qos", "policy", "set", "batch", "--max-iops", &LESS.to_string()]).unwrap();
+    let refused = two.cli(&["qos", "policy", "delete", "batch"]).unwrap();
+    assert!(!refused.is_ok() && refused.stderr.contains("disk/d-n2"), "{refused:?}");
+    let (second, ended) = (second.end().unwrap(), now_ms());
+    let first = first.end().unwrap();
+    let together = |from, until| first[0].rate(from, until) + second[0].rate(from, until);
+    let is_held = |what: &str, got: f64, to: u64| {
+        eprintln!("  {what}: {got:.0} of {to}");
+        assert!(got <= to as f64 * 1.02 && got >= to as f64 * 0.95, "{what}: {got}");
+    };
+    is_held("both", together(began + SETTLES_MS, set), MAXIMUM);
+    for (of, node) in [(&first, "n1"), (&second, "n2")] {
+        let got = of[0].rate(began + SETTLES_MS, set);
+        assert!(got >= MAXIMUM as f64 * 0.4, "{node} has its half: {got}");
+    }
+    is_held("both with less", together(set + SETTLES_MS, began + 17_000), LESS);
+    // A quarter stays with the other node, which may use it at once.
+    is_held("one alone", first[0].rate(ended + 3000, began + 26_000), LESS * 3 / 4);
+
+    // It outlives a daemon, and is not deleted while another node has it.
+    two.kill();
+    two.restart(&rig).unwrap();
+    until("it to have its part again", PATIENCE, || Ok(reserved(&two) == Some(LESS / 4))).unwrap();
+    one.ok(&["qos", "set", "d-n1", "weight=100"]).unwrap();
+    let refused = one.cli(&["qos", "policy", "delete", "batch"]).unwrap();
+    assert!(!refused.is_ok() && refused.stderr.contains("node `n2`"), "{refused:?}");
+    two.ok(&["qos", "set", "d-n2", "weight=100"]).unwrap();
+    until("nobody to have it", PATIENCE, || {
+        Ok(one.cli(&["qos", "policy", "delete", "batch"])?.is_ok())
+    })
+    .unwrap();
+    until("it to be gone there", PATIENCE, || Ok(policy(&two).is_none())).unwrap();
+
+    minimums_are_asked_for(&one, etcd);
+}
+
+/// The minimum that is in effect for the one disk.
+fn minimum(daemon: &Daemon) -> Option<u64> {
+    let flows = daemon.json(&["qos", "flows"]).unwrap();
+    flows[0]["limits"]["min_iops"].as_u64()
+}
+
+/// A minimum that the cluster refuses is an error, and one that nobody answers is not promised; nodes
+/// see each other without etcd.
+fn minimums_are_asked_for(one: &Daemon, mut etcd: Etcd) {
+    let set = |min: u64| one.cli(&["qos", "set", "d-n1", &format!("min_iops={min}")]).unwrap();
+    // As much as may be promised at all; the other node has a floor.
+    let refused = set(CAPABILITY * 9 / 10);
+    eprintln!("  {}", refused.stderr.trim());
+    let is_told = refused.stderr.contains("are promised on all nodes and 7200 more were asked for");
+    assert!(!refused.is_ok() && is_told, "{refused:?}");
+    let said = set(1000);
+    assert!(said.is_ok() && !said.stdout.contains("pending"), "{said:?}");
+    until("it to be in effect", PATIENCE, || Ok(minimum(one) == Some(1000))).unwrap();
+    for at in 0..3 {
+        etcd.kill(at).unwrap();
+    }
+    until("it to be noticed", PATIENCE, || {
+        Ok(one.json(&["cluster", "status"])?["condition"]["health"] == "down")
+    })
+    .unwrap();
+    let said = set(2000);
+    eprintln!("  {}", said.stdout.trim());
+    assert!(said.is_ok() && said.stdout.contains("pending and not promised"), "{said:?}");
+    assert_eq!(minimum(one), Some(1000), "what is not reserved is not in effect");
+    until("the other node to be seen on the store", PATIENCE, || {
+        let status = one.json(&["cluster", "status"])?;
+        let seen = &status["stores"][0]["seen"][0];
+        Ok(seen["node"] == "n2" && seen["is_stranger"] == false)
+    })
+    .unwrap();
+}
