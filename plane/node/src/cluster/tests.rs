@@ -349,8 +349,9 @@ fn another_directory_of_the_same_name_is_not_the_clusters() {
 /// A node with a policy of the cluster, and a disk that has it.
 fn with_policy(node: &str, max: u64) -> String {
     format!(
-        "{}[[qos_policy]]\nname = \"batch\"\nkind = \"aggregated\"\nshared = true\nmax_iops = {max}\n",
-        config(node, 0).replace("qos = { min_iops = 0 }", "qos_policy = \"batch\"")
+        "{}qos_policy = \"batch\"\n[[qos_policy]]\nname = \"batch\"\nkind = \"aggregated\"\n\
+         shared = true\nmax_iops = {max}\n",
+        config(node, 0)
     )
 }
 
