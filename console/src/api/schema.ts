@@ -138,7 +138,8 @@ export interface paths {
         get: operations["show_cluster"];
         /** Makes the host a node of a cluster. Its etcd has to answer, unless it is forced. */
         put: operations["replace_cluster"];
-        post?: never;
+        /** Makes a cluster, of which the host is the first node. One that is there is refused. */
+        post: operations["init_cluster"];
         /** Leaves the cluster: what is reserved for the host is given back before. */
         delete: operations["leave_cluster"];
         options?: never;
@@ -1494,6 +1495,30 @@ export interface components {
              */
             entitled_iops: number;
         };
+        /** @description A node that writes on a store that it lives. */
+        ClusterBeat: {
+            /** @description Its cluster. */
+            cluster: components["schemas"]["Name"];
+            /** @description Its name there. */
+            node: components["schemas"]["Name"];
+            /** @description Whether it is not of this cluster. */
+            is_stranger: boolean;
+            /**
+             * Format: int64
+             * @description What its disks on the store did, in normalised operations per second.
+             */
+            delivered_iops: number;
+            /**
+             * Format: int64
+             * @description What they may do without anybody.
+             */
+            reserved_iops: number;
+            /**
+             * Format: int64
+             * @description How long ago that was seen, in ms. Nodes write each 5 s.
+             */
+            age_ms: number;
+        };
         /** @description What a host may do of a store, in normalised operations per second. */
         ClusterCap: {
             /**
@@ -1516,6 +1541,17 @@ export interface components {
              * @description For how long it lasts, in ms, if no other comes.
              */
             lease_ms?: number | null;
+            /**
+             * Format: int64
+             * @description What holds in place of that when the cluster was not heard of for long; absent if nothing
+             *     else does.
+             */
+            fallback_iops?: number | null;
+            /**
+             * Format: int64
+             * @description In how many ms, if nothing is heard until then.
+             */
+            fallback_ms?: number | null;
         };
         /**
          * @description `[cluster]`: the cluster that this host is a node of, and its etcd. Stores with `shared = true`
@@ -1642,6 +1678,8 @@ export interface components {
             cap: components["schemas"]["ClusterCap"];
             /** @description What each node was given last. */
             shares: components["schemas"]["ClusterShare"][];
+            /** @description Other nodes that were seen on the store itself, with etcd or without. */
+            seen?: components["schemas"]["ClusterBeat"][];
             /** @description Why this host does not take part in it, if it does not. */
             wrong?: string | null;
         };
@@ -3237,6 +3275,12 @@ export interface components {
             /** @description Whether each of its disks has these limits, or all together on each store. */
             kind?: components["schemas"]["QosPolicyKind"];
             /**
+             * @description Whether it is the cluster's: all nodes have it, with the same limits, and a change on one is
+             *     a change on all. Where it is aggregated, its disks on a shared store have the limits together on
+             *     whichever nodes they are. Means nothing on a host that is in no cluster.
+             */
+            shared?: boolean;
+            /**
              * Format: int64
              * @description Normalised operations per second that are delivered whenever they are wanted, 1 to
              *     1 000 000 000; none if absent.
@@ -3271,6 +3315,17 @@ export interface components {
          * @enum {string}
          */
         QosPolicyKind: "dedicated" | "aggregated";
+        /** @description What a host has of a policy that disks of several nodes have together. */
+        QosPolicyPart: {
+            /** @description Of disks on this store. */
+            store: components["schemas"]["Name"];
+            /**
+             * Format: int64
+             * @description Normalised operations per second that they get together whenever they want them.
+             */
+            min_iops: number;
+            max?: null | components["schemas"]["ClusterCap"];
+        };
         /** @description A QoS policy as it would be. */
         QosPolicyProposal: {
             /** @description Its name. */
@@ -3292,9 +3347,11 @@ export interface components {
             promised_iops: number;
             /**
              * Format: int64
-             * @description Normalised operations per second that its disks got in the last 5 s.
+             * @description Normalised operations per second that its disks here got in the last 5 s.
              */
             delivered_iops: number;
+            /** @description What this host has of it, by store, of one that disks of several nodes have together. */
+            parts?: components["schemas"]["QosPolicyPart"][];
         };
         /** @description One thing that would be different. */
         QosProposal: {
@@ -3507,6 +3564,13 @@ export interface components {
              *     the same is proved before. It takes locks on files that hold between nodes.
              */
             shared?: boolean;
+            /**
+             * Format: int64
+             * @description Normalised operations per second that this host's disks in it may do together when the
+             *     cluster was not heard of for half a minute, 1 to 1 000 000 000; what is reserved for the host
+             *     if absent or less. It counts as a promise, and where it does not fit it is not in force.
+             */
+            fallback_iops?: number | null;
         };
         /** @description What a store did when requests last waited for it. */
         StoreEstimate: {
@@ -4767,6 +4831,52 @@ export interface operations {
         };
     };
     replace_cluster: {
+        parameters: {
+            query?: {
+                /** @description Only say what would be done; the answer is 200 with the plan. */
+                dry_run?: boolean;
+                /** @description Make the change although stores could not keep the minimums that it promises. */
+                force?: boolean;
+                /** @description Delete the files of disks that the change deletes. */
+                with_file?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ClusterConfig"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Plan"];
+                };
+            };
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    init_cluster: {
         parameters: {
             query?: {
                 /** @description Only say what would be done; the answer is 200 with the plan. */
