@@ -16,6 +16,7 @@ const ENDPOINTS: &[&str] = &[
     "/1.0/cluster/flows",
     "/1.0/cluster/members/{name}",
     "/1.0/config",
+    "/1.0/console/logins",
     "/1.0/apply",
     "/1.0/switches",
     "/1.0/switches/{name}",
