@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use suimon_quantity::{DiskId, Iops, Time};
 use suimon_recording::{Fault, Names, StoreInput, decode_store_birth, decode_store_input};
 use suimon_storage_qos::{
@@ -145,12 +145,6 @@ impl WhatIf for DisksWhatIf {
         let known: BTreeSet<String> =
             self.disks.values().filter_map(|seen| Some(name_of(names, seen.id?))).collect();
         if !self.settings.iter().any(|of| known.iter().any(|name| of.is_of(Of::Disk, name))) {
-            if let Some(at) = self.shared {
-                bail!(
-                    "several processors had a store from {at} on, of which what-if says nothing; \
-                     record with one processor (`floating_processors = 1` of [host])"
-                );
-            }
             return Ok((Vec::new(), Vec::new()));
         }
         let changes = self.changes.iter();
