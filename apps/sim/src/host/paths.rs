@@ -1,5 +1,7 @@
 //! Which VMs have a virtual function: `policy/failover`, told what `plane/node` tells it.
 
+use core::cmp::Reverse;
+
 use suimon_failover::{Action, AdapterId, Event, Failover, FailoverSpec, Path, VfId};
 use suimon_quantity::{PortId, Time};
 
@@ -12,8 +14,11 @@ pub(crate) fn vfs(weights: &[u8], vfs: u16) -> Vec<Option<u16>> {
         let vf = VfId { adapter: ADAPTER, index };
         failover.handle(Time::ZERO, &Event::VfFound { vf });
     }
-    for (vm, iov_weight) in (0..).zip(weights) {
-        let (nic, iov_weight) = (PortId(vm), *iov_weight);
+    // Those that are there from the beginning, who weighs most first.
+    let mut nics: Vec<(u32, u8)> = (0..).zip(weights.iter().copied()).collect();
+    nics.sort_by_key(|(_, iov_weight)| Reverse(*iov_weight));
+    for (vm, iov_weight) in nics {
+        let nic = PortId(vm);
         let adapters = vec![ADAPTER];
         failover.handle(Time::ZERO, &Event::NicSet { nic, iov_weight, adapters });
     }
@@ -33,11 +38,9 @@ pub(crate) fn vfs(weights: &[u8], vfs: u16) -> Vec<Option<u16>> {
 mod tests {
     use super::*;
 
-    /// Of two that are told one after the other the first has it, whatever they weigh: who has one
-    /// keeps it.
     #[test]
-    fn who_comes_first_has_one_and_who_weighs_nothing_none() {
-        assert_eq!(vfs(&[0, 50, 100], 1), [None, Some(0), None]);
+    fn who_weighs_most_has_one_and_who_weighs_nothing_none() {
+        assert_eq!(vfs(&[0, 50, 100], 1), [None, None, Some(0)]);
         assert_eq!(vfs(&[50, 0, 100], 4).iter().flatten().count(), 2);
         assert_eq!(vfs(&[50], 0), [None]);
     }

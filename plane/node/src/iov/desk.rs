@@ -1,5 +1,6 @@
 //! The control thread's side: tells the policy what happened, and does what it says.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -216,12 +217,13 @@ impl Controller {
             self.shared.iov.view().reasons.remove(name);
             self.tell_policy(&Event::NicRemoved { nic });
         }
-        for (name, set) in wanted {
-            if before.get(&name) != Some(&set) {
-                let nic = self.iov.nic(&name);
-                let (iov_weight, adapters) = set;
-                self.tell_policy(&Event::NicSet { nic, iov_weight, adapters });
-            }
+        let is_new = |(name, set): &(Name, _)| before.get(name) != Some(set);
+        let mut new: Vec<_> = wanted.into_iter().filter(is_new).collect();
+        // Who comes first has what is free.
+        new.sort_by_key(|(_, (iov_weight, _))| Reverse(*iov_weight));
+        for (name, (iov_weight, adapters)) in new {
+            let nic = self.iov.nic(&name);
+            self.tell_policy(&Event::NicSet { nic, iov_weight, adapters });
         }
     }
 

@@ -64,7 +64,11 @@ struct Bench {
 
 impl Bench {
     fn new(host: &str) -> Self {
-        let (sriov, vms) = (FakeSriov::with_adapters(1), FakeVms::default());
+        Self::with_adapters(1, host)
+    }
+
+    fn with_adapters(number: u8, host: &str) -> Self {
+        let (sriov, vms) = (FakeSriov::with_adapters(number), FakeVms::default());
         let harness = Harness::with_iov(MemoryStore::default(), sriov.clone(), vms.clone());
         harness.plane.run_clock();
         harness.apply_well(&config(host));
@@ -202,6 +206,20 @@ fn who_weighs_most_has_the_vf_and_the_switch_reaches_it_there() {
     let settings = bench.sriov.facts(0).vfs[0].settings.clone().unwrap();
     assert_eq!((settings.mac.to_string().as_str(), settings.vlan), ("52:54:00:00:00:02", None));
     assert_eq!((bench.harness.events(9008).len(), bench.harness.events(9009).len()), (2, 1));
+}
+
+/// Two VMs run, and both could have the VF from the same moment on: not the first by its name has it.
+#[test]
+fn of_those_who_come_together_who_weighs_most_has_the_vf() {
+    let host = format!("{HOST}[[pf]]\nname = \"other\"\ndevice = \"wan1\"\nvfs = 0\n");
+    let elsewhere = host.replacen("device = \"wan0\"", "device = \"wan1\"", 1);
+    let bench = Bench::with_adapters(2, &elsewhere);
+    bench.start("db");
+    bench.start("web");
+    assert_eq!((bench.path("db"), bench.path("web")), (IovPath::Synthetic, IovPath::Synthetic));
+    bench.harness.apply_well(&config(&host));
+    bench.wait_path("web", IovPath::Vf);
+    bench.wait_reason("db", "no VF that it could have is free");
 }
 
 #[test]
