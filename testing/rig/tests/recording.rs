@@ -92,9 +92,9 @@ fn what_a_daemon_decided_is_decided_again_from_its_recording() {
     let asked = sim(&["what-if", &file, "--set", "vmq.max_processors=1"]);
     println!("{}", asked.stdout);
     assert!(asked.is_ok(), "{}", asked.stderr);
-    // Of disks nothing is known yet where a host has several processors; that is said.
+    // The store has several processors here.
     let asked = sim(&["what-if", &file, "--set", "disk.calm.max_iops=200"]);
-    assert!(asked.code == 1 && asked.stderr.contains("disk calm"), "{asked:?}");
+    assert!(asked.code == 1 && asked.stderr.contains("several processors"), "{asked:?}");
 
     let last = bytes.len() - 1;
     bytes[last] ^= 1;

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use suimon_quantity::{DiskId, Iops, Time};
 use suimon_recording::{Fault, Names, StoreInput, decode_store_birth, decode_store_input};
 use suimon_storage_qos::{
@@ -180,7 +180,14 @@ impl WhatIf for DisksWhatIf {
                 notes.push(format!("{name} had done all that was recorded after {seconds:.1} s"));
             }
         }
-        Ok((rows, notes))
+        match self.shared {
+            Some(at) if rows.is_empty() => bail!(
+                "several processors had the store of these disks from {at} on, before anything was asked of \
+                 them, and of that what-if says nothing; record with one (`floating_processors = 1` of \
+                 [host])"
+            ),
+            _ => Ok((rows, notes)),
+        }
     }
 }
 
