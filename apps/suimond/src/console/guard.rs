@@ -1,6 +1,6 @@
 //! What a request must show before anything is done for it.
 
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::time::Instant;
 
 use axum::extract::{Request, State};
@@ -46,7 +46,7 @@ pub(super) async fn check(
 fn refusal(state: &ConsoleState, request: &Request) -> Option<Response> {
     let console = &state.console;
     // A page of somebody who has his name lead to this address would be asked by that name.
-    if !is_own_host(request.headers(), console.address) {
+    if !is_own_host(request.headers()) {
         let text = format!("this console answers to http://{} only", console.address);
         let error = ApiError::new(ErrorCode::PermissionDenied, text);
         return Some(Failure::with_status(StatusCode::MISDIRECTED_REQUEST, error).into_response());
@@ -73,19 +73,14 @@ fn refusal(state: &ConsoleState, request: &Request) -> Option<Response> {
     Some(unauthorized("log in with the address that `suimon console login` prints on the host"))
 }
 
-/// Whether a request was sent to this address, by its number or as `localhost`.
-fn is_own_host(headers: &HeaderMap, address: SocketAddr) -> bool {
+/// Whether a request was sent to this machine by a loopback address or as `localhost`. The port may be
+/// another one: a tunnel has its own on the side of the browser.
+fn is_own_host(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    host.is_some_and(|host| {
-        host.eq_ignore_ascii_case(&format!("localhost:{}", address.port()))
-            || host.parse::<SocketAddr>().is_ok_and(|host| host.ip().is_loopback())
-            // A tunnel may have another port on the side of the browser.
-            || host.to_ascii_lowercase().strip_prefix("localhost:").is_some_and(is_port)
-    })
-}
-
-fn is_port(text: &str) -> bool {
-    text.parse::<u16>().is_ok()
+    let Some((name, port)) = host.and_then(|host| host.rsplit_once(':')) else { return false };
+    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    port.parse::<u16>().is_ok()
+        && (name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|of| of.is_loopback()))
 }
 
 /// The session that a request names.
@@ -107,11 +102,10 @@ mod tests {
 
     #[test]
     fn only_loopback_is_this_host() {
-        let address = "127.0.0.1:7446".parse().unwrap();
         let is_own = |host: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::HOST, HeaderValue::from_str(host).unwrap());
-            is_own_host(&headers, address)
+            is_own_host(&headers)
         };
         for host in ["127.0.0.1:7446", "localhost:7446", "LOCALHOST:9000", "[::1]:7446"] {
             assert!(is_own(host), "{host}");
@@ -125,7 +119,7 @@ mod tests {
         ] {
             assert!(!is_own(host), "{host}");
         }
-        assert!(!is_own_host(&HeaderMap::new(), address));
+        assert!(!is_own_host(&HeaderMap::new()));
     }
 
     #[test]
