@@ -29,6 +29,13 @@ pub(crate) fn record(folder: &Path, pid: u32) -> Result<()> {
     Ok(())
 }
 
+/// Removes what harnesses that no longer run left in the folders that rigs are usually in.
+pub fn sweep_leftovers() {
+    for parent in ["/tmp", "/var/tmp"] {
+        sweep(Path::new(parent));
+    }
+}
+
 /// Removes everything whose harness no longer runs.
 pub(crate) fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {

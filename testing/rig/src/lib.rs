@@ -76,6 +76,7 @@ pub use guest::{
 pub use hugepages::Hugepages;
 pub use inside::enter_namespace;
 pub use lasting_load::{Delivered, LastingLoad, WINDOW_MS, extremes, now_ms};
+pub use leftovers::sweep_leftovers;
 pub use light_guest::{LightGuest, private_lan};
 pub use load_step::{Load, LoadedHost, QueueMove, UnixMs};
 pub use loop_device::LoopDevice;

@@ -13,7 +13,6 @@ mod power_plan;
 mod qos_host;
 mod spread;
 mod sriov_host_cpu;
-mod vmq;
 
 use std::env;
 
@@ -25,7 +24,7 @@ use crate::plan::Plan;
 fn main() -> Result<()> {
     let files: Vec<String> = env::args().skip(1).collect();
     if files.is_empty() {
-        bail!("name plans, like lab/vmq-teaming.toml");
+        bail!("name plans, like lab/qos-host.toml");
     }
     let read = |file: String| {
         let text = std::fs::read_to_string(&file).with_context(|| file.clone())?;

@@ -4,13 +4,12 @@ use anyhow::Result;
 use serde::Deserialize;
 
 use crate::lab::{Lab, Outcome};
-use crate::{disk_io, power_plan, qos_host, sriov_host_cpu, vmq};
+use crate::{disk_io, power_plan, qos_host, sriov_host_cpu};
 
 /// A plan, by its `kind`.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub(crate) enum Plan {
-    Vmq(vmq::Plan),
     QosHost(qos_host::Plan),
     DiskIo(disk_io::Plan),
     #[serde(rename = "power-plan")]
@@ -23,7 +22,6 @@ impl Plan {
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let plan: Self = toml::from_str(text)?;
         match &plan {
-            Self::Vmq(plan) => plan.check()?,
             Self::QosHost(plan) => plan.check()?,
             Self::DiskIo(plan) => plan.check()?,
             Self::Power(plan) => plan.check()?,
@@ -34,7 +32,6 @@ impl Plan {
 
     pub(crate) fn name(&self) -> &str {
         match self {
-            Self::Vmq(plan) => &plan.name,
             Self::QosHost(plan) => &plan.name,
             Self::DiskIo(plan) => &plan.name,
             Self::Power(plan) => &plan.name,
@@ -44,7 +41,6 @@ impl Plan {
 
     pub(crate) fn run(&self, lab: &Lab) -> Result<Outcome> {
         match self {
-            Self::Vmq(plan) => vmq::run(plan, lab),
             Self::QosHost(plan) => qos_host::run(plan, lab),
             Self::DiskIo(plan) => disk_io::run(plan, lab),
             Self::Power(plan) => power_plan::run(plan, lab),
@@ -67,25 +63,6 @@ mod tests {
             let error = format!("{error:#}");
             assert!(error.contains(expected), "{to}: {error}");
         }
-    }
-
-    #[test]
-    fn plans_of_vmq_are_read_and_wrong_ones_refused() {
-        let teaming = include_str!("../../../../../lab/vmq-teaming.toml");
-        refuses(
-            teaming,
-            &[
-                ("kind = \"vmq\"", "", "kind"),
-                ("kind = \"vmq\"", "kind = \"vm\"", "vm"),
-                ("guests = 4", "guests = 0", "guests"),
-                ("name = \"vmq-teaming\"", "name = \"../x\"", "name"),
-                ("seconds = 12", "seconds = 1", "phase"),
-                ("uplinks", "uplink", "uplink"),
-            ],
-        );
-        let Plan::Vmq(plan) = Plan::parse(teaming).unwrap() else { panic!() };
-        assert_eq!(plan.combinations().len(), 12);
-        Plan::parse(include_str!("../../../../../lab/vmq-max-processors.toml")).unwrap();
     }
 
     #[test]

@@ -1,18 +1,15 @@
-//! Plans: what is set up, and what load comes when.
-
-use std::fmt;
+//! Settings: what is set up, and what load comes when.
 
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{check_bounds, check_name};
+use crate::kinds::bounds::check_bounds;
+use crate::words::Words;
 
-/// A plan, as its file has it.
+/// `[settings]` of plans of kind `vmq`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Plan {
-    /// What it is called; the record's file too.
-    pub(crate) name: String,
+pub(crate) struct Settings {
     /// Guests, 1 to 32.
     pub(crate) guests: u8,
     /// Members of the team, 2 to 8.
@@ -51,16 +48,29 @@ pub(crate) struct Combination<'a> {
     pub(crate) algorithm: &'a str,
 }
 
-impl fmt::Display for Combination<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {}", self.mode, self.algorithm)
+impl Combination<'_> {
+    /// The case's id.
+    pub(crate) fn id(self) -> String {
+        format!("{}+{}", self.mode, self.algorithm)
     }
 }
 
-impl Plan {
+impl Phase {
+    /// What changes when it begins.
+    pub(crate) fn words(&self) -> Words {
+        let (sessions, most) = (self.sessions, self.max_processors);
+        let (mut en, mut ja) = (format!("{sessions} sessions"), format!("{sessions} セッション"));
+        if let Some(most) = most {
+            en = format!("at most {most} processors");
+            ja = format!("プロセッサ最大 {most}");
+        }
+        Words::new(en, ja)
+    }
+}
+
+impl Settings {
     /// Whether it is possible. What a team may be is the daemon's to say.
     pub(crate) fn check(&self) -> Result<()> {
-        check_name(&self.name)?;
         check_bounds(&[
             ("guests", self.guests.into(), 1, 32),
             ("uplinks", self.uplinks.into(), 2, 8),

@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
+use serde_json::Value;
 use suimon_rig::ovs::{Lacp, OvsBonds};
 use suimon_rig::{Daemon, LightGuest, Namespace, Rig, Veth, make_static_group, run, until};
 
-use super::plan::{Combination, Plan};
-use super::record::{Processor, Queue, Second};
+use super::second::{Processor, Second};
+use super::settings::{Combination, Settings};
 
 /// The address behind the team.
 pub(crate) const FAR: &str = "10.77.0.1";
@@ -81,7 +81,7 @@ pub(crate) struct Carried {
 impl Scene {
     pub(crate) fn set(
         rig: &Rig,
-        plan: &Plan,
+        plan: &Settings,
         combination: Combination<'_>,
         limit: Duration,
     ) -> Result<Self> {
@@ -151,47 +151,22 @@ impl Scene {
     }
 
     /// How things are, and what was carried between two times.
-    pub(crate) fn second(
-        &self,
-        phase: usize,
-        began: Instant,
-        before: &Carried,
-        now: &Carried,
-    ) -> Result<Second> {
+    pub(crate) fn second(&self, began: Instant, before: &Carried, now: &Carried) -> Result<Second> {
         let vmq = self.get("/1.0/vmq/team")?;
-        let list = |key: &str| vmq[key].as_array().cloned().with_context(|| format!("no {key}"));
-        let load = |of: &Value| of["load_ppm"].as_u64().unwrap_or(0);
-        let number = |of: &Value| of["processor"].as_u64().unwrap_or(0);
+        let list = vmq["processors"].as_array().context("no processors")?;
+        let number = |of: &Value, key: &str| of[key].as_u64().unwrap_or(0);
         let span = now.time.duration_since(before.time).as_secs_f64();
-        #[allow(clippy::cast_precision_loss, reason = "a rate for people")]
         let bits_per_second = now.bytes.wrapping_sub(before.bytes) as f64 * 8.0 / span;
+        let processors = list.iter().map(|of| Processor {
+            processor: number(of, "processor"),
+            queues: number(of, "queues"),
+            load_percent: number(of, "load_ppm") as f64 / 1e4,
+        });
         Ok(Second {
             at_s: began.elapsed().as_secs_f64(),
-            phase,
             bits_per_second,
-            processors: list("processors")?
-                .iter()
-                .map(|of| Processor {
-                    processor: number(of),
-                    queues: of["queues"].as_u64().unwrap_or(0),
-                    load_ppm: load(of),
-                })
-                .collect(),
-            queues: list("queues")?
-                .iter()
-                .map(|of| Queue {
-                    queue: of["queue"].as_str().unwrap_or("?").to_owned(),
-                    processor: number(of),
-                    load_ppm: load(of),
-                })
-                .collect(),
+            processors: processors.collect(),
         })
-    }
-
-    /// The team and the NICs as they are at the end.
-    pub(crate) fn checks(&self) -> Result<Value> {
-        let events = self.get("/1.0/events?limit=200")?;
-        Ok(json!({ "team": self.get("/1.0/teams/team")?, "events": events }))
     }
 
     fn get(&self, path: &str) -> Result<Value> {

@@ -1,0 +1,113 @@
+//! The command line.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+use crate::generate::{CompletionsFlags, DocsFlags, ManFlags};
+use crate::results::{DEFAULT, Results};
+use crate::run::RunFlags;
+use crate::setup::SetupFlags;
+use crate::shown::{ListFlags, ShowFlags};
+
+/// Runs published experiments on this host, and lays what comes out beside what was published.
+///
+/// Exit status: 0 if all was done; 1 if something failed; 2 for a wrong command line; 3 if a plan
+/// is refused or the machine lacks what it needs; 130 if it was interrupted, and can be resumed.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "suimon-lab", version, bin_name = "suimon lab")]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum Verb {
+    /// List plans, or runs
+    List(ListFlags),
+    /// Show a plan: the question, what was published, what is set up here
+    Show(ShowFlags),
+    /// Run plans, on this host or in the simulator
+    Run(RunFlags),
+    /// Install the programs that load and measure
+    Setup(SetupFlags),
+    /// Print completions for a shell
+    Completions(CompletionsFlags),
+    /// Print the manual page, or write all
+    Man(ManFlags),
+    /// Write the reference page of this command line
+    #[command(hide = true)]
+    Docs(DocsFlags),
+}
+
+/// Where results are.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ResultsFlags {
+    /// The folder of results.
+    #[arg(long, value_name = "DIR", env = "SUIMON_LAB_RESULTS", default_value = DEFAULT)]
+    results: PathBuf,
+}
+
+/// The plan is refused, or the machine lacks what it needs.
+#[derive(Debug)]
+pub(crate) struct Refused;
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("refused")
+    }
+}
+
+/// It was asked to stop; what was measured is kept.
+#[derive(Debug)]
+pub(crate) struct Interrupted;
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("interrupted")
+    }
+}
+
+impl ResultsFlags {
+    pub(crate) fn folder(&self) -> Results {
+        Results::new(self.results.clone())
+    }
+}
+
+/// The definition, for pages that are made from it.
+pub(crate) fn command() -> clap::Command {
+    Arguments::command()
+}
+
+/// Does what the command line says.
+pub(crate) fn run() -> ExitCode {
+    let done = match Arguments::parse().verb {
+        Verb::List(flags) => flags.run(),
+        Verb::Show(flags) => flags.run(),
+        Verb::Run(flags) => flags.run(),
+        Verb::Setup(flags) => flags.run(),
+        Verb::Completions(flags) => flags.run(),
+        Verb::Man(flags) => flags.run(),
+        Verb::Docs(flags) => flags.run(),
+    };
+    let Err(error) = done else { return ExitCode::SUCCESS };
+    if error.downcast_ref::<io::Error>().map(io::Error::kind) == Some(io::ErrorKind::BrokenPipe) {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("suimon lab: {error:#}");
+    if error.is::<Refused>() {
+        ExitCode::from(3)
+    } else if error.is::<Interrupted>() {
+        ExitCode::from(130)
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Writes to standard output.
+pub(crate) fn print(text: &str) -> Result<()> {
+    Ok(io::stdout().lock().write_all(text.as_bytes())?)
+}

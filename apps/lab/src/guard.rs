@@ -1,0 +1,71 @@
+//! Two processes, so that one can clean up after the other.
+//!
+//! The program that was started only watches: the work is done by a second one, which ends in
+//! order when the first is gone, and after which the first removes what is left if it was killed.
+
+use std::env;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
+use suimon_rig::{StopSignal, sweep_leftovers};
+
+/// Set in the environment of the process that does the work: the id of the one that watches.
+const WATCHED: &str = "SUIMON_LAB_WATCHED_BY";
+
+/// How often it is looked whether the work has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// How long what works may take to end in order.
+const END_LIMIT: Duration = Duration::from_secs(60);
+
+/// In the process that does the work, nothing: it goes on. In the one that was started, how the
+/// work ended.
+pub(crate) fn watch() -> Result<Option<ExitStatus>> {
+    if let Ok(parent) = env::var(WATCHED) {
+        set_parent_process_death_signal(Some(Signal::TERM))?;
+        // It may have ended before that.
+        let is_there = getppid().is_some_and(|pid| pid.as_raw_nonzero().to_string() == parent);
+        if !is_there {
+            bail!("who started this has ended");
+        }
+        return Ok(None);
+    }
+    let stop = StopSignal::new()?;
+    let mut work = Command::new(env::current_exe()?)
+        .args(env::args_os().skip(1))
+        .env(WATCHED, std::process::id().to_string())
+        .spawn()
+        .context("cannot start the process that works")?;
+    let ended = wait(&mut work, &stop)?;
+    if ended.signal().is_some() {
+        sweep_leftovers();
+    }
+    Ok(Some(ended))
+}
+
+fn wait(work: &mut Child, stop: &StopSignal) -> Result<ExitStatus> {
+    let mut asked: Option<Instant> = None;
+    loop {
+        if let Some(status) = work.try_wait()? {
+            return Ok(status);
+        }
+        if stop.is_asked() && asked.is_none() {
+            asked = Some(Instant::now());
+            signal(work, Signal::TERM);
+        }
+        if asked.is_some_and(|at| at.elapsed() > END_LIMIT) {
+            signal(work, Signal::KILL);
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn signal(work: &Child, signal: Signal) {
+    if let Some(pid) = i32::try_from(work.id()).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, signal);
+    }
+}

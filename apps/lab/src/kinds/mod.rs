@@ -1,0 +1,24 @@
+//! The kinds of experiments, one folder each.
+
+mod bounds;
+mod vmq;
+
+use anyhow::{Context, Result, bail};
+use serde::de::DeserializeOwned;
+
+use crate::experiment::Experiment;
+
+/// An experiment of a kind, for settings.
+///
+/// # Errors
+/// There is no such kind; a key that it does not know; a value that is not possible.
+pub(crate) fn make(kind: &str, settings: toml::Table) -> Result<Box<dyn Experiment>> {
+    Ok(match kind {
+        "vmq" => Box::new(vmq::Vmq::new(read(settings)?)?),
+        _ => bail!("kind: `{kind}` is none of vmq"),
+    })
+}
+
+fn read<S: DeserializeOwned>(settings: toml::Table) -> Result<S> {
+    settings.try_into().context("settings")
+}

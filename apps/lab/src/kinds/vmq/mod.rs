@@ -1,0 +1,160 @@
+//! Kind `vmq`: light guests, a team of uplinks and a switch behind it. Every second is recorded
+//! what was carried, and which processor works off how many queues.
+//!
+//! A case is a combination of team mode and algorithm; its phases follow one another in one part.
+
+mod load;
+mod scene;
+mod second;
+mod settings;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::experiment::{Desk, Experiment, Need};
+use crate::record::{Better, Case, Mark, Measure, Part};
+use crate::words::Words;
+use load::Load;
+use scene::Scene;
+use second::{series, sum_up};
+pub(crate) use settings::Settings;
+
+/// How long everything may take to be ready before the first phase.
+const READY_LIMIT: Duration = Duration::from_secs(30);
+
+/// The experiment.
+pub(crate) struct Vmq {
+    settings: Settings,
+}
+
+impl Vmq {
+    pub(crate) fn new(settings: Settings) -> Result<Self> {
+        settings.check()?;
+        Ok(Self { settings })
+    }
+}
+
+impl Experiment for Vmq {
+    fn needs(&self) -> Vec<Need> {
+        let mut needs = vec![
+            Need::Own("suimond"),
+            Need::Own("suimon"),
+            Need::Program { name: "iperf3", package: "iperf3" },
+            Need::Program { name: "ethtool", package: "ethtool" },
+            Need::Program { name: "ip", package: "iproute2" },
+            Need::Program { name: "tc", package: "iproute2" },
+            Need::Program { name: "curl", package: "curl" },
+        ];
+        if self.settings.modes.iter().any(|mode| mode == "lacp") {
+            needs.push(Need::Program { name: "ovs-vswitchd", package: "openvswitch-switch" });
+        }
+        needs
+    }
+
+    fn setup(&self) -> Vec<Words> {
+        let Settings { guests, uplinks, processors, max_processors, .. } = self.settings;
+        let mut setup = vec![Words::new(
+            format!(
+                "{guests} light guests (namespaces) with one NIC each on a switch whose uplink is a team of {uplinks} veth pairs; {processors} processors float on the CPUs of this machine, and VMQ may use {max_processors} of them at first."
+            ),
+            format!(
+                "軽量ゲスト (ネームスペース) {guests} 個が NIC を 1 つずつ持ち、スイッチのアップリンクは veth {uplinks} 組のチームです。{processors} 個のプロセッサがこのマシンの CPU 上で動き、VMQ は初めそのうち {max_processors} 個まで使えます。"
+            ),
+        )];
+        if let Some(rate) = self.settings.session_bps {
+            let rate = rate as f64 / 1e6;
+            setup.push(Words::new(
+                format!("Each TCP session of iperf3 asks for {rate} Mbit/s, from the guests outwards."),
+                format!("iperf3 の TCP セッションはそれぞれ {rate} Mbit/s を要求し、ゲストから外へ流れます。"),
+            ));
+        }
+        setup.push(Words::new(
+            "Behind the team: a bond of Open vSwitch for LACP, a static group of the kernel's traffic control, or the kernel's bridge for a team that is independent of its switch.",
+            "チームの先は、LACP では Open vSwitch のボンド、静的チームではカーネルの tc による静的グループ、スイッチ非依存ではカーネルのブリッジです。",
+        ));
+        setup
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        let seconds: u64 = self.settings.phases.iter().map(|phase| phase.seconds).sum();
+        let combinations = self.settings.combinations().into_iter();
+        let case = |of: settings::Combination<'_>| {
+            let words = Words::same(format!("{}, {}", of.mode, of.algorithm));
+            // And some seconds for the daemon, the team and the sessions to be there.
+            Case::new(of.id(), words, seconds as f64 + 8.0)
+        };
+        combinations.map(case).collect()
+    }
+
+    fn measures(&self) -> Vec<Measure> {
+        let mut measures = Vec::new();
+        for (at, phase) in self.settings.phases.iter().enumerate() {
+            let Words { en, ja } = phase.words();
+            let number = at + 1;
+            let mut add = |id: &str, words: Words, unit: &str, better: Better| {
+                measures.push(Measure::new(&format!("{id}-{number}"), words, unit, better));
+            };
+            add(
+                "processors",
+                Words::new(format!("processors used, {en}"), format!("使用プロセッサ数、{ja}")),
+                "",
+                Better::Neither,
+            );
+            add(
+                "carried",
+                Words::new(format!("carried, {en}"), format!("転送量、{ja}")),
+                "Mbit/s",
+                Better::Higher,
+            );
+            add(
+                "settled",
+                Words::new(
+                    format!("until processors stay, {en}"),
+                    format!("プロセッサ数が落ち着くまで、{ja}"),
+                ),
+                "s",
+                Better::Lower,
+            );
+            add(
+                "lost",
+                Words::new(format!("sessions lost, {en}"), format!("失われたセッション、{ja}")),
+                "",
+                Better::Lower,
+            );
+        }
+        measures
+    }
+
+    fn run(&mut self, case: &Case, desk: &Desk<'_>) -> Result<Part> {
+        let combinations = self.settings.combinations();
+        let combination = combinations.into_iter().find(|of| of.id() == case.id);
+        let combination = combination.context("no such case")?;
+        let rig = desk.rig()?;
+        let scene = Scene::set(&rig, &self.settings, combination, READY_LIMIT)?;
+        let mut load = Load::default();
+        let mut part = Part::default();
+        let mut seconds = Vec::new();
+        let began = Instant::now();
+        let mut last = scene.carried()?;
+        for (number, phase) in (1..).zip(&self.settings.phases) {
+            if let Some(max_processors) = phase.max_processors {
+                scene.set_max_processors(max_processors)?;
+            }
+            load.set(&rig, &scene, phase.sessions, self.settings.session_bps)?;
+            part.marks.push(Mark { at_s: began.elapsed().as_secs_f64(), words: phase.words() });
+            let first = seconds.len();
+            desk.each_second(phase.seconds, || {
+                let now = scene.carried()?;
+                seconds.push(scene.second(began, &last, &now)?);
+                last = now;
+                Ok(())
+            })?;
+            sum_up(&mut part, number, seconds.get(first..).unwrap_or_default());
+            part.value(&format!("lost-{number}"), load.lost().into());
+        }
+        drop(load);
+        part.series = series(&seconds);
+        Ok(part)
+    }
+}

@@ -1,0 +1,185 @@
+//! What a run was made on, as far as it matters to figures.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+/// A machine, and how quiet it was.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Machine {
+    pub(crate) cpu: String,
+    /// Logical CPUs that this process may use.
+    pub(crate) cpus: usize,
+    pub(crate) threads_per_core: u32,
+    pub(crate) memory_mib: u64,
+    /// `none`, or the hypervisor as systemd-detect-virt names it.
+    pub(crate) virtualization: String,
+    pub(crate) kvm: bool,
+    pub(crate) linux: String,
+    pub(crate) distribution: String,
+    /// The governor of the first CPU's frequency; none if there is no cpufreq.
+    pub(crate) governor: Option<String>,
+    /// Suimon's commit.
+    pub(crate) suimon: String,
+    /// Programs that load or measure, with the first line of what they say of their version.
+    pub(crate) tools: BTreeMap<String, String>,
+    pub(crate) noise: Noise,
+}
+
+/// How much of a CPU somebody else had while the lab did nothing but count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Noise {
+    /// Runnable threads before the first part, the mean of the last minute.
+    pub(crate) load_before: f64,
+    /// The slowest of 40 equal pieces of work beside the median, in percent more.
+    pub(crate) slowest_percent: f64,
+    /// How long the worst interruption of a thread that only reads the clock was, in µs.
+    pub(crate) longest_gap_us: f64,
+    /// CPU time that a hypervisor gave to others meanwhile, in percent.
+    pub(crate) steal_percent: f64,
+}
+
+/// How to ask each program for its version.
+const TOOLS: [(&str, &[&str]); 14] = [
+    ("iperf3", &["iperf3", "--version"]),
+    ("netperf", &["netperf", "-V"]),
+    ("fio", &["fio", "--version"]),
+    ("nginx", &["nginx", "-v"]),
+    ("wrk", &["wrk", "--version"]),
+    ("curl", &["curl", "--version"]),
+    ("vsftpd", &["vsftpd", "-v"]),
+    ("sysbench", &["sysbench", "--version"]),
+    ("mariadbd", &["mariadbd", "--version"]),
+    ("java", &["java", "-version"]),
+    ("qemu-system-x86_64", &["qemu-system-x86_64", "--version"]),
+    ("ovs-vswitchd", &["ovs-vswitchd", "--version"]),
+    ("nbdkit", &["nbdkit", "--version"]),
+    ("etcd", &["etcd", "--version"]),
+];
+
+impl Machine {
+    /// Looks at the machine, which takes about two seconds.
+    pub(crate) fn look() -> Self {
+        let cpu_info = read("/proc/cpuinfo");
+        let os = read("/etc/os-release");
+        let memory = field(&read("/proc/meminfo"), "MemTotal:");
+        Self {
+            cpu: field(&cpu_info, "model name").trim_start_matches(": ").trim().to_owned(),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            threads_per_core: threads_per_core(),
+            memory_mib: memory
+                .split_whitespace()
+                .next()
+                .and_then(|kib| kib.parse().ok())
+                .map_or(0, |kib: u64| kib >> 10),
+            virtualization: first_line(&["systemd-detect-virt"])
+                .unwrap_or_else(|| "unknown".to_owned()),
+            kvm: fs::metadata("/dev/kvm").is_ok(),
+            linux: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            distribution: field(&os, "PRETTY_NAME=").trim_matches('"').to_owned(),
+            governor: fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+                .ok()
+                .map(|text| text.trim().to_owned()),
+            suimon: env!("SUIMON_COMMIT").to_owned(),
+            tools: TOOLS
+                .iter()
+                .filter_map(|(name, words)| Some(((*name).to_owned(), first_line(words)?)))
+                .collect(),
+            noise: Noise::measure(),
+        }
+    }
+}
+
+impl Noise {
+    fn measure() -> Self {
+        let (load_before, steal) = (load(), steal_ticks());
+        let began = Instant::now();
+        let mut pieces: Vec<f64> = (0..40).map(|_| piece()).collect();
+        pieces.sort_by(f64::total_cmp);
+        let median = pieces.get(pieces.len() / 2).copied().unwrap_or(1.0);
+        let slowest = pieces.last().copied().unwrap_or(median);
+        let longest_gap_us = longest_gap(Duration::from_millis(500));
+        let ticks = (steal_ticks() - steal).max(0.0);
+        // Ticks of the kernel's clock for users are a hundredth of a second (proc(5)).
+        let seconds = began.elapsed().as_secs_f64();
+        Self {
+            load_before,
+            slowest_percent: (slowest / median - 1.0) * 100.0,
+            longest_gap_us,
+            steal_percent: ticks / 100.0 / seconds * 100.0,
+        }
+    }
+}
+
+/// The same work each time, which takes some milliseconds; how long it took.
+fn piece() -> f64 {
+    let began = Instant::now();
+    let mut x = 1_u64;
+    for round in 0..8_000_000_u64 {
+        x = std::hint::black_box(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(round));
+    }
+    began.elapsed().as_secs_f64()
+}
+
+fn longest_gap(time: Duration) -> f64 {
+    let began = Instant::now();
+    let (mut last, mut longest) = (began, Duration::ZERO);
+    while last.duration_since(began) < time {
+        let now = Instant::now();
+        longest = longest.max(now.duration_since(last));
+        last = now;
+    }
+    longest.as_secs_f64() * 1e6
+}
+
+/// The first figure of `/proc/loadavg` (proc(5)).
+pub(crate) fn load() -> f64 {
+    let text = read("/proc/loadavg");
+    text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0.0)
+}
+
+fn steal_ticks() -> f64 {
+    let text = read("/proc/stat");
+    let line = text.lines().next().unwrap_or_default();
+    line.split_whitespace().nth(8).and_then(|ticks| ticks.parse().ok()).unwrap_or(0.0)
+}
+
+/// Of the first CPU, of those in lists like `0-1` or `0,12`.
+fn threads_per_core() -> u32 {
+    let text = read("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list");
+    let count: u32 = text
+        .trim()
+        .split(',')
+        .map(|range| match range.split_once('-') {
+            Some((from, to)) => {
+                let (from, to) = (from.parse::<u32>().unwrap_or(0), to.parse::<u32>().unwrap_or(0));
+                to.saturating_sub(from) + 1
+            }
+            None => 1,
+        })
+        .sum();
+    count.max(1)
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// What follows a word at the beginning of a line.
+fn field(text: &str, word: &str) -> String {
+    let line = text.lines().find_map(|line| line.strip_prefix(word));
+    line.unwrap_or_default().trim().to_owned()
+}
+
+/// What a program says first, on standard output or error.
+fn first_line(words: &[&str]) -> Option<String> {
+    let (program, arguments) = words.split_first()?;
+    let output = Command::new(program).args(arguments).output().ok()?;
+    let said = if output.stdout.is_empty() { &output.stderr } else { &output.stdout };
+    let text = String::from_utf8_lossy(said);
+    let line = text.lines().find(|line| !line.trim().is_empty())?;
+    Some(line.trim().chars().take(120).collect())
+}

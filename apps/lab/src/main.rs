@@ -1,0 +1,41 @@
+//! `suimon-lab`, or `suimon lab`: runs published experiments on this host.
+//!
+//! A plan says what is set up, loaded and sampled. The lab does that with a suimond of its own,
+//! beside the one that may run here, in namespaces that it makes; records everything; and lays
+//! what came out beside what was published and what the simulator says.
+//!
+//! ```text
+//! plan ── experiment ── parts (case × repetition) ── run.json ── report, compare, advise
+//!           (kinds/)        parts.jsonl                 ▲
+//!                                      sim ─────────────┘ the same format
+//! ```
+//!
+//! What it does not do: it changes nothing of the host's own Suimon, and sends nothing outside
+//! the machine.
+//!
+//! Invariants: a part that was measured is on the disk before the next begins; whatever ends the
+//! program, what it started is ended by its other half or by the next run.
+#![forbid(unsafe_code)]
+
+mod cli;
+mod experiment;
+mod generate;
+mod guard;
+mod kinds;
+mod machine;
+mod plan;
+mod record;
+mod results;
+mod run;
+mod runner;
+mod setup;
+mod shown;
+mod simulate;
+mod stats;
+mod words;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run()
+}

@@ -1,0 +1,243 @@
+//! Plans: files of `lab/plans`, each one experiment.
+//!
+//! The head says what the question is, what was published and which charts and figures the
+//! report has; `[settings]` are the kind's own. `[quick]` and `[full]` change settings and
+//! repetitions for those scales; `auto` takes them as they are.
+
+mod chart;
+mod figure;
+mod shipped;
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+
+pub(crate) use chart::Chart;
+pub(crate) use figure::Figure;
+pub(crate) use shipped::{SHIPPED, shipped};
+
+use crate::experiment::Experiment;
+use crate::kinds;
+use crate::words::Words;
+
+/// How large a run is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Scale {
+    /// As the plan says, fitted to this machine
+    #[default]
+    Auto,
+    /// Two minutes at most: whether it works, hardly what comes out
+    Quick,
+    /// As long and as large as in the document
+    Full,
+}
+
+/// A plan.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) head: Head,
+    /// The file, word for word.
+    pub(crate) text: String,
+}
+
+/// A plan's file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Head {
+    /// What it is called, as in the list of experiments.
+    pub(crate) id: String,
+    /// Which kind of experiment: whose settings `[settings]` are.
+    pub(crate) kind: String,
+    /// The document it is after, by its short name.
+    pub(crate) document: String,
+    pub(crate) title: Words,
+    pub(crate) question: Words,
+    /// What the document's authors set up and found.
+    pub(crate) published: Words,
+    /// What the report answers, with `{figure}` for the measured value of a figure.
+    pub(crate) answer: Option<Words>,
+    /// The simulator's scenario of the same experiment.
+    pub(crate) simulation: Option<String>,
+    #[serde(default)]
+    pub(crate) repeat: Repeat,
+    #[serde(default, rename = "chart")]
+    pub(crate) charts: Vec<Chart>,
+    #[serde(default, rename = "figure")]
+    pub(crate) figures: Vec<Figure>,
+    settings: toml::Table,
+    #[serde(default)]
+    quick: Change,
+    #[serde(default)]
+    full: Change,
+}
+
+/// How often cases are repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Repeat {
+    /// 1 to 1000.
+    pub(crate) least: u32,
+    /// Until here at most, where intervals are not narrow enough.
+    pub(crate) most: u32,
+    /// Half of a deciding measure's 95 % confidence interval, in percent of its mean, that
+    /// is narrow enough.
+    pub(crate) narrow_percent: f64,
+}
+
+impl Default for Repeat {
+    fn default() -> Self {
+        Self { least: 1, most: 1, narrow_percent: 5.0 }
+    }
+}
+
+/// What another scale changes.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Change {
+    repeat: Option<Repeat>,
+    #[serde(default)]
+    settings: toml::Table,
+}
+
+impl Scale {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Quick => "quick",
+            Self::Full => "full",
+        }
+    }
+}
+
+impl Plan {
+    /// The plan of a file, or the shipped one of that name.
+    ///
+    /// # Errors
+    /// There is no such file and no such plan; or it makes no sense, with the key.
+    pub(crate) fn find(name: &str) -> Result<Self> {
+        if !name.contains('/') && !name.ends_with(".toml") {
+            let text = shipped(name).with_context(|| {
+                let known: Vec<&str> = SHIPPED.iter().map(|(id, _)| *id).collect();
+                format!(
+                    "there is no plan `{name}`: write the path of a file, or one of {}",
+                    known.join(", ")
+                )
+            })?;
+            return Self::parse(text).with_context(|| name.to_owned());
+        }
+        let text = std::fs::read_to_string(Path::new(name)).with_context(|| name.to_owned())?;
+        Self::parse(&text).with_context(|| name.to_owned())
+    }
+
+    /// Reads and checks a plan, its settings at every scale included.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let head: Head = toml::from_str(text)?;
+        check_id("id", &head.id)?;
+        head.check_repeats()?;
+        let plan = Self { head, text: text.to_owned() };
+        for scale in [Scale::Auto, Scale::Quick, Scale::Full] {
+            let experiment = plan.experiment(scale)?;
+            plan.check_names(experiment.as_ref())?;
+        }
+        Ok(plan)
+    }
+
+    /// The experiment at a scale.
+    ///
+    /// # Errors
+    /// Settings that make no sense, with the key.
+    pub(crate) fn experiment(&self, scale: Scale) -> Result<Box<dyn Experiment>> {
+        let mut settings = self.head.settings.clone();
+        if let Some(change) = self.head.change(scale) {
+            change_all(&mut settings, &change.settings);
+        }
+        kinds::make(&self.head.kind, settings)
+            .with_context(|| format!("settings at scale {}", scale.name()))
+    }
+
+    /// How often cases are repeated at a scale.
+    pub(crate) fn repeat(&self, scale: Scale) -> Repeat {
+        let change = self.head.change(scale).and_then(|change| change.repeat);
+        change.unwrap_or(self.head.repeat)
+    }
+
+    /// Whether charts and figures name cases and measures that there are. A case may be
+    /// missing at a smaller scale.
+    fn check_names(&self, experiment: &dyn Experiment) -> Result<()> {
+        let measures = experiment.measures();
+        let is_measure = |id: &str| measures.iter().any(|of| of.id == id);
+        for figure in &self.head.figures {
+            for source in [figure.measured.as_ref(), figure.over.as_ref()].into_iter().flatten() {
+                ensure!(
+                    is_measure(&source.measure),
+                    "figure {}: no measure `{}`",
+                    figure.id,
+                    source.measure
+                );
+            }
+        }
+        for chart in &self.head.charts {
+            for measure in &chart.measures {
+                ensure!(is_measure(measure), "chart {}: no measure `{measure}`", chart.title.en);
+            }
+        }
+        for id in measures.iter().map(|of| &of.id).chain(experiment.cases().iter().map(|of| &of.id))
+        {
+            check_id("case or measure", id)?;
+        }
+        Ok(())
+    }
+}
+
+impl Head {
+    fn change(&self, scale: Scale) -> Option<&Change> {
+        match scale {
+            Scale::Auto => None,
+            Scale::Quick => Some(&self.quick),
+            Scale::Full => Some(&self.full),
+        }
+    }
+
+    fn check_repeats(&self) -> Result<()> {
+        let changed = [self.quick.repeat, self.full.repeat].into_iter().flatten();
+        for repeat in changed.chain([self.repeat]) {
+            let Repeat { least, most, narrow_percent } = repeat;
+            ensure!(
+                (1..=1000).contains(&least),
+                "repeat.least: from 1 to 1000 are possible, not {least}"
+            );
+            ensure!(
+                (least..=1000).contains(&most),
+                "repeat.most: from {least} to 1000 are possible, not {most}"
+            );
+            ensure!(
+                narrow_percent > 0.0 && narrow_percent <= 100.0,
+                "repeat.narrow_percent: more than 0, 100 at most"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Replaces what another table has, tables in it key by key.
+fn change_all(table: &mut toml::Table, by: &toml::Table) {
+    for (key, value) in by {
+        match (table.get_mut(key), value) {
+            (Some(toml::Value::Table(inner)), toml::Value::Table(by)) => change_all(inner, by),
+            _ => drop(table.insert(key.clone(), value.clone())),
+        }
+    }
+}
+
+/// Ids name folders and keys.
+pub(crate) fn check_id(what: &str, id: &str) -> Result<()> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.+".contains(&byte);
+    if id.is_empty() || id.starts_with('.') || !id.bytes().all(is_plain) {
+        bail!("{what} `{id}`: letters, digits, `-`, `.` and `+` make it up");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,46 @@
+use super::*;
+
+/// `good` is read, and what a replacement makes of it is refused with words that name what is
+/// wrong.
+fn refuses(good: &str, cases: &[(&str, &str, &str)]) {
+    Plan::parse(good).unwrap();
+    for (from, to, expected) in cases {
+        assert!(good.contains(from), "{from}");
+        let error = Plan::parse(&good.replacen(from, to, 1)).expect_err(to);
+        let error = format!("{error:#}");
+        assert!(error.contains(expected), "{to}: {error}");
+    }
+}
+
+#[test]
+fn every_shipped_plan_is_read_and_bears_its_own_name() {
+    for (id, text) in SHIPPED {
+        let plan = Plan::parse(text).unwrap_or_else(|error| panic!("{id}: {error:#}"));
+        assert_eq!(plan.head.id, *id);
+        let quick = plan.experiment(Scale::Quick).unwrap();
+        let seconds: f64 = quick.cases().iter().map(|case| case.seconds).sum();
+        let seconds = seconds * f64::from(plan.repeat(Scale::Quick).most);
+        assert!(seconds <= 120.0, "{id} is not quick: {seconds} s");
+        let ids: std::collections::BTreeSet<_> =
+            plan.head.figures.iter().map(|of| &of.id).collect();
+        assert_eq!(ids.len(), plan.head.figures.len(), "{id}: figures of the same id");
+    }
+}
+
+#[test]
+fn plans_of_vmq_that_make_no_sense_are_refused() {
+    refuses(
+        shipped("vmq-teaming").unwrap(),
+        &[
+            ("kind = \"vmq\"", "", "kind"),
+            ("kind = \"vmq\"", "kind = \"vm\"", "vm"),
+            ("id = \"vmq-teaming\"", "id = \"../x\"", "id"),
+            ("guests = 4", "guests = 0", "guests"),
+            ("seconds = 12", "seconds = 1", "phase"),
+            ("uplinks", "uplink", "uplink"),
+            ("narrow_percent = 5.0", "narrow_percent = 0.0", "narrow_percent"),
+            ("/processors-1\"", "/processors-9\"", "processors-9"),
+            ("measured = \"switch-independent+hyper-v-port/", "measured = \"", "CASE/MEASURE"),
+        ],
+    );
+}

@@ -1,0 +1,212 @@
+//! The folder of results: one folder for each run.
+//!
+//! `head.json` is written before the first part, a line is added to `parts.jsonl` after each,
+//! and `run.json` with everything is written at the end: whatever happens to the program, the
+//! parts that were done are there, and the run can be taken up again.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::plan::check_id;
+use crate::record::{FORMAT, Part, Run};
+
+/// Where results are if nothing else is said.
+pub(crate) const DEFAULT: &str = "/var/lib/suimon/lab";
+
+const HEAD: &str = "head.json";
+const PARTS: &str = "parts.jsonl";
+const WHOLE: &str = "run.json";
+
+/// The folder of results.
+#[derive(Clone, Debug)]
+pub(crate) struct Results {
+    folder: PathBuf,
+}
+
+/// A run's folder.
+#[derive(Clone, Debug)]
+pub(crate) struct RunFolder {
+    path: PathBuf,
+}
+
+impl Results {
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// A folder for a run that begins now.
+    pub(crate) fn begin(&self, plan: &str) -> Result<RunFolder> {
+        let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+        let now: String = now.chars().filter(|of| !matches!(of, ':' | '-')).collect();
+        for number in 1.. {
+            let suffix = if number == 1 { String::new() } else { format!("-{number}") };
+            let path = self.folder.join(format!("{plan}-{}{suffix}", now.trim_end_matches('Z')));
+            fs::create_dir_all(&self.folder).with_context(|| self.refused())?;
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(RunFolder { path }),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error).with_context(|| self.refused()),
+            }
+        }
+        bail!("no name is free")
+    }
+
+    /// The folder of a run: by its id, by its path, or `PLAN` for the last of that plan.
+    pub(crate) fn find(&self, name: &str) -> Result<RunFolder> {
+        if name.contains('/') {
+            let path = Path::new(name);
+            // The file in it is as good.
+            let path = if path.is_file() { path.parent().unwrap_or(path) } else { path };
+            return RunFolder::at(path.to_owned());
+        }
+        check_id("run", name)?;
+        let path = self.folder.join(name);
+        if path.is_dir() {
+            return RunFolder::at(path);
+        }
+        let of_plan = |id: &String| {
+            let rest = id.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
+            rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+        };
+        match self.ids()?.into_iter().rfind(of_plan) {
+            Some(id) => RunFolder::at(self.folder.join(id)),
+            None => bail!(
+                "no run `{name}` in {}; `suimon lab list --runs` shows those that are there",
+                self.folder.display()
+            ),
+        }
+    }
+
+    /// All runs, by plan and time.
+    pub(crate) fn ids(&self) -> Result<Vec<String>> {
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error).with_context(|| self.refused()),
+        };
+        let mut ids = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            if entry.path().join(HEAD).is_file() || entry.path().join(WHOLE).is_file() {
+                ids.push(entry.file_name().to_string_lossy().into_owned());
+            }
+        }
+        ids.sort();
+        Ok(ids)
+    }
+
+    fn refused(&self) -> String {
+        format!(
+            "results go to {}; name another folder with --results DIR or SUIMON_LAB_RESULTS",
+            self.folder.display()
+        )
+    }
+}
+
+impl RunFolder {
+    fn at(path: PathBuf) -> Result<Self> {
+        let is_run = path.join(HEAD).is_file() || path.join(WHOLE).is_file();
+        ensure!(is_run, "{} is no run: it has neither {WHOLE} nor {HEAD}", path.display());
+        Ok(Self { path })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The run's id.
+    pub(crate) fn id(&self) -> String {
+        self.path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    }
+
+    /// Whether it came to its end.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.path.join(WHOLE).is_file()
+    }
+
+    /// What was recorded, whether the run came to its end or not.
+    pub(crate) fn load(&self) -> Result<Run> {
+        let name = if self.is_whole() { WHOLE } else { HEAD };
+        let path = self.path.join(name);
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let mut run: Run = serde_json::from_str(&text).with_context(|| {
+            format!("{} is of another version of suimon-lab, or damaged", path.display())
+        })?;
+        ensure!(
+            run.format == FORMAT,
+            "{}: format {} where this program reads {FORMAT}; make the report with the program that ran it",
+            path.display(),
+            run.format
+        );
+        if !self.is_whole() {
+            run.parts = self.parts()?;
+            run.took_s = run.parts.iter().map(|part| part.took_s).sum();
+        }
+        Ok(run)
+    }
+
+    /// Writes what is known before the first part.
+    pub(crate) fn write_head(&self, run: &Run) -> Result<()> {
+        self.write(HEAD, &serde_json::to_vec(run)?)
+    }
+
+    /// Adds a part, and waits until it is on the disk.
+    pub(crate) fn add(&self, part: &Part) -> Result<()> {
+        let path = self.path.join(PARTS);
+        let mut line = serde_json::to_vec(part)?;
+        line.push(b'\n');
+        let add = || -> std::io::Result<()> {
+            let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
+            file.write_all(&line)?;
+            file.sync_data()
+        };
+        add().with_context(|| self.unwritten(PARTS))
+    }
+
+    /// Writes everything.
+    pub(crate) fn finish(&self, run: &Run) -> Result<()> {
+        self.write(WHOLE, &serde_json::to_vec_pretty(run)?)
+    }
+
+    /// Writes a file whole or not at all.
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let (path, unfinished) = (self.path.join(name), self.path.join(format!("{name}.part")));
+        let write = || -> std::io::Result<()> {
+            let mut file = File::create(&unfinished)?;
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            fs::rename(&unfinished, &path)
+        };
+        write().with_context(|| self.unwritten(name))
+    }
+
+    /// The parts that were added. A line that was cut off in the middle is not one.
+    fn parts(&self) -> Result<Vec<Part>> {
+        let path = self.path.join(PARTS);
+        let Ok(file) = File::open(&path) else { return Ok(Vec::new()) };
+        let mut parts = Vec::new();
+        for line in BufReader::new(file).lines() {
+            let line = line.with_context(|| path.display().to_string())?;
+            match serde_json::from_str(&line) {
+                Ok(part) => parts.push(part),
+                Err(_) => break,
+            }
+        }
+        Ok(parts)
+    }
+
+    fn unwritten(&self, name: &str) -> String {
+        let shown = self.path.display();
+        format!(
+            "cannot write {name} in {shown}; what was written before is there. Make room, then go on with `suimon lab run --resume {}`",
+            self.id()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

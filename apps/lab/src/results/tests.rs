@@ -1,0 +1,66 @@
+use super::*;
+use crate::machine::Machine;
+use crate::record::Origin;
+
+fn run(id: String) -> Run {
+    Run {
+        format: FORMAT,
+        id,
+        plan: String::new(),
+        origin: Origin::Real,
+        scale: "quick".to_owned(),
+        began: "2026-01-01T00:00:00Z".to_owned(),
+        took_s: 0.0,
+        command: String::new(),
+        machine: Machine::default(),
+        setup: Vec::new(),
+        cases: Vec::new(),
+        measures: Vec::new(),
+        parts: Vec::new(),
+        missing: Vec::new(),
+        cut_short: None,
+        simulated: Vec::new(),
+    }
+}
+
+#[test]
+fn what_was_measured_is_there_though_the_run_never_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = Results::new(folder.path().join("new/folder"));
+    assert!(results.ids().unwrap().is_empty());
+    let folder = results.begin("web").unwrap();
+    folder.write_head(&run(folder.id())).unwrap();
+    for repetition in 0..2 {
+        let part = Part { case: "a".to_owned(), repetition, took_s: 2.0, ..Part::default() };
+        folder.add(&part).unwrap();
+    }
+    // The power went in the middle of the third.
+    let path = folder.path().join(PARTS);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.extend(b"{\"case\":\"a\",\"repet");
+    fs::write(&path, bytes).unwrap();
+    let found = results.find("web").unwrap();
+    assert_eq!(found.id(), folder.id());
+    assert!(!found.is_whole());
+    let read = found.load().unwrap();
+    assert_eq!((read.parts.len(), read.took_s), (2, 4.0));
+    folder.finish(&read).unwrap();
+    assert!(results.find(&folder.id()).unwrap().is_whole());
+    assert_eq!(results.ids().unwrap(), [folder.id()]);
+}
+
+#[test]
+fn a_name_that_is_no_run_is_refused_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = Results::new(folder.path().to_owned());
+    for (name, expected) in [("web", "no run `web`"), ("..", "make it up"), ("/tmp", "is no run")] {
+        let error = format!("{:#}", results.find(name).unwrap_err());
+        assert!(error.contains(expected), "{error}");
+    }
+    let of = results.begin("web").unwrap();
+    let mut other = run(of.id());
+    other.format = FORMAT + 1;
+    of.finish(&other).unwrap();
+    let error = format!("{:#}", of.load().unwrap_err());
+    assert!(error.contains("format 2 where this program reads 1"), "{error}");
+}

@@ -1,0 +1,189 @@
+//! `suimon lab run`.
+
+use std::path::PathBuf;
+use std::process;
+use std::time::SystemTime;
+
+use anyhow::{Result, anyhow, ensure};
+use clap::Args;
+use suimon_rig::{StopSignal, sweep_leftovers};
+
+use crate::cli::{Interrupted, Refused, ResultsFlags, print};
+use crate::experiment::{Experiment, free_mib};
+use crate::guard;
+use crate::machine::Machine;
+use crate::plan::{Plan, Scale};
+use crate::record::{FORMAT, Origin, Run};
+use crate::results::{Results, RunFolder};
+use crate::runner::Runner;
+use crate::simulate;
+use crate::words::Words;
+
+/// What results of one run may need at most.
+const RESULTS_MIB: u64 = 64;
+
+/// What is run, and how.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RunFlags {
+    /// Plans: names of shipped ones, or files.
+    #[arg(required_unless_present = "resume", value_name = "PLAN")]
+    plans: Vec<String>,
+    /// How large and how long.
+    #[arg(long, value_enum, default_value_t)]
+    scale: Scale,
+    /// In the simulator, at the document's own scale, not on this host.
+    #[arg(long, conflicts_with = "resume")]
+    simulated: bool,
+    /// Go on with a run that was interrupted.
+    #[arg(long, value_name = "RUN", conflicts_with = "plans")]
+    resume: Option<String>,
+    /// Where disks and other large files are made, and removed.
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    work_folder: PathBuf,
+    /// Print the runs' ids as JSON at the end.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    results: ResultsFlags,
+}
+
+impl RunFlags {
+    pub(crate) fn run(self) -> Result<()> {
+        let results = self.results.folder();
+        if self.simulated {
+            return self.simulate(&results);
+        }
+        // All before the first is run: who comes back hours later finds no spelling mistake.
+        let plans: Vec<Plan> = self
+            .plans
+            .iter()
+            .map(|name| Plan::find(name))
+            .collect::<Result<_>>()
+            .map_err(|error| error.context(Refused))?;
+        if let Some(status) = guard::watch()? {
+            process::exit(status.code().unwrap_or(1));
+        }
+        let stop = StopSignal::new()?;
+        sweep_leftovers();
+        let mut ids = Vec::new();
+        if let Some(name) = &self.resume {
+            let folder = results.find(name)?;
+            ensure!(
+                !folder.is_whole(),
+                "{} came to its end; there is nothing to resume",
+                folder.id()
+            );
+            let run = folder.load()?;
+            ensure!(
+                run.origin == Origin::Real,
+                "{} is of the simulator: run it again",
+                folder.id()
+            );
+            self.go_on(&folder, run, &stop)?;
+            ids.push(folder.id());
+        }
+        for plan in plans {
+            let folder = self.begin(&plan, &results)?;
+            let run = folder.load()?;
+            self.go_on(&folder, run, &stop)?;
+            ids.push(folder.id());
+        }
+        self.tell(&ids)
+    }
+
+    /// Makes a run's folder, once all is there that the plan needs.
+    fn begin(&self, plan: &Plan, results: &Results) -> Result<RunFolder> {
+        let experiment = plan.experiment(self.scale)?;
+        self.check_needs(plan, experiment.as_ref())?;
+        let folder = results.begin(&plan.head.id)?;
+        if let Some(free) = free_mib(folder.path()).filter(|free| *free < RESULTS_MIB) {
+            return Err(anyhow!("{free} MiB are free in {}, and {RESULTS_MIB} may be needed for results; name another folder with --results", folder.path().display()).context(Refused));
+        }
+        let run = Run {
+            format: FORMAT,
+            id: folder.id(),
+            plan: plan.text.clone(),
+            origin: Origin::Real,
+            scale: self.scale.name().to_owned(),
+            began: now(),
+            took_s: 0.0,
+            command: format!("suimon lab run {} --scale {}", self.name_of(plan), self.scale.name()),
+            machine: Machine::look(),
+            setup: experiment.setup(),
+            cases: experiment.cases(),
+            measures: experiment.measures(),
+            parts: Vec::new(),
+            missing: Vec::new(),
+            cut_short: None,
+            simulated: simulate::figures(plan),
+        };
+        folder.write_head(&run)?;
+        Ok(folder)
+    }
+
+    /// As it was named on the command line.
+    fn name_of(&self, plan: &Plan) -> String {
+        let file =
+            self.plans.iter().find(|name| Plan::find(name).is_ok_and(|of| of.text == plan.text));
+        file.cloned().unwrap_or_else(|| plan.head.id.clone())
+    }
+
+    fn check_needs(&self, plan: &Plan, experiment: &dyn Experiment) -> Result<()> {
+        let needs = experiment.needs();
+        let missing: Vec<Words> =
+            needs.iter().filter_map(|need| need.missing(&self.work_folder)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let missing: Vec<&str> = missing.iter().map(|words| words.en.as_str()).collect();
+        Err(anyhow!("{}: {}", plan.head.id, missing.join("; ")).context(Refused))
+    }
+
+    fn go_on(&self, folder: &RunFolder, mut run: Run, stop: &StopSignal) -> Result<()> {
+        let plan = Plan::parse(&run.plan)?;
+        let scale = [Scale::Auto, Scale::Quick, Scale::Full]
+            .into_iter()
+            .find(|of| of.name() == run.scale)
+            .unwrap_or_default();
+        let experiment = plan.experiment(scale)?;
+        self.check_needs(&plan, experiment.as_ref())?;
+        let repeat = plan.repeat(scale);
+        let mut runner =
+            Runner { experiment, repeat, folder, work_folder: &self.work_folder, stop };
+        runner.run(&mut run)?;
+        if run.cut_short.is_some() {
+            return Err(anyhow!(
+                "what was measured is kept; go on with `suimon lab run --resume {}`",
+                folder.id()
+            )
+            .context(Interrupted));
+        }
+        folder.finish(&run)
+    }
+
+    fn simulate(&self, results: &Results) -> Result<()> {
+        let mut ids = Vec::new();
+        for name in &self.plans {
+            let plan = Plan::find(name).map_err(|error| error.context(Refused))?;
+            let folder = results.begin(&plan.head.id)?;
+            let run = simulate::run(&plan, folder.id(), now())?;
+            folder.finish(&run)?;
+            ids.push(folder.id());
+        }
+        self.tell(&ids)
+    }
+
+    fn tell(&self, ids: &[String]) -> Result<()> {
+        if self.json {
+            return print(&format!("{:#}\n", serde_json::json!({ "runs": ids })));
+        }
+        for id in ids {
+            print(&format!("{id}: `suimon lab report {id}` shows what came out\n"))?;
+        }
+        Ok(())
+    }
+}
+
+fn now() -> String {
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
+}

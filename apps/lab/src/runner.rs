@@ -1,0 +1,178 @@
+//! Runs a plan: cases in turn, again and again, until what was measured is narrow enough.
+//!
+//! Of two repetitions that follow one another the second has the cases in the opposite order, so
+//! that what drifts does not favour one of them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use suimon_rig::StopSignal;
+
+use crate::experiment::{Desk, Experiment};
+use crate::machine;
+use crate::plan::Repeat;
+use crate::record::{Case, Part, Run};
+use crate::results::RunFolder;
+use crate::stats::Estimate;
+
+/// How often a case may fail before it is given up.
+const FAILURES_MOST: usize = 2;
+
+/// A run under way.
+pub(crate) struct Runner<'a> {
+    pub(crate) experiment: Box<dyn Experiment>,
+    pub(crate) repeat: Repeat,
+    pub(crate) folder: &'a RunFolder,
+    pub(crate) work_folder: &'a Path,
+    pub(crate) stop: &'a StopSignal,
+}
+
+impl Runner<'_> {
+    /// Measures what `run` does not have yet. What was measured is in the folder even if this
+    /// fails; asked to stop, it says so in `run.cut_short`.
+    pub(crate) fn run(&mut self, run: &mut Run) -> Result<()> {
+        let bar = Bar::new(&run.id);
+        run.cut_short = None;
+        for repetition in 0..self.repeat.most {
+            if repetition >= self.repeat.least && self.is_narrow(run) {
+                break;
+            }
+            for case in in_turn(&run.cases, repetition) {
+                let is_done = |part: &Part| {
+                    part.case == case.id && part.repetition == repetition && part.failure.is_none()
+                };
+                if run.parts.iter().any(is_done) || is_given_up(run, &case.id) {
+                    continue;
+                }
+                bar.begin(&case, repetition, self.seconds_left(run, repetition));
+                let part = self.part(&case, repetition, &bar);
+                if self.stop.is_asked() {
+                    run.cut_short = Some("asked to stop".to_owned());
+                    return Ok(());
+                }
+                if let Some(failure) = &part.failure {
+                    bar.say(&format!("{}: {failure}", case.words.en));
+                }
+                self.folder.add(&part)?;
+                run.took_s += part.took_s;
+                run.parts.push(part);
+            }
+        }
+        bar.end();
+        if run.parts.iter().all(|part| part.failure.is_some()) {
+            let failures = run.parts.iter().find_map(|part| part.failure.clone());
+            bail!("nothing was measured: {}", failures.unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, case: &Case, repetition: u32, bar: &Bar) -> Part {
+        let say = |text: &str| bar.say(text);
+        let desk = Desk::new(self.stop, self.work_folder, &say);
+        let (began, load_before) = (Instant::now(), machine::load());
+        let began_ms =
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |of| of.as_millis() as u64);
+        let mut part = self.experiment.run(case, &desk).unwrap_or_else(|error| Part {
+            failure: Some(format!("{error:#}")),
+            ..Part::default()
+        });
+        part.case.clone_from(&case.id);
+        part.repetition = repetition;
+        part.began_ms = began_ms;
+        part.load_before = load_before;
+        part.took_s = began.elapsed().as_secs_f64();
+        part
+    }
+
+    /// Whether every deciding measure of every case is known well enough.
+    fn is_narrow(&self, run: &Run) -> bool {
+        let deciding: Vec<&str> =
+            run.measures.iter().filter(|of| of.decides).map(|of| of.id.as_str()).collect();
+        run.cases.iter().all(|case| {
+            deciding.iter().all(|measure| {
+                let values = run.values(&case.id, measure);
+                // What a case does not have does not decide.
+                let Some(estimate) = Estimate::of(&values) else { return true };
+                let half = estimate.relative_half().unwrap_or(f64::INFINITY);
+                half * 100.0 <= self.repeat.narrow_percent
+            })
+        })
+    }
+
+    /// About how long it takes, if no repetition is needed but the least.
+    fn seconds_left(&self, run: &Run, repetition: u32) -> f64 {
+        let least = self.repeat.least.max(repetition + 1);
+        let mut took: BTreeMap<&str, f64> = BTreeMap::new();
+        for part in &run.parts {
+            took.insert(&part.case, part.took_s);
+        }
+        let one = |case: &Case| took.get(case.id.as_str()).copied().unwrap_or(case.seconds);
+        let all: f64 = run.cases.iter().map(one).sum();
+        let done = run.parts.iter().filter(|part| part.repetition == repetition);
+        let done: f64 = done.map(|part| part.took_s).sum();
+        (all * f64::from(least - repetition) - done).max(0.0)
+    }
+}
+
+/// The cases of a repetition, each second one backwards.
+fn in_turn(cases: &[Case], repetition: u32) -> Vec<Case> {
+    let mut cases = cases.to_vec();
+    if repetition % 2 == 1 {
+        cases.reverse();
+    }
+    cases
+}
+
+fn is_given_up(run: &Run, case: &str) -> bool {
+    let failed = run.parts.iter().filter(|part| part.case == case && part.failure.is_some());
+    failed.count() >= FAILURES_MOST
+}
+
+/// Progress on standard error; lines where it is no terminal.
+struct Bar {
+    bar: ProgressBar,
+    is_terminal: bool,
+}
+
+impl Bar {
+    fn new(name: &str) -> Self {
+        let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
+        let bar = if is_terminal { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+        if let Ok(style) =
+            ProgressStyle::with_template("{spinner} {prefix}: {msg} ({elapsed} so far)")
+        {
+            bar.set_style(style);
+        }
+        bar.set_prefix(name.to_owned());
+        bar.enable_steady_tick(Duration::from_millis(250));
+        Self { bar, is_terminal }
+    }
+
+    fn begin(&self, case: &Case, repetition: u32, seconds_left: f64) {
+        let left = humantime::format_duration(Duration::from_secs(seconds_left.round() as u64));
+        let text = format!("{}, repetition {}, about {left} left", case.words.en, repetition + 1);
+        if self.is_terminal {
+            self.bar.set_message(text);
+        } else {
+            eprintln!("{}: {text}", self.bar.prefix());
+        }
+    }
+
+    fn say(&self, text: &str) {
+        if self.is_terminal {
+            self.bar.println(text);
+        } else {
+            eprintln!("{text}");
+        }
+    }
+
+    fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;

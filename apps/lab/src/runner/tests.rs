@@ -1,0 +1,122 @@
+use anyhow::ensure;
+
+use super::*;
+use crate::experiment::Need;
+use crate::machine::Machine;
+use crate::record::{Better, FORMAT, Measure, Origin};
+use crate::results::Results;
+use crate::words::Words;
+
+/// Case `a` scatters less with each repetition, case `b` not at all, case `c` fails.
+struct Fake {
+    cases: Vec<&'static str>,
+    order: std::rc::Rc<std::cell::RefCell<Vec<String>>>,
+}
+
+impl Experiment for Fake {
+    fn needs(&self) -> Vec<Need> {
+        Vec::new()
+    }
+
+    fn setup(&self) -> Vec<Words> {
+        Vec::new()
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        self.cases.iter().map(|id| Case::new(*id, Words::same(*id), 1.0)).collect()
+    }
+
+    fn measures(&self) -> Vec<Measure> {
+        vec![Measure::new("x", Words::same("x"), "", Better::Higher).deciding()]
+    }
+
+    fn run(&mut self, case: &Case, _: &Desk<'_>) -> Result<Part> {
+        self.order.borrow_mut().push(case.id.clone());
+        ensure!(case.id != "c", "no such luck");
+        let mut part = Part::default();
+        let count = self.order.borrow().iter().filter(|of| **of == case.id).count();
+        let scatter = if case.id == "a" && count < 3 { 10.0 * count as f64 } else { 0.0 };
+        part.value("x", 100.0 + scatter);
+        Ok(part)
+    }
+}
+
+fn measure(
+    cases: &[&'static str],
+    repeat: Repeat,
+    before: Vec<Part>,
+) -> (Run, Vec<String>, Result<()>) {
+    let results = tempfile::tempdir().unwrap();
+    let folder = Results::new(results.path().to_owned()).begin("fake").unwrap();
+    let order = std::rc::Rc::default();
+    let experiment = Fake { cases: cases.to_vec(), order: std::rc::Rc::clone(&order) };
+    let mut run = Run {
+        format: FORMAT,
+        id: folder.id(),
+        plan: String::new(),
+        origin: Origin::Real,
+        scale: "auto".to_owned(),
+        began: String::new(),
+        took_s: 0.0,
+        command: String::new(),
+        machine: Machine::default(),
+        setup: Vec::new(),
+        cases: experiment.cases(),
+        measures: experiment.measures(),
+        parts: before,
+        missing: Vec::new(),
+        cut_short: None,
+        simulated: Vec::new(),
+    };
+    let stop = StopSignal::new().unwrap();
+    let mut runner = Runner {
+        experiment: Box::new(experiment),
+        repeat,
+        folder: &folder,
+        work_folder: results.path(),
+        stop: &stop,
+    };
+    let done = runner.run(&mut run);
+    let order = order.borrow().clone();
+    (run, order, done)
+}
+
+#[test]
+fn cases_take_turns_until_what_decides_is_narrow() {
+    let repeat = Repeat { least: 2, most: 50, narrow_percent: 5.0 };
+    let (run, order, done) = measure(&["a", "b"], repeat, Vec::new());
+    done.unwrap();
+    assert_eq!(order.get(..4).unwrap(), ["a", "b", "b", "a"]);
+    // 110, 120 and then 100s: half of the interval is below 5 % of the mean after a while.
+    let values = run.values("a", "x");
+    assert!(values.len() > 4 && values.len() < 20, "{values:?}");
+    assert!(Estimate::of(&values).unwrap().relative_half().unwrap() <= 0.05);
+    assert_eq!(run.values("b", "x").len(), values.len());
+}
+
+#[test]
+fn what_was_measured_before_is_not_measured_again() {
+    let before = vec![Part {
+        case: "a".to_owned(),
+        values: [("x".to_owned(), 1.0)].into(),
+        ..Part::default()
+    }];
+    let repeat = Repeat { least: 1, most: 1, narrow_percent: 5.0 };
+    let (run, order, done) = measure(&["a", "b"], repeat, before);
+    done.unwrap();
+    assert_eq!(order, ["b"]);
+    assert_eq!(run.parts.len(), 2);
+}
+
+#[test]
+fn a_case_that_fails_is_given_up_and_the_others_go_on() {
+    let repeat = Repeat { least: 4, most: 4, narrow_percent: 5.0 };
+    let (run, order, done) = measure(&["c", "b"], repeat, Vec::new());
+    done.unwrap();
+    assert_eq!(order.iter().filter(|of| *of == "c").count(), FAILURES_MOST);
+    assert_eq!(run.values("b", "x").len(), 4);
+    let failed = run.parts.iter().find(|part| part.case == "c").unwrap();
+    assert!(failed.failure.as_deref().unwrap().contains("no such luck"));
+    let (_, _, done) = measure(&["c"], repeat, Vec::new());
+    assert!(format!("{:#}", done.unwrap_err()).contains("nothing was measured: no such luck"));
+}

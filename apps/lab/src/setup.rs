@@ -1,0 +1,54 @@
+//! `suimon lab setup`.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+
+use crate::cli::print;
+use crate::plan::{Plan, SHIPPED, Scale};
+
+/// For which plans.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SetupFlags {
+    /// Plans; without one all that are shipped.
+    #[arg(value_name = "PLAN")]
+    plans: Vec<String>,
+    /// Say what would be installed, and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl SetupFlags {
+    pub(crate) fn run(self) -> Result<()> {
+        let all: Vec<String> = SHIPPED.iter().map(|(id, _)| (*id).to_owned()).collect();
+        let names = if self.plans.is_empty() { all } else { self.plans };
+        let mut packages = BTreeSet::new();
+        for name in names {
+            let experiment = Plan::find(&name)?.experiment(Scale::Full)?;
+            let missing =
+                |need: &crate::experiment::Need| need.missing(Path::new("/var/tmp")).is_some();
+            let needs = experiment.needs();
+            packages.extend(
+                needs.iter().filter(|need| missing(need)).filter_map(|need| need.package()),
+            );
+        }
+        if packages.is_empty() {
+            return print("nothing is missing\n");
+        }
+        let packages: Vec<&str> = packages.into_iter().collect();
+        if self.dry_run {
+            return print(&format!("{}\n", packages.join("\n")));
+        }
+        let status = Command::new("apt-get")
+            .args(["install", "--yes", "--no-install-recommends"])
+            .args(&packages)
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .status()
+            .context("apt-get")?;
+        ensure!(status.success(), "apt-get could not install {}", packages.join(", "));
+        Ok(())
+    }
+}

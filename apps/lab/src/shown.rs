@@ -1,0 +1,151 @@
+//! `suimon lab list` and `suimon lab show`.
+
+use std::path::Path;
+
+use anyhow::Result;
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::cli::{ResultsFlags, print};
+use crate::plan::{Plan, SHIPPED, Scale};
+use crate::record::{Origin, Run};
+use crate::words::{Language, Words};
+
+/// What is listed.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ListFlags {
+    /// Runs that were made, not plans.
+    #[arg(long)]
+    runs: bool,
+    /// JSON instead of text.
+    #[arg(long)]
+    json: bool,
+    /// The language.
+    #[arg(long, value_enum, default_value_t)]
+    language: Language,
+    #[command(flatten)]
+    results: ResultsFlags,
+}
+
+/// Which plan.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ShowFlags {
+    /// A shipped plan's name, or a file.
+    plan: String,
+    /// The scale of what is set up.
+    #[arg(long, value_enum, default_value_t)]
+    scale: Scale,
+    /// JSON instead of text.
+    #[arg(long)]
+    json: bool,
+    /// The language.
+    #[arg(long, value_enum, default_value_t)]
+    language: Language,
+}
+
+impl ListFlags {
+    pub(crate) fn run(self) -> Result<()> {
+        if self.runs { self.runs() } else { self.plans() }
+    }
+
+    fn plans(&self) -> Result<()> {
+        let mut rows = Vec::new();
+        let mut values: Vec<Value> = Vec::new();
+        for (id, text) in SHIPPED {
+            let plan = Plan::parse(text)?;
+            let experiment = plan.experiment(Scale::Auto)?;
+            let seconds: f64 = experiment.cases().iter().map(|case| case.seconds).sum();
+            let seconds = seconds * f64::from(plan.repeat(Scale::Auto).least);
+            let missing: Vec<Words> = experiment
+                .needs()
+                .iter()
+                .filter_map(|need| need.missing(Path::new("/var/tmp")))
+                .collect();
+            rows.push(format!(
+                "{id:<20} {:>5.0} min  {}{}",
+                (seconds / 60.0).max(1.0),
+                plan.head.title.in_language(self.language),
+                if missing.is_empty() { "" } else { "  (suimon lab setup)" },
+            ));
+            values.push(json!({
+                "id": id, "title": plan.head.title, "document": plan.head.document,
+                "simulation": plan.head.simulation, "seconds": seconds, "missing": missing,
+            }));
+        }
+        if self.json {
+            return print(&format!("{:#}\n", Value::Array(values)));
+        }
+        print(&format!("{}\n", rows.join("\n")))
+    }
+
+    fn runs(&self) -> Result<()> {
+        let results = self.results.folder();
+        let mut values = Vec::new();
+        for id in results.ids()? {
+            let folder = results.find(&id)?;
+            match folder.load() {
+                Ok(run) => values.push(summary(&run, folder.is_whole())),
+                Err(error) => eprintln!("{id}: {error:#}"),
+            }
+        }
+        if self.json {
+            return print(&format!("{:#}\n", Value::Array(values)));
+        }
+        for of in values {
+            let text = |key: &str| of[key].as_str().unwrap_or_default().to_owned();
+            let state = if of["whole"] == true { "" } else { "  interrupted" };
+            print(&format!(
+                "{:<40} {:<9} {:<5} {}{state}\n",
+                text("id"),
+                text("origin"),
+                text("scale"),
+                text("began")
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+/// A run in a list.
+fn summary(run: &Run, is_whole: bool) -> Value {
+    let origin = if run.origin == Origin::Real { "real" } else { "simulated" };
+    json!({
+        "id": run.id, "origin": origin, "scale": run.scale, "began": run.began, "whole": is_whole,
+        "took_s": run.took_s, "parts": run.parts.len(),
+        "failed": run.parts.iter().filter(|part| part.failure.is_some()).count(),
+    })
+}
+
+impl ShowFlags {
+    pub(crate) fn run(self) -> Result<()> {
+        let plan = Plan::find(&self.plan)?;
+        let experiment = plan.experiment(self.scale)?;
+        let (setup, cases) = (experiment.setup(), experiment.cases());
+        if self.json {
+            let head = &plan.head;
+            return print(&format!(
+                "{:#}\n",
+                json!({
+                    "id": head.id, "kind": head.kind, "document": head.document, "title": head.title,
+                    "question": head.question, "published": head.published, "simulation": head.simulation,
+                    "setup": setup, "cases": cases, "measures": experiment.measures(),
+                    "figures": head.figures, "charts": head.charts,
+                })
+            ));
+        }
+        let language = self.language;
+        let mut text = format!("{}\n\n", plan.head.title.in_language(language));
+        text += &format!("{}\n\n", plan.head.question.in_language(language));
+        text +=
+            &format!("{} {}\n\n", plan.head.document, plan.head.published.in_language(language));
+        for words in setup {
+            text += &format!("{}\n", words.in_language(language));
+        }
+        text += "\n";
+        for case in cases {
+            text +=
+                &format!("  {:<40} {:>6.0} s\n", case.words.in_language(language), case.seconds);
+        }
+        print(&text)
+    }
+}

@@ -1,0 +1,154 @@
+//! The simulator's runs of the same plans, in the same format.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::machine::Machine;
+use crate::plan::Plan;
+use crate::record::{Better, Case, FORMAT, Measure, Origin, Part, Run, SimulatedFigure};
+use crate::words::Words;
+
+/// The scenarios that come with the program.
+const SCENARIOS: &[(&str, &str)] = &[
+    ("vmq-teaming", include_str!("../../sim/scenarios/vmq-teaming.toml")),
+    ("vmq-max-processors", include_str!("../../sim/scenarios/vmq-max-processors.toml")),
+    ("offload-ftp", include_str!("../../sim/scenarios/offload-ftp.toml")),
+    ("sriov-host-cpu", include_str!("../../sim/scenarios/sriov-host-cpu.toml")),
+    ("qos-host", include_str!("../../sim/scenarios/qos-host.toml")),
+    ("qos-cluster-min", include_str!("../../sim/scenarios/qos-cluster-min.toml")),
+    ("qos-cluster-max", include_str!("../../sim/scenarios/qos-cluster-max.toml")),
+    ("net-vm-to-vm", include_str!("../../sim/scenarios/net-vm-to-vm.toml")),
+    ("web", include_str!("../../sim/scenarios/web.toml")),
+    ("tiles", include_str!("../../sim/scenarios/tiles.toml")),
+    ("power-plan", include_str!("../../sim/scenarios/power-plan.toml")),
+];
+
+/// The figures of a plan's scenario; none if it has none, or the simulator is not here.
+pub(crate) fn figures(plan: &Plan) -> Vec<SimulatedFigure> {
+    if plan.head.simulation.is_none() {
+        return Vec::new();
+    }
+    match outcome(plan).and_then(|outcome| figures_of(&outcome)) {
+        Ok(figures) => figures,
+        Err(error) => {
+            eprintln!("{}: without simulated figures: {error:#}", plan.head.id);
+            Vec::new()
+        }
+    }
+}
+
+/// A run of the plan's scenario.
+pub(crate) fn run(plan: &Plan, id: String, began: String) -> Result<Run> {
+    let Some(scenario) = plan.head.simulation.clone() else {
+        bail!("{}: the simulator has no scenario of it", plan.head.id);
+    };
+    let outcome = outcome(plan)?;
+    let text = |key: &str| outcome[key].as_str().unwrap_or_default().to_owned();
+    let steps = outcome["steps"].as_array().cloned().unwrap_or_default();
+    let parts: Vec<Part> = steps.iter().enumerate().map(|(at, step)| part(at, step)).collect();
+    let mut run = Run {
+        format: FORMAT,
+        id,
+        plan: plan.text.clone(),
+        origin: Origin::Simulated {
+            scenario,
+            seed: outcome["seed"].as_u64().unwrap_or(0),
+            commit: text("commit"),
+        },
+        scale: "full".to_owned(),
+        began,
+        took_s: outcome["virtual_s"].as_f64().unwrap_or(0.0),
+        command: format!("suimon lab run {} --simulated", plan.head.id),
+        machine: Machine { suimon: text("commit"), ..Machine::default() },
+        setup: outcome["about"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(Words::same)
+            .collect(),
+        cases: Vec::new(),
+        measures: Vec::new(),
+        parts,
+        missing: Vec::new(),
+        cut_short: None,
+        simulated: figures_of(&outcome)?,
+    };
+    for (part, step) in run.parts.iter().zip(&steps) {
+        run.cases.push(Case::new(part.case.clone(), Words::same(name_of(step)), 0.0));
+        for measure in part.values.keys() {
+            if !run.measures.iter().any(|of| of.id == *measure) {
+                run.measures.push(Measure::new(
+                    measure,
+                    Words::same(measure.replace('.', " ")),
+                    "",
+                    Better::Neither,
+                ));
+            }
+        }
+    }
+    Ok(run)
+}
+
+fn outcome(plan: &Plan) -> Result<Value> {
+    let name = plan.head.simulation.as_deref().unwrap_or_default();
+    let scenario = SCENARIOS.iter().find(|(of, _)| *of == name);
+    let (_, text) =
+        scenario.with_context(|| format!("simulation: there is no scenario `{name}`"))?;
+    let file = tempfile::Builder::new().prefix("suimon-lab-").suffix(".toml").tempfile()?;
+    std::fs::write(file.path(), text)?;
+    let output = Command::new(suimon_rig::program("sim")?)
+        .args(["run", "--json"])
+        .arg(file.path())
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "sim: {}", said.trim());
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+fn figures_of(outcome: &Value) -> Result<Vec<SimulatedFigure>> {
+    Ok(serde_json::from_value(outcome["figures"].clone())?)
+}
+
+/// A step of a scenario is a case with one repetition: every number that it tells is a value.
+fn part(at: usize, step: &Value) -> Part {
+    let mut part = Part { case: format!("step-{}", at + 1), ..Part::default() };
+    let mut add = |name: String, value: f64| {
+        part.values.insert(name, value);
+    };
+    numbers("", step, &mut add);
+    part
+}
+
+fn name_of(step: &Value) -> String {
+    let text = |key: &str| step[key].as_str().map(ToOwned::to_owned);
+    let name = text("case").or_else(|| text("name")).or_else(|| text("step")).unwrap_or_default();
+    text("combination").map_or(name.clone(), |combination| format!("{combination}: {name}"))
+}
+
+/// Calls `add` for every number in a value, with the path to it. What has a name is called by it,
+/// not by its place.
+fn numbers(path: &str, value: &Value, add: &mut impl FnMut(String, f64)) {
+    let join =
+        |key: &str| if path.is_empty() { plain(key) } else { format!("{path}.{}", plain(key)) };
+    match value {
+        Value::Number(number) => add(path.to_owned(), number.as_f64().unwrap_or(0.0)),
+        Value::Object(fields) => {
+            fields.iter().for_each(|(key, value)| numbers(&join(key), value, add))
+        }
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                let name = item["disk"].as_str().or_else(|| item["name"].as_str());
+                numbers(&join(name.unwrap_or(&(at + 1).to_string())), item, add);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Made up of what ids are made up of.
+fn plain(key: &str) -> String {
+    key.chars().map(|of| if of.is_ascii_alphanumeric() || of == '+' { of } else { '-' }).collect()
+}

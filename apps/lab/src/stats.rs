@@ -1,0 +1,204 @@
+//! What repeated measurements say.
+//!
+//! Student's *t* for the interval of a mean; for two sets of samples the Mann–Whitney *U* test
+//! (Mann and Whitney, Annals of Mathematical Statistics 18, 1947), exact where samples are few and
+//! without ties, and otherwise by the normal approximation with correction for ties.
+
+use serde::Serialize;
+
+/// A mean, and between which bounds it is in 95 of 100 such measurements.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Estimate {
+    pub(crate) samples: usize,
+    pub(crate) mean: f64,
+    pub(crate) median: f64,
+    pub(crate) least: f64,
+    pub(crate) most: f64,
+    /// The 95 % confidence interval of the mean; absent for one sample.
+    pub(crate) interval: Option<(f64, f64)>,
+}
+
+/// Two-sided 95 % quantiles of Student's t for 1 to 30 degrees of freedom.
+const T_95: [f64; 30] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+    2.052, 2.048, 2.045, 2.042,
+];
+
+impl Estimate {
+    /// None of nothing.
+    pub(crate) fn of(values: &[f64]) -> Option<Self> {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (least, most) = (*sorted.first()?, *sorted.last()?);
+        let count = sorted.len();
+        let mean = sorted.iter().sum::<f64>() / count as f64;
+        let upper = *sorted.get(count / 2)?;
+        let median = match count % 2 {
+            1 => upper,
+            _ => (upper + *sorted.get(count / 2 - 1)?) / 2.0,
+        };
+        let interval = (count > 1).then(|| {
+            let squares: f64 = sorted.iter().map(|value| (value - mean).powi(2)).sum();
+            let deviation = (squares / (count - 1) as f64).sqrt();
+            let t = T_95.get(count - 2).copied().unwrap_or(1.96);
+            let half = t * deviation / (count as f64).sqrt();
+            (mean - half, mean + half)
+        });
+        Some(Self { samples: count, mean, median, least, most, interval })
+    }
+
+    /// Half of the interval for the mean; none if there is no interval or the mean is 0.
+    pub(crate) fn relative_half(&self) -> Option<f64> {
+        let (low, high) = self.interval?;
+        (self.mean != 0.0).then(|| (high - low) / 2.0 / self.mean.abs())
+    }
+}
+
+/// Whether two sets of samples differ.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Test {
+    /// How probable such a difference or a larger one is where there is none.
+    pub(crate) p: f64,
+    /// How often a sample of the second is above one of the first, ties counted half: 0 to 1.
+    pub(crate) above: f64,
+}
+
+/// Samples up to which the test is exact: the number of orders is counted.
+const EXACT_MOST: usize = 25;
+
+/// Mann and Whitney's test. None where one of them has no samples.
+pub(crate) fn mann_whitney(first: &[f64], second: &[f64]) -> Option<Test> {
+    if first.is_empty() || second.is_empty() {
+        return None;
+    }
+    let (m, n) = (first.len(), second.len());
+    let pairs = (m * n) as f64;
+    let mut u = 0.0_f64;
+    let mut has_ties = false;
+    for a in first {
+        for b in second {
+            if b > a {
+                u += 1.0;
+            } else if b == a {
+                has_ties = true;
+                u += 0.5;
+            }
+        }
+    }
+    let p = if !has_ties && m <= EXACT_MOST && n <= EXACT_MOST {
+        exact(m, n, u.min(pairs - u))
+    } else {
+        approximate(first, second, u)
+    };
+    Some(Test { p: p.min(1.0), above: u / pairs })
+}
+
+/// The probability of a U at most as large as this, on both sides: of all orders of m and n
+/// samples, counted by how many have which U.
+fn exact(m: usize, n: usize, u: f64) -> f64 {
+    // ways[j][k]: orders of i of the first and j of the second with U = k.
+    let most = m * n;
+    let mut ways = vec![vec![0.0_f64; most + 1]; n + 1];
+    for row in &mut ways {
+        row[0] = 1.0;
+    }
+    for _ in 1..=m {
+        let mut next = vec![vec![0.0_f64; most + 1]; n + 1];
+        next[0][0] = 1.0;
+        for j in 1..=n {
+            for k in 0..=most {
+                // The greatest sample is of the second, or of the first and above j of them.
+                let of_first = if k >= j { ways[j][k - j] } else { 0.0 };
+                next[j][k] = next[j - 1][k] + of_first;
+            }
+        }
+        ways = next;
+    }
+    let all: f64 = ways[n].iter().sum();
+    let below: f64 = ways[n].iter().take(u as usize + 1).sum();
+    2.0 * below / all
+}
+
+fn approximate(first: &[f64], second: &[f64], u: f64) -> f64 {
+    let (m, n) = (first.len() as f64, second.len() as f64);
+    let mut all: Vec<f64> = first.iter().chain(second).copied().collect();
+    all.sort_by(f64::total_cmp);
+    let total = m + n;
+    let mut ties = 0.0;
+    let mut at = 0;
+    while let Some(value) = all.get(at) {
+        let same = all.iter().skip(at).take_while(|other| *other == value).count();
+        let t = same as f64;
+        ties += t.powi(3) - t;
+        at += same;
+    }
+    let variance = m * n / 12.0 * (total + 1.0 - ties / (total * (total - 1.0)).max(1.0));
+    if variance <= 0.0 {
+        return 1.0;
+    }
+    let z = ((u - m * n / 2.0).abs() - 0.5).max(0.0) / variance.sqrt();
+    2.0 * upper_tail(z)
+}
+
+/// The standard normal distribution above z: Abramowitz and Stegun, 26.2.17.
+fn upper_tail(z: f64) -> f64 {
+    let t = 1.0 / (1.0 + 0.231_641_9 * z);
+    let polynomial = t
+        * (0.319_381_530
+            + t * (-0.356_563_782
+                + t * (1.781_477_937 + t * (-1.821_255_978 + t * 1.330_274_429))));
+    (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt() * polynomial
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(a: f64, b: f64) {
+        assert!((a - b).abs() < 1e-3, "{a} beside {b}");
+    }
+
+    #[test]
+    fn an_interval_is_students() {
+        let of = Estimate::of(&[10.0, 12.0, 14.0]).unwrap();
+        near(of.mean, 12.0);
+        near(of.median, 12.0);
+        // t(2) = 4.303, deviation 2, √3.
+        let (low, high) = of.interval.unwrap();
+        near(low, 12.0 - 4.303 * 2.0 / 3.0_f64.sqrt());
+        near(high, 12.0 + 4.303 * 2.0 / 3.0_f64.sqrt());
+        assert_eq!(Estimate::of(&[3.0]).unwrap().interval, None);
+        assert_eq!(Estimate::of(&[]), None);
+        near(Estimate::of(&[4.0, 1.0, 3.0, 2.0]).unwrap().median, 2.5);
+    }
+
+    /// Tables of the exact distribution: with 5 and 5, U = 2 has p = 0.032, U = 0 has 0.008.
+    #[test]
+    fn the_test_is_exact_for_few_samples() {
+        let low = [1.0, 2.0, 3.0, 4.0, 5.0];
+        let test = mann_whitney(&low, &[6.0, 7.0, 8.0, 9.0, 10.0]).unwrap();
+        near(test.p, 2.0 / 252.0);
+        near(test.above, 1.0);
+        // 3.5 is below two of the first.
+        let test = mann_whitney(&low, &[3.5, 7.0, 8.0, 9.0, 10.0]).unwrap();
+        near(test.p, 8.0 / 252.0);
+        let test = mann_whitney(&[1.0, 4.0], &[2.0, 3.0]).unwrap();
+        near(test.p, 1.0);
+        // Three against three cannot differ by less than one in ten.
+        near(mann_whitney(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]).unwrap().p, 0.1);
+    }
+
+    #[test]
+    fn the_test_has_ties_and_many_samples() {
+        let same = vec![1.0; 40];
+        near(mann_whitney(&same, &same).unwrap().p, 1.0);
+        let low: Vec<f64> = (0..40).map(f64::from).collect();
+        let high: Vec<f64> = (0..40).map(|of| f64::from(of) + 0.5).collect();
+        let p = mann_whitney(&low, &high).unwrap().p;
+        assert!(p > 0.85, "{p}");
+        let high: Vec<f64> = (0..40).map(|of| f64::from(of) + 30.0).collect();
+        assert!(mann_whitney(&low, &high).unwrap().p < 1e-6);
+        assert_eq!(mann_whitney(&[], &low), None);
+    }
+}
