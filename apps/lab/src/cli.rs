@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::generate::{CompletionsFlags, DocsFlags, ManFlags};
+use crate::report::ReportFlags;
 use crate::results::{DEFAULT, Results};
 use crate::run::RunFlags;
 use crate::setup::SetupFlags;
@@ -32,6 +33,8 @@ enum Verb {
     Show(ShowFlags),
     /// Run plans, on this host or in the simulator
     Run(RunFlags),
+    /// Write the report of runs: HTML, JSON, CSV
+    Report(ReportFlags),
     /// Install the programs that load and measure
     Setup(SetupFlags),
     /// Print completions for a shell
@@ -88,6 +91,7 @@ pub(crate) fn run() -> ExitCode {
         Verb::List(flags) => flags.run(),
         Verb::Show(flags) => flags.run(),
         Verb::Run(flags) => flags.run(),
+        Verb::Report(flags) => flags.run(),
         Verb::Setup(flags) => flags.run(),
         Verb::Completions(flags) => flags.run(),
         Verb::Man(flags) => flags.run(),

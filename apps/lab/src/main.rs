@@ -18,13 +18,17 @@
 #![forbid(unsafe_code)]
 
 mod cli;
+mod documents;
 mod experiment;
 mod generate;
 mod guard;
+mod judged;
 mod kinds;
 mod machine;
+mod number;
 mod plan;
 mod record;
+mod report;
 mod results;
 mod run;
 mod runner;

@@ -209,4 +209,4 @@ impl RunFolder {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

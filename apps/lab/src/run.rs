@@ -14,6 +14,7 @@ use crate::guard;
 use crate::machine::Machine;
 use crate::plan::{Plan, Scale};
 use crate::record::{FORMAT, Origin, Run};
+use crate::report;
 use crate::results::{Results, RunFolder};
 use crate::runner::Runner;
 use crate::simulate;
@@ -88,7 +89,7 @@ impl RunFlags {
             self.go_on(&folder, run, &stop)?;
             ids.push(folder.id());
         }
-        self.tell(&ids)
+        self.tell(&results, &ids)
     }
 
     /// Makes a run's folder, once all is there that the plan needs.
@@ -170,15 +171,15 @@ impl RunFlags {
             folder.finish(&run)?;
             ids.push(folder.id());
         }
-        self.tell(&ids)
+        self.tell(results, &ids)
     }
 
-    fn tell(&self, ids: &[String]) -> Result<()> {
+    fn tell(&self, results: &Results, ids: &[String]) -> Result<()> {
         if self.json {
             return print(&format!("{:#}\n", serde_json::json!({ "runs": ids })));
         }
         for id in ids {
-            print(&format!("{id}: `suimon lab report {id}` shows what came out\n"))?;
+            print(&report::after(results, id)?)?;
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
-pub(crate) use chart::Chart;
+pub(crate) use chart::{Chart, Shape};
 pub(crate) use figure::Figure;
 pub(crate) use shipped::{SHIPPED, shipped};
 

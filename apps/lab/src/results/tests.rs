@@ -2,7 +2,8 @@ use super::*;
 use crate::machine::Machine;
 use crate::record::Origin;
 
-fn run(id: String) -> Run {
+/// A run of nothing.
+pub(crate) fn run(id: String) -> Run {
     Run {
         format: FORMAT,
         id,

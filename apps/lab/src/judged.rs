@@ -1,0 +1,212 @@
+//! What a run says of its plan's figures.
+
+use serde::Serialize;
+
+use crate::number::number;
+use crate::plan::{Figure, Plan};
+use crate::record::{Origin, Run, SimulatedFigure};
+use crate::stats::Estimate;
+use crate::words::Words;
+
+/// A figure, and what came out.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Judged {
+    pub(crate) id: String,
+    pub(crate) of: Words,
+    pub(crate) published: Words,
+    /// Of all repetitions, in the figure's unit.
+    pub(crate) measured: Option<Estimate>,
+    pub(crate) unit: String,
+    pub(crate) digits: Option<usize>,
+    pub(crate) simulated: Option<SimulatedFigure>,
+    pub(crate) agreement: Agreement,
+}
+
+/// Whether what was measured is what was published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Agreement {
+    /// The whole interval is within the bounds, or the value where there is but one.
+    Agrees,
+    /// The whole interval is outside.
+    Differs,
+    /// The interval reaches over a bound.
+    Open,
+    /// It was not measured in this run.
+    NotMeasured,
+    /// It is shown, and nothing is expected of it.
+    Shown,
+}
+
+impl Agreement {
+    pub(crate) fn words(self) -> Words {
+        match self {
+            Self::Agrees => Words::new("agrees", "一致"),
+            Self::Differs => Words::new("differs", "相違"),
+            Self::Open => Words::new("left open by the spread", "ばらつきのため不明"),
+            Self::NotMeasured => Words::new("not measured", "未測定"),
+            Self::Shown => Words::new("", ""),
+        }
+    }
+}
+
+/// All figures of a plan.
+pub(crate) fn judge(plan: &Plan, run: &Run) -> Vec<Judged> {
+    plan.head.figures.iter().map(|figure| of_figure(figure, run)).collect()
+}
+
+fn of_figure(figure: &Figure, run: &Run) -> Judged {
+    let measured = match run.origin {
+        Origin::Real => Estimate::of(&values(figure, run)),
+        Origin::Simulated { .. } => None,
+    };
+    let unit_of_measure = figure.measured.as_ref().filter(|_| figure.over.is_none());
+    let unit_of_measure = unit_of_measure.and_then(|source| run.measure(&source.measure));
+    let unit = figure.unit.clone().or_else(|| unit_of_measure.map(|of| of.unit.clone()));
+    Judged {
+        id: figure.id.clone(),
+        of: figure.of.clone(),
+        published: figure.published.clone(),
+        agreement: agreement(figure, measured.as_ref()),
+        measured,
+        unit: unit.unwrap_or_default(),
+        digits: figure.digits,
+        simulated: simulated(figure, run),
+    }
+}
+
+/// Of each repetition that has what is needed.
+fn values(figure: &Figure, run: &Run) -> Vec<f64> {
+    let Some(source) = &figure.measured else { return Vec::new() };
+    let scaled = |value: f64| value * figure.times.unwrap_or(1.0) - figure.minus.unwrap_or(0.0);
+    let of_case =
+        |case: &str| run.parts.iter().filter(move |part| part.case == case).collect::<Vec<_>>();
+    let parts = of_case(&source.case);
+    let Some(over) = &figure.over else {
+        return parts
+            .iter()
+            .filter_map(|part| part.values.get(&source.measure))
+            .map(|of| scaled(*of))
+            .collect();
+    };
+    let others = of_case(&over.case);
+    let ratio = |part: &&crate::record::Part| {
+        let other = others
+            .iter()
+            .find(|other| other.repetition == part.repetition && other.failure.is_none())?;
+        let (above, below) = (part.values.get(&source.measure)?, other.values.get(&over.measure)?);
+        (*below != 0.0).then(|| scaled(above / below))
+    };
+    parts.iter().filter_map(ratio).collect()
+}
+
+fn agreement(figure: &Figure, measured: Option<&Estimate>) -> Agreement {
+    let Some(expects) = figure.expects else { return Agreement::Shown };
+    let Some(measured) = measured else { return Agreement::NotMeasured };
+    let (low, high) = measured.interval.unwrap_or((measured.mean, measured.mean));
+    let least = expects.at_least.unwrap_or(f64::NEG_INFINITY);
+    let most = expects.at_most.unwrap_or(f64::INFINITY);
+    if low >= least && high <= most {
+        Agreement::Agrees
+    } else if high < least || low > most {
+        Agreement::Differs
+    } else {
+        Agreement::Open
+    }
+}
+
+fn simulated(figure: &Figure, run: &Run) -> Option<SimulatedFigure> {
+    let of = figure.simulated.as_ref()?;
+    let is_it = |figure: &&SimulatedFigure| {
+        figure.step == of.step
+            && figure.of == of.of
+            && of.published.as_ref().is_none_or(|published| *published == figure.published)
+    };
+    run.simulated.iter().find(is_it).cloned()
+}
+
+impl Judged {
+    /// What was measured, with half of its interval.
+    pub(crate) fn text(&self) -> Option<String> {
+        let of = self.measured?;
+        let text =
+            |value: f64| number(value, self.digits.or_else(|| crate::number::digits(of.mean)));
+        let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
+        Some(match of.interval {
+            Some((low, high)) if high > low => {
+                format!("{} ± {}{unit}", text(of.mean), text((high - low) / 2.0))
+            }
+            _ => format!("{}{unit}", text(of.mean)),
+        })
+    }
+}
+
+/// The answer to the plan's question, and how many figures agree.
+pub(crate) fn verdict(plan: &Plan, run: &Run, judged: &[Judged]) -> Words {
+    let answer = plan.head.answer.as_ref().filter(|_| run.origin == Origin::Real);
+    let mut words = answer.map(|answer| filled(answer, judged)).unwrap_or_default();
+    let tally = match run.origin {
+        Origin::Real => tally(judged),
+        Origin::Simulated { .. } => {
+            let (agree, all) =
+                (run.simulated.iter().filter(|of| of.agrees).count(), run.simulated.len());
+            Words::new(
+                format!("In the simulator {agree} of {all} figures agree with what was published."),
+                format!("シミュレーターでは {all} 個の数値のうち {agree} 個が公表値と一致します。"),
+            )
+        }
+    };
+    for (text, more) in [(&mut words.en, &tally.en), (&mut words.ja, &tally.ja)] {
+        if !text.is_empty() && !more.is_empty() {
+            text.push(' ');
+        }
+        text.push_str(more);
+    }
+    words
+}
+
+/// Each `{figure}` replaced by what was measured.
+fn filled(answer: &Words, judged: &[Judged]) -> Words {
+    let mut words = answer.clone();
+    for of in judged {
+        let place = format!("{{{}}}", of.id);
+        words.en =
+            words.en.replace(&place, &of.text().unwrap_or_else(|| "(not measured)".to_owned()));
+        words.ja = words.ja.replace(&place, &of.text().unwrap_or_else(|| "(未測定)".to_owned()));
+    }
+    words
+}
+
+fn tally(judged: &[Judged]) -> Words {
+    let count = |agreement: Agreement| judged.iter().filter(|of| of.agreement == agreement).count();
+    let (agrees, differs, open) =
+        (count(Agreement::Agrees), count(Agreement::Differs), count(Agreement::Open));
+    let missing = count(Agreement::NotMeasured);
+    let all = agrees + differs + open + missing;
+    if all == 0 {
+        return Words::default();
+    }
+    let (mut en, mut ja) = (
+        format!("Of {all} figures {agrees} agree"),
+        format!("{all} 個の数値のうち {agrees} 個が一致"),
+    );
+    for (count, english, japanese) in [
+        (differs, "differ", "相違"),
+        (open, "are left open by the spread", "ばらつきのため不明"),
+        (missing, "were not measured", "未測定"),
+    ] {
+        if count > 0 {
+            en += &format!(", {count} {english}");
+            ja += &format!("、{count} 個が{japanese}");
+        }
+    }
+    let single = judged.iter().filter_map(|of| of.measured).all(|of| of.samples < 2);
+    if single && missing < all {
+        en += "; each was measured once, so nothing is known of the spread";
+        ja += "です。各 1 回の測定のため、ばらつきは不明";
+    }
+    Words::new(format!("{en}."), format!("{ja}です。"))
+}
+
+#[cfg(test)]
+mod tests;

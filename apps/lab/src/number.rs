@@ -1,0 +1,63 @@
+//! Numbers for people.
+
+/// Digits after the point that make three or four figures of a number.
+pub(crate) fn digits(value: f64) -> Option<usize> {
+    let size = value.abs();
+    Some(match size {
+        _ if size == 0.0 || size >= 100.0 => 0,
+        _ if size >= 10.0 => 1,
+        _ if size >= 1.0 => 2,
+        _ => 3,
+    })
+}
+
+/// A number with so many digits after the point, or as many as fit its size. Thousands are set
+/// apart by narrow spaces; zeros at the end of a fraction are left out.
+pub(crate) fn number(value: f64, digits_wanted: Option<usize>) -> String {
+    let digits = digits_wanted.or_else(|| digits(value)).unwrap_or(0);
+    let text = format!("{value:.digits$}");
+    let (sign, text) = match text.strip_prefix('-') {
+        Some(rest) => ("−", rest.to_owned()),
+        None => ("", text),
+    };
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let mut grouped = String::new();
+    for (at, digit) in whole.chars().enumerate() {
+        let left = whole.len() - at;
+        if at > 0 && left % 3 == 0 && whole.len() > 4 {
+            grouped.push('\u{202f}');
+        }
+        grouped.push(digit);
+    }
+    let fraction = fraction.trim_end_matches('0');
+    let is_zero = grouped.chars().all(|of| of == '0') && fraction.is_empty();
+    let sign = if is_zero { "" } else { sign };
+    if fraction.is_empty() {
+        format!("{sign}{grouped}")
+    } else {
+        format!("{sign}{grouped}.{fraction}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn numbers_have_as_many_digits_as_are_of_use() {
+        for (value, text) in [
+            (0.0, "0"),
+            (-0.0001, "0"),
+            (0.12345, "0.123"),
+            (1.5, "1.5"),
+            (12.34, "12.3"),
+            (-123.4, "−123"),
+            (1234.5, "1234"),
+            (12345.6, "12\u{202f}346"),
+            (1_234_567.0, "1\u{202f}234\u{202f}567"),
+        ] {
+            assert_eq!(number(value, None), text);
+        }
+        assert_eq!(number(3.14159, Some(1)), "3.1");
+    }
+}

@@ -1,0 +1,280 @@
+//! What a report says of one run.
+
+use super::Read;
+use super::noise::noise;
+use super::page::{both, escaped, table};
+use crate::documents::document;
+use crate::judged::{Agreement, Judged};
+use crate::number::number;
+use crate::record::{Origin, Part};
+use crate::stats::Estimate;
+use crate::words::Words;
+
+/// Links to what follows.
+pub(super) fn contents(all: &[Read]) -> String {
+    let mut html = String::from("<ul>");
+    for read in all {
+        html += &format!(
+            "<li><a href=\"#{}\">{}</a> {}</li>",
+            escaped(&read.run.id),
+            both(&read.plan.head.title),
+            both(&read.verdict)
+        );
+    }
+    html + "</ul>"
+}
+
+/// Everything, from the question to the last version of a tool.
+pub(super) fn body(read: &Read) -> String {
+    let (head, run) = (&read.plan.head, &read.run);
+    let mut html = format!("<article id=\"{}\">", escaped(&run.id));
+    html += &format!(
+        "<p class=soft>{} · {} · {}</p>",
+        escaped(&head.id),
+        both(&origin(&run.origin)),
+        escaped(&run.began)
+    );
+    html +=
+        &format!("<h1>{}</h1><p class=question>{}</p>", both(&head.title), both(&head.question));
+    html += &format!("<div class=verdict><p>{}</p></div>", both(&read.verdict));
+    if let Some(reason) = &run.cut_short {
+        let words = Words::new(
+            format!("The run is not complete: {reason}."),
+            format!("この測定は途中までです ({reason})。"),
+        );
+        html += &format!("<div class=\"verdict noise\"><p>{}</p></div>", both(&words));
+    }
+    let (is_noisy, quietness) = noise(&run.machine);
+    if is_noisy && run.origin == Origin::Real {
+        html += &format!("<div class=\"verdict noise\"><p>{}</p></div>", both(&quietness));
+    }
+    html += &figures(read);
+    let charts: String = head.charts.iter().map(|chart| super::chart::draw(chart, run)).collect();
+    if !charts.is_empty() {
+        html += &format!("<h2>{}</h2>{charts}", both(&Words::new("Charts", "グラフ")));
+    }
+    html += &published_and_setup(read);
+    html += &values(read);
+    html += &failures(read);
+    html += &circumstances(read, &quietness);
+    html + "</article>\n"
+}
+
+fn origin(origin: &Origin) -> Words {
+    match origin {
+        Origin::Real => Words::new("measured on this host", "このホストでの実測"),
+        Origin::Simulated { scenario, seed, .. } => Words::new(
+            format!("simulated: scenario {scenario}, seed {seed}"),
+            format!("シミュレーション: シナリオ {scenario}、シード {seed}"),
+        ),
+    }
+}
+
+fn head(cells: &[(&str, &str)]) -> Vec<String> {
+    cells.iter().map(|(en, ja)| both(&Words::new(*en, *ja))).collect()
+}
+
+/// Published beside measured beside simulated.
+fn figures(read: &Read) -> String {
+    let heading =
+        both(&Words::new("Published, measured, simulated", "公表値・実測・シミュレーション"));
+    if read.run.origin != Origin::Real || read.judged.is_empty() {
+        return simulated_figures(read, &heading);
+    }
+    let mut rows = vec![head(&[
+        ("figure", "数値"),
+        ("published", "公表値"),
+        ("measured here", "実測"),
+        ("simulated", "シミュレーション"),
+        ("", ""),
+    ])];
+    rows.extend(read.judged.iter().map(figure));
+    let note = both(&Words::new(
+        "± is half of the 95 % confidence interval of the mean. A figure agrees if its whole interval is within what was published.",
+        "± は平均の 95 % 信頼区間の半幅です。区間全体が公表値の範囲に入るとき「一致」とします。",
+    ));
+    format!("<h2>{heading}</h2>{}<p class=soft>{note}</p>", table("figures", &rows))
+}
+
+fn figure(of: &Judged) -> Vec<String> {
+    let measured = of.text().map_or_else(|| "–".to_owned(), |text| escaped(&text));
+    let measured = match of.measured {
+        Some(estimate) if estimate.samples > 1 => {
+            format!("{measured} <span class=soft>n = {}</span>", estimate.samples)
+        }
+        _ => measured,
+    };
+    let simulated = of.simulated.as_ref().map_or_else(|| "–".to_owned(), |of| escaped(&of.ours));
+    let class = match of.agreement {
+        Agreement::Agrees => "agrees",
+        Agreement::Differs => "differs",
+        Agreement::Open => "open",
+        Agreement::NotMeasured | Agreement::Shown => "soft",
+    };
+    let agreement = format!("<span class={class}>{}</span>", both(&of.agreement.words()));
+    vec![both(&of.of), both(&of.published), measured, simulated, agreement]
+}
+
+fn simulated_figures(read: &Read, heading: &str) -> String {
+    if read.run.simulated.is_empty() {
+        return String::new();
+    }
+    let mut rows = vec![head(&[
+        ("step", "段階"),
+        ("of", "対象"),
+        ("published", "公表値"),
+        ("simulated", "シミュレーション"),
+        ("", ""),
+    ])];
+    for of in &read.run.simulated {
+        let agreement = if of.agrees { Agreement::Agrees } else { Agreement::Differs };
+        let class = if of.agrees { "agrees" } else { "differs" };
+        let texts = [&of.step, &of.of, &of.published, &of.ours].map(|text| escaped(text));
+        let mut row = texts.to_vec();
+        row.push(format!("<span class={class}>{}</span>", both(&agreement.words())));
+        rows.push(row);
+    }
+    format!("<h2>{heading}</h2>{}", table("figures", &rows))
+}
+
+fn published_and_setup(read: &Read) -> String {
+    let plan = &read.plan.head;
+    let mut html =
+        format!("<h2>{}</h2>", both(&Words::new("What was published", "公表された実験")));
+    html += &format!(
+        "<p>{}</p><p class=soft>{}</p>",
+        both(&plan.published),
+        both(&document(&plan.document))
+    );
+    html += &format!("<h2>{}</h2><ul>", both(&Words::new("What was set up here", "ここでの構成")));
+    for words in &read.run.setup {
+        html += &format!("<li>{}</li>", both(words));
+    }
+    html += "</ul>";
+    if !read.run.missing.is_empty() {
+        html += &format!(
+            "<h3>{}</h3><ul>",
+            both(&Words::new("What this machine lacks", "このマシンにないもの"))
+        );
+        for words in &read.run.missing {
+            html += &format!("<li>{}</li>", both(words));
+        }
+        html += "</ul>";
+    }
+    html
+}
+
+/// All values with their spread.
+fn values(read: &Read) -> String {
+    let run = &read.run;
+    let mut rows = vec![head(&[
+        ("case", "ケース"),
+        ("measure", "項目"),
+        ("mean", "平均"),
+        ("95 % interval", "95 % 区間"),
+        ("least", "最小"),
+        ("most", "最大"),
+        ("n", "回数"),
+    ])];
+    for case in &run.cases {
+        for measure in &run.measures {
+            let Some(of) = Estimate::of(&run.values(&case.id, &measure.id)) else { continue };
+            let text = |value: f64| number(value, crate::number::digits(of.mean));
+            let unit = if measure.unit.is_empty() {
+                String::new()
+            } else {
+                format!(" {}", escaped(&measure.unit))
+            };
+            let interval = of.interval.map_or_else(
+                || "–".to_owned(),
+                |(low, high)| format!("{} – {}", text(low), text(high)),
+            );
+            rows.push(vec![
+                both(&case.words),
+                both(&measure.words),
+                format!("{}{unit}", text(of.mean)),
+                interval,
+                text(of.least),
+                text(of.most),
+                of.samples.to_string(),
+            ]);
+        }
+    }
+    let heading = both(&Words::new("All values", "すべての値"));
+    let summary =
+        both(&Words::new(format!("{} rows", rows.len() - 1), format!("{} 行", rows.len() - 1)));
+    let files = both(&Words::new(
+        "Beside this page: run.json with everything, values.csv, samples.csv with every sample over time.",
+        "このページの隣に、全記録 run.json、values.csv、全サンプル samples.csv があります。",
+    ));
+    format!(
+        "<h2>{heading}</h2><details><summary>{summary}</summary>{}</details><p class=soft>{files}</p>",
+        table("values", &rows)
+    )
+}
+
+fn failures(read: &Read) -> String {
+    let failed: Vec<&Part> = read.run.parts.iter().filter(|part| part.failure.is_some()).collect();
+    let noted: Vec<&Part> = read.run.parts.iter().filter(|part| !part.notes.is_empty()).collect();
+    let mut html = String::new();
+    if !failed.is_empty() {
+        html += &format!("<h2>{}</h2><ul>", both(&Words::new("What failed", "失敗した測定")));
+        for part in failed {
+            html += &format!(
+                "<li>{}, {}: <code>{}</code></li>",
+                escaped(&part.case),
+                part.repetition + 1,
+                escaped(part.failure.as_deref().unwrap_or_default())
+            );
+        }
+        html += "</ul>";
+    }
+    if !noted.is_empty() {
+        let mut seen: Vec<&Words> = Vec::new();
+        html += &format!("<h2>{}</h2><ul>", both(&Words::new("What is to be known", "注記")));
+        for words in noted.iter().flat_map(|part| &part.notes) {
+            if !seen.contains(&words) {
+                html += &format!("<li>{}</li>", both(words));
+                seen.push(words);
+            }
+        }
+        html += "</ul>";
+    }
+    html
+}
+
+fn circumstances(read: &Read, quietness: &Words) -> String {
+    let (run, machine) = (&read.run, &read.run.machine);
+    let mut html = String::new();
+    if run.origin == Origin::Real {
+        html += &format!("<h2>{}</h2>", both(&Words::new("The machine", "マシン")));
+        let governor = machine.governor.clone().unwrap_or_else(|| "–".to_owned());
+        let kvm = if machine.kvm { "KVM" } else { "–" };
+        let rows = [
+            (
+                Words::new("CPU", "CPU"),
+                format!(
+                    "{}, {} × ({} / core)",
+                    machine.cpu, machine.cpus, machine.threads_per_core
+                ),
+            ),
+            (Words::new("memory", "メモリ"), format!("{} MiB", machine.memory_mib)),
+            (
+                Words::new("system", "システム"),
+                format!("{}, Linux {}", machine.distribution, machine.linux),
+            ),
+            (Words::new("virtualization", "仮想化"), format!("{}, {kvm}", machine.virtualization)),
+            (Words::new("governor", "ガバナー"), governor),
+            (Words::new("Suimon", "Suimon"), machine.suimon.clone()),
+        ];
+        let mut cells = vec![head(&[("", ""), ("", "")])];
+        cells.extend(rows.map(|(words, text)| vec![both(&words), escaped(&text)]));
+        cells.extend(
+            machine.tools.iter().map(|(name, version)| vec![escaped(name), escaped(version)]),
+        );
+        html += &table("machine", &cells);
+        html += &format!("<p>{}</p>", both(quietness));
+    }
+    let heading = both(&Words::new("Again", "再実行"));
+    html + &format!("<h2>{heading}</h2><pre>{}</pre>", escaped(&run.command))
+}

@@ -1,0 +1,86 @@
+//! From numbers to places, and where ticks are.
+
+/// An axis from one number to another, drawn between two places.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Axis {
+    from: f64,
+    to: f64,
+    begins: f64,
+    ends: f64,
+    is_log: bool,
+}
+
+impl Axis {
+    /// One from 0, or from the least number if it is negative, to a round number.
+    pub(super) fn linear(least: f64, most: f64, begins: f64, ends: f64) -> Self {
+        let least = least.min(0.0);
+        let most = if most > least { most } else { least + 1.0 };
+        let step = step(most - least, 5);
+        let (from, to) = ((least / step).floor() * step, (most / step).ceil() * step);
+        Self { from, to, begins, ends, is_log: false }
+    }
+
+    /// One that ends where its numbers end.
+    pub(super) fn tight(from: f64, to: f64, begins: f64, ends: f64) -> Self {
+        let to = if to > from { to } else { from + 1.0 };
+        Self { from, to, begins, ends, is_log: false }
+    }
+
+    /// One by powers of two, of positive numbers.
+    pub(super) fn log(from: f64, to: f64, begins: f64, ends: f64) -> Self {
+        let from = from.max(f64::MIN_POSITIVE);
+        let to = if to > from { to } else { from * 2.0 };
+        Self { from, to, begins, ends, is_log: true }
+    }
+
+    /// Where a number is.
+    pub(super) fn place(&self, value: f64) -> f64 {
+        let share = if self.is_log {
+            (value.max(f64::MIN_POSITIVE) / self.from).log2() / (self.to / self.from).log2()
+        } else {
+            (value - self.from) / (self.to - self.from)
+        };
+        self.begins + (self.ends - self.begins) * share
+    }
+
+    /// Round numbers on it.
+    pub(super) fn ticks(&self, wanted: u32) -> Vec<f64> {
+        let step = step(self.to - self.from, wanted);
+        let first = (self.from / step).ceil();
+        let count = ((self.to / step).floor() - first) as i64;
+        (0..=count.clamp(0, 100)).map(|at| (first + at as f64) * step).collect()
+    }
+}
+
+/// 1, 2 or 5 times a power of ten, of which so many or fewer are in a span.
+fn step(span: f64, wanted: u32) -> f64 {
+    let rough = span / f64::from(wanted.max(1));
+    let power = 10_f64.powf(rough.log10().floor());
+    let of = [1.0, 2.0, 5.0, 10.0].into_iter().find(|of| of * power >= rough * 0.999);
+    of.unwrap_or(10.0) * power
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Axis;
+
+    #[test]
+    fn ticks_are_round_and_cover_what_is_drawn() {
+        let axis = Axis::linear(0.0, 93.0, 200.0, 0.0);
+        assert_eq!(axis.ticks(5), [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
+        assert_eq!(axis.place(0.0), 200.0);
+        assert_eq!(axis.place(100.0), 0.0);
+        let axis = Axis::linear(-3.0, 0.4, 0.0, 10.0);
+        assert_eq!(axis.ticks(4), [-3.0, -2.0, -1.0, 0.0, 1.0]);
+        // Nothing at all is drawn too.
+        assert_eq!(Axis::linear(0.0, 0.0, 0.0, 10.0).place(0.0), 0.0);
+    }
+
+    #[test]
+    fn powers_of_two_are_as_far_apart() {
+        let axis = Axis::log(1.0, 32.0, 0.0, 100.0);
+        for (value, place) in [(1.0, 0.0), (2.0, 20.0), (8.0, 60.0), (32.0, 100.0)] {
+            assert!((axis.place(value) - place).abs() < 1e-9);
+        }
+    }
+}

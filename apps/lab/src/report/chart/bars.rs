@@ -1,0 +1,93 @@
+//! Bars by case, with intervals.
+
+use super::axis::Axis;
+use super::canvas::Canvas;
+use super::framed;
+use crate::number::number;
+use crate::plan::Chart;
+use crate::record::{Case, Run};
+use crate::stats::Estimate;
+use crate::words::Words;
+
+/// One drawing for each unit of the chart's measures.
+pub(super) fn bars(chart: &Chart, run: &Run, cases: &[&Case]) -> Vec<String> {
+    let mut units: Vec<&str> = Vec::new();
+    for measure in chart.measures.iter().filter_map(|id| run.measure(id)) {
+        if !units.contains(&measure.unit.as_str()) {
+            units.push(&measure.unit);
+        }
+    }
+    units.into_iter().filter_map(|unit| of_unit(chart, run, cases, unit)).collect()
+}
+
+fn of_unit(chart: &Chart, run: &Run, cases: &[&Case], unit: &str) -> Option<String> {
+    let measures: Vec<_> = chart
+        .measures
+        .iter()
+        .filter_map(|id| run.measure(id))
+        .filter(|of| of.unit == unit)
+        .collect();
+    let bars: Vec<(&Case, Vec<Option<Estimate>>)> = cases
+        .iter()
+        .map(|case| {
+            let of =
+                measures.iter().map(|measure| Estimate::of(&run.values(&case.id, &measure.id)));
+            (*case, of.collect::<Vec<_>>())
+        })
+        .filter(|(_, of)| of.iter().any(Option::is_some))
+        .collect();
+    if bars.is_empty() {
+        return None;
+    }
+    let reach = |of: &Estimate| of.interval.map_or(of.mean, |(_, high)| high.max(of.mean));
+    let all = || bars.iter().flat_map(|(_, of)| of).flatten();
+    let (most, least) =
+        (all().map(reach).fold(0.0, f64::max), all().map(|of| of.mean).fold(0.0, f64::min));
+    let mut canvas = Canvas::new(860.0, 300.0);
+    let ((left, right), (bottom, top)) = (canvas.across(), canvas.up());
+    let y = Axis::linear(least, most, bottom, top);
+    canvas.y_axis(&y, &Words::same(unit));
+    let slot = (right - left) / bars.len() as f64;
+    let width = (slot * 0.8 / measures.len().max(1) as f64).min(60.0);
+    let zero = y.place(0.0);
+    for (at, (case, of)) in bars.iter().enumerate() {
+        let middle = left + slot * (at as f64 + 0.5);
+        let first = middle - width * of.len() as f64 / 2.0;
+        for (colour, estimate) in of.iter().enumerate() {
+            let Some(estimate) = estimate else { continue };
+            let (x, end) = (first + width * colour as f64, y.place(estimate.mean));
+            let name = format!("{}: {} {unit}", case.words.en, number(estimate.mean, None));
+            canvas.bar(colour, x + 1.0, end.min(zero), width - 2.0, (end - zero).abs(), &name);
+            if let Some((low, high)) = estimate.interval {
+                canvas.whisker(
+                    x + width / 2.0,
+                    y.place(low.max(0.0_f64.min(least))),
+                    y.place(high),
+                );
+            }
+        }
+        // Two rows where names are long beside each other.
+        let row = if bars.len() > 4 && at % 2 == 1 { 28.0 } else { 15.0 };
+        let letters = ((slot * 1.7 / 6.5) as usize).max(6);
+        canvas.text(middle, bottom + row, "middle", &cut(&case.words, letters));
+    }
+    let legend: Vec<(usize, Words)> =
+        measures.iter().enumerate().map(|(at, of)| (at, of.words.clone())).collect();
+    let heading = match measures.as_slice() {
+        [only] => only.words.clone(),
+        _ => Words::default(),
+    };
+    Some(framed(&heading, &canvas.finish(&chart.title), &legend, &[]))
+}
+
+/// So many letters of each language at most.
+fn cut(words: &Words, letters: usize) -> Words {
+    let cut = |text: &str, letters: usize| {
+        if text.chars().count() <= letters {
+            return text.to_owned();
+        }
+        text.chars().take(letters.saturating_sub(1)).chain(['…']).collect()
+    };
+    // A Japanese letter is as wide as two.
+    Words::new(cut(&words.en, letters), cut(&words.ja, letters * 2 / 3))
+}

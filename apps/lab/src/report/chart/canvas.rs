@@ -1,0 +1,137 @@
+//! An SVG with axes.
+
+use super::axis::Axis;
+use crate::number::number;
+use crate::report::page::{escaped, spans};
+use crate::words::Words;
+
+/// Classes `k0` and so on of the page.
+pub(super) const COLOURS: usize = 8;
+
+const TOP: f64 = 18.0;
+const RIGHT: f64 = 14.0;
+const BOTTOM: f64 = 34.0;
+const LEFT: f64 = 58.0;
+
+/// A drawing under way.
+pub(super) struct Canvas {
+    width: f64,
+    height: f64,
+    body: String,
+}
+
+impl Canvas {
+    pub(super) fn new(width: f64, height: f64) -> Self {
+        Self { width, height, body: String::new() }
+    }
+
+    /// Where the x axis is: from, to.
+    pub(super) fn across(&self) -> (f64, f64) {
+        (LEFT, self.width - RIGHT)
+    }
+
+    /// Where the y axis is: from the bottom to the top.
+    pub(super) fn up(&self) -> (f64, f64) {
+        (self.height - BOTTOM, TOP)
+    }
+
+    /// Lines across at the y axis's ticks, with numbers, and its unit above.
+    pub(super) fn y_axis(&mut self, axis: &Axis, unit: &Words) {
+        let (left, right) = self.across();
+        for tick in axis.ticks(5) {
+            let y = axis.place(tick);
+            self.body +=
+                &format!("<line class=grid x1={left:.1} x2={right:.1} y1={y:.1} y2={y:.1} />");
+            self.text(left - 6.0, y + 4.0, "end", &Words::same(number(tick, None)));
+        }
+        self.text(4.0, 11.0, "start", unit);
+    }
+
+    /// Numbers below, and what they are of.
+    pub(super) fn x_axis(&mut self, axis: &Axis, ticks: &[f64], name: &Words) {
+        let (bottom, _) = self.up();
+        for tick in ticks {
+            let x = axis.place(*tick);
+            self.body += &format!(
+                "<line class=tick x1={x:.1} x2={x:.1} y1={bottom:.1} y2={:.1} />",
+                bottom + 4.0
+            );
+            self.text(x, bottom + 16.0, "middle", &Words::same(number(*tick, None)));
+        }
+        self.text(self.width - RIGHT, self.height - 4.0, "end", name);
+    }
+
+    pub(super) fn text(&mut self, x: f64, y: f64, anchor: &str, words: &Words) {
+        self.body +=
+            &format!("<text x={x:.1} y={y:.1} text-anchor={anchor}>{}</text>", spans(words));
+    }
+
+    /// A dashed line from top to bottom, with a number.
+    pub(super) fn mark(&mut self, x: f64, number: usize) {
+        let (bottom, top) = self.up();
+        self.body += &format!("<line class=mark x1={x:.1} x2={x:.1} y1={bottom:.1} y2={top:.1} />");
+        self.text(x + 3.0, top - 4.0, "start", &Words::same(number.to_string()));
+    }
+
+    pub(super) fn line(&mut self, colour: usize, points: &[(f64, f64)], name: &str) {
+        let places: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let dash = if colour / COLOURS % 2 == 1 { " stroke-dasharray=\"5 3\"" } else { "" };
+        let (places, name) = (places.join(" "), escaped(name));
+        self.body += &format!(
+            "<polyline class=\"l{}\" points=\"{places}\"{dash}><title>{name}</title></polyline>",
+            colour % COLOURS
+        );
+    }
+
+    pub(super) fn dot(&mut self, colour: usize, x: f64, y: f64, name: &str) {
+        self.body += &format!(
+            "<circle class=\"f{}\" cx={x:.1} cy={y:.1} r=2.5><title>{}</title></circle>",
+            colour % COLOURS,
+            escaped(name)
+        );
+    }
+
+    pub(super) fn area(&mut self, colour: usize, points: &[(f64, f64)], name: &str) {
+        let places: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        self.body += &format!(
+            "<polygon class=\"f{}\" points=\"{}\"><title>{}</title></polygon>",
+            colour % COLOURS,
+            places.join(" "),
+            escaped(name)
+        );
+    }
+
+    pub(super) fn bar(
+        &mut self,
+        colour: usize,
+        x: f64,
+        y: f64,
+        width: f64,
+        height: f64,
+        name: &str,
+    ) {
+        self.body += &format!(
+            "<rect class=\"f{}\" x={x:.1} y={y:.1} width={:.1} height={:.1}><title>{}</title></rect>",
+            colour % COLOURS,
+            width.max(0.0),
+            height.max(0.0),
+            escaped(name)
+        );
+    }
+
+    /// From the low to the high end of an interval.
+    pub(super) fn whisker(&mut self, x: f64, low: f64, high: f64) {
+        self.body += &format!(
+            "<path class=whisker d=\"M{x:.1} {low:.1}V{high:.1}M{0:.1} {low:.1}h6M{0:.1} {high:.1}h6\" />",
+            x - 3.0
+        );
+    }
+
+    pub(super) fn finish(self, description: &Words) -> String {
+        let Self { width, height, body } = self;
+        format!(
+            "<svg viewBox=\"0 0 {width} {height}\" width={width} height={height} role=img aria-label=\"{}\">{body}</svg>",
+            escaped(&description.en)
+        )
+    }
+}

@@ -1,0 +1,110 @@
+//! Series over time, as lines or one on the other.
+
+use super::axis::Axis;
+use super::canvas::Canvas;
+use super::framed;
+use crate::plan::Chart;
+use crate::record::{Case, Part, Run, Series};
+use crate::words::Words;
+
+/// One drawing for each case that has series of the chart's group.
+pub(super) fn over_time(
+    chart: &Chart,
+    run: &Run,
+    cases: &[&Case],
+    is_stacked: bool,
+) -> Vec<String> {
+    let group = chart.group.as_deref().unwrap_or_default();
+    let with_series = cases.iter().filter_map(|case| {
+        let part = run.last_with_series(&case.id)?;
+        let series: Vec<&Series> = part.series.iter().filter(|of| of.group == group).collect();
+        (!series.is_empty()).then_some((*case, part, series))
+    });
+    let with_series: Vec<_> = with_series.collect();
+    // All of the same height, so that they can be compared.
+    let most =
+        with_series.iter().map(|(_, _, series)| highest(series, is_stacked)).fold(0.0, f64::max);
+    let width = if with_series.len() > 1 { 440.0 } else { 860.0 };
+    let is_one = run.cases.len() < 2;
+    with_series
+        .iter()
+        .map(|(case, part, series)| {
+            let heading = if is_one { Words::default() } else { case.words.clone() };
+            one(&heading, part, series, most, is_stacked, width)
+        })
+        .collect()
+}
+
+fn highest(series: &[&Series], is_stacked: bool) -> f64 {
+    let most = |of: &Series| of.points.iter().map(|(_, value)| *value).fold(0.0, f64::max);
+    if !is_stacked {
+        return series.iter().map(|of| most(of)).fold(0.0, f64::max);
+    }
+    let count = series.iter().map(|of| of.points.len()).max().unwrap_or(0);
+    let at =
+        |at: usize| series.iter().filter_map(|of| of.points.get(at)).map(|(_, value)| value).sum();
+    (0..count).map(at).fold(0.0, f64::max)
+}
+
+fn one(
+    heading: &Words,
+    part: &Part,
+    series: &[&Series],
+    most: f64,
+    is_stacked: bool,
+    width: f64,
+) -> String {
+    let mut canvas = Canvas::new(width, if width > 500.0 { 280.0 } else { 190.0 });
+    let ends =
+        series.iter().filter_map(|of| of.points.last()).map(|(time, _)| *time).fold(0.0, f64::max);
+    let ((left, right), (bottom, top)) = (canvas.across(), canvas.up());
+    let (x, y) = (Axis::tight(0.0, ends, left, right), Axis::linear(0.0, most, bottom, top));
+    let unit = series.first().map(|of| of.unit.clone()).unwrap_or_default();
+    canvas.y_axis(&y, &Words::same(unit));
+    canvas.x_axis(&x, &x.ticks(8), &Words::new("seconds", "秒"));
+    let mut below: Vec<(f64, f64)> = Vec::new();
+    for (colour, of) in series.iter().enumerate() {
+        if is_stacked {
+            let above = stacked_on(&below, &of.points);
+            let mut outline: Vec<(f64, f64)> =
+                steps(&above, ends).iter().map(|(t, v)| (x.place(*t), y.place(*v))).collect();
+            let base = if below.is_empty() {
+                above.iter().map(|(t, _)| (*t, 0.0)).collect()
+            } else {
+                below.clone()
+            };
+            outline
+                .extend(steps(&base, ends).iter().rev().map(|(t, v)| (x.place(*t), y.place(*v))));
+            canvas.area(colour, &outline, &of.name);
+            below = above;
+        } else {
+            let points: Vec<(f64, f64)> =
+                of.points.iter().map(|(t, v)| (x.place(*t), y.place(*v))).collect();
+            canvas.line(colour, &points, &of.name);
+        }
+    }
+    for (number, mark) in (1..).zip(&part.marks) {
+        canvas.mark(x.place(mark.at_s), number);
+    }
+    let legend: Vec<(usize, Words)> =
+        series.iter().enumerate().map(|(at, of)| (at, Words::same(of.name.clone()))).collect();
+    let marks: Vec<Words> = part.marks.iter().map(|mark| mark.words.clone()).collect();
+    framed(heading, &canvas.finish(heading), &legend, &marks)
+}
+
+/// The sum of two series that were sampled together.
+fn stacked_on(below: &[(f64, f64)], points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let base = |at: usize| below.get(at).map_or(0.0, |(_, value)| *value);
+    points.iter().enumerate().map(|(at, (time, value))| (*time, base(at) + value)).collect()
+}
+
+/// Each value stays until the next sample.
+fn steps(points: &[(f64, f64)], ends: f64) -> Vec<(f64, f64)> {
+    let mut outline = Vec::new();
+    for (at, (time, value)) in points.iter().enumerate() {
+        outline.push((*time, *value));
+        let until = points.get(at + 1).map_or(ends, |(next, _)| *next);
+        outline.push((until, *value));
+    }
+    outline
+}

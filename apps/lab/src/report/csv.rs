@@ -1,0 +1,81 @@
+//! All raw samples as CSV (RFC 4180).
+
+use std::fmt::Write as _;
+
+use crate::record::Run;
+
+/// A line for each value: case, repetition, measure, unit, value.
+pub(crate) fn values(run: &Run) -> String {
+    let mut text = String::from("case,repetition,began_ms,measure,unit,value\r\n");
+    for part in &run.parts {
+        for (measure, value) in &part.values {
+            let unit = run.measure(measure).map_or("", |of| of.unit.as_str());
+            let _ = write!(
+                text,
+                "{},{},{},{},{},{value}\r\n",
+                field(&part.case),
+                part.repetition,
+                part.began_ms,
+                field(measure),
+                field(unit)
+            );
+        }
+    }
+    text
+}
+
+/// A line for each sample over time.
+pub(crate) fn samples(run: &Run) -> String {
+    let mut text = String::from("case,repetition,group,name,unit,at_s,value\r\n");
+    for part in &run.parts {
+        for series in &part.series {
+            for (at, value) in &series.points {
+                let _ = write!(
+                    text,
+                    "{},{},{},{},{},{at},{value}\r\n",
+                    field(&part.case),
+                    part.repetition,
+                    field(&series.group),
+                    field(&series.name),
+                    field(&series.unit)
+                );
+            }
+        }
+    }
+    text
+}
+
+/// In quotes where it must be.
+fn field(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Part, Series};
+
+    #[test]
+    fn every_value_and_every_sample_has_a_line() {
+        let mut run = crate::results::tests::run("x".to_owned());
+        let mut part = Part { case: "a".to_owned(), repetition: 2, ..Part::default() };
+        part.value("rate", 1.5);
+        part.series.push(Series {
+            group: "disk".to_owned(),
+            name: "VM \"1\", left".to_owned(),
+            unit: "MB/s".to_owned(),
+            points: vec![(0.5, 8.0), (1.5, 9.0)],
+        });
+        run.parts.push(part);
+        assert_eq!(values(&run).lines().nth(1), Some("a,2,0,rate,,1.5"));
+        assert_eq!(samples(&run).lines().count(), 3);
+        assert_eq!(
+            samples(&run).lines().nth(2),
+            Some("a,2,disk,\"VM \"\"1\"\", left\",MB/s,1.5,9")
+        );
+    }
+}

@@ -1,0 +1,139 @@
+//! Reports: one HTML file, and JSON and CSV of what it is made from.
+
+mod body;
+mod chart;
+mod csv;
+mod noise;
+pub(crate) mod page;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::cli::{ResultsFlags, print};
+use crate::judged::{Judged, judge, verdict};
+use crate::plan::Plan;
+use crate::record::Run;
+use crate::results::{Results, RunFolder};
+use crate::words::{Language, Words};
+
+/// The page in a run's folder.
+pub(crate) const PAGE: &str = "report.html";
+
+/// Of which runs, and where to.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ReportFlags {
+    /// Runs: their ids, their folders, or a plan for its last run.
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<String>,
+    /// One page of all these runs.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The language that the page opens with; it has both.
+    #[arg(long, value_enum, default_value_t)]
+    language: Language,
+    /// What was judged as JSON, on standard output.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    results: ResultsFlags,
+}
+
+/// A run with its plan and what is said of it.
+pub(crate) struct Read {
+    pub(crate) plan: Plan,
+    pub(crate) run: Run,
+    pub(crate) judged: Vec<Judged>,
+    pub(crate) verdict: Words,
+}
+
+impl Read {
+    pub(crate) fn of(run: Run) -> Result<Self> {
+        let plan = Plan::parse(&run.plan).with_context(|| format!("the plan of {}", run.id))?;
+        let judged = judge(&plan, &run);
+        let verdict = verdict(&plan, &run, &judged);
+        Ok(Self { plan, run, judged, verdict })
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "run": self.run.id, "plan": self.plan.head.id, "scale": self.run.scale, "began": self.run.began,
+            "origin": self.run.origin, "verdict": self.verdict, "figures": self.judged,
+            "simulated": self.run.simulated, "cut_short": self.run.cut_short,
+        })
+    }
+}
+
+/// The page of one run.
+pub(crate) fn page_of(read: &Read, language: Language) -> String {
+    page::page(&read.plan.head.title, &body::body(read), language)
+}
+
+/// Writes the page and what it is made from into a run's folder; returns the page's path.
+pub(crate) fn write(folder: &RunFolder, language: Language) -> Result<(Read, PathBuf)> {
+    let read = Read::of(folder.load()?)?;
+    folder.write(PAGE, page_of(&read, language).as_bytes())?;
+    folder.write("values.csv", csv::values(&read.run).as_bytes())?;
+    folder.write("samples.csv", csv::samples(&read.run).as_bytes())?;
+    folder.write("report.json", &serde_json::to_vec_pretty(&read.json())?)?;
+    Ok((read, folder.path().join(PAGE)))
+}
+
+impl ReportFlags {
+    pub(crate) fn run(self) -> Result<()> {
+        let results = self.results.folder();
+        let folders: Vec<RunFolder> =
+            self.runs.iter().map(|name| results.find(name)).collect::<Result<_>>()?;
+        let mut all = Vec::new();
+        for folder in &folders {
+            let (read, path) = write(folder, self.language)?;
+            if !self.json {
+                let path = self.output.is_none().then_some(path);
+                print(&told(&read, path.as_deref(), self.language))?;
+            }
+            all.push(read);
+        }
+        if self.json {
+            print(&format!("{:#}\n", Value::Array(all.iter().map(Read::json).collect())))?;
+        }
+        let Some(output) = &self.output else { return Ok(()) };
+        let title = Words::new("Experiments", "実験");
+        let bodies: Vec<String> = all.iter().map(body::body).collect();
+        let contents = body::contents(&all);
+        let text = page::page(&title, &format!("{contents}{}", bodies.concat()), self.language);
+        std::fs::write(output, text).with_context(|| output.display().to_string())?;
+        if !self.json {
+            print(&format!("{}\n", output.display()))?;
+        }
+        Ok(())
+    }
+}
+
+/// What is said of a run on a terminal.
+pub(crate) fn told(read: &Read, page: Option<&std::path::Path>, language: Language) -> String {
+    let mut text = format!("{}\n{}\n", read.run.id, read.verdict.in_language(language));
+    for of in &read.judged {
+        let measured = of.text().unwrap_or_else(|| "–".to_owned());
+        text += &format!(
+            "  {}: {measured} ({}) {}\n",
+            of.of.in_language(language),
+            of.published.in_language(language),
+            of.agreement.words().in_language(language)
+        );
+    }
+    if let Some(page) = page {
+        text += &format!("{}\n", page.display());
+    }
+    text
+}
+
+/// The report of a run that has just ended.
+pub(crate) fn after(results: &Results, id: &str) -> Result<String> {
+    let (read, path) = write(&results.find(id)?, Language::En)?;
+    Ok(told(&read, Some(&path), Language::En))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,45 @@
+//! How quiet the machine was, in a sentence.
+
+use crate::machine::Machine;
+use crate::number::number;
+use crate::words::Words;
+
+/// A load before the first part, in threads for each CPU, that is much.
+const LOAD_MUCH: f64 = 0.3;
+/// Percent that the slowest of equal pieces of work took more, that are much.
+const SLOWER_MUCH: f64 = 25.0;
+/// Percent of CPU time that a hypervisor took, that are much.
+const STEAL_MUCH: f64 = 2.0;
+
+/// Whether somebody else was at work, and the sentence.
+pub(super) fn noise(machine: &Machine) -> (bool, Words) {
+    let of = &machine.noise;
+    let load = of.load_before / machine.cpus.max(1) as f64;
+    let is_noisy =
+        load > LOAD_MUCH || of.slowest_percent > SLOWER_MUCH || of.steal_percent > STEAL_MUCH;
+    let text = |value: f64| number(value, None);
+    let figures = (
+        text(of.load_before),
+        text(of.slowest_percent),
+        text(of.longest_gap_us),
+        text(of.steal_percent),
+    );
+    let (load, slowest, gap, steal) = figures;
+    let mut words = Words::new(
+        format!(
+            "Before it began {load} threads wanted to run, the slowest of 40 equal pieces of work took {slowest} % more than the median, the longest interruption was {gap} µs, and a hypervisor took {steal} % of the CPU time."
+        ),
+        format!(
+            "開始前の実行可能スレッドは {load}、同じ作業 40 回のうち最も遅いものは中央値より {slowest} % 長く、最長の中断は {gap} µs、ハイパーバイザーに取られた CPU 時間は {steal} % でした。"
+        ),
+    );
+    if is_noisy {
+        words.en = format!(
+            "This machine was not quiet: differences may be somebody else's work. {}",
+            words.en
+        );
+        words.ja =
+            format!("このマシンは静かではなく、差は他の処理によるものかもしれません。{}", words.ja);
+    }
+    (is_noisy, words)
+}

@@ -1,0 +1,88 @@
+//! The page around it all: one file that needs no other.
+
+use crate::words::{Language, Words};
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// Text that is no markup.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            _ => out.push(letter),
+        }
+    }
+    out
+}
+
+/// Both languages, of which the page shows one.
+pub(crate) fn both(words: &Words) -> String {
+    in_both(words, "span")
+}
+
+/// The same inside an SVG's text.
+pub(crate) fn spans(words: &Words) -> String {
+    in_both(words, "tspan")
+}
+
+fn in_both(words: &Words, tag: &str) -> String {
+    let (en, ja) = (escaped(&words.en), escaped(&words.ja));
+    if en == ja {
+        return en;
+    }
+    format!("<{tag} lang=en>{en}</{tag}><{tag} lang=ja>{ja}</{tag}>")
+}
+
+/// A whole page.
+pub(crate) fn page(title: &Words, body: &str, language: Language) -> String {
+    let language = match language {
+        Language::En => "en",
+        Language::Ja => "ja",
+    };
+    let toggle = "<p class=languages><button type=button data-to=en>English</button> <button type=button data-to=ja>日本語</button></p>";
+    format!(
+        "<!doctype html>\n<html lang={language} data-language={language}>\n<head><meta charset=utf-8>\n\
+         <meta name=viewport content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n\
+         <style>{STYLE}</style></head>\n<body>\n{toggle}\n{body}\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
+        escaped(title.in_language(if language == "ja" { Language::Ja } else { Language::En })),
+    )
+}
+
+/// A table: the first row is its head.
+pub(crate) fn table(class: &str, rows: &[Vec<String>]) -> String {
+    let mut html = format!("<div class=wide><table class=\"{class}\">");
+    for (at, row) in rows.iter().enumerate() {
+        let (cell, around) =
+            if at == 0 { ("th", ("<thead>", "</thead><tbody>")) } else { ("td", ("", "")) };
+        html += around.0;
+        html += "<tr>";
+        for text in row {
+            html += &format!("<{cell}>{text}</{cell}>");
+        }
+        html += "</tr>";
+        html += around.1;
+        html += "\n";
+    }
+    html + "</tbody></table></div>\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_programs_say_is_no_markup() {
+        let words = Words::new("<b>&", "「<」");
+        assert_eq!(
+            both(&words),
+            "<span lang=en>&lt;b&gt;&amp;</span><span lang=ja>「&lt;」</span>"
+        );
+        assert_eq!(both(&Words::same("\"x\"")), "&quot;x&quot;");
+    }
+}

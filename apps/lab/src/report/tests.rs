@@ -1,0 +1,82 @@
+use super::*;
+use crate::plan::{SHIPPED, Scale};
+use crate::record::{Mark, Part, Series};
+
+/// A run of a shipped plan in which everything has a value.
+pub(crate) fn full_run(id: &str) -> Run {
+    let plan = Plan::find(id).unwrap();
+    let experiment = plan.experiment(Scale::Auto).unwrap();
+    let mut run = crate::results::tests::run(format!("{id}-x"));
+    run.plan.clone_from(&plan.text);
+    (run.cases, run.measures) = (experiment.cases(), experiment.measures());
+    run.setup = experiment.setup();
+    let groups: Vec<String> =
+        plan.head.charts.iter().filter_map(|chart| chart.group.clone()).collect();
+    for repetition in 0..3 {
+        for (at, case) in run.cases.iter().enumerate() {
+            let mut part = Part { case: case.id.clone(), repetition, ..Part::default() };
+            for (of, measure) in run.measures.iter().enumerate() {
+                part.value(&measure.id, (at * 7 + of * 3 + 1) as f64 + f64::from(repetition) * 0.1);
+            }
+            for group in &groups {
+                let points =
+                    (0..20).map(|second| (f64::from(second), f64::from(second % 5))).collect();
+                let name = "<one>".to_owned();
+                part.series.push(Series {
+                    group: group.clone(),
+                    name,
+                    unit: "x".to_owned(),
+                    points,
+                });
+            }
+            part.marks.push(Mark { at_s: 5.0, words: Words::new("a step", "段階") });
+            run.parts.push(part);
+        }
+    }
+    run
+}
+
+#[test]
+fn every_shipped_plan_has_a_report_with_all_its_charts_and_both_languages() {
+    for (id, _) in SHIPPED {
+        let read = Read::of(full_run(id)).unwrap();
+        let page = page_of(&read, Language::Ja);
+        let charts = page.matches("<section class=chart>").count();
+        assert_eq!(charts, read.plan.head.charts.len(), "{id}: a chart shows nothing");
+        assert!(charts > 0, "{id} has no chart");
+        assert!(
+            page.contains(&read.plan.head.question.ja)
+                && page.contains(&read.plan.head.question.en)
+        );
+        assert!(!page.contains("NaN") && !page.contains("inf"), "{id}");
+        // Nothing is fetched, and what a name has in it is no markup.
+        for outside in ["http://", "https://", "src=", "@import", "url(", "<one>"] {
+            assert!(!page.contains(outside), "{id}: {outside}");
+        }
+        for judged in &read.judged {
+            assert!(
+                judged.measured.is_some(),
+                "{id}: figure {} names a case that is not there",
+                judged.id
+            );
+        }
+        let answer = &read.verdict.en;
+        assert!(!answer.contains('{') && !answer.contains("not measured"), "{id}: {answer}");
+    }
+}
+
+#[test]
+fn a_run_that_measured_nothing_has_a_report_that_says_so() {
+    let mut run = full_run("vmq-teaming");
+    run.parts.truncate(1);
+    run.parts[0] = Part {
+        case: run.cases[0].id.clone(),
+        failure: Some("iperf3 <died>".to_owned()),
+        ..Part::default()
+    };
+    run.cut_short = Some("asked to stop".to_owned());
+    let page = page_of(&Read::of(run).unwrap(), Language::En);
+    assert!(page.contains("iperf3 &lt;died&gt;"));
+    assert!(page.contains("The run is not complete: asked to stop."));
+    assert!(page.contains("4 were not measured"));
+}
