@@ -7,12 +7,14 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
+use crate::compare::CompareFlags;
 use crate::generate::{CompletionsFlags, DocsFlags, ManFlags};
 use crate::report::ReportFlags;
 use crate::results::{DEFAULT, Results};
 use crate::run::RunFlags;
 use crate::setup::SetupFlags;
 use crate::shown::{ListFlags, ShowFlags};
+use crate::work::WorkFlags;
 
 /// Runs published experiments on this host, and lays what comes out beside what was published.
 ///
@@ -35,6 +37,10 @@ enum Verb {
     Run(RunFlags),
     /// Write the report of runs: HTML, JSON, CSV
     Report(ReportFlags),
+    /// Say whether two runs differ, with a statistical test
+    Compare(CompareFlags),
+    /// Run what is asked for through the daemon's API, until it is stopped
+    Work(WorkFlags),
     /// Install the programs that load and measure
     Setup(SetupFlags),
     /// Print completions for a shell
@@ -75,6 +81,15 @@ impl std::fmt::Display for Interrupted {
 }
 
 impl ResultsFlags {
+    #[cfg(test)]
+    pub(crate) fn of(path: &std::path::Path) -> Self {
+        Self { results: path.to_owned() }
+    }
+
+    pub(crate) fn path(&self) -> &std::path::Path {
+        &self.results
+    }
+
     pub(crate) fn folder(&self) -> Results {
         Results::new(self.results.clone())
     }
@@ -92,6 +107,8 @@ pub(crate) fn run() -> ExitCode {
         Verb::Show(flags) => flags.run(),
         Verb::Run(flags) => flags.run(),
         Verb::Report(flags) => flags.run(),
+        Verb::Compare(flags) => flags.run(),
+        Verb::Work(flags) => flags.run(),
         Verb::Setup(flags) => flags.run(),
         Verb::Completions(flags) => flags.run(),
         Verb::Man(flags) => flags.run(),

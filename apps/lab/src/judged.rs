@@ -5,8 +5,8 @@ use serde::Serialize;
 use crate::number::number;
 use crate::plan::{Figure, Plan};
 use crate::record::{Origin, Run, SimulatedFigure};
-use crate::stats::Estimate;
 use crate::words::Words;
+use suimon_lab_run::Estimate;
 
 /// A figure, and what came out.
 #[derive(Clone, Debug, Serialize)]

@@ -1,46 +1,10 @@
-//! What a run was made on, as far as it matters to figures.
+//! Looks at the machine that a run is made on.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
-/// A machine, and how quiet it was.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Machine {
-    pub(crate) cpu: String,
-    /// Logical CPUs that this process may use.
-    pub(crate) cpus: usize,
-    pub(crate) threads_per_core: u32,
-    pub(crate) memory_mib: u64,
-    /// `none`, or the hypervisor as systemd-detect-virt names it.
-    pub(crate) virtualization: String,
-    pub(crate) kvm: bool,
-    pub(crate) linux: String,
-    pub(crate) distribution: String,
-    /// The governor of the first CPU's frequency; none if there is no cpufreq.
-    pub(crate) governor: Option<String>,
-    /// Suimon's commit.
-    pub(crate) suimon: String,
-    /// Programs that load or measure, with the first line of what they say of their version.
-    pub(crate) tools: BTreeMap<String, String>,
-    pub(crate) noise: Noise,
-}
-
-/// How much of a CPU somebody else had while the lab did nothing but count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Noise {
-    /// Runnable threads before the first part, the mean of the last minute.
-    pub(crate) load_before: f64,
-    /// The slowest of 40 equal pieces of work beside the median, in percent more.
-    pub(crate) slowest_percent: f64,
-    /// How long the worst interruption of a thread that only reads the clock was, in µs.
-    pub(crate) longest_gap_us: f64,
-    /// CPU time that a hypervisor gave to others meanwhile, in percent.
-    pub(crate) steal_percent: f64,
-}
+pub(crate) use suimon_lab_run::{Machine, Noise};
 
 /// How to ask each program for its version.
 const TOOLS: [(&str, &[&str]); 14] = [
@@ -60,57 +24,52 @@ const TOOLS: [(&str, &[&str]); 14] = [
     ("etcd", &["etcd", "--version"]),
 ];
 
-impl Machine {
-    /// Looks at the machine, which takes about two seconds.
-    pub(crate) fn look() -> Self {
-        let cpu_info = read("/proc/cpuinfo");
-        let os = read("/etc/os-release");
-        let memory = field(&read("/proc/meminfo"), "MemTotal:");
-        Self {
-            cpu: field(&cpu_info, "model name").trim_start_matches(": ").trim().to_owned(),
-            cpus: std::thread::available_parallelism().map_or(1, usize::from),
-            threads_per_core: threads_per_core(),
-            memory_mib: memory
-                .split_whitespace()
-                .next()
-                .and_then(|kib| kib.parse().ok())
-                .map_or(0, |kib: u64| kib >> 10),
-            virtualization: first_line(&["systemd-detect-virt"])
-                .unwrap_or_else(|| "unknown".to_owned()),
-            kvm: fs::metadata("/dev/kvm").is_ok(),
-            linux: read("/proc/sys/kernel/osrelease").trim().to_owned(),
-            distribution: field(&os, "PRETTY_NAME=").trim_matches('"').to_owned(),
-            governor: fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
-                .ok()
-                .map(|text| text.trim().to_owned()),
-            suimon: env!("SUIMON_COMMIT").to_owned(),
-            tools: TOOLS
-                .iter()
-                .filter_map(|(name, words)| Some(((*name).to_owned(), first_line(words)?)))
-                .collect(),
-            noise: Noise::measure(),
-        }
+/// Looks at the machine, which takes about two seconds.
+pub(crate) fn look() -> Machine {
+    let cpu_info = read("/proc/cpuinfo");
+    let os = read("/etc/os-release");
+    let memory = field(&read("/proc/meminfo"), "MemTotal:");
+    Machine {
+        cpu: field(&cpu_info, "model name").trim_start_matches(": ").trim().to_owned(),
+        cpus: std::thread::available_parallelism().map_or(1, usize::from),
+        threads_per_core: threads_per_core(),
+        memory_mib: memory
+            .split_whitespace()
+            .next()
+            .and_then(|kib| kib.parse().ok())
+            .map_or(0, |kib: u64| kib >> 10),
+        virtualization: first_line(&["systemd-detect-virt"])
+            .unwrap_or_else(|| "unknown".to_owned()),
+        kvm: fs::metadata("/dev/kvm").is_ok(),
+        linux: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+        distribution: field(&os, "PRETTY_NAME=").trim_matches('"').to_owned(),
+        governor: fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+            .ok()
+            .map(|text| text.trim().to_owned()),
+        suimon: env!("SUIMON_COMMIT").to_owned(),
+        tools: TOOLS
+            .iter()
+            .filter_map(|(name, words)| Some(((*name).to_owned(), first_line(words)?)))
+            .collect(),
+        noise: noise(),
     }
 }
-
-impl Noise {
-    fn measure() -> Self {
-        let (load_before, steal) = (load(), steal_ticks());
-        let began = Instant::now();
-        let mut pieces: Vec<f64> = (0..40).map(|_| piece()).collect();
-        pieces.sort_by(f64::total_cmp);
-        let median = pieces.get(pieces.len() / 2).copied().unwrap_or(1.0);
-        let slowest = pieces.last().copied().unwrap_or(median);
-        let longest_gap_us = longest_gap(Duration::from_millis(500));
-        let ticks = (steal_ticks() - steal).max(0.0);
-        // Ticks of the kernel's clock for users are a hundredth of a second (proc(5)).
-        let seconds = began.elapsed().as_secs_f64();
-        Self {
-            load_before,
-            slowest_percent: (slowest / median - 1.0) * 100.0,
-            longest_gap_us,
-            steal_percent: ticks / 100.0 / seconds * 100.0,
-        }
+fn noise() -> Noise {
+    let (load_before, steal) = (load(), steal_ticks());
+    let began = Instant::now();
+    let mut pieces: Vec<f64> = (0..40).map(|_| piece()).collect();
+    pieces.sort_by(f64::total_cmp);
+    let median = pieces.get(pieces.len() / 2).copied().unwrap_or(1.0);
+    let slowest = pieces.last().copied().unwrap_or(median);
+    let longest_gap_us = longest_gap(Duration::from_millis(500));
+    let ticks = (steal_ticks() - steal).max(0.0);
+    // Ticks of the kernel's clock for users are a hundredth of a second (proc(5)).
+    let seconds = began.elapsed().as_secs_f64();
+    Noise {
+        load_before,
+        slowest_percent: (slowest / median - 1.0) * 100.0,
+        longest_gap_us,
+        steal_percent: ticks / 100.0 / seconds * 100.0,
     }
 }
 

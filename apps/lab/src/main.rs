@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod cli;
+mod compare;
 mod documents;
 mod experiment;
 mod generate;
@@ -27,6 +28,7 @@ mod kinds;
 mod machine;
 mod number;
 mod plan;
+mod progress;
 mod record;
 mod report;
 mod results;
@@ -35,8 +37,8 @@ mod runner;
 mod setup;
 mod shown;
 mod simulate;
-mod stats;
 mod words;
+mod work;
 
 use std::process::ExitCode;
 

@@ -12,6 +12,7 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::plan::check_id;
+use crate::progress::Progress;
 use crate::record::{FORMAT, Part, Run};
 
 /// Where results are if nothing else is said.
@@ -20,6 +21,7 @@ pub(crate) const DEFAULT: &str = "/var/lib/suimon/lab";
 const HEAD: &str = "head.json";
 const PARTS: &str = "parts.jsonl";
 const WHOLE: &str = "run.json";
+const PROGRESS: &str = "progress.json";
 
 /// The folder of results.
 #[derive(Clone, Debug)]
@@ -170,6 +172,16 @@ impl RunFolder {
     /// Writes everything.
     pub(crate) fn finish(&self, run: &Run) -> Result<()> {
         self.write(WHOLE, &serde_json::to_vec_pretty(run)?)
+    }
+
+    /// Tells those who watch how far it is. It need not be on the disk.
+    pub(crate) fn tell_progress(&self, progress: &Progress) -> Result<()> {
+        let (path, unfinished) = (self.path.join(PROGRESS), self.path.join("progress.json.part"));
+        let write = || -> std::io::Result<()> {
+            fs::write(&unfinished, serde_json::to_vec(progress)?)?;
+            fs::rename(&unfinished, &path)
+        };
+        write().with_context(|| self.unwritten(PROGRESS))
     }
 
     /// Writes a file whole or not at all.

@@ -11,7 +11,7 @@ use suimon_rig::{StopSignal, sweep_leftovers};
 use crate::cli::{Interrupted, Refused, ResultsFlags, print};
 use crate::experiment::{Experiment, free_mib};
 use crate::guard;
-use crate::machine::Machine;
+use crate::machine;
 use crate::plan::{Plan, Scale};
 use crate::record::{FORMAT, Origin, Run};
 use crate::report;
@@ -109,7 +109,7 @@ impl RunFlags {
             began: now(),
             took_s: 0.0,
             command: format!("suimon lab run {} --scale {}", self.name_of(plan), self.scale.name()),
-            machine: Machine::look(),
+            machine: machine::look(),
             setup: experiment.setup(),
             cases: experiment.cases(),
             measures: experiment.measures(),

@@ -14,9 +14,10 @@ use suimon_rig::StopSignal;
 use crate::experiment::{Desk, Experiment};
 use crate::machine;
 use crate::plan::Repeat;
+use crate::progress::Progress;
 use crate::record::{Case, Part, Run};
 use crate::results::RunFolder;
-use crate::stats::Estimate;
+use suimon_lab_run::Estimate;
 
 /// How often a case may fail before it is given up.
 const FAILURES_MOST: usize = 2;
@@ -47,7 +48,9 @@ impl Runner<'_> {
                 if run.parts.iter().any(is_done) || is_given_up(run, &case.id) {
                     continue;
                 }
-                bar.begin(&case, repetition, self.seconds_left(run, repetition));
+                let left = self.seconds_left(run, repetition);
+                bar.begin(&case, repetition, left);
+                self.folder.tell_progress(&Progress::of(run, &case, repetition, left))?;
                 let part = self.part(&case, repetition, &bar);
                 if self.stop.is_asked() {
                     run.cut_short = Some("asked to stop".to_owned());

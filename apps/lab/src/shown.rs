@@ -21,7 +21,7 @@ pub(crate) struct ListFlags {
     #[arg(long)]
     json: bool,
     /// The language.
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_name = "en|ja", default_value = "en")]
     language: Language,
     #[command(flatten)]
     results: ResultsFlags,
@@ -39,7 +39,7 @@ pub(crate) struct ShowFlags {
     #[arg(long)]
     json: bool,
     /// The language.
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_name = "en|ja", default_value = "en")]
     language: Language,
 }
 
@@ -49,33 +49,26 @@ impl ListFlags {
     }
 
     fn plans(&self) -> Result<()> {
-        let mut rows = Vec::new();
-        let mut values: Vec<Value> = Vec::new();
-        for (id, text) in SHIPPED {
-            let plan = Plan::parse(text)?;
-            let experiment = plan.experiment(Scale::Auto)?;
-            let seconds: f64 = experiment.cases().iter().map(|case| case.seconds).sum();
-            let seconds = seconds * f64::from(plan.repeat(Scale::Auto).least);
-            let missing: Vec<Words> = experiment
-                .needs()
-                .iter()
-                .filter_map(|need| need.missing(Path::new("/var/tmp")))
-                .collect();
-            rows.push(format!(
-                "{id:<20} {:>5.0} min  {}{}",
-                (seconds / 60.0).max(1.0),
-                plan.head.title.in_language(self.language),
-                if missing.is_empty() { "" } else { "  (suimon lab setup)" },
-            ));
-            values.push(json!({
-                "id": id, "title": plan.head.title, "document": plan.head.document,
-                "simulation": plan.head.simulation, "seconds": seconds, "missing": missing,
-            }));
-        }
+        let plans = plans()?;
         if self.json {
-            return print(&format!("{:#}\n", Value::Array(values)));
+            return print(&format!("{plans:#}\n"));
         }
-        print(&format!("{}\n", rows.join("\n")))
+        let language = match self.language {
+            Language::En => "en",
+            Language::Ja => "ja",
+        };
+        for of in plans.as_array().into_iter().flatten() {
+            let minutes = (of["seconds"].as_f64().unwrap_or(0.0) / 60.0).max(1.0);
+            let is_whole = of["missing"].as_array().is_none_or(Vec::is_empty);
+            let missing = if is_whole { "" } else { "  (suimon lab setup)" };
+            let (id, title) =
+                (of["id"].as_str().unwrap_or_default(), of["title"][language].as_str());
+            print(&format!(
+                "{id:<20} {minutes:>5.0} min  {}{missing}\n",
+                title.unwrap_or_default()
+            ))?;
+        }
+        Ok(())
     }
 
     fn runs(&self) -> Result<()> {
@@ -104,6 +97,26 @@ impl ListFlags {
         }
         Ok(())
     }
+}
+
+/// All shipped plans, with what of them is missing on this machine.
+pub(crate) fn plans() -> Result<Value> {
+    let mut values: Vec<Value> = Vec::new();
+    for (id, text) in SHIPPED {
+        let plan = Plan::parse(text)?;
+        let experiment = plan.experiment(Scale::Auto)?;
+        let seconds: f64 = experiment.cases().iter().map(|case| case.seconds).sum();
+        let seconds = seconds * f64::from(plan.repeat(Scale::Auto).least);
+        let needs = experiment.needs();
+        let missing: Vec<Words> =
+            needs.iter().filter_map(|need| need.missing(Path::new("/var/tmp"))).collect();
+        values.push(json!({
+            "id": id, "title": plan.head.title, "question": plan.head.question,
+            "document": plan.head.document, "simulation": plan.head.simulation,
+            "seconds": seconds, "missing": missing,
+        }));
+    }
+    Ok(Value::Array(values))
 }
 
 /// A run in a list.

@@ -15,6 +15,7 @@ use crate::event::EventVerb;
 use crate::exit::{CODES, Failure, wrong_usage};
 use crate::generate::{CompletionsFlags, DocsFlags, ManFlags};
 use crate::host::HostVerb;
+use crate::lab::LabFlags;
 use crate::node_flags::NodeFlags;
 use crate::offload::OffloadVerb;
 use crate::operation::OperationVerb;
@@ -107,6 +108,8 @@ enum Noun {
     /// The web console.
     #[command(subcommand)]
     Console(ConsoleVerb),
+    /// The lab: runs published experiments on this host, writes reports, compares.
+    Lab(LabFlags),
     /// Queues and the processors that own them.
     #[command(subcommand)]
     Queue(QueueVerb),
@@ -164,6 +167,9 @@ impl Cli {
 
     /// Does what the command line says.
     pub(crate) async fn run(self) -> Result<(), Failure> {
+        if let Noun::Lab(flags) = self.noun {
+            return flags.run(&self.socket, self.json);
+        }
         let client = match self.node.client() {
             Some(client) => client?,
             None => Client::unix(self.socket),
@@ -188,6 +194,7 @@ impl Cli {
             Noun::Node(verb) => verb.run(context).await,
             Noun::Cluster(verb) => verb.run(context).await,
             Noun::Console(verb) => verb.run(context).await,
+            Noun::Lab(_) => Ok(()),
             Noun::Queue(verb) => verb.run(context).await,
             Noun::Processor(verb) => verb.run(context).await,
             Noun::Event(verb) => verb.run(context).await,

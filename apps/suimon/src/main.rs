@@ -24,6 +24,7 @@ mod exit;
 mod generate;
 mod host;
 mod key_flags;
+mod lab;
 mod lines;
 mod node_flags;
 mod node_tables;

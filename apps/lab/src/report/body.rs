@@ -7,8 +7,8 @@ use crate::documents::document;
 use crate::judged::{Agreement, Judged};
 use crate::number::number;
 use crate::record::{Origin, Part};
-use crate::stats::Estimate;
 use crate::words::Words;
+use suimon_lab_run::Estimate;
 
 /// Links to what follows.
 pub(super) fn contents(all: &[Read]) -> String {

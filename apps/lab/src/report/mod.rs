@@ -32,7 +32,7 @@ pub(crate) struct ReportFlags {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The language that the page opens with; it has both.
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_name = "en|ja", default_value = "en")]
     language: Language,
     /// What was judged as JSON, on standard output.
     #[arg(long)]

@@ -6,8 +6,8 @@ use super::framed;
 use crate::number::number;
 use crate::plan::Chart;
 use crate::record::{Case, Run};
-use crate::stats::Estimate;
 use crate::words::Words;
+use suimon_lab_run::Estimate;
 
 /// One drawing for each unit of the chart's measures.
 pub(super) fn bars(chart: &Chart, run: &Run, cases: &[&Case]) -> Vec<String> {

@@ -8,8 +8,8 @@ use super::framed;
 use crate::number::number;
 use crate::plan::Chart;
 use crate::record::{Case, Run};
-use crate::stats::Estimate;
 use crate::words::Words;
+use suimon_lab_run::Estimate;
 
 /// How many curves one drawing may have before colours repeat without end.
 const CURVES_MOST: usize = 16;

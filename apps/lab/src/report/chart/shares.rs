@@ -5,8 +5,8 @@ use super::framed;
 use crate::number::number;
 use crate::plan::Chart;
 use crate::record::{Case, Run};
-use crate::stats::Estimate;
 use crate::words::Words;
+use suimon_lab_run::Estimate;
 
 const ROW: f64 = 34.0;
 

@@ -8,14 +8,19 @@ use serde::Serialize;
 
 /// A mean, and between which bounds it is in 95 of 100 such measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Estimate {
-    pub(crate) samples: usize,
-    pub(crate) mean: f64,
-    pub(crate) median: f64,
-    pub(crate) least: f64,
-    pub(crate) most: f64,
+pub struct Estimate {
+    /// How many.
+    pub samples: usize,
+    /// Arithmetic.
+    pub mean: f64,
+    /// Of an even number the mean of the two in the middle.
+    pub median: f64,
+    /// The lowest.
+    pub least: f64,
+    /// The highest.
+    pub most: f64,
     /// The 95 % confidence interval of the mean; absent for one sample.
-    pub(crate) interval: Option<(f64, f64)>,
+    pub interval: Option<(f64, f64)>,
 }
 
 /// Two-sided 95 % quantiles of Student's t for 1 to 30 degrees of freedom.
@@ -27,7 +32,7 @@ const T_95: [f64; 30] = [
 
 impl Estimate {
     /// None of nothing.
-    pub(crate) fn of(values: &[f64]) -> Option<Self> {
+    pub fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let (least, most) = (*sorted.first()?, *sorted.last()?);
@@ -49,7 +54,7 @@ impl Estimate {
     }
 
     /// Half of the interval for the mean; none if there is no interval or the mean is 0.
-    pub(crate) fn relative_half(&self) -> Option<f64> {
+    pub fn relative_half(&self) -> Option<f64> {
         let (low, high) = self.interval?;
         (self.mean != 0.0).then(|| (high - low) / 2.0 / self.mean.abs())
     }
@@ -57,18 +62,18 @@ impl Estimate {
 
 /// Whether two sets of samples differ.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Test {
+pub struct Test {
     /// How probable such a difference or a larger one is where there is none.
-    pub(crate) p: f64,
+    pub p: f64,
     /// How often a sample of the second is above one of the first, ties counted half: 0 to 1.
-    pub(crate) above: f64,
+    pub above: f64,
 }
 
 /// Samples up to which the test is exact: the number of orders is counted.
 const EXACT_MOST: usize = 25;
 
 /// Mann and Whitney's test. None where one of them has no samples.
-pub(crate) fn mann_whitney(first: &[f64], second: &[f64]) -> Option<Test> {
+pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<Test> {
     if first.is_empty() || second.is_empty() {
         return None;
     }
@@ -97,26 +102,24 @@ pub(crate) fn mann_whitney(first: &[f64], second: &[f64]) -> Option<Test> {
 /// The probability of a U at most as large as this, on both sides: of all orders of m and n
 /// samples, counted by how many have which U.
 fn exact(m: usize, n: usize, u: f64) -> f64 {
-    // ways[j][k]: orders of i of the first and j of the second with U = k.
     let most = m * n;
-    let mut ways = vec![vec![0.0_f64; most + 1]; n + 1];
-    for row in &mut ways {
-        row[0] = 1.0;
-    }
-    for _ in 1..=m {
-        let mut next = vec![vec![0.0_f64; most + 1]; n + 1];
-        next[0][0] = 1.0;
-        for j in 1..=n {
-            for k in 0..=most {
-                // The greatest sample is of the second, or of the first and above j of them.
-                let of_first = if k >= j { ways[j][k - j] } else { 0.0 };
-                next[j][k] = next[j - 1][k] + of_first;
-            }
+    let one = || std::iter::once(1.0).chain(std::iter::repeat_n(0.0, most)).collect::<Vec<f64>>();
+    // For each j up to n: orders of i samples of the first and j of the second, by their U.
+    // Of none of the first there is one, of U = 0.
+    let mut ways: Vec<Vec<f64>> = (0..=n).map(|_| one()).collect();
+    for _ in 0..m {
+        let mut next = vec![one()];
+        for (j, with_fewer) in (1..).zip(ways.iter().skip(1)) {
+            // The greatest sample is of the second, or of the first and above j of them.
+            let shifted = std::iter::repeat_n(0.0, j).chain(with_fewer.iter().copied());
+            let of_second = next.last().cloned().unwrap_or_default();
+            next.push(of_second.iter().zip(shifted).map(|(a, b)| a + b).collect());
         }
         ways = next;
     }
-    let all: f64 = ways[n].iter().sum();
-    let below: f64 = ways[n].iter().take(u as usize + 1).sum();
+    let counts = ways.last().cloned().unwrap_or_default();
+    let all: f64 = counts.iter().sum();
+    let below: f64 = counts.iter().take(u as usize + 1).sum();
     2.0 * below / all
 }
 

@@ -1,0 +1,105 @@
+//! `suimon lab compare`.
+
+use anyhow::{Result, ensure};
+use clap::Args;
+use serde_json::json;
+use suimon_lab_run::{Compared, Finding, compare};
+
+use crate::cli::{ResultsFlags, print};
+use crate::number::{digits, number};
+use crate::record::Run;
+use crate::words::{Language, Words};
+
+/// Which runs.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CompareFlags {
+    /// A run: id, folder, or a plan for its last run.
+    a: String,
+    /// Another of the same plan, or of one with cases of the same names.
+    b: String,
+    /// Also what does not differ.
+    #[arg(long)]
+    all: bool,
+    /// JSON instead of text.
+    #[arg(long)]
+    json: bool,
+    /// The language.
+    #[arg(long, value_name = "en|ja", default_value = "en")]
+    language: Language,
+    #[command(flatten)]
+    results: ResultsFlags,
+}
+
+fn found(finding: Finding) -> Words {
+    match finding {
+        Finding::Better => Words::new("better", "改善"),
+        Finding::Worse => Words::new("worse", "悪化"),
+        Finding::Different => Words::new("different", "相違"),
+        Finding::NotShown => Words::new("no difference shown", "差は認められない"),
+        Finding::TooFew => {
+            Words::new("too few repetitions to show a difference", "差を示すには回数が不足")
+        }
+    }
+}
+
+impl CompareFlags {
+    pub(crate) fn run(self) -> Result<()> {
+        let results = self.results.folder();
+        let (a, b) = (results.find(&self.a)?.load()?, results.find(&self.b)?.load()?);
+        let all = compare(&a, &b);
+        ensure!(!all.is_empty(), "{} and {} have no case with a measure in common", a.id, b.id);
+        if self.json {
+            return print(&format!("{:#}\n", json!({ "a": a.id, "b": b.id, "compared": all })));
+        }
+        print(&self.text(&a, &b, &all))
+    }
+
+    fn text(&self, a: &Run, b: &Run, all: &[Compared]) -> String {
+        let language = self.language;
+        let mut text =
+            format!("A {}, {}\nB {}, {}\n", a.id, a.machine.suimon, b.id, b.machine.suimon);
+        if a.machine.cpu != b.machine.cpu || a.machine.cpus != b.machine.cpus {
+            let words =
+                Words::new("They were made on different machines.", "異なるマシンでの測定です。");
+            text += &format!("{}\n", words.in_language(language));
+        }
+        let is_shown =
+            |of: &&Compared| self.all || !matches!(of.finding, Finding::NotShown | Finding::TooFew);
+        for of in all.iter().filter(is_shown) {
+            let value = |value: f64| number(value, digits(of.a.mean));
+            let more = of.more_percent.map_or_else(String::new, |more| format!(" ({more:+.1} %)"));
+            let unit = &of.measure.unit;
+            text += &format!(
+                "{}, {}: {} → {} {unit}{more}, p = {:.3}, {}\n",
+                of.case.words.in_language(language),
+                of.measure.words.in_language(language),
+                value(of.a.mean),
+                value(of.b.mean),
+                of.p_corrected,
+                found(of.finding).in_language(language),
+            );
+        }
+        let count = |finding: Finding| all.iter().filter(|of| of.finding == finding).count();
+        let tally = Words::new(
+            format!(
+                "{} compared by Mann–Whitney with Holm's correction: {} better, {} worse, {} different, {} without a difference that chance would not make, {} with too few repetitions.",
+                all.len(),
+                count(Finding::Better),
+                count(Finding::Worse),
+                count(Finding::Different),
+                count(Finding::NotShown),
+                count(Finding::TooFew)
+            ),
+            format!(
+                "{} 項目を Mann–Whitney 検定 (Holm 補正) で比較: 改善 {}、悪化 {}、相違 {}、差は認められない {}、回数不足 {}。",
+                all.len(),
+                count(Finding::Better),
+                count(Finding::Worse),
+                count(Finding::Different),
+                count(Finding::NotShown),
+                count(Finding::TooFew)
+            ),
+        );
+        text + tally.in_language(language) + "\n"
+    }
+}
