@@ -19,6 +19,8 @@ pub(crate) struct Judged {
     pub(crate) unit: String,
     pub(crate) digits: Option<usize>,
     pub(crate) simulated: Option<SimulatedFigure>,
+    /// Whether it is a bar of Suimon's own that is to be reached, not a published value.
+    pub(crate) bar: bool,
     pub(crate) agreement: Agreement,
 }
 
@@ -36,18 +38,6 @@ pub(crate) enum Agreement {
     NotMeasured,
     /// It is shown, and nothing is expected of it.
     Shown,
-}
-
-impl Agreement {
-    pub(crate) fn words(self) -> Words {
-        match self {
-            Self::Agrees => Words::new("agrees", "一致"),
-            Self::Differs => Words::new("differs", "相違"),
-            Self::Open => Words::new("left open by the spread", "ばらつきのため不明"),
-            Self::NotMeasured => Words::new("not measured", "未測定"),
-            Self::Shown => Words::new("", ""),
-        }
-    }
 }
 
 /// All figures of a plan.
@@ -71,6 +61,7 @@ fn of_figure(figure: &Figure, run: &Run) -> Judged {
         measured,
         unit: unit.unwrap_or_default(),
         digits: figure.digits,
+        bar: figure.bar,
         simulated: simulated(figure, run),
     }
 }
@@ -126,6 +117,19 @@ fn simulated(figure: &Figure, run: &Run) -> Option<SimulatedFigure> {
 }
 
 impl Judged {
+    /// What is said of it.
+    pub(crate) fn finding(&self) -> Words {
+        match (self.agreement, self.bar) {
+            (Agreement::Agrees, false) => Words::new("agrees", "一致"),
+            (Agreement::Differs, false) => Words::new("differs", "相違"),
+            (Agreement::Agrees, true) => Words::new("Suimon's bar met", "Suimon の目標を達成"),
+            (Agreement::Differs, true) => Words::new("Suimon's bar missed", "Suimon の目標に未達"),
+            (Agreement::Open, _) => Words::new("left open by the spread", "ばらつきのため不明"),
+            (Agreement::NotMeasured, _) => Words::new("not measured", "未測定"),
+            (Agreement::Shown, _) => Words::default(),
+        }
+    }
+
     /// What was measured, with half of its interval.
     pub(crate) fn text(&self) -> Option<String> {
         let of = self.measured?;
@@ -187,11 +191,11 @@ fn tally(judged: &[Judged]) -> Words {
         return Words::default();
     }
     let (mut en, mut ja) = (
-        format!("Of {all} figures {agrees} agree"),
-        format!("{all} 個の数値のうち {agrees} 個が一致"),
+        format!("Of {all} figures {agrees} are as expected"),
+        format!("{all} 個の数値のうち {agrees} 個が期待どおり"),
     );
     for (count, english, japanese) in [
-        (differs, "differ", "相違"),
+        (differs, "are not", "期待と相違"),
         (open, "are left open by the spread", "ばらつきのため不明"),
         (missing, "were not measured", "未測定"),
     ] {

@@ -64,6 +64,14 @@ fn the_verdict_has_what_was_measured_and_says_what_is_not_known() {
     let verdict = verdict(&plan, &run, &judge(&plan, &run));
     assert!(verdict.en.contains("Hyper-V port uses 1 processor(s)"), "{}", verdict.en);
     assert!(verdict.en.contains("420 sessions (not measured)"), "{}", verdict.en);
-    assert!(verdict.en.contains("Of 4 figures 1 agree, 3 were not measured"), "{}", verdict.en);
-    assert!(verdict.ja.contains("4 個の数値のうち 1 個が一致、3 個が未測定"), "{}", verdict.ja);
+    assert!(
+        verdict.en.contains("Of 4 figures 1 are as expected, 3 were not measured"),
+        "{}",
+        verdict.en
+    );
+    assert!(
+        verdict.ja.contains("4 個の数値のうち 1 個が期待どおり、3 個が未測定"),
+        "{}",
+        verdict.ja
+    );
 }

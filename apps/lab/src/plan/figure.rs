@@ -31,6 +31,9 @@ pub(crate) struct Figure {
     pub(crate) digits: Option<usize>,
     /// When a measured value agrees with what was published; absent if it is only shown.
     pub(crate) expects: Option<Expects>,
+    /// Whether what is expected is not what was published but what Suimon has to reach.
+    #[serde(default)]
+    pub(crate) bar: bool,
     /// The simulator's figure of the same: its step, and of what.
     pub(crate) simulated: Option<SimulatedOf>,
 }

@@ -111,7 +111,7 @@ fn figure(of: &Judged) -> Vec<String> {
         Agreement::Open => "open",
         Agreement::NotMeasured | Agreement::Shown => "soft",
     };
-    let agreement = format!("<span class={class}>{}</span>", both(&of.agreement.words()));
+    let agreement = format!("<span class={class}>{}</span>", both(&of.finding()));
     vec![both(&of.of), both(&of.published), measured, simulated, agreement]
 }
 
@@ -127,11 +127,13 @@ fn simulated_figures(read: &Read, heading: &str) -> String {
         ("", ""),
     ])];
     for of in &read.run.simulated {
-        let agreement = if of.agrees { Agreement::Agrees } else { Agreement::Differs };
-        let class = if of.agrees { "agrees" } else { "differs" };
+        let (class, finding) = match of.agrees {
+            true => ("agrees", Words::new("agrees", "一致")),
+            false => ("differs", Words::new("differs", "相違")),
+        };
         let texts = [&of.step, &of.of, &of.published, &of.ours].map(|text| escaped(text));
         let mut row = texts.to_vec();
-        row.push(format!("<span class={class}>{}</span>", both(&agreement.words())));
+        row.push(format!("<span class={class}>{}</span>", both(&finding)));
         rows.push(row);
     }
     format!("<h2>{heading}</h2>{}", table("figures", &rows))

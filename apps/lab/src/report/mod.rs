@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::cli::{ResultsFlags, print};
 use crate::judged::{Judged, judge, verdict};
 use crate::plan::Plan;
-use crate::record::Run;
+use crate::record::{Origin, Run};
 use crate::results::{Results, RunFolder};
 use crate::words::{Language, Words};
 
@@ -114,13 +114,18 @@ impl ReportFlags {
 /// What is said of a run on a terminal.
 pub(crate) fn told(read: &Read, page: Option<&std::path::Path>, language: Language) -> String {
     let mut text = format!("{}\n{}\n", read.run.id, read.verdict.in_language(language));
-    for of in &read.judged {
+    let is_simulated = read.run.origin != Origin::Real;
+    for of in read.run.simulated.iter().filter(|_| is_simulated) {
+        let finding = if of.agrees { "agrees" } else { "differs" };
+        text += &format!("  {}, {}: {} ({}) {finding}\n", of.step, of.of, of.ours, of.published);
+    }
+    for of in read.judged.iter().filter(|_| !is_simulated) {
         let measured = of.text().unwrap_or_else(|| "–".to_owned());
         text += &format!(
             "  {}: {measured} ({}) {}\n",
             of.of.in_language(language),
             of.published.in_language(language),
-            of.agreement.words().in_language(language)
+            of.finding().in_language(language)
         );
     }
     if let Some(page) = page {

@@ -63,7 +63,7 @@ pub(crate) fn series(seconds: &[Second]) -> Vec<Series> {
     queues.retain(|_, points| points.iter().any(|(_, count)| *count > 0.0));
     let series = |group: &str, unit: &str, processor: u64, points| Series {
         group: group.to_owned(),
-        name: format!("CPU {processor}"),
+        name: format!("P{processor}"),
         unit: unit.to_owned(),
         points,
     };

@@ -59,9 +59,9 @@ impl Phase {
     /// What changes when it begins.
     pub(crate) fn words(&self) -> Words {
         let (sessions, most) = (self.sessions, self.max_processors);
-        let (mut en, mut ja) = (format!("{sessions} sessions"), format!("{sessions} セッション"));
+        let (mut en, mut ja) = (plural(sessions, "session"), format!("{sessions} セッション"));
         if let Some(most) = most {
-            en = format!("at most {most} processors");
+            en = format!("at most {}", plural(most.into(), "processor"));
             ja = format!("プロセッサ最大 {most}");
         }
         Words::new(en, ja)
@@ -92,4 +92,9 @@ impl Settings {
             |mode| self.algorithms.iter().map(move |algorithm| Combination { mode, algorithm });
         self.modes.iter().flat_map(|mode| of_mode(mode.as_str())).collect()
     }
+}
+
+fn plural(count: u32, what: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{s}")
 }

@@ -24,7 +24,7 @@ pub(super) fn over_time(
     // All of the same height, so that they can be compared.
     let most =
         with_series.iter().map(|(_, _, series)| highest(series, is_stacked)).fold(0.0, f64::max);
-    let width = if with_series.len() > 1 { 440.0 } else { 860.0 };
+    let width = if with_series.len() > 1 { 430.0 } else { 860.0 };
     let is_one = run.cases.len() < 2;
     with_series
         .iter()
