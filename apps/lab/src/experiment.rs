@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use suimon_rig::{Rig, StopSignal};
+use suimon_rig::{Process, Rig, StopSignal};
 
 use crate::record::{Case, Measure, Part};
 use crate::words::Words;
@@ -88,6 +89,21 @@ impl<'a> Desk<'a> {
     /// Waits, or fails at once if it is time to stop.
     pub(crate) fn wait(&self, time: Duration) -> Result<()> {
         self.wait_until(Instant::now() + time)
+    }
+
+    /// Waits until a program has ended by itself; fails at once if it is time to stop.
+    pub(crate) fn wait_for(&self, process: &mut Process, limit: Duration) -> Result<ExitStatus> {
+        let deadline = Instant::now() + limit;
+        while process.is_running() {
+            ensure!(
+                Instant::now() < deadline,
+                "it goes on after {} s: {}",
+                limit.as_secs(),
+                process.last_words()
+            );
+            self.wait(LOOK_EVERY)?;
+        }
+        process.wait(LOOK_EVERY)
     }
 
     /// Calls `look` at the end of each of so many seconds.

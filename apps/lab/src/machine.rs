@@ -31,7 +31,7 @@ pub(crate) fn look() -> Machine {
     let memory = field(&read("/proc/meminfo"), "MemTotal:");
     Machine {
         cpu: field(&cpu_info, "model name").trim_start_matches(": ").trim().to_owned(),
-        cpus: std::thread::available_parallelism().map_or(1, usize::from),
+        cpus: cpus(),
         threads_per_core: threads_per_core(),
         memory_mib: memory
             .split_whitespace()
@@ -54,6 +54,11 @@ pub(crate) fn look() -> Machine {
         noise: noise(),
     }
 }
+/// Logical CPUs that this process may use.
+pub(crate) fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 fn noise() -> Noise {
     let (load_before, steal) = (load(), steal_ticks());
     let began = Instant::now();

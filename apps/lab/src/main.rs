@@ -25,6 +25,7 @@ mod generate;
 mod guard;
 mod judged;
 mod kinds;
+mod loads;
 mod machine;
 mod number;
 mod plan;

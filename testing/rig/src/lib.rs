@@ -13,7 +13,7 @@
 //! - [`iperf`], [`nginx`], [`ovs`]: traffic and a peer to compare with.
 //! - [`BlockDevice`]: a device that stalls and fails when it is told to.
 //! - [`fio`]: load on disks; [`LastingLoad`]: for some seconds, and what came of it when; [`DiskPart`]: load that outlives the server of a disk;
-//!   [`SlowDisk`]: a disk of a known speed; [`serve_client`]: a disk without a daemon.
+//!   [`SlowDisk`]: a disk of a known speed; [`NbdFolder`]: a file system on an exported disk; [`serve_client`]: a disk without a daemon.
 //!
 //! Each value removes what it made when it is dropped, also when a test panics:
 //! processes (by their id), namespaces, devices, sockets, files. What a harness
@@ -34,6 +34,7 @@ mod cpu_distance;
 mod daemon;
 mod disk_load;
 mod etcd;
+mod file_systems;
 pub mod fio;
 mod guest;
 mod hugepages;
@@ -68,6 +69,7 @@ pub use cpu_distance::{Distance, handover_ns};
 pub use daemon::{Daemon, DaemonOptions, HttpAnswer};
 pub use disk_load::{Chance, DiskPart, LoadDone, LoadEnd};
 pub use etcd::{Etcd, EtcdNetwork};
+pub use file_systems::{LoopFolder, NbdFolder};
 pub use guest::{
     Accelerator, BondStatus, Boot, DiskSight, Guest, GuestDisk, GuestFiles, GuestNic, GuestShell,
     GuestSpec, HostedGuest, HostedVms, IovMachine, IovSpec, accelerator, guest_files,

@@ -8,14 +8,13 @@
 //! `throtl_slice`), as no array does. QEMU's own FUSE export is none either: an ext4 on that
 //! of QEMU 7.2 was not consistent after it was written to.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use crate::command::run;
-use crate::loop_device::LoopDevice;
-use crate::mounted::Mounted;
+use crate::file_systems::NbdFolder;
 use crate::process::Process;
 use crate::rig::Rig;
 use crate::wait::until;
@@ -30,12 +29,8 @@ const SPARE_BYTES: u64 = 64 << 20;
 #[derive(Debug)]
 pub struct SlowDisk {
     // Dropped from the top.
-    _files: Mounted,
-    _device: LoopDevice,
-    _fuse: Mounted,
-    _client: Process,
+    files: NbdFolder,
     _server: Process,
-    path: PathBuf,
 }
 
 impl SlowDisk {
@@ -50,42 +45,15 @@ impl SlowDisk {
         let socket = rig.path(&rig.unique("slow"));
         let server = Process::start(rig, "storage-daemon", &words(&file, &socket, bytes_per_s))?;
         until("storage daemon", READY_LIMIT, || Ok(Path::new(&socket).exists()))?;
-        let fuse = folder_for(rig, "fuse")?;
         let uri = format!("nbd+unix:///disk?socket={socket}");
-        let mut client = Process::start(rig, "nbdfuse", &["nbdfuse", &fuse, &uri])?;
-        let device_file = format!("{fuse}/nbd");
-        until("file of nbdfuse", READY_LIMIT, || {
-            client.check_running()?;
-            Ok(Path::new(&device_file).exists())
-        })?;
-        let fuse = Mounted::taken_over(&fuse);
-        let device = LoopDevice::attach(&device_file)?;
-        // All at once, and few of it: nothing shall be written later by the file system alone.
-        let options = "lazy_itable_init=0,lazy_journal_init=0,nodiscard";
-        let small = ["-m", "0", "-N", "1024", "-J", "size=4", "-E", options];
-        run(&[&["mkfs.ext4", "-q", "-F"][..], &small, &[device.path()]].concat())?;
-        let path = rig.path(&rig.unique("files"));
-        let files = Mounted::device(device.path(), &path).context("the slow disk")?;
-        Ok(Self {
-            _files: files,
-            _device: device,
-            _fuse: fuse,
-            _client: client,
-            _server: server,
-            path: path.into(),
-        })
+        let files = NbdFolder::make(rig, &uri).context("the slow disk")?;
+        Ok(Self { files, _server: server })
     }
 
     /// Where its file system is.
     pub fn path(&self) -> &Path {
-        &self.path
+        Path::new(self.files.path())
     }
-}
-
-fn folder_for(rig: &Rig, what: &str) -> Result<String> {
-    let path = rig.path(&rig.unique(what));
-    std::fs::create_dir(&path).with_context(|| path.clone())?;
-    Ok(path)
 }
 
 fn words(file: &str, socket: &str, bytes_per_s: u64) -> Vec<String> {

@@ -1,6 +1,8 @@
 //! The kinds of experiments, one folder each.
 
 mod bounds;
+mod java;
+mod oltp;
 mod vmq;
 
 use anyhow::{Context, Result, bail};
@@ -14,8 +16,10 @@ use crate::experiment::Experiment;
 /// There is no such kind; a key that it does not know; a value that is not possible.
 pub(crate) fn make(kind: &str, settings: toml::Table) -> Result<Box<dyn Experiment>> {
     Ok(match kind {
+        "java" => Box::new(java::Java::new(read(settings)?)?),
+        "oltp" => Box::new(oltp::Oltp::new(read(settings)?)?),
         "vmq" => Box::new(vmq::Vmq::new(read(settings)?)?),
-        _ => bail!("kind: `{kind}` is none of vmq"),
+        _ => bail!("kind: `{kind}` is none of java, oltp, vmq"),
     })
 }
 

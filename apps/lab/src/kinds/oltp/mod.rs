@@ -1,0 +1,173 @@
+//! Kind `oltp`: a database in a light guest, whose files lie on a Suimon disk or beside one, asked
+//! through the switch by another guest.
+
+mod scene;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use crate::experiment::{Desk, Experiment, Need};
+use crate::kinds::bounds::check_bounds;
+use crate::loads::database::{Database, Transactions};
+use crate::machine::cpus;
+use crate::record::{Better, Case, Measure, Part, Series};
+use crate::words::Words;
+use scene::{Behind, Scene};
+
+/// `[settings]` of plans of kind `oltp`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    /// Numbers of CPUs of the database's guest, 1 to 64 each; those that the machine does not have
+    /// are left out.
+    vcpus: Vec<usize>,
+    /// What the files lie on: `native`, `nbdkit`, `suimon`.
+    disks: Vec<Behind>,
+    /// Size of the disk, 256 to 65 536.
+    disk_mib: u64,
+    /// That ask at once, 1 to 256.
+    threads: u32,
+    /// 1 to 64.
+    tables: u32,
+    /// Of each table, 100 to 10 million.
+    rows: u32,
+    warm_up_s: u64,
+    measure_s: u64,
+}
+
+/// The experiment.
+pub(crate) struct Oltp {
+    settings: Settings,
+}
+
+impl Oltp {
+    pub(crate) fn new(settings: Settings) -> Result<Self> {
+        check_bounds(&[
+            ("vcpus", settings.vcpus.len() as u64, 1, 8),
+            ("disks", settings.disks.len() as u64, 1, 3),
+            ("disk_mib", settings.disk_mib, 256, 65_536),
+            ("threads", settings.threads.into(), 1, 256),
+            ("tables", settings.tables.into(), 1, 64),
+            ("rows", settings.rows.into(), 100, 10_000_000),
+            ("warm_up_s", settings.warm_up_s, 1, 600),
+            ("measure_s", settings.measure_s, 2, 3600),
+        ])?;
+        for vcpus in &settings.vcpus {
+            check_bounds(&[("vcpus", *vcpus as u64, 1, 64)])?;
+        }
+        Ok(Self { settings })
+    }
+
+    fn combinations(&self) -> Vec<(Behind, usize)> {
+        let most = cpus();
+        let there = || self.settings.vcpus.iter().copied().filter(move |count| *count <= most);
+        self.settings.disks.iter().flat_map(|disk| there().map(|count| (*disk, count))).collect()
+    }
+}
+
+fn id(disk: Behind, vcpus: usize) -> String {
+    format!("{}+{vcpus}-vcpu", disk.id())
+}
+
+impl Experiment for Oltp {
+    fn needs(&self) -> Vec<Need> {
+        let mut needs = Database::needs();
+        needs.extend(Scene::needs(&self.settings.disks));
+        needs.push(Need::FreeMib(self.settings.disk_mib * 2));
+        needs
+    }
+
+    fn setup(&self) -> Vec<Words> {
+        let Settings { disk_mib, threads, tables, rows, .. } = self.settings;
+        vec![
+            Words::new(
+                format!(
+                    "MariaDB in a light guest with so many CPUs (by affinity), its files on an ext4 of {disk_mib} MiB; every commit is flushed. sysbench oltp_read_write with {threads} threads on {tables} tables of {rows} rows asks it from another light guest, through a Suimon switch."
+                ),
+                format!(
+                    "軽量ゲストの MariaDB (CPU はアフィニティで割り当て)。ファイルは {disk_mib} MiB の ext4 上にあり、コミットごとにフラッシュします。別の軽量ゲストから Suimon のスイッチ経由で sysbench oltp_read_write が {threads} スレッド、{tables} テーブル × {rows} 行で問い合わせます。"
+                ),
+            ),
+            Words::new(
+                "Light guests have no disks of their own: Suimon's disk comes to the host's kernel over NBD (nbdfuse and a loop device), and nbdkit's file comes the same way beside it. What is native has the loop device only.",
+                "軽量ゲストは自分のディスクを持たないため、Suimon のディスクは NBD (nbdfuse とループデバイス) でホストのカーネルに渡します。比較のため nbdkit のファイルも同じ経路で測ります。ネイティブはループデバイスだけです。",
+            ),
+        ]
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        let seconds = (self.settings.warm_up_s + self.settings.measure_s) as f64 + 12.0;
+        let case = |(disk, vcpus): (Behind, usize)| {
+            let Words { en, ja } = disk.words();
+            Case::new(
+                id(disk, vcpus),
+                Words::new(format!("{en}, {vcpus} vCPU"), format!("{ja}、{vcpus} vCPU")),
+                seconds,
+            )
+        };
+        self.combinations().into_iter().map(case).collect()
+    }
+
+    fn measures(&self) -> Vec<Measure> {
+        vec![
+            Measure::new(
+                "transactions",
+                Words::new("transactions", "トランザクション"),
+                "/s",
+                Better::Higher,
+            )
+            .deciding(),
+            Measure::new(
+                "p95",
+                Words::new("latency of 95 %", "95 % のレイテンシ"),
+                "ms",
+                Better::Lower,
+            ),
+            Measure::new(
+                "cpu",
+                Words::new(
+                    "CPU time of the daemon for each transaction",
+                    "トランザクションあたりのデーモンの CPU 時間",
+                ),
+                "µs",
+                Better::Lower,
+            ),
+            Measure::new(
+                "errors",
+                Words::new("transactions that were repeated", "再実行されたトランザクション"),
+                "",
+                Better::Lower,
+            ),
+        ]
+    }
+
+    fn run(&mut self, case: &Case, desk: &Desk<'_>) -> Result<Part> {
+        let combinations = self.combinations();
+        let combination =
+            combinations.into_iter().find(|(disk, vcpus)| id(*disk, *vcpus) == case.id);
+        let (disk, vcpus) = combination.context("no such case")?;
+        let Settings { disk_mib, threads, tables, rows, warm_up_s, measure_s, .. } = self.settings;
+        let load = Transactions { threads, tables, rows, warm_up_s, measure_s };
+        let rig = desk.large_rig()?;
+        let mut scene = Scene::set(&rig, disk, disk_mib, vcpus)?;
+        desk.check()?;
+        scene.database.prepare(&scene.client.namespace, load)?;
+        let before = scene.daemon.process().cpu_time()?;
+        let mut asking = scene.database.ask(&rig, &scene.client.namespace, load)?;
+        let answered = scene.database.finish(&mut asking, load, desk)?;
+        let used = scene.daemon.process().cpu_time()?.saturating_sub(before);
+        let all = answered.per_s * (warm_up_s + measure_s) as f64;
+        let mut part = Part::default();
+        part.value("transactions", answered.per_s);
+        part.value("p95", answered.p95_ms);
+        part.value("cpu", used.as_secs_f64() * 1e6 / all.max(1.0));
+        part.value("errors", answered.errors);
+        part.series.push(Series {
+            group: "transactions".to_owned(),
+            name: "sysbench".to_owned(),
+            unit: "/s".to_owned(),
+            points: answered.seconds,
+        });
+        Ok(part)
+    }
+}

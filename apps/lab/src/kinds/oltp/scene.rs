@@ -1,0 +1,130 @@
+//! Two light guests on a switch, a database in one, and what its files lie on.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use serde::Deserialize;
+use suimon_rig::{Daemon, LightGuest, LoopFolder, NbdFolder, Process, Rig, until};
+
+use crate::experiment::Need;
+use crate::loads::database::Database;
+use crate::loads::vcpus::Vcpus;
+use crate::machine::cpus;
+use crate::words::Words;
+
+const READY_LIMIT: Duration = Duration::from_secs(20);
+
+/// What a file system lies on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Behind {
+    /// A file of the host.
+    Native,
+    /// The same file behind another NBD server.
+    Nbdkit,
+    /// A raw disk of a store.
+    Suimon,
+}
+
+impl Behind {
+    pub(super) const fn id(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Nbdkit => "nbdkit",
+            Self::Suimon => "suimon",
+        }
+    }
+
+    pub(super) fn words(self) -> Words {
+        match self {
+            Self::Native => Words::new("native file", "ネイティブのファイル"),
+            Self::Nbdkit => Words::new("nbdkit", "nbdkit"),
+            Self::Suimon => Words::new("Suimon's disk", "Suimon のディスク"),
+        }
+    }
+}
+
+/// Everything that runs but the load. Dropped from the top.
+pub(super) struct Scene {
+    pub(super) database: Database,
+    _files: Files,
+    pub(super) daemon: Daemon,
+    pub(super) client: LightGuest,
+    _guest: LightGuest,
+}
+
+/// What is mounted, and who serves it.
+enum Files {
+    Native { _folder: LoopFolder },
+    Nbdkit { _folder: NbdFolder, _server: Process },
+    Suimon { _folder: NbdFolder },
+}
+
+impl Scene {
+    pub(super) fn needs(disks: &[Behind]) -> Vec<Need> {
+        let mut needs = vec![
+            Need::Own("suimond"),
+            Need::Own("suimon"),
+            Need::Program { name: "ip", package: "iproute2" },
+            Need::Program { name: "curl", package: "curl" },
+            Need::Program { name: "losetup", package: "mount" },
+            Need::Program { name: "mkfs.ext4", package: "e2fsprogs" },
+            Need::Program { name: "nbdfuse", package: "libnbd-bin" },
+        ];
+        if disks.contains(&Behind::Nbdkit) {
+            needs.push(Need::Program { name: "nbdkit", package: "nbdkit" });
+        }
+        needs
+    }
+
+    pub(super) fn set(rig: &Rig, disk: Behind, mib: u64, vcpus: usize) -> Result<Self> {
+        let (guest, client) =
+            (LightGuest::new(rig, "db", 11)?, LightGuest::new(rig, "client", 12)?);
+        let (socket, store) = (rig.path("nbd.sock"), rig.path("store"));
+        std::fs::create_dir(&store)?;
+        let mut host = String::from(
+            "[host]\nname = \"lab\"\nfloating_processors = 1\n[[switch]]\nname = \"lan\"\nkind = \"private\"\n",
+        );
+        host += &guest.nic_toml("lan", "");
+        host += &client.nic_toml("lan", "");
+        if disk == Behind::Suimon {
+            host += &format!(
+                "[[store]]\nname = \"store\"\npath = \"{store}\"\n[[disk]]\nname = \"db\"\nstore = \"store\"\nformat = \"raw\"\nkind = \"fixed\"\nsize_bytes = \"{mib} MiB\"\nnbd = {{ socket = \"{socket}\" }}\n"
+            );
+        }
+        let daemon = Daemon::start(rig, &host)?;
+        for of in [&guest, &client] {
+            daemon.wait_up("nic", &of.nic)?;
+            of.bring_up()?;
+        }
+        let file = format!("{store}/file");
+        let (files, folder) = match disk {
+            Behind::Native => {
+                let folder = LoopFolder::make(rig, &file, mib << 20)?;
+                let path = folder.path().to_owned();
+                (Files::Native { _folder: folder }, path)
+            }
+            Behind::Nbdkit => {
+                suimon_rig::run(&["fallocate", "--length", &format!("{mib}MiB"), &file])?;
+                let words = ["nbdkit", "--foreground", "--unix", &socket, "file", &file];
+                let mut server = Process::start(rig, "nbdkit", &words)?;
+                until("nbdkit", READY_LIMIT, || {
+                    server.check_running()?;
+                    Ok(Path::new(&socket).exists())
+                })?;
+                let folder = NbdFolder::make(rig, &format!("nbd+unix:///?socket={socket}"))?;
+                let path = folder.path().to_owned();
+                (Files::Nbdkit { _folder: folder, _server: server }, path)
+            }
+            Behind::Suimon => {
+                let folder = NbdFolder::make(rig, &format!("nbd+unix:///db?socket={socket}"))?;
+                let path = folder.path().to_owned();
+                (Files::Suimon { _folder: folder }, path)
+            }
+        };
+        let own = Vcpus::new(0, vcpus, cpus());
+        let database = Database::start(rig, &guest.namespace, &guest.address(), &folder, &own)?;
+        Ok(Self { database, _files: files, daemon, client, _guest: guest })
+    }
+}

@@ -1,0 +1,124 @@
+//! A JVM that works off orders of warehouses: `OrderEntry.java`, over Debian's H2.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+use suimon_rig::{Process, Rig, run};
+
+use super::vcpus::Vcpus;
+use crate::experiment::{Desk, Need};
+
+const SOURCE: &str = include_str!("OrderEntry.java");
+const H2: &str = "/usr/share/java/h2.jar";
+
+/// How long it may take to end after it has measured.
+const END_LIMIT: Duration = Duration::from_secs(20);
+
+/// The compiled program.
+pub(crate) struct OrderEntry {
+    class_path: String,
+}
+
+/// How it is run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OrderLoad {
+    /// Threads, each with a warehouse of its own.
+    pub(crate) warehouses: u32,
+    pub(crate) warm_up_s: u64,
+    pub(crate) measure_s: u64,
+    pub(crate) heap_mib: u32,
+    /// Whether the heap may have huge pages.
+    pub(crate) has_huge_pages: bool,
+}
+
+/// What it did.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct OrdersDone {
+    /// Operations a second, in each second.
+    pub(crate) seconds: Vec<(f64, f64)>,
+    /// Of all the time.
+    pub(crate) per_s: f64,
+    /// Percent of the time in which collections of garbage stopped it.
+    pub(crate) paused_percent: f64,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    at_s: Option<f64>,
+    per_s: f64,
+    pauses_ms: Option<f64>,
+    seconds: Option<f64>,
+}
+
+impl OrderEntry {
+    pub(crate) fn needs() -> Vec<Need> {
+        vec![
+            Need::Program { name: "javac", package: "default-jdk-headless" },
+            Need::Program { name: "java", package: "default-jdk-headless" },
+            Need::File { path: H2, package: "libh2-java" },
+            Need::Program { name: "taskset", package: "util-linux" },
+        ]
+    }
+
+    pub(crate) fn compile(rig: &Rig) -> Result<Self> {
+        let folder = rig.path(&rig.unique("classes"));
+        fs::create_dir(&folder)?;
+        let source = format!("{folder}/OrderEntry.java");
+        fs::write(&source, SOURCE)?;
+        run(&["javac", "-cp", H2, "-d", &folder, &source])?;
+        Ok(Self { class_path: format!("{H2}:{folder}") })
+    }
+
+    /// Begins; what it did is [`OrderEntry::finish`]'s.
+    pub(crate) fn start(&self, rig: &Rig, vcpus: &Vcpus, load: OrderLoad) -> Result<Process> {
+        let OrderLoad { warehouses, warm_up_s, measure_s, heap_mib, has_huge_pages } = load;
+        let heap = [format!("-Xms{heap_mib}m"), format!("-Xmx{heap_mib}m")];
+        let sign = if has_huge_pages { '+' } else { '-' };
+        let pages = format!("-XX:{sign}UseTransparentHugePages");
+        let numbers = [u64::from(warehouses), warm_up_s, measure_s].map(|of| of.to_string());
+        let mut words =
+            vec!["java", &heap[0], &heap[1], &pages, "-cp", &self.class_path, "OrderEntry"];
+        words.extend(numbers.iter().map(String::as_str));
+        Process::start(rig, "order-entry", &vcpus.bound(&words))
+    }
+
+    /// Waits until it has measured.
+    pub(crate) fn finish(
+        process: &mut Process,
+        load: OrderLoad,
+        desk: &Desk<'_>,
+    ) -> Result<OrdersDone> {
+        let limit = Duration::from_secs(load.warm_up_s + load.measure_s) + END_LIMIT;
+        let status = desk.wait_for(process, limit).context("the JVM's load")?;
+        ensure!(status.success(), "the JVM's load ended ({status}): {}", process.last_words());
+        read(&process.log())
+    }
+}
+
+fn read(said: &str) -> Result<OrdersDone> {
+    let lines: Vec<Line> =
+        said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let seconds = lines.iter().filter_map(|line| Some((line.at_s?, line.per_s))).collect();
+    let last = lines.iter().find(|line| line.seconds.is_some());
+    let last = last.with_context(|| format!("the JVM's load told no result: {said}"))?;
+    let paused = last.pauses_ms.unwrap_or(0.0) / 10.0 / last.seconds.unwrap_or(1.0);
+    Ok(OrdersDone { seconds, per_s: last.per_s, paused_percent: paused })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_it_prints_is_read() {
+        let said = "OpenJDK 64-Bit Server VM warning: x\n{\"at_s\":1.001,\"per_s\":7185.5}\n\
+                    {\"at_s\":2.002,\"per_s\":9271.2}\n\
+                    {\"per_s\":8228.4,\"pauses_ms\":453,\"collections\":29,\"seconds\":2.000}\n";
+        let done = read(said).unwrap();
+        assert_eq!(done.seconds, [(1.001, 7185.5), (2.002, 9271.2)]);
+        assert_eq!((done.per_s, done.paused_percent), (8228.4, 22.65));
+        assert!(read("Error: no class").unwrap_err().to_string().contains("no class"));
+    }
+}

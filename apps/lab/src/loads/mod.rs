@@ -1,0 +1,5 @@
+//! Programs that load what is measured, as people trust them; one file each.
+
+pub(crate) mod database;
+pub(crate) mod java;
+pub(crate) mod vcpus;
