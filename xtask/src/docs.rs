@@ -80,6 +80,7 @@ fn generate(root: &Path) -> Result<Generated> {
     let folder_text = folder.to_str().context("the workspace's path is not UTF-8")?;
     run("suimon", &["docs", "--dir", folder_text])?;
     run("sim", &["docs", "--dir", folder_text])?;
+    run("suimon-lab", &["docs", "--dir", folder_text])?;
     for entry in fs::read_dir(&folder)? {
         let entry = entry?;
         generated.insert(Path::new(REFERENCE).join(entry.file_name()), fs::read(entry.path())?);
