@@ -60,6 +60,9 @@ impl Load {
             }
         }
         until("listening servers", Duration::from_secs(20), || {
+            for server in &mut self.servers {
+                server.check_running()?;
+            }
             let listening = scene.far().run(&["ss", "-Hltn"])?;
             Ok((PORT_FIRST..port).all(|port| listening.contains(&format!(":{port} "))))
         })?;

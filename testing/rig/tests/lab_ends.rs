@@ -1,0 +1,167 @@
+//! However the lab ends, nothing of what it started stays, and what it measured is kept.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use suimon_rig::{Rig, program, run_any, until, until_some};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A plan of two short cases, of which the second begins after some seconds.
+const PLAN: &str = r#"
+id = "short"
+kind = "vmq"
+document = "W12-VMQ"
+title = { en = "Short", ja = "短い" }
+question = { en = "?", ja = "?" }
+published = { en = "", ja = "" }
+[settings]
+guests = 1
+uplinks = 2
+processors = 2
+max_processors = 2
+modes = ["switch-independent"]
+algorithms = ["hyper-v-port", "dynamic"]
+phase = [{ seconds = 3, sessions = 1 }]
+"#;
+
+struct Bench {
+    rig: Rig,
+    plan: String,
+    results: String,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let rig = Rig::new().unwrap();
+        let (plan, results) = (rig.path("short.toml"), rig.path("results"));
+        fs::write(&plan, PLAN).unwrap();
+        Self { rig, plan, results }
+    }
+
+    fn start(&self) -> Child {
+        let mut lab = Command::new(program("suimon-lab").unwrap());
+        lab.args(["run", &self.plan, "--results", &self.results]);
+        lab.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    /// The run's folder, once so many parts were measured and the next is under way.
+    fn wait_parts(&self, lab: &Child, count: usize) -> String {
+        until_some("a part that is under way", PATIENCE, || {
+            let Ok(mut entries) = fs::read_dir(&self.results) else { return Ok(None) };
+            let Some(entry) = entries.next() else { return Ok(None) };
+            let folder = entry?.path();
+            let lines = fs::read_to_string(folder.join("parts.jsonl")).unwrap_or_default();
+            let is_there = lines.lines().count() == count && !namespaces(worker_of(lab)).is_empty();
+            Ok(is_there.then(|| folder.to_string_lossy().into_owned()))
+        })
+        .unwrap()
+    }
+
+    fn resume(&self, folder: &str) -> Value {
+        let words = [
+            &program("suimon-lab").unwrap(),
+            "run",
+            "--resume",
+            folder,
+            "--results",
+            &self.results,
+        ];
+        let said = run_any(&words, PATIENCE).unwrap();
+        assert!(said.is_ok(), "{}{}", said.stdout, said.stderr);
+        serde_json::from_str(&fs::read_to_string(format!("{folder}/run.json")).unwrap()).unwrap()
+    }
+}
+
+/// The namespaces of one process that works, and of no other test's or user's.
+fn namespaces(worker: u32) -> Vec<String> {
+    let prefix = format!("smr-{worker}-");
+    let entries = fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with(&prefix)).collect()
+}
+
+fn signal(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
+}
+
+/// The process that works: the child of the one that was started; 0 before it is there.
+fn worker_of(lab: &Child) -> u32 {
+    let id = lab.id();
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+    children.split_whitespace().next().map_or(0, |pid| pid.parse().unwrap())
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_it_measured_and_goes_on() {
+    let bench = Bench::new();
+    let mut lab = bench.start();
+    let folder = bench.wait_parts(&lab, 1);
+    let before = fs::read_to_string(format!("{folder}/parts.jsonl")).unwrap();
+    let worker = worker_of(&lab);
+    signal(lab.id(), Signal::INT);
+    assert_eq!(lab.wait().unwrap().code(), Some(130));
+    assert_eq!(namespaces(worker), Vec::<String>::new());
+    assert!(!Path::new(&folder).join("run.json").exists());
+    let run = bench.resume(&folder);
+    let parts = run["parts"].as_array().unwrap();
+    assert_eq!(parts.len(), 2);
+    // The first is the one that was measured before.
+    let first: Value = serde_json::from_str(before.lines().next().unwrap()).unwrap();
+    assert_eq!(parts[0], first);
+    assert!(Path::new(&folder).join("report.html").exists());
+}
+
+#[test]
+fn whichever_of_its_processes_is_killed_nothing_stays() {
+    for kills_worker in [true, false] {
+        let bench = Bench::new();
+        let mut lab = bench.start();
+        bench.wait_parts(&lab, 0);
+        let worker = worker_of(&lab);
+        signal(if kills_worker { worker } else { lab.id() }, Signal::KILL);
+        lab.wait().unwrap();
+        until("an end of all that it started", PATIENCE, || Ok(namespaces(worker).is_empty()))
+            .unwrap();
+        until("an end of the worker", PATIENCE, || {
+            Ok(!Path::new(&format!("/proc/{worker}")).exists())
+        })
+        .unwrap();
+        drop(bench.rig);
+    }
+}
+
+#[test]
+fn a_tool_that_fails_is_named_with_its_words() {
+    let bench = Bench::new();
+    let tools = bench.rig.path("tools");
+    fs::create_dir(&tools).unwrap();
+    let tool = format!("{tools}/iperf3");
+    fs::write(&tool, "#!/bin/sh\necho 'no luck today' >&2\nexit 3\n").unwrap();
+    run_any(&["chmod", "+x", &tool], PATIENCE).unwrap();
+    let path = format!("PATH={tools}:/usr/sbin:/usr/bin:/sbin:/bin");
+    let lab = program("suimon-lab").unwrap();
+    let words = ["env", &path, &lab, "run", &bench.plan, "--results", &bench.results];
+    let said = run_any(&words, PATIENCE * 2).unwrap();
+    assert_eq!(said.code, 1, "{}", said.stderr);
+    assert!(said.stderr.contains("nothing was measured"), "{}", said.stderr);
+    assert!(said.stderr.contains("no luck today"), "{}", said.stderr);
+}
+
+#[test]
+fn where_results_cannot_be_is_said_before_anything_starts() {
+    let bench = Bench::new();
+    let lab = program("suimon-lab").unwrap();
+    let words = [&lab, "run", &bench.plan, "--results", "/proc/nowhere"];
+    let said = run_any(&words, PATIENCE).unwrap();
+    assert_eq!(said.code, 1);
+    assert!(said.stderr.contains("--results DIR"), "{}", said.stderr);
+    let words = [&lab, "run", "nothing-like-it", "--results", &bench.results];
+    let said = run_any(&words, PATIENCE).unwrap();
+    assert_eq!(said.code, 3);
+    assert!(said.stderr.contains("no plan `nothing-like-it`"), "{}", said.stderr);
+}
