@@ -32,8 +32,19 @@ pub(crate) fn check(root: &Path) -> Result<Checked> {
     if !is_installed(&toolchain) {
         return Ok(Checked::NotHere);
     }
-    let status = Command::new("rustup")
-        .args(["run", &toolchain, "cargo", "check", "--workspace", "--bins", "--lib", "--quiet"])
+    // Others are at work meanwhile.
+    let status = Command::new("nice")
+        .args([
+            "rustup",
+            "run",
+            &toolchain,
+            "cargo",
+            "check",
+            "--workspace",
+            "--bins",
+            "--lib",
+            "--quiet",
+        ])
         .current_dir(root)
         .env("CARGO_TARGET_DIR", root.join("target/oldest"))
         .status()
