@@ -2,6 +2,7 @@
 
 mod bounds;
 mod java;
+mod offload;
 mod oltp;
 mod vmq;
 
@@ -17,9 +18,10 @@ use crate::experiment::Experiment;
 pub(crate) fn make(kind: &str, settings: toml::Table) -> Result<Box<dyn Experiment>> {
     Ok(match kind {
         "java" => Box::new(java::Java::new(read(settings)?)?),
+        "offload" => Box::new(offload::Offload::new(read(settings)?)?),
         "oltp" => Box::new(oltp::Oltp::new(read(settings)?)?),
         "vmq" => Box::new(vmq::Vmq::new(read(settings)?)?),
-        _ => bail!("kind: `{kind}` is none of java, oltp, vmq"),
+        _ => bail!("kind: `{kind}` is none of java, offload, oltp, vmq"),
     })
 }
 
