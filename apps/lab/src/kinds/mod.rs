@@ -2,6 +2,7 @@
 
 mod bounds;
 mod vmq;
+mod web;
 
 use anyhow::{Context, Result, bail};
 use serde::de::DeserializeOwned;
@@ -15,7 +16,8 @@ use crate::experiment::Experiment;
 pub(crate) fn make(kind: &str, settings: toml::Table) -> Result<Box<dyn Experiment>> {
     Ok(match kind {
         "vmq" => Box::new(vmq::Vmq::new(read(settings)?)?),
-        _ => bail!("kind: `{kind}` is none of vmq"),
+        "web" => Box::new(web::Web::new(read(settings)?)?),
+        _ => bail!("kind: `{kind}` is none of vmq, web"),
     })
 }
 

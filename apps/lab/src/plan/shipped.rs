@@ -1,8 +1,10 @@
 //! The plans that come with the program.
 
 /// Their names and files, in the order of the list of experiments.
-pub(crate) const SHIPPED: &[(&str, &str)] =
-    &[("vmq-teaming", include_str!("../../../../lab/plans/vmq-teaming.toml"))];
+pub(crate) const SHIPPED: &[(&str, &str)] = &[
+    ("vmq-teaming", include_str!("../../../../lab/plans/vmq-teaming.toml")),
+    ("web", include_str!("../../../../lab/plans/web.toml")),
+];
 
 /// The plan of that name.
 pub(crate) fn shipped(name: &str) -> Option<&'static str> {
