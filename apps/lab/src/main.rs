@@ -36,6 +36,7 @@ mod report;
 mod results;
 mod run;
 mod runner;
+mod sampling;
 mod setup;
 mod shown;
 mod simulate;

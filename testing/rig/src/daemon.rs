@@ -1,11 +1,12 @@
 //! A suimond under test and the CLI beside it.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::command::{Output, run_any};
@@ -18,6 +19,8 @@ use crate::wait::until;
 const START_LIMIT: Duration = Duration::from_secs(20);
 /// What a CLI command may take.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+/// What an answer without a program in between may take.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
 /// How a daemon is started.
 #[derive(Clone, Debug, Default)]
@@ -211,6 +214,38 @@ impl Daemon {
             json: serde_json::from_str(text).unwrap_or(Value::Null),
             text: text.to_owned(),
         })
+    }
+
+    /// Asks the API without a program in between, which would take CPU time and longer to start
+    /// than two looks may be apart.
+    ///
+    /// # Errors
+    /// The answer is not 200, or no JSON.
+    pub fn get(&self, path: &str) -> Result<Value> {
+        let mut stream = UnixStream::connect(&self.socket)?;
+        stream.set_read_timeout(Some(ANSWER_LIMIT))?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
+        ensure!(head.starts_with("HTTP/1.1 200"), "GET {path}: {head}: {body}");
+        serde_json::from_str(body).with_context(|| format!("GET {path}: {body}"))
+    }
+
+    /// CPU time it has used, all threads together.
+    ///
+    /// # Errors
+    /// It no longer runs.
+    pub fn cpu_time(&self) -> Result<Duration> {
+        self.process.cpu_time()
+    }
+
+    /// CPU time that those of its threads have used whose names begin so.
+    ///
+    /// # Errors
+    /// It no longer runs, or has no such thread.
+    pub fn threads_cpu_time(&self, prefix: &str) -> Result<Duration> {
+        self.process.threads_cpu_time(prefix)
     }
 
     /// Waits until a NIC can pass frames.

@@ -4,8 +4,6 @@
 //! daemon's events. What a test's program takes to look is in no figure but as an error:
 //! each figure is the most that it can have been.
 
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -131,7 +129,7 @@ impl LoadedHost {
     /// # Errors
     /// The daemon does not answer.
     pub fn processors_in_use(&self) -> Result<usize> {
-        let vmq = self.get("/1.0/vmq/up")?;
+        let vmq = self.daemon.get("/1.0/vmq/up")?;
         let processors = vmq["processors"].as_array().context("no processors")?;
         Ok(processors.iter().filter(|of| of["queues"] != 0).count())
     }
@@ -205,7 +203,7 @@ impl LoadedHost {
     /// # Errors
     /// The daemon does not answer.
     pub fn moves_since(&self, since: UnixMs) -> Result<Vec<QueueMove>> {
-        let events = self.get("/1.0/events?limit=1000")?;
+        let events = self.daemon.get("/1.0/events?limit=1000")?;
         let events = events.as_array().context("no list of events")?;
         let of_vmq =
             |event: &&Value| event["id"] == QUEUE_MOVED && event["fields"]["reason"] == "vmq";
@@ -249,23 +247,10 @@ impl LoadedHost {
 
     fn look(&self) -> Result<Look> {
         let asked = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis() as u64;
-        let nics = self.get("/1.0/nics")?;
+        let nics = self.daemon.get("/1.0/nics")?;
         let frames = |nic: &Value| nic["counters"]["rx_frames"].as_u64();
         let nics = nics.as_array().context("no list of NICs")?;
         let frames = nics.iter().map(frames).sum::<Option<u64>>().context("no counters")?;
         Ok(Look { asked, frames })
-    }
-
-    /// Asks the API without a program in between, which would take longer to start than
-    /// the counters are to be apart.
-    fn get(&self, path: &str) -> Result<Value> {
-        let mut stream = UnixStream::connect(self.daemon.socket())?;
-        stream.set_read_timeout(Some(LIMIT))?;
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
-        anyhow::ensure!(head.starts_with("HTTP/1.1 200"), "GET {path}: {head}: {body}");
-        serde_json::from_str(body).with_context(|| format!("GET {path}: {body}"))
     }
 }

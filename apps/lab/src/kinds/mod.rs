@@ -5,24 +5,34 @@ mod java;
 mod offload;
 mod oltp;
 mod vmq;
+mod web;
 
 use anyhow::{Context, Result, bail};
 use serde::de::DeserializeOwned;
 
 use crate::experiment::Experiment;
 
+type Made = Result<Box<dyn Experiment>>;
+
+/// How each kind is made of a plan's settings.
+const KINDS: &[(&str, fn(toml::Table) -> Made)] = &[
+    ("java", |settings| Ok(Box::new(java::Java::new(read(settings)?)?))),
+    ("offload", |settings| Ok(Box::new(offload::Offload::new(read(settings)?)?))),
+    ("oltp", |settings| Ok(Box::new(oltp::Oltp::new(read(settings)?)?))),
+    ("vmq", |settings| Ok(Box::new(vmq::Vmq::new(read(settings)?)?))),
+    ("web", |settings| Ok(Box::new(web::Web::new(read(settings)?)?))),
+];
+
 /// An experiment of a kind, for settings.
 ///
 /// # Errors
 /// There is no such kind; a key that it does not know; a value that is not possible.
-pub(crate) fn make(kind: &str, settings: toml::Table) -> Result<Box<dyn Experiment>> {
-    Ok(match kind {
-        "java" => Box::new(java::Java::new(read(settings)?)?),
-        "offload" => Box::new(offload::Offload::new(read(settings)?)?),
-        "oltp" => Box::new(oltp::Oltp::new(read(settings)?)?),
-        "vmq" => Box::new(vmq::Vmq::new(read(settings)?)?),
-        _ => bail!("kind: `{kind}` is none of java, offload, oltp, vmq"),
-    })
+pub(crate) fn make(kind: &str, settings: toml::Table) -> Made {
+    let Some((_, make)) = KINDS.iter().find(|(name, _)| *name == kind) else {
+        let known: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
+        bail!("kind: `{kind}` is none of {}", known.join(", "));
+    };
+    make(settings)
 }
 
 fn read<S: DeserializeOwned>(settings: toml::Table) -> Result<S> {

@@ -84,7 +84,8 @@ impl FtpServer {
             };
             fs::write(&list, (0..10_000).map(line).collect::<String>())?;
             let rate = bytes_per_s.map(|rate| rate.to_string());
-            let mut words = vec!["curl", "--silent", "--show-error", "--fail-early", "--config", &list];
+            let mut words =
+                vec!["curl", "--silent", "--show-error", "--fail-early", "--config", &list];
             if let Some(rate) = &rate {
                 words.extend(["--limit-rate", rate]);
             }
@@ -110,7 +111,8 @@ impl FtpClients {
 
     /// CPU time that they have used.
     pub(crate) fn cpu_time(&self) -> Result<Duration> {
-        let times: Vec<Duration> = self.clients.iter().map(Process::cpu_time).collect::<Result<_>>()?;
+        let times: Vec<Duration> =
+            self.clients.iter().map(Process::cpu_time).collect::<Result<_>>()?;
         ensure!(!times.is_empty(), "there are no clients");
         Ok(times.into_iter().sum())
     }

@@ -1,6 +1,21 @@
-//! Programs that load what is measured, as people trust them; one file each.
+//! What several kinds of experiments set up or load with, one file each.
 
 pub(crate) mod database;
 pub(crate) mod ftp;
 pub(crate) mod java;
+pub(crate) mod lan;
 pub(crate) mod vcpus;
+pub(crate) mod web;
+
+use crate::experiment::Need;
+
+/// What a suimond with light guests needs.
+pub(crate) fn lan_needs() -> Vec<Need> {
+    vec![
+        Need::Own("suimond"),
+        Need::Own("suimon"),
+        Need::Program { name: "ip", package: "iproute2" },
+        Need::Program { name: "curl", package: "curl" },
+        Need::Program { name: "ping", package: "iputils-ping" },
+    ]
+}

@@ -6,6 +6,7 @@ pub(crate) const SHIPPED: &[(&str, &str)] = &[
     ("offload-ftp", include_str!("../../../../lab/plans/offload-ftp.toml")),
     ("cpu-memory", include_str!("../../../../lab/plans/cpu-memory.toml")),
     ("oltp", include_str!("../../../../lab/plans/oltp.toml")),
+    ("web", include_str!("../../../../lab/plans/web.toml")),
 ];
 
 /// The plan of that name.

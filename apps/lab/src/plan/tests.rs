@@ -44,3 +44,20 @@ fn plans_of_vmq_that_make_no_sense_are_refused() {
         ],
     );
 }
+
+#[test]
+fn plans_of_web_that_make_no_sense_are_refused() {
+    refuses(
+        shipped("web").unwrap(),
+        &[
+            ("vms = [1, 2]", "vms = [0]", "vms"),
+            ("vms = [1, 2]", "vms = []", "vms"),
+            ("\"std-cgi\", \"min-cgi\"", "\"all-cgi\"", "all-cgi"),
+            ("processors = 2", "processors = 0", "processors"),
+            ("http_connections = 12", "http_connections = 0", "http_connections"),
+            ("file_bytes = 6200", "file_bytes = 100000", "file_bytes"),
+            ("seconds = 10", "seconds = 1", "seconds"),
+            ("seconds = 10", "minutes = 1", "minutes"),
+        ],
+    );
+}

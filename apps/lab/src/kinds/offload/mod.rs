@@ -13,6 +13,7 @@ use suimon_rig::Rig;
 use crate::experiment::{Desk, Experiment, Need};
 use crate::kinds::bounds::check_bounds;
 use crate::loads::ftp::FtpServer;
+use crate::loads::lan_needs;
 use crate::record::{Better, Case, Measure, Part, Series};
 use crate::sampling::{SECOND, Sampler};
 use crate::words::Words;
@@ -57,7 +58,9 @@ impl Offloads {
 
     fn words(self) -> Words {
         match self {
-            Self::All => Words::new("checksum and segmentation", "チェックサムとセグメンテーション"),
+            Self::All => {
+                Words::new("checksum and segmentation", "チェックサムとセグメンテーション")
+            }
             Self::Checksum => Words::new("checksum only", "チェックサムのみ"),
             Self::None => Words::new("none", "なし"),
         }
@@ -66,9 +69,15 @@ impl Offloads {
     /// What `suimon offload set` is told.
     fn switches(self) -> [&'static str; 4] {
         match self {
-            Self::All => ["tx_checksum=on", "rx_checksum=on", "segmentation=on", "receive_coalescing=on"],
-            Self::Checksum => ["tx_checksum=on", "rx_checksum=on", "segmentation=off", "receive_coalescing=off"],
-            Self::None => ["tx_checksum=off", "rx_checksum=off", "segmentation=off", "receive_coalescing=off"],
+            Self::All => {
+                ["tx_checksum=on", "rx_checksum=on", "segmentation=on", "receive_coalescing=on"]
+            }
+            Self::Checksum => {
+                ["tx_checksum=on", "rx_checksum=on", "segmentation=off", "receive_coalescing=off"]
+            }
+            Self::None => {
+                ["tx_checksum=off", "rx_checksum=off", "segmentation=off", "receive_coalescing=off"]
+            }
         }
     }
 }
@@ -117,12 +126,7 @@ fn id(has_rate: bool, offloads: Offloads) -> String {
 impl Experiment for Offload {
     fn needs(&self) -> Vec<Need> {
         let mut needs = FtpServer::needs();
-        needs.extend([
-            Need::Own("suimond"),
-            Need::Own("suimon"),
-            Need::Program { name: "ip", package: "iproute2" },
-            Need::Program { name: "ethtool", package: "ethtool" },
-        ]);
+        needs.extend(lan_needs());
         needs
     }
 
@@ -131,8 +135,12 @@ impl Experiment for Offload {
         let rate = client_bps as f64 * f64::from(clients) / 1e6;
         vec![
             Words::new(
-                format!("vsftpd in a light guest serves {files} files of {file_mib} MiB; {clients} clients (curl) outside get them again and again, over a switch whose uplink is one veth pair. With a rate they ask for {rate:.0} Mbit/s together, as the published NICs' wires allowed no more than they could carry; without one CPUs are the limit."),
-                format!("軽量ゲストの vsftpd が {file_mib} MiB のファイル {files} 個を配り、外の {clients} クライアント (curl) が繰り返し取得します。スイッチのアップリンクは veth 1 組です。レートありでは合計 {rate:.0} Mbit/s を要求します (公表実験では NIC の回線が上限でした)。レートなしでは CPU が上限です。"),
+                format!(
+                    "vsftpd in a light guest serves {files} files of {file_mib} MiB; {clients} clients (curl) outside get them again and again, over a switch whose uplink is one veth pair. With a rate they ask for {rate:.0} Mbit/s together, as the published NICs' wires allowed no more than they could carry; without one CPUs are the limit."
+                ),
+                format!(
+                    "軽量ゲストの vsftpd が {file_mib} MiB のファイル {files} 個を配り、外の {clients} クライアント (curl) が繰り返し取得します。スイッチのアップリンクは veth 1 組です。レートありでは合計 {rate:.0} Mbit/s を要求します (公表実験では NIC の回線が上限でした)。レートなしでは CPU が上限です。"
+                ),
             ),
             Words::new(
                 "Offloads are switched for the guest's NIC and for the uplink, live, by `suimon offload set`. What a NIC's hardware would do, nobody does on a veth pair: large frames and unfinished checksums go through it as they are.",
@@ -160,12 +168,28 @@ impl Experiment for Offload {
 
     fn measures(&self) -> Vec<Measure> {
         let mut measures = vec![
-            Measure::new("throughput", Words::new("throughput", "スループット"), "Mbit/s", Better::Higher).deciding(),
+            Measure::new(
+                "throughput",
+                Words::new("throughput", "スループット"),
+                "Mbit/s",
+                Better::Higher,
+            )
+            .deciding(),
             Measure::new("cpu", Words::new("CPU use", "CPU 使用率"), "%", Better::Lower).deciding(),
-            Measure::new("cpu-byte", Words::new("CPU time of a kilobyte", "1 KB あたりの CPU 時間"), "ns/KB", Better::Lower),
+            Measure::new(
+                "cpu-byte",
+                Words::new("CPU time of a kilobyte", "1 KB あたりの CPU 時間"),
+                "ns/KB",
+                Better::Lower,
+            ),
         ];
         for (stage, en, ja) in STAGES {
-            measures.push(Measure::new(&measure_of(stage), Words::new(en, ja), "ns/KB", Better::Lower));
+            measures.push(Measure::new(
+                &measure_of(stage),
+                Words::new(en, ja),
+                "ns/KB",
+                Better::Lower,
+            ));
         }
         let rest = Words::new("guest, kernel and the rest", "ゲスト・カーネル・その他");
         measures.push(Measure::new("stage-rest", rest, "ns/KB", Better::Lower));
@@ -174,7 +198,8 @@ impl Experiment for Offload {
 
     fn run(&mut self, case: &Case, desk: &Desk<'_>) -> Result<Part> {
         let combinations = self.combinations();
-        let combination = combinations.into_iter().find(|(has_rate, of)| id(*has_rate, *of) == case.id);
+        let combination =
+            combinations.into_iter().find(|(has_rate, of)| id(*has_rate, *of) == case.id);
         let (has_rate, offloads) = combination.context("no such case")?;
         if self.scene.is_none() {
             let rig = desk.large_rig()?;
@@ -187,7 +212,7 @@ impl Experiment for Offload {
         let mut clients = scene.load(rig, self.settings.clients, rate)?;
         desk.wait(Duration::from_secs(self.settings.warm_up_s))?;
         let (bytes, own) = (scene.bytes()?, clients.cpu_time()?);
-        let mut sampler = Sampler::begin(Some(&scene.daemon))?;
+        let mut sampler = Sampler::begin(Some(&scene.lan.daemon))?;
         let mut throughput = Vec::new();
         let mut last = bytes;
         for second in 1..=self.settings.measure_s {

@@ -1,0 +1,152 @@
+//! Kind `web`: web VMs with nginx and CGI, asked by wrk from outside in WebBench's two profiles.
+//!
+//! A case is a profile with or without VMQ at a number of web VMs.
+
+mod settings;
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::experiment::{Desk, Experiment, Need};
+use crate::loads::lan::{Lan, LanSpec};
+use crate::loads::lan_needs;
+use crate::loads::vcpus::Vcpus;
+use crate::loads::web::{self, Served, WebClients, WebServer};
+use crate::machine::cpus;
+use crate::record::{Better, Case, Measure, Part};
+use crate::sampling::{SECOND, Sampler};
+use crate::words::Words;
+use settings::Combination;
+pub(crate) use settings::Settings;
+
+/// Until the daemon and the servers of a case are there.
+const SET_UP_S: f64 = 4.0;
+
+/// The experiment.
+pub(crate) struct Web {
+    settings: Settings,
+}
+
+impl Web {
+    pub(crate) fn new(settings: Settings) -> Result<Self> {
+        settings.check()?;
+        Ok(Self { settings })
+    }
+
+    fn lan(&self, desk: &Desk<'_>, of: Combination) -> Result<(suimon_rig::Rig, Lan)> {
+        let rig = desk.rig()?;
+        let uplink = format!("vmq.enabled = {}", of.has_vmq);
+        let spec =
+            LanSpec { guests: of.vms, processors: self.settings.processors, uplink: Some(&uplink) };
+        let lan = Lan::set(&rig, spec)?;
+        Ok((rig, lan))
+    }
+}
+
+impl Experiment for Web {
+    fn needs(&self) -> Vec<Need> {
+        let mut needs = lan_needs();
+        needs.extend(web::needs());
+        needs
+    }
+
+    fn setup(&self) -> Vec<Words> {
+        let Settings { processors, file_bytes, .. } = self.settings;
+        let of = self.settings.connections();
+        vec![
+            Words::new(
+                format!(
+                    "Each web VM is a light guest (namespace) on an external switch with {processors} floating processors. Its nginx (one worker) and its CGI server (fcgiwrap) are bound to one CPU by their affinity; the guest's network stack runs wherever the kernel lets it. VMs share CPUs in turn if there are more VMs than CPUs."
+                ),
+                format!(
+                    "Web VM はそれぞれ軽量ゲスト (ネームスペース) で、フローティングプロセッサ {processors} 個の外部スイッチに接続します。nginx (ワーカー 1 個) と CGI サーバー (fcgiwrap) は CPU アフィニティで 1 個の CPU に固定します。ゲストのネットワークスタックはカーネルが選んだ CPU で動きます。VM が CPU より多いときは順に CPU を共有します。"
+                ),
+            ),
+            Words::new(
+                format!(
+                    "Outside, behind a veth pair, wrk keeps {} connections by HTTP and {} by HTTPS (TLS as nginx and wrk agree, RSA of 2048 bits, a new handshake after 20 requests) to each web VM busy, each with one request under way. An answer has {file_bytes} bytes. The clients use the same CPUs as the host.",
+                    of.http, of.https
+                ),
+                format!(
+                    "外部 (veth の先) では wrk が Web VM ごとに HTTP {} 本と HTTPS {} 本の接続 (TLS は nginx と wrk の合意、RSA 2048 ビット、20 要求ごとに再ハンドシェイク) で、1 要求ずつ送り続けます。応答は {file_bytes} バイトです。クライアントもホストと同じ CPU を使います。",
+                    of.http, of.https
+                ),
+            ),
+            Words::new(
+                "STD-CGI: 16 of 100 requests by HTTP and 2 of 100 by HTTPS start a program, a shell that prints as much as the file has. MIN-CGI: none by HTTP, 2 of 100 by HTTPS.",
+                "STD-CGI では HTTP の 16 % と HTTPS の 2 % の要求がプログラム (ファイルと同じ長さを出力するシェル) を起動します。MIN-CGI では HTTP では起動せず、HTTPS の 2 % だけが起動します。",
+            ),
+        ]
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        let combinations = self.settings.combinations().into_iter();
+        let seconds = self.settings.seconds as f64 + SET_UP_S;
+        combinations.map(|of| Case::new(of.id(), of.words(), seconds)).collect()
+    }
+
+    fn measures(&self) -> Vec<Measure> {
+        let new = |id: &str, en: &str, ja: &str, unit: &str, better: Better| {
+            Measure::new(id, Words::new(en, ja), unit, better)
+        };
+        vec![
+            new("requests", "requests answered", "応答した要求", "/s", Better::Higher).deciding(),
+            new("cpu", "CPU of the whole machine", "マシン全体の CPU", "%", Better::Lower),
+            new("cpu-each", "CPU time a request", "要求あたりの CPU 時間", "µs", Better::Lower),
+            new(
+                "switch-each",
+                "of that the daemon's",
+                "うちデーモンの CPU 時間",
+                "µs",
+                Better::Lower,
+            ),
+            new("p99", "99 % answered within", "99 % の応答時間", "ms", Better::Lower),
+            new("https-share", "asked by HTTPS", "HTTPS の割合", "%", Better::Neither),
+            new("cgi-share", "answered by a program", "CGI の割合", "%", Better::Neither),
+            new("errors", "errors", "エラー", "", Better::Lower),
+        ]
+    }
+
+    fn run(&mut self, case: &Case, desk: &Desk<'_>) -> Result<Part> {
+        let of = self.settings.combination(&case.id)?;
+        let (rig, lan) = self.lan(desk, of)?;
+        let mut servers = Vec::new();
+        for (at, guest) in lan.guests.iter().enumerate() {
+            desk.check()?;
+            let file_bytes = self.settings.file_bytes;
+            let vcpus = Vcpus::new(at, 1, cpus());
+            servers.push(WebServer::start(&rig, &guest.namespace, &vcpus, file_bytes)?);
+        }
+        let seconds = self.settings.seconds;
+        let mut clients = Vec::new();
+        for guest in &lan.guests {
+            let (to, connections) = (guest.address(), self.settings.connections());
+            let world = lan.world()?;
+            clients.push(WebClients::start(&rig, world, &to, of.profile(), connections, seconds)?);
+        }
+        let mut sampler = Sampler::begin(Some(&lan.daemon))?;
+        sampler.watch(desk, Duration::from_secs(seconds), SECOND)?;
+        let served: Vec<Served> =
+            clients.into_iter().map(WebClients::end).collect::<Result<_>>()?;
+        Ok(part(&served, &sampler))
+    }
+}
+
+fn part(served: &[Served], sampler: &Sampler<'_>) -> Part {
+    let mut part = Part { series: sampler.series(), ..Part::default() };
+    let sum = |of: fn(&Served) -> f64| served.iter().map(of).sum::<f64>();
+    let (requests, rate) = (sum(|of| of.requests).max(1.0), sum(|of| of.requests_per_s));
+    let sums = sampler.sums();
+    // Clients may begin a moment before the first look: by rates, not by counts.
+    let each = |ns: f64| ns / 1e3 / sums.span_s / rate;
+    part.value("requests", rate);
+    part.value("cpu", sums.cpu_percent);
+    part.value("cpu-each", each(sums.cpu_ns));
+    part.value("switch-each", each(sums.processors_ns + sums.control_ns));
+    part.value("p99", served.iter().map(|of| of.p99_ms).fold(0.0, f64::max));
+    part.value("https-share", sum(|of| of.https_requests) / requests * 100.0);
+    part.value("cgi-share", sum(|of| of.cgi_requests) / requests * 100.0);
+    part.value("errors", sum(|of| of.errors));
+    part
+}

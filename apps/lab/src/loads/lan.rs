@@ -1,0 +1,117 @@
+//! Light guests on a switch of a suimond, and the world behind its uplink.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use suimon_rig::{Daemon, LightGuest, Namespace, Rig, Veth, until};
+
+/// The address behind the uplink.
+pub(crate) const WORLD: &str = "10.77.0.200";
+/// The switch.
+pub(crate) const SWITCH: &str = "lan";
+/// Its uplink, if it has one.
+pub(crate) const UPLINK: &str = "up";
+/// The last part of the first guest's address.
+const FIRST: u8 = 10;
+/// How long guests may take to reach each other and the world.
+const READY_LIMIT: Duration = Duration::from_secs(30);
+
+/// What is set up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LanSpec<'a> {
+    /// 1 to 100.
+    pub(crate) guests: u8,
+    /// Processors of the switch, which float.
+    pub(crate) processors: u16,
+    /// More lines of `[[uplink]]`; without them the switch is private.
+    pub(crate) uplink: Option<&'a str>,
+}
+
+/// A suimond with guests that reach each other, and the world if there is one. Dropped from
+/// the top.
+#[derive(Debug)]
+pub(crate) struct Lan {
+    pub(crate) daemon: Daemon,
+    pub(crate) guests: Vec<LightGuest>,
+    world: Option<World>,
+}
+
+#[derive(Debug)]
+struct World {
+    namespace: Namespace,
+    /// Its end of the wire.
+    device: String,
+    _wire: Veth,
+}
+
+impl Lan {
+    /// Sets it up and waits until everybody is reached.
+    pub(crate) fn set(rig: &Rig, spec: LanSpec<'_>) -> Result<Self> {
+        let mut host = format!("[host]\nfloating_processors = {}\n", spec.processors);
+        let world = match spec.uplink {
+            None => {
+                let _ = write!(host, "[[switch]]\nname = \"{SWITCH}\"\nkind = \"private\"\n");
+                None
+            }
+            Some(keys) => {
+                let (world, near) = World::new(rig)?;
+                let _ = write!(
+                    host,
+                    "[[switch]]\nname = \"{SWITCH}\"\nkind = \"external\"\nuplink = \"{UPLINK}\"\n\
+                     [[uplink]]\nname = \"{UPLINK}\"\ndevice = \"{near}\"\n{keys}\n"
+                );
+                Some(world)
+            }
+        };
+        let guests: Vec<LightGuest> = (0..spec.guests)
+            .map(|at| LightGuest::new(rig, &format!("vm{at}"), FIRST + at))
+            .collect::<Result<_>>()?;
+        for guest in &guests {
+            host += &guest.nic_toml(SWITCH, "");
+        }
+        let daemon = Daemon::start(rig, &host)?;
+        for guest in &guests {
+            guest.bring_up()?;
+        }
+        let lan = Self { daemon, guests, world };
+        lan.wait_reached()?;
+        Ok(lan)
+    }
+
+    /// Where the outside is.
+    ///
+    /// # Errors
+    /// The switch is private.
+    pub(crate) fn world(&self) -> Result<&Namespace> {
+        let world = self.world.as_ref().context("a private switch has no outside")?;
+        Ok(&world.namespace)
+    }
+
+    /// The device behind the uplink, in the world.
+    ///
+    /// # Errors
+    /// The switch is private.
+    pub(crate) fn far_device(&self) -> Result<&str> {
+        Ok(&self.world.as_ref().context("a private switch has no outside")?.device)
+    }
+
+    fn wait_reached(&self) -> Result<()> {
+        let first = self.guests.first().context("no guests")?.address();
+        let far = if self.world.is_some() { WORLD } else { &first };
+        until("guests that reach the others", READY_LIMIT, || {
+            Ok(self.guests.iter().all(|guest| guest.namespace.ping(far).unwrap_or(false)))
+        })
+    }
+}
+
+impl World {
+    /// And the device here, for the uplink.
+    fn new(rig: &Rig) -> Result<(Self, String)> {
+        let namespace = Namespace::new(rig, "world")?;
+        let (near, device) = (rig.device("n"), rig.device("f"));
+        let wire = Veth::new(&near, &device, &namespace)?;
+        namespace.address(&device, &format!("{WORLD}/24"))?;
+        Ok((Self { namespace, device, _wire: wire }, near))
+    }
+}
