@@ -3,6 +3,7 @@
 mod bounds;
 mod java;
 mod oltp;
+mod tiles;
 mod vmq;
 
 use anyhow::{Context, Result, bail};
@@ -18,8 +19,9 @@ pub(crate) fn make(kind: &str, settings: toml::Table) -> Result<Box<dyn Experime
     Ok(match kind {
         "java" => Box::new(java::Java::new(read(settings)?)?),
         "oltp" => Box::new(oltp::Oltp::new(read(settings)?)?),
+        "tiles" => Box::new(tiles::Tiles::new(read(settings)?)?),
         "vmq" => Box::new(vmq::Vmq::new(read(settings)?)?),
-        _ => bail!("kind: `{kind}` is none of java, oltp, vmq"),
+        _ => bail!("kind: `{kind}` is none of java, oltp, tiles, vmq"),
     })
 }
 

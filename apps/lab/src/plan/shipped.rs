@@ -5,6 +5,7 @@ pub(crate) const SHIPPED: &[(&str, &str)] = &[
     ("vmq-teaming", include_str!("../../../../lab/plans/vmq-teaming.toml")),
     ("cpu-memory", include_str!("../../../../lab/plans/cpu-memory.toml")),
     ("oltp", include_str!("../../../../lab/plans/oltp.toml")),
+    ("tiles", include_str!("../../../../lab/plans/tiles.toml")),
 ];
 
 /// The plan of that name.
