@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
+use crate::advise::AdviseFlags;
 use crate::compare::CompareFlags;
 use crate::generate::{CompletionsFlags, DocsFlags, ManFlags};
 use crate::report::ReportFlags;
@@ -39,6 +40,8 @@ enum Verb {
     Report(ReportFlags),
     /// Say whether two runs differ, with a statistical test
     Compare(CompareFlags),
+    /// Say what the results mean for a host's configuration, as a changed host file
+    Advise(AdviseFlags),
     /// Run what is asked for through the daemon's API, until it is stopped
     Work(WorkFlags),
     /// Install the programs that load and measure
@@ -108,6 +111,7 @@ pub(crate) fn run() -> ExitCode {
         Verb::Run(flags) => flags.run(),
         Verb::Report(flags) => flags.run(),
         Verb::Compare(flags) => flags.run(),
+        Verb::Advise(flags) => flags.run(),
         Verb::Work(flags) => flags.run(),
         Verb::Setup(flags) => flags.run(),
         Verb::Completions(flags) => flags.run(),

@@ -17,6 +17,7 @@
 //! program, what it started is ended by its other half or by the next run.
 #![forbid(unsafe_code)]
 
+mod advise;
 mod cli;
 mod compare;
 mod documents;

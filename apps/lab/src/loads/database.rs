@@ -4,6 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use suimon_lab_run::Estimate;
 use suimon_rig::{Namespace, Process, Rig, run_any, until};
 
 use super::vcpus::Vcpus;
@@ -38,7 +39,7 @@ pub(crate) struct Answered {
     pub(crate) seconds: Vec<(f64, f64)>,
     /// Of all the time.
     pub(crate) per_s: f64,
-    /// Of 95 % of transactions at most.
+    /// Of 95 % of transactions at most, the median of the seconds.
     pub(crate) p95_ms: f64,
     pub(crate) errors: f64,
 }
@@ -150,7 +151,7 @@ impl Database {
             asking.last_words(),
             self.server.last_words()
         );
-        read(&asking.log())
+        read(&asking.log(), of.warm_up_s)
     }
 
     fn words(&self, of: Transactions, verb: &str) -> Vec<String> {
@@ -163,8 +164,8 @@ impl Database {
             ("tables", tables.to_string()),
             ("table-size", rows.to_string()),
             ("threads", threads.to_string()),
-            ("time", measure_s.to_string()),
-            ("warmup-time", warm_up_s.to_string()),
+            // Debian 12's knows of no time to warm up: its seconds are told, and left out.
+            ("time", (warm_up_s + measure_s).to_string()),
             ("report-interval", "1".to_owned()),
             ("percentile", "95".to_owned()),
             // Two of its transactions may want the same rows in another order.
@@ -177,27 +178,33 @@ impl Database {
     }
 }
 
-/// `[ 1s ] thds: 4 tps: 120.00 …` for each second, and a summary.
-fn read(said: &str) -> Result<Answered> {
+/// `[ 1s ] thds: 4 tps: 120.00 … lat (ms,95%): 47.47 …` for each second, and a summary. What is of
+/// the first seconds is left out; of the percentile the median of the others' is taken.
+fn read(said: &str, warm_up_s: u64) -> Result<Answered> {
     let number_after = |line: &str, word: &str| -> Option<f64> {
         let rest = line.split_once(word)?.1.trim_start();
         let end = rest.find(|of: char| !of.is_ascii_digit() && of != '.').unwrap_or(rest.len());
         rest.get(..end)?.parse().ok()
     };
-    let second = |line: &str| -> Option<(f64, f64)> {
+    let told = |line: &str| -> Option<(f64, f64, f64)> {
+        let line = line.trim_start().strip_prefix('[').map(|_| line)?;
         Some((
             number_after(line, "[")?,
-            number_after(line.strip_prefix('[').map(|_| line)?, "tps:")?,
+            number_after(line, "tps:")?,
+            number_after(line, "(ms,95%):")?,
         ))
     };
-    let find = |word: &str| said.lines().find_map(|line| number_after(line, word));
-    let transactions = said.lines().find(|line| line.trim_start().starts_with("transactions:"));
-    let per_s = transactions.and_then(|line| number_after(line, "("));
+    let after = |(at, _, _): &(f64, f64, f64)| *at > warm_up_s as f64;
+    let seconds: Vec<(f64, f64, f64)> = said.lines().filter_map(told).filter(after).collect();
+    let rates: Vec<f64> = seconds.iter().map(|(_, rate, _)| *rate).collect();
+    let latencies: Vec<f64> = seconds.iter().map(|(_, _, latency)| *latency).collect();
+    let rate = Estimate::of(&rates);
+    let errors = said.lines().find_map(|line| number_after(line, "ignored errors:"));
     Ok(Answered {
-        seconds: said.lines().filter_map(second).collect(),
-        per_s: per_s.with_context(|| format!("sysbench told no transactions: {said}"))?,
-        p95_ms: find("95th percentile:").context("sysbench told no percentile")?,
-        errors: find("ignored errors:").unwrap_or(0.0),
+        seconds: seconds.iter().map(|(at, rate, _)| (*at, *rate)).collect(),
+        per_s: rate.with_context(|| format!("sysbench told of no second: {said}"))?.mean,
+        p95_ms: Estimate::of(&latencies).map_or(0.0, |of| of.median),
+        errors: errors.unwrap_or(0.0),
     })
 }
 
@@ -213,11 +220,15 @@ mod tests {
             SQL statistics:\n    transactions:                        252    (125.63 per sec.)\n\
             \u{20}   ignored errors:                      3      (0.10 per sec.)\n\
             Latency (ms):\n         95th percentile:                       45.79\n";
-        let answered = read(said).unwrap();
+        let answered = read(said, 0).unwrap();
         assert_eq!(answered.seconds, [(1.0, 120.5), (2.0, 131.0)]);
-        assert_eq!((answered.per_s, answered.p95_ms, answered.errors), (125.63, 45.79, 3.0));
+        assert_eq!((answered.per_s, answered.p95_ms, answered.errors), (125.75, 45.82, 3.0));
+        assert_eq!(read(said, 1).unwrap().per_s, 131.0);
         assert!(
-            read("FATAL: unable to connect").unwrap_err().to_string().contains("unable to connect")
+            read("FATAL: unable to connect", 0)
+                .unwrap_err()
+                .to_string()
+                .contains("unable to connect")
         );
     }
 }

@@ -141,4 +141,4 @@ pub(crate) fn after(results: &Results, id: &str) -> Result<String> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

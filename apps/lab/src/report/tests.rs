@@ -44,10 +44,8 @@ fn every_shipped_plan_has_a_report_with_all_its_charts_and_both_languages() {
         let charts = page.matches("<section class=chart>").count();
         assert_eq!(charts, read.plan.head.charts.len(), "{id}: a chart shows nothing");
         assert!(charts > 0, "{id} has no chart");
-        assert!(
-            page.contains(&read.plan.head.question.ja)
-                && page.contains(&read.plan.head.question.en)
-        );
+        let Words { en, ja } = &read.plan.head.question;
+        assert!(page.contains(&page::escaped(en)) && page.contains(&page::escaped(ja)), "{id}");
         assert!(!page.contains("NaN") && !page.contains("inf"), "{id}");
         // Nothing is fetched, and what a name has in it is no markup.
         for outside in ["http://", "https://", "src=", "@import", "url(", "<one>"] {

@@ -1,0 +1,68 @@
+//! A host file that is changed and otherwise left as its author wrote it.
+
+use anyhow::{Context, Result};
+use toml_edit::{DocumentMut, Item, Table, value};
+
+use super::{Target, Value};
+
+/// The file.
+pub(super) struct HostFile {
+    document: DocumentMut,
+}
+
+impl HostFile {
+    pub(super) fn parse(text: &str) -> Result<Self> {
+        Ok(Self { document: text.parse().context("the host file")? })
+    }
+
+    pub(super) fn text(&self) -> String {
+        self.document.to_string()
+    }
+
+    /// Sets a key wherever it is to be set; in how many tables that was a change.
+    pub(super) fn set(&mut self, target: &Target) -> usize {
+        match self.document.get_mut(target.table) {
+            Some(Item::ArrayOfTables(tables)) => tables
+                .iter_mut()
+                .filter(|table| is_meant(table, target))
+                .map(|table| set_in(table, target))
+                .sum(),
+            Some(Item::Table(table)) => set_in(table, target),
+            _ => 0,
+        }
+    }
+}
+
+fn is_meant(table: &Table, target: &Target) -> bool {
+    target
+        .only
+        .as_ref()
+        .is_none_or(|(key, wanted)| table.get(key).and_then(Item::as_str) == Some(wanted.as_str()))
+}
+
+fn set_in(table: &mut Table, target: &Target) -> usize {
+    let wanted = match &target.value {
+        Value::Text(text) => value(text.as_str()),
+        Value::Number(number) => value(*number),
+        Value::Flag(flag) => value(*flag),
+    };
+    let mut keys: Vec<&str> = target.key.split('.').collect();
+    let Some(last) = keys.pop() else { return 0 };
+    let mut inner: &mut dyn toml_edit::TableLike = table;
+    for key in keys {
+        let next = inner.entry(key).or_insert_with(|| {
+            let mut made = Table::new();
+            made.set_dotted(true);
+            Item::Table(made)
+        });
+        let Some(next) = next.as_table_like_mut() else { return 0 };
+        inner = next;
+    }
+    let is_same =
+        inner.get(last).is_some_and(|now| now.to_string().trim() == wanted.to_string().trim());
+    if is_same {
+        return 0;
+    }
+    inner.insert(last, wanted);
+    1
+}

@@ -1,0 +1,180 @@
+//! `suimon lab advise`: what the results mean for a host's configuration.
+//!
+//! Rules read the last real run of each plan and say which keys of a host file should be what, and
+//! why. What comes of them is a host file that `suimon apply` takes, and its difference from the
+//! one that the host has.
+
+mod host_file;
+mod rules;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use serde::Serialize;
+use serde_json::json;
+use similar::TextDiff;
+
+use crate::cli::{ResultsFlags, print};
+use crate::plan::SHIPPED;
+use crate::record::{Origin, Run};
+use crate::results::Results;
+use crate::words::{Language, Words};
+use host_file::HostFile;
+
+/// For which host, and where to.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AdviseFlags {
+    /// The host file to change; without it what the daemon has (`suimon export`).
+    #[arg(long, value_name = "FILE")]
+    host: Option<PathBuf>,
+    /// Write the changed host file here, for `suimon apply -f FILE`.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// JSON instead of text.
+    #[arg(long)]
+    json: bool,
+    /// The language.
+    #[arg(long, value_name = "en|ja", default_value = "en")]
+    language: Language,
+    #[command(flatten)]
+    results: ResultsFlags,
+}
+
+/// What is advised.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Advice {
+    /// Why.
+    pub(crate) reason: Words,
+    /// The run that it follows from.
+    pub(crate) run: String,
+    /// Where to; none if there is nothing to change but something to know.
+    pub(crate) target: Option<Target>,
+}
+
+/// A key of a host file.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Target {
+    /// The table, or list of tables: `team`, `nic`, `power`.
+    pub(crate) table: &'static str,
+    /// Only those of the list in which this key has this value.
+    pub(crate) only: Option<(&'static str, String)>,
+    /// The key, with dots.
+    pub(crate) key: &'static str,
+    pub(crate) value: Value,
+}
+
+/// What a key should be.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Value {
+    Text(String),
+    Number(i64),
+    Flag(bool),
+}
+
+impl AdviseFlags {
+    pub(crate) fn run(self) -> Result<()> {
+        let runs = last_runs(&self.results.folder())?;
+        ensure!(
+            !runs.is_empty(),
+            "there is no run to learn from; begin with `suimon lab run vmq-teaming`"
+        );
+        let advice: Vec<Advice> = runs.iter().flat_map(rules::of_run).collect();
+        let before = self.host_text()?;
+        let mut file = HostFile::parse(&before)?;
+        let changed: Vec<usize> = advice
+            .iter()
+            .map(|of| of.target.as_ref().map_or(0, |target| file.set(target)))
+            .collect();
+        let after = file.text();
+        let diff = TextDiff::from_lines(&before, &after)
+            .unified_diff()
+            .header("host.toml", "advised.toml")
+            .to_string();
+        if let Some(path) = &self.output {
+            std::fs::write(path, &after).with_context(|| path.display().to_string())?;
+        }
+        if self.json {
+            return print(&format!(
+                "{:#}\n",
+                json!({ "advice": advice, "changed": changed, "diff": diff })
+            ));
+        }
+        print(&self.text(&advice, &changed, &diff))
+    }
+
+    fn text(&self, advice: &[Advice], changed: &[usize], diff: &str) -> String {
+        let language = self.language;
+        let mut text = String::new();
+        for (of, changed) in advice.iter().zip(changed) {
+            let done = match (&of.target, changed) {
+                (None, _) => Words::default(),
+                (Some(target), 0) => Words::new(
+                    format!(" Nothing to change: no [{}] differs in {}.", target.table, target.key),
+                    format!(
+                        " 変更不要です ({} の {} はそのままで構いません)。",
+                        target.table, target.key
+                    ),
+                ),
+                (Some(target), count) => Words::new(
+                    format!(" {count} × {} in [{}] changed.", target.key, target.table),
+                    format!(" [{}] の {} を {count} 箇所変更します。", target.table, target.key),
+                ),
+            };
+            text += &format!(
+                "- {}{} ({})\n",
+                of.reason.in_language(language),
+                done.in_language(language),
+                of.run
+            );
+        }
+        if diff.is_empty() {
+            return text;
+        }
+        let next = match &self.output {
+            Some(path) => format!("suimon apply --dry-run -f {}", path.display()),
+            None => "suimon lab advise -o advised.toml".to_owned(),
+        };
+        text + &format!("\n{diff}\n{next}\n")
+    }
+
+    /// The host file as it is.
+    fn host_text(&self) -> Result<String> {
+        if let Some(path) = &self.host {
+            return std::fs::read_to_string(path).with_context(|| path.display().to_string());
+        }
+        let output = Command::new(suimon_rig::program("suimon")?).arg("export").output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{} (or name a host file with --host)", said.trim());
+        Ok(String::from_utf8(output.stdout)?)
+    }
+}
+
+/// The last real run of each shipped plan that came to its end. Quick runs do not count: they say
+/// whether something works.
+fn last_runs(results: &Results) -> Result<Vec<Run>> {
+    let ids = results.ids()?;
+    let mut runs = Vec::new();
+    for (plan, _) in SHIPPED {
+        for id in ids.iter().rev().filter(|id| is_of(id, plan)) {
+            let folder = results.find(id)?;
+            let Some(run) = folder.load().ok().filter(|_| folder.is_whole()) else { continue };
+            if run.origin == Origin::Real && run.scale != "quick" {
+                runs.push(run);
+                break;
+            }
+        }
+    }
+    Ok(runs)
+}
+
+/// Whether a run's id is a plan's: its name and a time.
+fn is_of(id: &str, plan: &str) -> bool {
+    let rest = id.strip_prefix(plan).and_then(|rest| rest.strip_prefix('-'));
+    rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! What follows from the runs of each plan.
+
+use suimon_lab_run::Estimate;
+
+use super::{Advice, Target, Value};
+use crate::number::number;
+use crate::plan::Plan;
+use crate::record::Run;
+use crate::words::Words;
+
+/// What does at least so much of the best is as good.
+const AS_GOOD: f64 = 0.95;
+
+/// Everything that a run has to say.
+pub(super) fn of_run(run: &Run) -> Vec<Advice> {
+    let Ok(plan) = Plan::parse(&run.plan) else { return Vec::new() };
+    match plan.head.id.as_str() {
+        "vmq-teaming" => algorithms(run),
+        "vmq-max-processors" => max_processors(run).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn mean(run: &Run, case: &str, measure: &str) -> Option<f64> {
+    Estimate::of(&run.values(case, measure)).map(|of| of.mean)
+}
+
+/// For each team mode the algorithm that carries most when there is most to do, of those that are
+/// on one processor when there is little.
+fn algorithms(run: &Run) -> Vec<Advice> {
+    let busiest = busiest_phase(run);
+    let mut modes: Vec<&str> =
+        run.cases.iter().filter_map(|case| Some(case.id.split_once('+')?.0)).collect();
+    modes.dedup();
+    modes.into_iter().filter_map(|mode| best_algorithm(run, mode, &busiest)).collect()
+}
+
+/// The phase in which the most was carried, by its measure.
+fn busiest_phase(run: &Run) -> String {
+    let carried = run.measures.iter().filter(|of| of.id.starts_with("carried-"));
+    let all = |id: &str| run.cases.iter().filter_map(|case| mean(run, &case.id, id)).sum::<f64>();
+    carried
+        .max_by(|a, b| all(&a.id).total_cmp(&all(&b.id)))
+        .map(|of| of.id.clone())
+        .unwrap_or_default()
+}
+
+fn best_algorithm(run: &Run, mode: &str, busiest: &str) -> Option<Advice> {
+    let of_mode = run.cases.iter().filter_map(|case| {
+        let algorithm = case.id.strip_prefix(mode)?.strip_prefix('+')?;
+        let is_packed = mean(run, &case.id, "processors-1")? <= 1.0;
+        is_packed.then_some((algorithm, mean(run, &case.id, busiest)?))
+    });
+    let mut all: Vec<(&str, f64)> = of_mode.collect();
+    all.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    let (best, most) = *all.first()?;
+    let (_, least) = *all.last()?;
+    // One of several that are alike is no better choice than what is there.
+    if all.len() < 2 || least >= most * AS_GOOD {
+        return None;
+    }
+    let (most, least) = (number(most, None), number(least, None));
+    Some(Advice {
+        reason: Words::new(
+            format!(
+                "With {mode} teams {best} carried {most} Mbit/s under the highest load and the weakest algorithm {least}; at little load it is on one processor."
+            ),
+            format!(
+                "{mode} のチームでは、最大負荷時に {best} が {most} Mbit/s、最も弱いアルゴリズムが {least} Mbit/s を運びました。低負荷時は 1 プロセッサに収まります。"
+            ),
+        ),
+        run: run.id.clone(),
+        target: Some(Target {
+            table: "team",
+            only: Some(("mode", mode.to_owned())),
+            key: "algorithm",
+            value: Value::Text(best.to_owned()),
+        }),
+    })
+}
+
+/// The least number of processors that carries as much as the best.
+fn max_processors(run: &Run) -> Option<Advice> {
+    let plan: toml::Table = run.plan.parse().ok()?;
+    let settings = plan.get("settings")?.as_table()?;
+    let first = settings.get("max_processors")?.as_integer()?;
+    let phases = settings.get("phase")?.as_array()?;
+    let case = &run.cases.first()?.id;
+    let mut now = first;
+    let mut all: Vec<(i64, f64)> = Vec::new();
+    for (at, phase) in (1..).zip(phases) {
+        now = phase.get("max_processors").and_then(toml::Value::as_integer).unwrap_or(now);
+        all.push((now, mean(run, case, &format!("carried-{at}"))?));
+    }
+    let most = all.iter().map(|(_, carried)| *carried).fold(0.0, f64::max);
+    let (processors, carried) = all
+        .into_iter()
+        .filter(|(_, carried)| *carried >= most * AS_GOOD)
+        .min_by_key(|(processors, _)| *processors)?;
+    let (carried, most) = (number(carried, None), number(most, None));
+    Some(Advice {
+        reason: Words::new(
+            format!(
+                "With {processors} processor(s) for VMQ the team carried {carried} Mbit/s, {most} being the most with any number that was tried."
+            ),
+            format!(
+                "VMQ に {processors} プロセッサを与えるとチームは {carried} Mbit/s を運び、試した中の最大は {most} Mbit/s でした。"
+            ),
+        ),
+        run: run.id.clone(),
+        target: Some(Target {
+            table: "team",
+            only: None,
+            key: "vmq.max_processors",
+            value: Value::Number(processors),
+        }),
+    })
+}
