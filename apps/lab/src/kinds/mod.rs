@@ -4,6 +4,7 @@ mod bounds;
 mod java;
 mod offload;
 mod oltp;
+mod tiles;
 mod vmq;
 mod web;
 
@@ -19,6 +20,7 @@ const KINDS: &[(&str, fn(toml::Table) -> Made)] = &[
     ("java", |settings| Ok(Box::new(java::Java::new(read(settings)?)?))),
     ("offload", |settings| Ok(Box::new(offload::Offload::new(read(settings)?)?))),
     ("oltp", |settings| Ok(Box::new(oltp::Oltp::new(read(settings)?)?))),
+    ("tiles", |settings| Ok(Box::new(tiles::Tiles::new(read(settings)?)?))),
     ("vmq", |settings| Ok(Box::new(vmq::Vmq::new(read(settings)?)?))),
     ("web", |settings| Ok(Box::new(web::Web::new(read(settings)?)?))),
 ];

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
-use suimon_rig::{Process, Rig, run};
+use suimon_rig::{Namespace, Process, Rig, run};
 
 use super::vcpus::Vcpus;
 use crate::experiment::{Desk, Need};
@@ -73,15 +73,39 @@ impl OrderEntry {
 
     /// Begins; what it did is [`OrderEntry::finish`]'s.
     pub(crate) fn start(&self, rig: &Rig, vcpus: &Vcpus, load: OrderLoad) -> Result<Process> {
-        let OrderLoad { warehouses, warm_up_s, measure_s, heap_mib, has_huge_pages } = load;
-        let heap = [format!("-Xms{heap_mib}m"), format!("-Xmx{heap_mib}m")];
-        let sign = if has_huge_pages { '+' } else { '-' };
-        let pages = format!("-XX:{sign}UseTransparentHugePages");
-        let numbers = [u64::from(warehouses), warm_up_s, measure_s].map(|of| of.to_string());
-        let mut words =
-            vec!["java", &heap[0], &heap[1], &pages, "-cp", &self.class_path, "OrderEntry"];
-        words.extend(numbers.iter().map(String::as_str));
+        let words = self.words(load);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
         Process::start(rig, "order-entry", &vcpus.bound(&words))
+    }
+
+    /// Begins in a guest.
+    pub(crate) fn start_in(
+        &self,
+        rig: &Rig,
+        guest: &Namespace,
+        vcpus: &Vcpus,
+        load: OrderLoad,
+    ) -> Result<Process> {
+        let words = self.words(load);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        guest.start(rig, "order-entry", &vcpus.bound(&words))
+    }
+
+    fn words(&self, load: OrderLoad) -> Vec<String> {
+        let OrderLoad { warehouses, warm_up_s, measure_s, heap_mib, has_huge_pages } = load;
+        let sign = if has_huge_pages { '+' } else { '-' };
+        vec![
+            "java".to_owned(),
+            format!("-Xms{heap_mib}m"),
+            format!("-Xmx{heap_mib}m"),
+            format!("-XX:{sign}UseTransparentHugePages"),
+            "-cp".to_owned(),
+            self.class_path.clone(),
+            "OrderEntry".to_owned(),
+            warehouses.to_string(),
+            warm_up_s.to_string(),
+            measure_s.to_string(),
+        ]
     }
 
     /// Waits until it has measured.

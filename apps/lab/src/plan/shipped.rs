@@ -7,6 +7,7 @@ pub(crate) const SHIPPED: &[(&str, &str)] = &[
     ("cpu-memory", include_str!("../../../../lab/plans/cpu-memory.toml")),
     ("oltp", include_str!("../../../../lab/plans/oltp.toml")),
     ("web", include_str!("../../../../lab/plans/web.toml")),
+    ("tiles", include_str!("../../../../lab/plans/tiles.toml")),
 ];
 
 /// The plan of that name.

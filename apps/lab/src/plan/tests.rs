@@ -61,3 +61,27 @@ fn plans_of_web_that_make_no_sense_are_refused() {
         ],
     );
 }
+
+#[test]
+fn plans_of_tiles_that_make_no_sense_are_refused() {
+    refuses(
+        shipped("tiles").unwrap(),
+        &[
+            ("tiles = [1, 2, 3]", "tiles = []", "tiles"),
+            ("tiles = [1, 2, 3]", "tiles = [0]", "tiles"),
+            ("tiles = [1, 2, 3]", "tiles = [51]", "tiles"),
+            ("tiles = [1, 2, 3]", "tiles = [-1]", "tiles"),
+            ("vcpus = 1", "vcpus = 0", "vcpus"),
+            ("disk_mib = 256", "disk_mib = 1", "disk_mib"),
+            ("threads = 4", "threads = 0", "threads"),
+            ("tables = 2", "tables = 65", "tables"),
+            ("rows = 10_000", "rows = 0", "rows"),
+            ("connections = 12", "connections = 0", "connections"),
+            ("heap_mib = 256", "heap_mib = 1", "heap_mib"),
+            ("warm_up_s = 5", "warm_up_s = 0", "warm_up_s"),
+            ("measure_s = 10", "measure_s = 1", "measure_s"),
+            ("connections = 12", "connection = 12", "connection"),
+            ("tiles.1/score", "tiles.1/points", "points"),
+        ],
+    );
+}

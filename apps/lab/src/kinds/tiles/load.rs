@@ -1,0 +1,134 @@
+//! The loads of tiles: all together, or one VM alone.
+
+use anyhow::{Context, Result, ensure};
+use suimon_rig::{Process, Rig};
+
+use super::Settings;
+use super::samples::Samples;
+use super::scene::Scene;
+use super::score::Rates;
+use crate::experiment::Desk;
+use crate::loads::database::Transactions;
+use crate::loads::java::{OrderEntry, OrderLoad};
+
+/// Which VMs are loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loaded {
+    Java,
+    Database,
+    Web,
+    All,
+}
+
+/// What came of it.
+pub(super) struct Done {
+    pub(super) tiles: Vec<Rates>,
+    /// Transactions that were repeated and requests that failed.
+    pub(super) errors: f64,
+    pub(super) samples: Samples,
+}
+
+/// Loads a scene.
+pub(super) struct Load<'a> {
+    pub(super) rig: &'a Rig,
+    pub(super) program: &'a OrderEntry,
+    pub(super) settings: &'a Settings,
+    pub(super) desk: &'a Desk<'a>,
+}
+
+/// The programs that load one tile.
+#[derive(Default)]
+struct Asking {
+    java: Option<Process>,
+    database: Option<Process>,
+    web: Option<Process>,
+}
+
+impl Load<'_> {
+    /// What each kind does while all others have nothing to do: those of the first tile.
+    pub(super) fn alone(&self, scene: &mut Scene) -> Result<Rates> {
+        let mut alone = Rates::default();
+        for loaded in [Loaded::Java, Loaded::Database, Loaded::Web] {
+            let done = self.run(scene, 1, loaded)?;
+            let first = done.tiles.first().context("no tile")?;
+            alone.java += first.java;
+            alone.database += first.database;
+            alone.web += first.web;
+        }
+        let are_there = [alone.java, alone.database, alone.web].iter().all(|rate| *rate > 0.0);
+        ensure!(are_there, "a VM did nothing when it was alone ({alone:?}): measure longer");
+        Ok(alone)
+    }
+
+    /// All VMs of all tiles at once.
+    pub(super) fn together(&self, scene: &mut Scene) -> Result<Done> {
+        let count = scene.tiles.len();
+        self.run(scene, count, Loaded::All)
+    }
+
+    fn run(&self, scene: &mut Scene, count: usize, loaded: Loaded) -> Result<Done> {
+        let seconds = self.settings.warm_up_s + self.settings.measure_s;
+        let (orders, transactions) = (self.orders(), self.transactions());
+        let mut asking = Vec::new();
+        for tile in scene.tiles.iter().take(count) {
+            asking.push(self.begin(tile, &scene.client, loaded)?);
+        }
+        self.desk.wait(std::time::Duration::from_secs(self.settings.warm_up_s))?;
+        let mut samples = Samples::begin()?;
+        self.desk.each_second(self.settings.measure_s, || samples.take(&scene.daemon))?;
+        let mut done = Done { tiles: Vec::new(), errors: 0.0, samples };
+        for (tile, asking) in scene.tiles.iter_mut().zip(&mut asking) {
+            let mut rates = Rates::default();
+            if let Some(process) = &mut asking.java {
+                rates.java = OrderEntry::finish(process, orders, self.desk)?.per_s;
+            }
+            if let Some(process) = &mut asking.database {
+                let answered = tile.database.finish(process, transactions, self.desk)?;
+                rates.database = answered.per_s;
+                done.errors += answered.errors;
+            }
+            if let Some(process) = &mut asking.web {
+                let served = tile.web.finish(process, seconds, self.desk)?;
+                rates.web = served.per_s;
+                done.errors += served.errors;
+            }
+            done.tiles.push(rates);
+        }
+        Ok(done)
+    }
+
+    fn begin(
+        &self,
+        tile: &super::scene::Tile,
+        client: &suimon_rig::LightGuest,
+        loaded: Loaded,
+    ) -> Result<Asking> {
+        let is = |of: Loaded| loaded == of || loaded == Loaded::All;
+        let mut asking = Asking::default();
+        let (rig, from) = (self.rig, &client.namespace);
+        if is(Loaded::Java) {
+            let guest = &tile.java.namespace;
+            asking.java =
+                Some(self.program.start_in(rig, guest, &tile.java_vcpus, self.orders())?);
+        }
+        if is(Loaded::Database) {
+            asking.database = Some(tile.database.ask(rig, from, self.transactions())?);
+        }
+        if is(Loaded::Web) {
+            let seconds = self.settings.warm_up_s + self.settings.measure_s;
+            asking.web = Some(tile.web.ask(rig, from, self.settings.connections, seconds)?);
+        }
+        Ok(asking)
+    }
+
+    pub(super) fn transactions(&self) -> Transactions {
+        let Settings { threads, tables, rows, warm_up_s, measure_s, .. } = *self.settings;
+        Transactions { threads, tables, rows, warm_up_s, measure_s }
+    }
+
+    fn orders(&self) -> OrderLoad {
+        let Settings { heap_mib, warm_up_s, measure_s, .. } = *self.settings;
+        let warehouses = self.settings.vcpus as u32;
+        OrderLoad { warehouses, warm_up_s, measure_s, heap_mib, has_huge_pages: false }
+    }
+}

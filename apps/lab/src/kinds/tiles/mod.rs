@@ -1,0 +1,206 @@
+//! Kind `tiles`: a tile is a Java, a database, a web and an idle VM, all light guests on one switch
+//! with disks of one store; a case has so many tiles, all loaded at once.
+//!
+//! What one VM of each kind does alone is measured in each part before the tiles are loaded, so
+//! that a score compares what was measured one after the other.
+
+mod load;
+mod samples;
+mod scene;
+mod score;
+mod web;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use suimon_rig::Rig;
+
+use crate::experiment::{Desk, Experiment, Need};
+use crate::kinds::bounds::check_bounds;
+use crate::loads::database::Database;
+use crate::loads::java::OrderEntry;
+use crate::record::{Better, Case, Measure, Part};
+use crate::words::Words;
+use load::Load;
+use scene::Scene;
+use score::Score;
+use web::WebServer;
+
+/// `[settings]` of plans of kind `tiles`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    /// Numbers of tiles, 1 to 50 each.
+    tiles: Vec<usize>,
+    /// CPUs of each application VM, 1 to 64.
+    vcpus: usize,
+    /// Size of a database's disk, 256 to 65 536.
+    disk_mib: u64,
+    /// That ask a database at once, 1 to 256.
+    threads: u32,
+    /// 1 to 64.
+    tables: u32,
+    /// Of each table, 100 to 10 million.
+    rows: u32,
+    /// To a web VM, 1 to 1000.
+    connections: u32,
+    /// Of a JVM, 64 to 65 536.
+    heap_mib: u32,
+    warm_up_s: u64,
+    measure_s: u64,
+}
+
+/// The experiment.
+pub(crate) struct Tiles {
+    settings: Settings,
+    compiled: Option<(OrderEntry, Rig)>,
+}
+
+impl Tiles {
+    pub(crate) fn new(settings: Settings) -> Result<Self> {
+        check_bounds(&[
+            ("tiles", settings.tiles.len() as u64, 1, 16),
+            ("vcpus", settings.vcpus as u64, 1, 64),
+            ("disk_mib", settings.disk_mib, 256, 65_536),
+            ("threads", settings.threads.into(), 1, 256),
+            ("tables", settings.tables.into(), 1, 64),
+            ("rows", settings.rows.into(), 100, 10_000_000),
+            ("connections", settings.connections.into(), 1, 1000),
+            ("heap_mib", settings.heap_mib.into(), 64, 65_536),
+            ("warm_up_s", settings.warm_up_s, 1, 600),
+            ("measure_s", settings.measure_s, 2, 3600),
+        ])?;
+        for tiles in &settings.tiles {
+            check_bounds(&[("tiles", *tiles as u64, 1, 50)])?;
+        }
+        Ok(Self { settings, compiled: None })
+    }
+
+    fn sentences(&self) -> [(String, String); 2] {
+        let Settings { vcpus, threads, connections, heap_mib, .. } = self.settings;
+        [
+            (
+                format!(
+                    "A tile is four light guests on one switch: a JVM that works off orders (heap {heap_mib} MiB), MariaDB that sysbench asks with {threads} threads, nginx that wrk asks for one page of 6200 bytes over {connections} connections, and one that does nothing. Each of the first three may use {vcpus} CPU(s), by affinity. Files of databases and web servers lie on disks of one Suimon store, over NBD; what asks is in a guest of the same switch and has no CPUs of its own."
+                ),
+                format!(
+                    "1 タイルは 1 つのスイッチ上の軽量ゲスト 4 つです。注文を処理する JVM (ヒープ {heap_mib} MiB)、sysbench が {threads} スレッドで問い合わせる MariaDB、wrk が {connections} 接続で 6200 バイトのページを取得する nginx、何もしないゲストです。前の 3 つは CPU を {vcpus} 個ずつ使えます (アフィニティ)。データベースと Web のファイルは 1 つの Suimon ストアのディスクに NBD 経由で置きます。負荷をかける側も同じスイッチのゲストで、専用の CPU は持ちません。"
+                ),
+            ),
+            (
+                "Score: for each of the three VMs of a tile what it does in a second over what the first tile's does when all others are idle, measured just before; a tile's score is the mean of the three, the system's the sum over tiles. Its points are no vServCon points: their reference is this machine, not the document's.".to_owned(),
+                "スコア: タイルの 3 つの VM それぞれについて、毎秒の処理量を、直前に測った「他がすべて空いているときの 1 番目のタイルの値」で割ります。タイルのスコアは 3 つの平均、システムのスコアはタイルの合計です。基準はこのマシン自身であり、文書の vServCon の点数とは比べられません。".to_owned(),
+            ),
+        ]
+    }
+}
+
+impl Experiment for Tiles {
+    fn needs(&self) -> Vec<Need> {
+        let mut needs = OrderEntry::needs();
+        needs.extend(Database::needs());
+        needs.extend(WebServer::needs());
+        needs.extend(Scene::needs());
+        let most = self.settings.tiles.iter().copied().max().unwrap_or(1);
+        needs.push(Need::FreeMib(Scene::disks_mib(&self.settings, most) * 2));
+        needs
+    }
+
+    fn setup(&self) -> Vec<Words> {
+        self.sentences().map(|(en, ja)| Words::new(en, ja)).to_vec()
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        let span = self.settings.warm_up_s + self.settings.measure_s;
+        let case = |tiles: &usize| {
+            let s = if *tiles == 1 { "" } else { "s" };
+            let words = Words::new(format!("{tiles} tile{s}"), format!("{tiles} タイル"));
+            // Three alone and all together; a JVM takes some seconds until it begins. A database
+            // takes some seconds until it is there.
+            Case::new(format!("tiles.{tiles}"), words, (4 * (span + 2) + 7 * *tiles as u64) as f64)
+        };
+        self.settings.tiles.iter().map(case).collect()
+    }
+
+    fn measures(&self) -> Vec<Measure> {
+        let measure = |id, en, ja, unit, better| Measure::new(id, Words::new(en, ja), unit, better);
+        vec![
+            measure("score", "score", "スコア", "", Better::Higher).deciding(),
+            measure(
+                "least",
+                "the least tile's score",
+                "最も低いタイルのスコア",
+                "",
+                Better::Higher,
+            ),
+            measure("java", "Java VMs", "Java VM", "", Better::Higher),
+            measure("database", "database VMs", "データベース VM", "", Better::Higher),
+            measure("web", "web VMs", "Web VM", "", Better::Higher),
+            measure("java-alone", "Java VM alone", "Java VM 単独", "/s", Better::Higher),
+            measure(
+                "database-alone",
+                "database VM alone",
+                "データベース VM 単独",
+                "/s",
+                Better::Higher,
+            ),
+            measure("web-alone", "web VM alone", "Web VM 単独", "/s", Better::Higher),
+            measure("host-cpu", "CPU of the host", "ホストの CPU", "%", Better::Neither),
+            measure(
+                "errors",
+                "requests repeated or failed",
+                "再実行・失敗した要求",
+                "",
+                Better::Lower,
+            ),
+            measure("watts", "power", "消費電力", "W", Better::Lower),
+            measure(
+                "power-score",
+                "score for each watt",
+                "ワットあたりのスコア",
+                "/W",
+                Better::Higher,
+            ),
+        ]
+    }
+
+    fn run(&mut self, case: &Case, desk: &Desk<'_>) -> Result<Part> {
+        let tiles = self.settings.tiles.iter().find(|tiles| case.id == format!("tiles.{tiles}"));
+        let tiles = *tiles.context("no such case")?;
+        if self.compiled.is_none() {
+            let rig = desk.rig()?;
+            self.compiled = Some((OrderEntry::compile(&rig)?, rig));
+        }
+        let (program, _) = self.compiled.as_ref().context("it is not compiled")?;
+        let rig = desk.large_rig()?;
+        let mut scene = Scene::set(&rig, &self.settings, tiles, desk)?;
+        let load = Load { rig: &rig, program, settings: &self.settings, desk };
+        for tile in &mut scene.tiles {
+            desk.check()?;
+            tile.database.prepare(&scene.client.namespace, load.transactions())?;
+        }
+        let alone = load.alone(&mut scene)?;
+        let done = load.together(&mut scene)?;
+        let score = Score::of(&done.tiles, &alone);
+        let mut part = Part::default();
+        part.value("score", score.system);
+        part.value("least", score.least);
+        for (measure, sum) in ["java", "database", "web"].into_iter().zip(score.kinds) {
+            part.value(measure, sum);
+        }
+        part.value("java-alone", alone.java);
+        part.value("database-alone", alone.database);
+        part.value("web-alone", alone.web);
+        part.value("errors", done.errors);
+        match done.samples.finish(&mut part) {
+            Some(watts) => {
+                part.value("watts", watts);
+                part.value("power-score", score.system / watts);
+            }
+            None => part.notes.push(Words::new(
+                "This machine does not tell what power it takes, so there is no power score.",
+                "このマシンでは消費電力がわからないため、電力あたりのスコアはありません。",
+            )),
+        }
+        Ok(part)
+    }
+}

@@ -1,0 +1,151 @@
+//! Tiles of light guests on one switch, whose database and web files lie on disks of one store.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use suimon_rig::{Daemon, LightGuest, NbdFolder, Rig};
+
+use super::Settings;
+use super::web::WebServer;
+use crate::experiment::{Desk, Need};
+use crate::loads::database::Database;
+use crate::loads::vcpus::Vcpus;
+use crate::machine::cpus;
+
+/// VMs of a tile: Java, database, web, idle.
+const KINDS: [&str; 4] = ["java", "database", "web", "idle"];
+/// Of a tile that have CPUs of their own.
+const APPLICATIONS: usize = 3;
+const WEB_MIB: u64 = 64;
+const FIRST_ADDRESS: usize = 20;
+const CLIENT_ADDRESS: u8 = 10;
+
+/// The VMs of one tile. Dropped from the top.
+pub(super) struct Tile {
+    pub(super) database: Database,
+    pub(super) web: WebServer,
+    _files: [NbdFolder; 2],
+    pub(super) java: LightGuest,
+    pub(super) java_vcpus: Vcpus,
+    _guests: [LightGuest; 3],
+}
+
+/// Everything that runs but the load. Dropped from the top.
+pub(super) struct Scene {
+    pub(super) tiles: Vec<Tile>,
+    pub(super) daemon: Daemon,
+    pub(super) client: LightGuest,
+}
+
+impl Scene {
+    pub(super) fn needs() -> Vec<Need> {
+        vec![
+            Need::Own("suimond"),
+            Need::Own("suimon"),
+            Need::Program { name: "ip", package: "iproute2" },
+            Need::Program { name: "curl", package: "curl" },
+            Need::Program { name: "losetup", package: "mount" },
+            Need::Program { name: "mkfs.ext4", package: "e2fsprogs" },
+            Need::Program { name: "nbdfuse", package: "libnbd-bin" },
+        ]
+    }
+
+    /// Of the disks of so many tiles.
+    pub(super) fn disks_mib(settings: &Settings, tiles: usize) -> u64 {
+        (settings.disk_mib + WEB_MIB) * tiles as u64
+    }
+
+    pub(super) fn set(
+        rig: &Rig,
+        settings: &Settings,
+        tiles: usize,
+        desk: &Desk<'_>,
+    ) -> Result<Self> {
+        let client = LightGuest::new(rig, "client", CLIENT_ADDRESS)?;
+        let mut host = String::from(
+            "[host]\nname = \"lab\"\nfloating_processors = 1\n[[switch]]\nname = \"lan\"\nkind = \"private\"\n",
+        );
+        host += &client.nic_toml("lan", "");
+        let store = rig.path("store");
+        std::fs::create_dir(&store)?;
+        let _ = write!(host, "[[store]]\nname = \"store\"\npath = \"{store}\"\n");
+        let mut guests = Vec::new();
+        for tile in 0..tiles {
+            let guest = |(at, kind): (usize, &str)| {
+                let number = FIRST_ADDRESS + tile * KINDS.len() + at;
+                LightGuest::new(rig, &format!("{kind}{tile}"), u8::try_from(number)?)
+            };
+            let of_tile: Vec<LightGuest> =
+                KINDS.into_iter().enumerate().map(guest).collect::<Result<_>>()?;
+            for of in &of_tile {
+                host += &of.nic_toml("lan", "");
+            }
+            for (kind, mib) in [("database", settings.disk_mib), ("web", WEB_MIB)] {
+                let socket = socket(rig, kind, tile);
+                let _ = write!(
+                    host,
+                    "[[disk]]\nname = \"{kind}{tile}\"\nstore = \"store\"\nformat = \"raw\"\nkind = \"fixed\"\nsize_bytes = \"{mib} MiB\"\nnbd = {{ socket = \"{socket}\" }}\n"
+                );
+            }
+            guests.push(of_tile);
+        }
+        let daemon = Daemon::start(rig, &host)?;
+        for of in guests.iter().flatten().chain([&client]) {
+            daemon.wait_up("nic", &of.nic)?;
+            of.bring_up()?;
+        }
+        let mut made = Vec::new();
+        for (number, of_tile) in guests.into_iter().enumerate() {
+            desk.check()?;
+            made.push(Tile::start(rig, settings, number, of_tile)?);
+        }
+        Ok(Self { tiles: made, daemon, client })
+    }
+}
+
+impl Tile {
+    fn start(
+        rig: &Rig,
+        settings: &Settings,
+        number: usize,
+        guests: Vec<LightGuest>,
+    ) -> Result<Self> {
+        let guests: [LightGuest; 4] = guests
+            .try_into()
+            .map_err(|_| anyhow::anyhow!("a tile has not {} guests", KINDS.len()))?;
+        let [java, for_database, for_web, idle] = guests;
+        let own = |at| Vcpus::new(number * APPLICATIONS + at, settings.vcpus, cpus());
+        let folder = |kind| {
+            let socket = socket(rig, kind, number);
+            NbdFolder::make(rig, &format!("nbd+unix:///{kind}{number}?socket={socket}"))
+        };
+        let files = [folder("database")?, folder("web")?];
+        let [database_files, web_files] = &files;
+        let database = Database::start(
+            rig,
+            &for_database.namespace,
+            &for_database.address(),
+            database_files.path(),
+            &own(1),
+        )?;
+        let web = WebServer::start(
+            rig,
+            &for_web.namespace,
+            &for_web.address(),
+            web_files.path(),
+            &own(2),
+        )?;
+        Ok(Self {
+            database,
+            web,
+            _files: files,
+            java,
+            java_vcpus: own(0),
+            _guests: [for_database, for_web, idle],
+        })
+    }
+}
+
+fn socket(rig: &Rig, kind: &str, tile: usize) -> String {
+    rig.path(&format!("{kind}{tile}.sock"))
+}

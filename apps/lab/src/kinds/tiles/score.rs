@@ -1,0 +1,78 @@
+//! The score of tiles. It is that of the simulator: see `docs/experiments.md`.
+
+/// What the application VMs of one tile do in a second; or one VM of each kind alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Rates {
+    pub(super) java: f64,
+    pub(super) database: f64,
+    pub(super) web: f64,
+}
+
+impl Rates {
+    /// A tile's score: the mean of what its VMs do over what one of their kind does alone.
+    pub(super) fn score(&self, alone: &Self) -> f64 {
+        let shares = self.shares(alone);
+        shares.iter().sum::<f64>() / shares.len() as f64
+    }
+
+    /// What each does over what it does alone: Java, database, web.
+    fn shares(&self, alone: &Self) -> [f64; 3] {
+        // What does nothing alone was refused before.
+        [self.java / alone.java, self.database / alone.database, self.web / alone.web]
+    }
+}
+
+/// Of all tiles of a machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Score {
+    /// The sum over tiles.
+    pub(super) system: f64,
+    /// Of the tile that has the least.
+    pub(super) least: f64,
+    /// The sum over tiles, kind by kind: Java, database, web. Their mean is the system's.
+    pub(super) kinds: [f64; 3],
+}
+
+impl Score {
+    pub(super) fn of(tiles: &[Rates], alone: &Rates) -> Self {
+        let scores: Vec<f64> = tiles.iter().map(|tile| tile.score(alone)).collect();
+        let mut kinds = [0.0; 3];
+        for tile in tiles {
+            for (sum, share) in kinds.iter_mut().zip(tile.shares(alone)) {
+                *sum += share;
+            }
+        }
+        let least = scores.iter().copied().min_by(f64::total_cmp).unwrap_or(0.0);
+        Self { system: scores.iter().sum(), least, kinds }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALONE: Rates = Rates { java: 1000.0, database: 100.0, web: 4000.0 };
+
+    #[test]
+    fn a_tile_that_is_as_fast_as_alone_is_one_point_and_tiles_add_up() {
+        let score = Score::of(&[ALONE, ALONE], &ALONE);
+        assert_eq!((score.system, score.least, score.kinds), (2.0, 1.0, [2.0, 2.0, 2.0]));
+    }
+
+    #[test]
+    fn kinds_count_alike_whatever_their_numbers_are() {
+        let half_java = Rates { java: 500.0, ..ALONE };
+        let half_web = Rates { web: 2000.0, ..ALONE };
+        let of = |tile| Score::of(&[tile], &ALONE).system;
+        assert_eq!(of(half_java), of(half_web));
+        assert!((of(half_java) - 2.5 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_least_tile_is_told_and_the_mean_of_kinds_is_the_systems() {
+        let slow = Rates { java: 100.0, database: 10.0, web: 400.0 };
+        let score = Score::of(&[ALONE, slow], &ALONE);
+        assert!((score.least - 0.1).abs() < 1e-12);
+        assert!((score.kinds.iter().sum::<f64>() / 3.0 - score.system).abs() < 1e-12);
+    }
+}
