@@ -32,6 +32,9 @@ pub(crate) struct RunFlags {
     /// How large and how long.
     #[arg(long, value_enum, default_value_t)]
     scale: Scale,
+    /// Repeat each case so often, whatever the spread; else the plan says.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repetitions: Option<u32>,
     /// In the simulator, at the document's own scale, not on this host.
     #[arg(long, conflicts_with = "resume")]
     simulated: bool,
@@ -122,6 +125,16 @@ impl RunFlags {
         Ok(folder)
     }
 
+    /// What repeats it.
+    fn command(&self, plan: &Plan) -> String {
+        let mut command =
+            format!("suimon lab run {} --scale {}", self.name_of(plan), self.scale.name());
+        if let Some(count) = self.repetitions {
+            command += &format!(" --repetitions {count}");
+        }
+        command
+    }
+
     /// As it was named on the command line.
     fn name_of(&self, plan: &Plan) -> String {
         let file =
@@ -148,7 +161,10 @@ impl RunFlags {
             .unwrap_or_default();
         let experiment = plan.experiment(scale)?;
         self.check_needs(&plan, experiment.as_ref())?;
-        let repeat = plan.repeat(scale);
+        let mut repeat = plan.repeat(scale);
+        if let Some(count) = self.repetitions {
+            (repeat.least, repeat.most) = (count, count);
+        }
         let mut runner =
             Runner { experiment, repeat, folder, work_folder: &self.work_folder, stop };
         runner.run(&mut run)?;

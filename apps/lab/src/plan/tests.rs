@@ -36,7 +36,7 @@ fn plans_of_vmq_that_make_no_sense_are_refused() {
             ("kind = \"vmq\"", "kind = \"vm\"", "vm"),
             ("id = \"vmq-teaming\"", "id = \"../x\"", "id"),
             ("guests = 4", "guests = 0", "guests"),
-            ("seconds = 12", "seconds = 1", "phase"),
+            ("seconds = 6", "seconds = 1", "phase"),
             ("uplinks", "uplink", "uplink"),
             ("narrow_percent = 5.0", "narrow_percent = 0.0", "narrow_percent"),
             ("/processors-1\"", "/processors-9\"", "processors-9"),

@@ -1,15 +1,19 @@
 //! The loads of tiles: all together, or one VM alone.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use suimon_rig::{Process, Rig};
 
 use super::Settings;
-use super::samples::Samples;
 use super::scene::Scene;
 use super::score::Rates;
 use crate::experiment::Desk;
 use crate::loads::database::Transactions;
 use crate::loads::java::{OrderEntry, OrderLoad};
+use crate::loads::web::{Connections, Profile, WebClients};
+use crate::record::Series;
+use crate::sampling::{SECOND, Sampler, Sums};
 
 /// Which VMs are loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +29,8 @@ pub(super) struct Done {
     pub(super) tiles: Vec<Rates>,
     /// Transactions that were repeated and requests that failed.
     pub(super) errors: f64,
-    pub(super) samples: Samples,
+    pub(super) sums: Sums,
+    pub(super) series: Vec<Series>,
 }
 
 /// Loads a scene.
@@ -41,7 +46,7 @@ pub(super) struct Load<'a> {
 struct Asking {
     java: Option<Process>,
     database: Option<Process>,
-    web: Option<Process>,
+    web: Option<WebClients>,
 }
 
 impl Load<'_> {
@@ -67,16 +72,16 @@ impl Load<'_> {
     }
 
     fn run(&self, scene: &mut Scene, count: usize, loaded: Loaded) -> Result<Done> {
-        let seconds = self.settings.warm_up_s + self.settings.measure_s;
         let (orders, transactions) = (self.orders(), self.transactions());
         let mut asking = Vec::new();
         for tile in scene.tiles.iter().take(count) {
             asking.push(self.begin(tile, &scene.client, loaded)?);
         }
-        self.desk.wait(std::time::Duration::from_secs(self.settings.warm_up_s))?;
-        let mut samples = Samples::begin()?;
-        self.desk.each_second(self.settings.measure_s, || samples.take(&scene.daemon))?;
-        let mut done = Done { tiles: Vec::new(), errors: 0.0, samples };
+        self.desk.wait(Duration::from_secs(self.settings.warm_up_s))?;
+        let mut sampler = Sampler::begin(Some(&scene.daemon))?;
+        sampler.watch(self.desk, Duration::from_secs(self.settings.measure_s), SECOND)?;
+        let (sums, series) = (sampler.sums(), sampler.series());
+        let mut done = Done { tiles: Vec::new(), errors: 0.0, sums, series };
         for (tile, asking) in scene.tiles.iter_mut().zip(&mut asking) {
             let mut rates = Rates::default();
             if let Some(process) = &mut asking.java {
@@ -87,9 +92,9 @@ impl Load<'_> {
                 rates.database = answered.per_s;
                 done.errors += answered.errors;
             }
-            if let Some(process) = &mut asking.web {
-                let served = tile.web.finish(process, seconds, self.desk)?;
-                rates.web = served.per_s;
+            if let Some(clients) = asking.web.take() {
+                let served = clients.end()?;
+                rates.web = served.requests_per_s;
                 done.errors += served.errors;
             }
             done.tiles.push(rates);
@@ -116,7 +121,11 @@ impl Load<'_> {
         }
         if is(Loaded::Web) {
             let seconds = self.settings.warm_up_s + self.settings.measure_s;
-            asking.web = Some(tile.web.ask(rig, from, self.settings.connections, seconds)?);
+            let http = self.settings.connections;
+            // As the simulator has it: a tenth of requests is by HTTPS.
+            let connections = Connections { http, https: http.div_ceil(9) };
+            let (to, profile) = (tile.web_guest().address(), Profile::STD_CGI);
+            asking.web = Some(WebClients::start(rig, from, &to, profile, connections, seconds)?);
         }
         Ok(asking)
     }

@@ -5,10 +5,8 @@
 //! that a score compares what was measured one after the other.
 
 mod load;
-mod samples;
 mod scene;
 mod score;
-mod web;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -23,7 +21,6 @@ use crate::words::Words;
 use load::Load;
 use scene::Scene;
 use score::Score;
-use web::WebServer;
 
 /// `[settings]` of plans of kind `tiles`.
 #[derive(Clone, Debug, Deserialize)]
@@ -80,10 +77,10 @@ impl Tiles {
         [
             (
                 format!(
-                    "A tile is four light guests on one switch: a JVM that works off orders (heap {heap_mib} MiB), MariaDB that sysbench asks with {threads} threads, nginx that wrk asks for one page of 6200 bytes over {connections} connections, and one that does nothing. Each of the first three may use {vcpus} CPU(s), by affinity. Files of databases and web servers lie on disks of one Suimon store, over NBD; what asks is in a guest of the same switch and has no CPUs of its own."
+                    "A tile is four light guests on one switch: a JVM that works off orders (heap {heap_mib} MiB), MariaDB that sysbench asks with {threads} threads, nginx with CGI that wrk asks with the profile STD-CGI over {connections} connections, and one that does nothing. Each of the first three may use {vcpus} CPU(s), by affinity. Files of databases lie on disks of one Suimon store, over NBD; what asks is in a guest of the same switch and has no CPUs of its own."
                 ),
                 format!(
-                    "1 タイルは 1 つのスイッチ上の軽量ゲスト 4 つです。注文を処理する JVM (ヒープ {heap_mib} MiB)、sysbench が {threads} スレッドで問い合わせる MariaDB、wrk が {connections} 接続で 6200 バイトのページを取得する nginx、何もしないゲストです。前の 3 つは CPU を {vcpus} 個ずつ使えます (アフィニティ)。データベースと Web のファイルは 1 つの Suimon ストアのディスクに NBD 経由で置きます。負荷をかける側も同じスイッチのゲストで、専用の CPU は持ちません。"
+                    "1 タイルは 1 つのスイッチ上の軽量ゲスト 4 つです。注文を処理する JVM (ヒープ {heap_mib} MiB)、sysbench が {threads} スレッドで問い合わせる MariaDB、wrk が STD-CGI のプロファイルで {connections} 接続から問い合わせる nginx (CGI あり)、何もしないゲストです。前の 3 つは CPU を {vcpus} 個ずつ使えます (アフィニティ)。データベースのファイルは 1 つの Suimon ストアのディスクに NBD 経由で置きます。負荷をかける側も同じスイッチのゲストで、専用の CPU は持ちません。"
                 ),
             ),
             (
@@ -98,7 +95,7 @@ impl Experiment for Tiles {
     fn needs(&self) -> Vec<Need> {
         let mut needs = OrderEntry::needs();
         needs.extend(Database::needs());
-        needs.extend(WebServer::needs());
+        needs.extend(crate::loads::web::needs());
         needs.extend(Scene::needs());
         let most = self.settings.tiles.iter().copied().max().unwrap_or(1);
         needs.push(Need::FreeMib(Scene::disks_mib(&self.settings, most) * 2));
@@ -191,7 +188,9 @@ impl Experiment for Tiles {
         part.value("database-alone", alone.database);
         part.value("web-alone", alone.web);
         part.value("errors", done.errors);
-        match done.samples.finish(&mut part) {
+        part.value("host-cpu", done.sums.cpu_percent);
+        part.series = done.series;
+        match done.sums.watts {
             Some(watts) => {
                 part.value("watts", watts);
                 part.value("power-score", score.system / watts);

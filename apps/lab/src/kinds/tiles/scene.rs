@@ -1,4 +1,4 @@
-//! Tiles of light guests on one switch, whose database and web files lie on disks of one store.
+//! Tiles of light guests on one switch, whose databases lie on disks of one store.
 
 use std::fmt::Write as _;
 
@@ -6,28 +6,30 @@ use anyhow::Result;
 use suimon_rig::{Daemon, LightGuest, NbdFolder, Rig};
 
 use super::Settings;
-use super::web::WebServer;
 use crate::experiment::{Desk, Need};
 use crate::loads::database::Database;
 use crate::loads::vcpus::Vcpus;
+use crate::loads::web::WebServer;
 use crate::machine::cpus;
 
 /// VMs of a tile: Java, database, web, idle.
 const KINDS: [&str; 4] = ["java", "database", "web", "idle"];
 /// Of a tile that have CPUs of their own.
 const APPLICATIONS: usize = 3;
-const WEB_MIB: u64 = 64;
+/// What the simulator answers to a request with.
+const FILE_BYTES: usize = 6200;
 const FIRST_ADDRESS: usize = 20;
 const CLIENT_ADDRESS: u8 = 10;
 
 /// The VMs of one tile. Dropped from the top.
 pub(super) struct Tile {
     pub(super) database: Database,
-    pub(super) web: WebServer,
-    _files: [NbdFolder; 2],
+    _web: WebServer,
+    _files: NbdFolder,
     pub(super) java: LightGuest,
     pub(super) java_vcpus: Vcpus,
-    _guests: [LightGuest; 3],
+    web_guest: LightGuest,
+    _guests: [LightGuest; 2],
 }
 
 /// Everything that runs but the load. Dropped from the top.
@@ -52,7 +54,7 @@ impl Scene {
 
     /// Of the disks of so many tiles.
     pub(super) fn disks_mib(settings: &Settings, tiles: usize) -> u64 {
-        (settings.disk_mib + WEB_MIB) * tiles as u64
+        settings.disk_mib * tiles as u64
     }
 
     pub(super) fn set(
@@ -80,13 +82,11 @@ impl Scene {
             for of in &of_tile {
                 host += &of.nic_toml("lan", "");
             }
-            for (kind, mib) in [("database", settings.disk_mib), ("web", WEB_MIB)] {
-                let socket = socket(rig, kind, tile);
-                let _ = write!(
-                    host,
-                    "[[disk]]\nname = \"{kind}{tile}\"\nstore = \"store\"\nformat = \"raw\"\nkind = \"fixed\"\nsize_bytes = \"{mib} MiB\"\nnbd = {{ socket = \"{socket}\" }}\n"
-                );
-            }
+            let (socket, mib) = (socket(rig, tile), settings.disk_mib);
+            let _ = write!(
+                host,
+                "[[disk]]\nname = \"database{tile}\"\nstore = \"store\"\nformat = \"raw\"\nkind = \"fixed\"\nsize_bytes = \"{mib} MiB\"\nnbd = {{ socket = \"{socket}\" }}\n"
+            );
             guests.push(of_tile);
         }
         let daemon = Daemon::start(rig, &host)?;
@@ -115,37 +115,28 @@ impl Tile {
             .map_err(|_| anyhow::anyhow!("a tile has not {} guests", KINDS.len()))?;
         let [java, for_database, for_web, idle] = guests;
         let own = |at| Vcpus::new(number * APPLICATIONS + at, settings.vcpus, cpus());
-        let folder = |kind| {
-            let socket = socket(rig, kind, number);
-            NbdFolder::make(rig, &format!("nbd+unix:///{kind}{number}?socket={socket}"))
-        };
-        let files = [folder("database")?, folder("web")?];
-        let [database_files, web_files] = &files;
-        let database = Database::start(
-            rig,
-            &for_database.namespace,
-            &for_database.address(),
-            database_files.path(),
-            &own(1),
-        )?;
-        let web = WebServer::start(
-            rig,
-            &for_web.namespace,
-            &for_web.address(),
-            web_files.path(),
-            &own(2),
-        )?;
+        let uri = format!("nbd+unix:///database{number}?socket={}", socket(rig, number));
+        let files = NbdFolder::make(rig, &uri)?;
+        let (namespace, address) = (&for_database.namespace, for_database.address());
+        let database = Database::start(rig, namespace, &address, files.path(), &own(1))?;
+        let web = WebServer::start(rig, &for_web.namespace, &own(2), FILE_BYTES)?;
         Ok(Self {
             database,
-            web,
+            _web: web,
             _files: files,
             java,
             java_vcpus: own(0),
-            _guests: [for_database, for_web, idle],
+            web_guest: for_web,
+            _guests: [for_database, idle],
         })
+    }
+
+    /// Where its web server is.
+    pub(super) fn web_guest(&self) -> &LightGuest {
+        &self.web_guest
     }
 }
 
-fn socket(rig: &Rig, kind: &str, tile: usize) -> String {
-    rig.path(&format!("{kind}{tile}.sock"))
+fn socket(rig: &Rig, tile: usize) -> String {
+    rig.path(&format!("database{tile}.sock"))
 }
