@@ -111,7 +111,7 @@ impl RunFlags {
             scale: self.scale.name().to_owned(),
             began: now(),
             took_s: 0.0,
-            command: format!("suimon lab run {} --scale {}", self.name_of(plan), self.scale.name()),
+            command: self.command(plan),
             machine: machine::look(),
             setup: experiment.setup(),
             cases: experiment.cases(),

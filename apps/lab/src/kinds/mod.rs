@@ -2,7 +2,6 @@
 
 mod bounds;
 mod java;
-mod offload;
 mod oltp;
 mod tiles;
 mod vmq;
@@ -18,7 +17,6 @@ type Made = Result<Box<dyn Experiment>>;
 /// How each kind is made of a plan's settings.
 const KINDS: &[(&str, fn(toml::Table) -> Made)] = &[
     ("java", |settings| Ok(Box::new(java::Java::new(read(settings)?)?))),
-    ("offload", |settings| Ok(Box::new(offload::Offload::new(read(settings)?)?))),
     ("oltp", |settings| Ok(Box::new(oltp::Oltp::new(read(settings)?)?))),
     ("tiles", |settings| Ok(Box::new(tiles::Tiles::new(read(settings)?)?))),
     ("vmq", |settings| Ok(Box::new(vmq::Vmq::new(read(settings)?)?))),
