@@ -1,6 +1,6 @@
 //! What several kinds of experiments set up or load with, one file each.
 
-
+pub(crate) mod ftp;
 pub(crate) mod lan;
 pub(crate) mod web;
 
