@@ -2,7 +2,9 @@
 
 mod bounds;
 mod java;
+mod offload;
 mod oltp;
+mod streams;
 mod tiles;
 mod vmq;
 mod web;
@@ -17,7 +19,9 @@ type Made = Result<Box<dyn Experiment>>;
 /// How each kind is made of a plan's settings.
 const KINDS: &[(&str, fn(toml::Table) -> Made)] = &[
     ("java", |settings| Ok(Box::new(java::Java::new(read(settings)?)?))),
+    ("offload", |settings| Ok(Box::new(offload::OffloadFtp::new(read(settings)?)?))),
     ("oltp", |settings| Ok(Box::new(oltp::Oltp::new(read(settings)?)?))),
+    ("streams", |settings| Ok(Box::new(streams::Streams::new(read(settings)?)?))),
     ("tiles", |settings| Ok(Box::new(tiles::Tiles::new(read(settings)?)?))),
     ("vmq", |settings| Ok(Box::new(vmq::Vmq::new(read(settings)?)?))),
     ("web", |settings| Ok(Box::new(web::Web::new(read(settings)?)?))),

@@ -1,6 +1,7 @@
 //! What several kinds of experiments set up or load with, one file each.
 
 pub(crate) mod database;
+pub(crate) mod ftp;
 pub(crate) mod java;
 pub(crate) mod lan;
 pub(crate) mod vcpus;

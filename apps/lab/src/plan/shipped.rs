@@ -3,8 +3,11 @@
 /// Their names and files, in the order of the list of experiments.
 pub(crate) const SHIPPED: &[(&str, &str)] = &[
     ("vmq-teaming", include_str!("../../../../lab/plans/vmq-teaming.toml")),
+    ("offload-ftp", include_str!("../../../../lab/plans/offload-ftp.toml")),
     ("cpu-memory", include_str!("../../../../lab/plans/cpu-memory.toml")),
     ("oltp", include_str!("../../../../lab/plans/oltp.toml")),
+    ("net-throughput", include_str!("../../../../lab/plans/net-throughput.toml")),
+    ("net-vm-to-vm", include_str!("../../../../lab/plans/net-vm-to-vm.toml")),
     ("web", include_str!("../../../../lab/plans/web.toml")),
     ("tiles", include_str!("../../../../lab/plans/tiles.toml")),
 ];

@@ -85,3 +85,42 @@ fn plans_of_tiles_that_make_no_sense_are_refused() {
         ],
     );
 }
+
+#[test]
+fn plans_of_offload_that_make_no_sense_are_refused() {
+    refuses(
+        shipped("offload-ftp").unwrap(),
+        &[
+            ("\"af_packet\", \"af_xdp\"", "\"dpdk\"", "dpdk"),
+            ("\"af_packet\", \"af_xdp\"", "", "drivers"),
+            ("files = 8", "files = 0", "files"),
+            ("file_mib = 128", "file_mib = 2000", "file_mib"),
+            ("clients = 32", "clients = 0", "clients"),
+            ("warm_up_seconds = 2", "warm_up_seconds = 61", "warm_up_seconds"),
+            ("seconds = 10\n", "seconds = 0\n", "seconds"),
+            ("clients = 32", "threads = 32", "threads"),
+        ],
+    );
+}
+
+#[test]
+fn plans_of_streams_that_make_no_sense_are_refused() {
+    refuses(
+        shipped("net-vm-to-vm").unwrap(),
+        &[
+            ("processors = 1", "processors = 17", "processors"),
+            ("seconds = 5", "seconds = 1", "seconds"),
+            ("broadcast_ms = 100", "broadcast_ms = 1", "broadcast_ms"),
+            ("through = \"private\"", "through = \"native\"", "native has no VMs"),
+            ("way = \"one-to-one\"", "way = \"one-to-nine\"", "one-to-nine"),
+            (
+                "through = \"private\", way = \"one-to-one\"",
+                "through = \"private\", way = \"out\"",
+                "no outside",
+            ),
+            ("through = \"private\"", "through = \"external\"", "twice"),
+            ("blocks = [512", "blocks = [32", "blocks"),
+            ("through = \"private\"", "by = \"private\"", "by"),
+        ],
+    );
+}

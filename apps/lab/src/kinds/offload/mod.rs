@@ -1,0 +1,219 @@
+//! Kind `offload`: an FTP server in a guest whose files clients outside get in a loop, with
+//! checksum and segmentation offload, with checksum offload only, and with none.
+//!
+//! The switches of the guest's NIC and of the uplink are changed while the clients go on.
+
+mod settings;
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use suimon_rig::Rig;
+
+use crate::experiment::{Desk, Experiment, Need};
+use crate::loads::ftp::{self, FtpClients, FtpServer};
+use crate::loads::lan::{Lan, LanSpec, UPLINK};
+use crate::loads::lan_needs;
+use crate::record::{Better, Case, Measure, Part, Series};
+use crate::sampling::{SECOND, Sampler};
+use crate::words::Words;
+pub(crate) use settings::Settings;
+use settings::{Combination, Driver, Offload};
+
+/// The first time for a driver: the daemon, the server, its files and the clients.
+const SET_UP_S: f64 = 3.0;
+/// The stages that have a bar of their own; the others are summed up.
+const STAGES: [(&str, &str, &str, &str); 5] = [
+    ("stage-copy-in", "copy_in", "copy in", "取り込み"),
+    ("stage-coalesce", "coalesce", "coalesce", "結合"),
+    ("stage-segment", "segment", "segment", "分割"),
+    ("stage-checksum", "checksum", "checksum", "チェックサム"),
+    ("stage-copy-out", "copy_out", "copy out", "書き出し"),
+];
+const OTHER: &str = "stage-other";
+
+/// The experiment, and what is kept for the next case.
+pub(crate) struct OffloadFtp {
+    settings: Settings,
+    scene: Option<Scene>,
+}
+
+/// Everything that runs. Dropped from the top.
+struct Scene {
+    driver: Driver,
+    clients: FtpClients,
+    _server: FtpServer,
+    lan: Lan,
+    _rig: Rig,
+}
+
+impl OffloadFtp {
+    pub(crate) fn new(settings: Settings) -> Result<Self> {
+        settings.check()?;
+        Ok(Self { settings, scene: None })
+    }
+
+    /// That of a driver, made anew if it is another one's.
+    fn scene(&mut self, driver: Driver, desk: &Desk<'_>) -> Result<&mut Scene> {
+        let kept = self.scene.take().filter(|scene| scene.driver == driver);
+        let scene = match kept {
+            Some(scene) => scene,
+            None => Scene::set(&self.settings, driver, desk)?,
+        };
+        Ok(self.scene.insert(scene))
+    }
+}
+
+impl Scene {
+    fn set(settings: &Settings, driver: Driver, desk: &Desk<'_>) -> Result<Self> {
+        let rig = desk.large_rig()?;
+        let uplink = format!("driver = \"{}\"", driver.word());
+        let lan = Lan::set(
+            &rig,
+            LanSpec { guests: 1, processors: settings.processors, uplink: Some(&uplink) },
+        )?;
+        if driver == Driver::AfXdp {
+            // A wire has checksums in its frames; a veth pair leaves them beside.
+            lan.world()?.ethtool(lan.far_device()?, &["tx", "off"])?;
+        }
+        let guest = lan.guests.first().context("no guest")?;
+        let bytes = settings.file_mib << 20;
+        let server = FtpServer::start(&rig, &guest.namespace, settings.files, bytes)?;
+        desk.check()?;
+        let (to, world) = (guest.address(), lan.world()?);
+        let clients = FtpClients::start(&rig, world, &to, settings.clients, settings.files)?;
+        Ok(Self { driver, clients, _server: server, lan, _rig: rig })
+    }
+
+    fn switch(&self, offload: Offload) -> Result<()> {
+        let guest = self.lan.guests.first().context("no guest")?;
+        for port in [guest.nic.as_str(), UPLINK] {
+            let words = [&["offload", "set", port][..], &offload.switches()].concat();
+            self.lan.daemon.ok(&words)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes that have left by the uplink.
+    fn sent(&self) -> Result<u64> {
+        let uplink: Value = self.lan.daemon.get(&format!("/1.0/uplinks/{UPLINK}"))?;
+        uplink["counters"]["tx_bytes"].as_u64().context("the uplink has no tx_bytes")
+    }
+}
+
+impl Experiment for OffloadFtp {
+    fn needs(&self) -> Vec<Need> {
+        let mut needs = lan_needs();
+        needs.extend(ftp::needs());
+        needs.push(Need::Program { name: "ethtool", package: "ethtool" });
+        let mib = self.settings.file_mib * self.settings.files as u64;
+        needs.push(Need::FreeMib(mib + 64));
+        needs
+    }
+
+    fn setup(&self) -> Vec<Words> {
+        let Settings { processors, files, file_mib, clients, .. } = self.settings;
+        vec![
+            Words::new(
+                format!(
+                    "vsftpd in a light guest (namespace) on an external switch with {processors} floating processors has {files} files of {file_mib} MiB, all in the page cache; {clients} clients (curl) behind a veth pair get them in a loop."
+                ),
+                format!(
+                    "フローティングプロセッサ {processors} 個の外部スイッチに接続した軽量ゲスト (ネームスペース) の vsftpd が {file_mib} MiB のファイルを {files} 個 (すべてページキャッシュ上) 持ち、veth の先のクライアント (curl) {clients} 個が繰り返し取得します。"
+                ),
+            ),
+            Words::new(
+                "`suimon offload set` changes the switches of the guest's NIC and of the uplink while the clients go on: all on; segmentation off; segmentation and both checksums off. A veth pair takes large frames with open checksums as they are, as a NIC that offloads both would, and so do the clients behind it: they use the same CPUs, and have less to do then too.",
+                "クライアントを動かしたまま `suimon offload set` でゲストの NIC とアップリンクのスイッチを変えます (すべてオン、セグメンテーションだけオフ、セグメンテーションと送受信チェックサムをオフ)。veth は、両方をオフロードする NIC と同じように大きなフレームと未計算のチェックサムをそのまま受け取ります。同じ CPU を使うクライアントの仕事も、そのぶん減ります。",
+            ),
+            Words::new(
+                "Stages are the processors' own account of their time; what the guest's kernel, the server and the clients do is in the CPU time of the whole machine only.",
+                "ステージはプロセッサ自身の時間の記録です。ゲストのカーネル、サーバー、クライアントの仕事はマシン全体の CPU 時間にだけ含まれます。",
+            ),
+        ]
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        let Settings { warm_up_seconds, seconds, .. } = self.settings;
+        let seconds = (warm_up_seconds + seconds) as f64 + SET_UP_S;
+        let combinations = self.settings.combinations().into_iter();
+        combinations.map(|of| Case::new(of.id(), of.words(), seconds)).collect()
+    }
+
+    fn measures(&self) -> Vec<Measure> {
+        let new = |id: &str, en: &str, ja: &str, unit: &str, better: Better| {
+            Measure::new(id, Words::new(en, ja), unit, better)
+        };
+        let mut measures = vec![
+            new("sent", "sent", "送信", "Mbit/s", Better::Higher).deciding(),
+            new("cpu", "CPU of the whole machine", "マシン全体の CPU", "%", Better::Lower),
+            new(
+                "cpu-byte",
+                "CPU time a byte, whole machine",
+                "1 バイトあたりの CPU 時間 (マシン全体)",
+                "ns",
+                Better::Lower,
+            )
+            .deciding(),
+            new(
+                "switch-byte",
+                "CPU time a byte, the daemon",
+                "1 バイトあたりの CPU 時間 (デーモン)",
+                "ns",
+                Better::Lower,
+            ),
+        ];
+        for (id, _, en, ja) in STAGES {
+            measures.push(new(id, en, ja, "ns/KiB", Better::Lower));
+        }
+        measures.push(new(OTHER, "other stages", "その他", "ns/KiB", Better::Lower));
+        measures
+    }
+
+    fn run(&mut self, case: &Case, desk: &Desk<'_>) -> Result<Part> {
+        let Combination { driver, offload } = self.settings.combination(&case.id)?;
+        let Settings { warm_up_seconds, seconds, .. } = self.settings;
+        let scene = self.scene(driver, desk)?;
+        scene.switch(offload)?;
+        desk.wait(Duration::from_secs(warm_up_seconds))?;
+        let mut sampler = Sampler::begin(Some(&scene.lan.daemon))?;
+        let before = scene.sent()?;
+        let (mut last, mut rates) = (before, Vec::new());
+        for second in 1..=seconds {
+            sampler.watch(desk, SECOND, SECOND)?;
+            let now = scene.sent()?;
+            rates.push((second as f64, now.saturating_sub(last) as f64 * 8.0 / 1e6));
+            last = now;
+        }
+        let mut part = part(&sampler, last.saturating_sub(before) as f64);
+        part.series.push(Series {
+            group: "carried".to_owned(),
+            name: "uplink".to_owned(),
+            unit: "Mbit/s".to_owned(),
+            points: rates,
+        });
+        scene.clients.check().context("an FTP client")?;
+        Ok(part)
+    }
+}
+
+fn part(sampler: &Sampler<'_>, bytes: f64) -> Part {
+    let mut part = Part { series: sampler.series(), ..Part::default() };
+    let sums = sampler.sums();
+    let bytes = bytes.max(1.0);
+    part.value("sent", bytes * 8.0 / 1e6 / sums.span_s);
+    part.value("cpu", sums.cpu_percent);
+    part.value("cpu-byte", sums.cpu_ns / bytes);
+    part.value("switch-byte", (sums.processors_ns + sums.control_ns) / bytes);
+    let mut other = 0.0;
+    for (stage, ns) in sums.busy_stages() {
+        let each = ns / bytes * 1024.0;
+        match STAGES.iter().find(|(_, name, ..)| *name == stage) {
+            Some((id, ..)) => part.value(id, each),
+            None => other += each,
+        }
+    }
+    part.value(OTHER, other);
+    part
+}

@@ -1,0 +1,119 @@
+//! Where streams begin and end, and what is between: namespaces on Suimon's switch, on the
+//! kernel's bridge, or at the two ends of a veth pair.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use suimon_rig::{Daemon, Namespace, Rig, until};
+
+use super::settings::{Combination, Through};
+use crate::loads::lan::{Lan, LanSpec, WORLD};
+
+const READY_LIMIT: Duration = Duration::from_secs(20);
+/// The device in namespaces that are on no switch of Suimon's.
+const DEVICE: &str = "eth0";
+
+/// Everything that runs but the load. Dropped from the top.
+pub(crate) struct Ends {
+    lan: Option<Lan>,
+    /// Of a bridge or a veth pair: the VMs, then the world.
+    plain: Vec<Namespace>,
+    _bridge: Option<Namespace>,
+    has_world: bool,
+}
+
+/// Who sends or receives.
+#[derive(Clone, Debug)]
+pub(crate) struct End<'a> {
+    pub(crate) namespace: &'a Namespace,
+    pub(crate) address: String,
+}
+
+impl Ends {
+    pub(crate) fn set(rig: &Rig, of: Combination, processors: u16) -> Result<Self> {
+        let has_world = of.way.has_world();
+        let uplink = match of.through {
+            Through::Private => None,
+            Through::External => Some(""),
+            Through::LinuxBridge => return Self::bridge(rig, of),
+            Through::Native => return Self::pair(rig),
+        };
+        let lan = Lan::set(rig, LanSpec { guests: of.way.vms(), processors, uplink })?;
+        Ok(Self { lan: Some(lan), plain: Vec::new(), _bridge: None, has_world })
+    }
+
+    fn bridge(rig: &Rig, of: Combination) -> Result<Self> {
+        let bridge = Namespace::new(rig, "bridge")?;
+        bridge.run(&["ip", "link", "add", "br0", "type", "bridge"])?;
+        bridge.run(&["ip", "link", "set", "br0", "up"])?;
+        let has_world = of.way.has_world();
+        let count = usize::from(of.way.vms()) + usize::from(has_world);
+        let mut plain = Vec::new();
+        for at in 0..count {
+            let namespace = Namespace::new(rig, "end")?;
+            let port = format!("port{at}");
+            let peer = ["peer", "name", DEVICE, "netns", namespace.name()];
+            bridge.run(&[&["ip", "link", "add", &port, "type", "veth"][..], &peer].concat())?;
+            bridge.run(&["ip", "link", "set", &port, "master", "br0", "up"])?;
+            namespace.address(DEVICE, &format!("{}/24", plain_address(at)))?;
+            plain.push(namespace);
+        }
+        Self { lan: None, plain, _bridge: Some(bridge), has_world }.reached()
+    }
+
+    fn pair(rig: &Rig) -> Result<Self> {
+        let plain = [Namespace::new(rig, "end")?, Namespace::new(rig, "world")?];
+        let [near, far] = &plain;
+        let peer = ["peer", "name", DEVICE, "netns", far.name()];
+        near.run(&[&["ip", "link", "add", DEVICE, "type", "veth"][..], &peer].concat())?;
+        for (at, namespace) in plain.iter().enumerate() {
+            namespace.address(DEVICE, &format!("{}/24", plain_address(at)))?;
+        }
+        Self { lan: None, plain: plain.into(), _bridge: None, has_world: true }.reached()
+    }
+
+    /// Of namespaces that are on no switch of Suimon's; a [`Lan`] waits itself.
+    fn reached(self) -> Result<Self> {
+        let to = plain_address(0);
+        until("ends that reach each other", READY_LIMIT, || {
+            Ok(self.plain.iter().all(|from| from.ping(&to).unwrap_or(false)))
+        })?;
+        Ok(self)
+    }
+
+    pub(crate) fn daemon(&self) -> Option<&Daemon> {
+        self.lan.as_ref().map(|lan| &lan.daemon)
+    }
+
+    /// Where what leaves Suimon's switch by its uplink arrives, and the device.
+    pub(crate) fn outside(&self) -> Option<(&Namespace, &str)> {
+        let lan = self.lan.as_ref()?;
+        lan.world().ok().zip(lan.far_device().ok())
+    }
+
+    /// The VMs.
+    pub(crate) fn vms(&self) -> Vec<End<'_>> {
+        if let Some(lan) = &self.lan {
+            let guests = lan.guests.iter();
+            return guests
+                .map(|guest| End { namespace: &guest.namespace, address: guest.address() })
+                .collect();
+        }
+        let count = self.plain.len() - usize::from(self.has_world);
+        let ends = self.plain.iter().enumerate().take(count);
+        ends.map(|(at, namespace)| End { namespace, address: plain_address(at) }).collect()
+    }
+
+    /// What is outside.
+    pub(crate) fn world(&self) -> Result<End<'_>> {
+        if let Some(lan) = &self.lan {
+            return Ok(End { namespace: lan.world()?, address: WORLD.to_owned() });
+        }
+        let namespace = self.plain.last().context("no world")?;
+        Ok(End { namespace, address: plain_address(self.plain.len() - 1) })
+    }
+}
+
+fn plain_address(at: usize) -> String {
+    format!("10.77.0.{}", at + 10)
+}

@@ -1,0 +1,151 @@
+//! TCP streams of iperf3 between ends, and what leaves the host meanwhile.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use suimon_rig::{Namespace, Process, Rig, iperf, until};
+
+use super::ends::End;
+
+const PORT_FIRST: usize = 5300;
+const START_LIMIT: Duration = Duration::from_secs(10);
+/// How much later than it was told a client may end.
+const END_LIMIT: Duration = Duration::from_secs(15);
+/// What is shown of a capture is bounded.
+const FRAMES_MOST: &str = "100000";
+
+/// Streams under way, each with a server of its own; dropping it ends them.
+pub(crate) struct Load {
+    clients: Vec<Process>,
+    _servers: Vec<Process>,
+}
+
+impl Load {
+    /// Starts a stream for each pair of sender and receiver.
+    ///
+    /// # Errors
+    /// iperf3 does not listen.
+    pub(crate) fn start(
+        rig: &Rig,
+        pairs: &[(End<'_>, End<'_>)],
+        block: u32,
+        warm_up_seconds: u64,
+        seconds: u64,
+    ) -> Result<Self> {
+        let mut servers = Vec::new();
+        for (nth, (_, to)) in pairs.iter().enumerate() {
+            let port = (PORT_FIRST + nth).to_string();
+            let words = ["iperf3", "--server", "--port", &port];
+            servers.push(to.namespace.start(rig, "iperf3-server", &words)?);
+        }
+        until("listening iperf3", START_LIMIT, || {
+            for server in &mut servers {
+                server.check_running()?;
+            }
+            let mut listen = pairs.iter().enumerate().map(|(nth, (_, to))| {
+                let listening = to.namespace.run(&["ss", "-Hltn"])?;
+                Ok(listening.contains(&format!(":{} ", PORT_FIRST + nth)))
+            });
+            listen.try_fold(true, |all, one: Result<bool>| Ok(all && one?))
+        })?;
+        let (block, time) = (block.to_string(), seconds.to_string());
+        let omit = warm_up_seconds.to_string();
+        let mut clients = Vec::new();
+        for (nth, (from, to)) in pairs.iter().enumerate() {
+            let port = (PORT_FIRST + nth).to_string();
+            let words = ["iperf3", "--client", &to.address, "--port", &port, "--json"];
+            let how = ["--length", &block, "--time", &time, "--omit", &omit];
+            let limit = ["--connect-timeout", "5000"];
+            let words = [&words[..], &how, &limit].concat();
+            clients.push(from.namespace.start(rig, "iperf3-client", &words)?);
+        }
+        Ok(Self { clients, _servers: servers })
+    }
+
+    /// Waits until all have ended, and returns bits per second in sum and segments sent again.
+    ///
+    /// # Errors
+    /// A client does not end or tells an error.
+    pub(crate) fn end(mut self) -> Result<(f64, u64)> {
+        let (mut bits, mut again) = (0.0, 0);
+        for client in &mut self.clients {
+            client.wait(END_LIMIT)?;
+            let report = iperf::report(&client.log()).context("a client of iperf3")?;
+            bits += report.bits_per_second;
+            again += report.retransmits;
+        }
+        Ok((bits, again))
+    }
+}
+
+/// Frames that arrive at a device outside, while a VM broadcasts.
+pub(crate) struct Leaving {
+    unicast: Process,
+    broadcast: Process,
+    _pings: Process,
+}
+
+impl Leaving {
+    /// Begins to count at a device, and to broadcast from a VM every so many ms.
+    ///
+    /// # Errors
+    /// tcpdump does not start.
+    pub(crate) fn start(
+        rig: &Rig,
+        (outside, device): (&Namespace, &str),
+        from: &Namespace,
+        every_ms: u64,
+    ) -> Result<Self> {
+        let begin = |filter: &[&str]| {
+            let words = ["tcpdump", "-n", "-q", "-p", "-Z", "root", "-c", FRAMES_MOST, "-w"];
+            let words = [&words[..], &["/dev/null", "-i", device], filter].concat();
+            outside.start(rig, "tcpdump", &words)
+        };
+        let mut captures = [begin(&["not", "multicast"])?, begin(&["ether", "broadcast"])?];
+        until("listening tcpdump", START_LIMIT, || {
+            for capture in &mut captures {
+                capture.check_running()?;
+            }
+            Ok(captures.iter().all(|of| of.log().contains("listening on")))
+        })?;
+        let every = format!("{}.{:03}", every_ms / 1000, every_ms % 1000);
+        let pings = ["ping", "-n", "-q", "-b", "-i", &every, "10.77.0.255"];
+        let pings = from.start(rig, "ping", &pings)?;
+        let [unicast, broadcast] = captures;
+        Ok(Self { unicast, broadcast, _pings: pings })
+    }
+
+    /// How many frames to one station and how many broadcasts arrived.
+    ///
+    /// # Errors
+    /// tcpdump does not tell.
+    pub(crate) fn end(mut self) -> Result<(u64, u64)> {
+        let captures = [&mut self.unicast, &mut self.broadcast];
+        let [unicast, broadcast] = captures.map(|of| {
+            of.stop()?;
+            captured(&of.log())
+        });
+        Ok((unicast?, broadcast?))
+    }
+}
+
+/// From tcpdump's last words.
+fn captured(log: &str) -> Result<u64> {
+    let line = log.lines().find(|line| line.contains("captured"));
+    let count = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    count.with_context(|| format!("tcpdump did not tell how much it captured: {}", log.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_counted_by_tcpdumps_last_words() {
+        let log = "tcpdump: listening on f1, link-type EN10MB (Ethernet), snapshot length 262144 bytes\n\
+                   21 packets captured\n23 packets received by filter\n0 packets dropped by kernel\n";
+        assert_eq!(captured(log).unwrap(), 21);
+        let none = "tcpdump: f1: No such device exists\n";
+        assert!(format!("{:#}", captured(none).unwrap_err()).contains("No such device"));
+    }
+}

@@ -1,0 +1,186 @@
+//! Kind `streams`: TCP streams between VMs of one host, or between a VM and the outside, at a
+//! sweep of block sizes; beside Suimon's switch the kernel's bridge and no switch at all.
+//!
+//! A case is what the streams go through, who sends to whom, and a size of blocks.
+
+mod ends;
+mod load;
+mod settings;
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::experiment::{Desk, Experiment, Need};
+use crate::loads::lan_needs;
+use crate::record::{Better, Case, Measure, Part};
+use crate::sampling::{SECOND, Sampler};
+use crate::words::Words;
+use ends::{End, Ends};
+use load::{Leaving, Load};
+pub(crate) use settings::Settings;
+use settings::{Through, Way};
+
+/// Until everything of a case is there.
+const SET_UP_S: f64 = 2.0;
+
+/// The experiment.
+pub(crate) struct Streams {
+    settings: Settings,
+}
+
+impl Streams {
+    pub(crate) fn new(settings: Settings) -> Result<Self> {
+        settings.check()?;
+        Ok(Self { settings })
+    }
+
+    fn goes_through(&self, through: Through) -> bool {
+        self.settings.combinations().iter().any(|of| of.through == through)
+    }
+}
+
+impl Experiment for Streams {
+    fn needs(&self) -> Vec<Need> {
+        let mut needs = lan_needs();
+        needs.push(Need::Program { name: "iperf3", package: "iperf3" });
+        if self.settings.broadcast_ms.is_some() {
+            needs.push(Need::Program { name: "tcpdump", package: "tcpdump" });
+        }
+        needs
+    }
+
+    fn setup(&self) -> Vec<Words> {
+        let Settings { processors, broadcast_ms, .. } = self.settings;
+        let mut setup = vec![Words::new(
+            format!(
+                "VMs are light guests (namespaces with a TAP on the switch, which has {processors} floating processors). Each stream is one TCP connection of iperf3, which hands its kernel blocks of the case's size (`--length`); all ends share the CPUs of this machine."
+            ),
+            format!(
+                "VM は軽量ゲスト (TAP でスイッチに接続したネームスペース) で、スイッチにはフローティングプロセッサが {processors} 個あります。ストリームはそれぞれ iperf3 の TCP 接続 1 本で、ケースのブロックサイズ (`--length`) ずつカーネルに渡します。すべての端がこのマシンの CPU を共有します。"
+            ),
+        )];
+        if self.goes_through(Through::LinuxBridge) {
+            setup.push(Words::new(
+                "Beside it: namespaces on the kernel's bridge by veth pairs. Frames pass it without being copied; a TAP's are copied into the switch and out of it.",
+                "比較対象は、カーネルのブリッジに veth で接続したネームスペースです。こちらのフレームはコピーされません。TAP のフレームはスイッチに入るときと出るときにコピーされます。",
+            ));
+        }
+        if self.goes_through(Through::Native) {
+            setup.push(Words::new(
+                "Native: the two ends of a veth pair, without VM and switch.",
+                "ネイティブは veth の両端で、VM もスイッチもありません。",
+            ));
+        }
+        if let Some(every_ms) = broadcast_ms {
+            setup.push(Words::new(
+                format!("While streams go through an external switch, the first VM broadcasts every {every_ms} ms, and tcpdump counts behind the uplink what leaves the host."),
+                format!("外部スイッチでは、ストリームの間に最初の VM が {every_ms} ミリ秒ごとにブロードキャストし、アップリンクの先で tcpdump がホストから出たフレームを数えます。"),
+            ));
+        }
+        setup
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        let Settings { warm_up_seconds, seconds, .. } = self.settings;
+        let seconds = (warm_up_seconds + seconds) as f64 + SET_UP_S;
+        let combinations = self.settings.combinations().into_iter();
+        combinations.map(|of| Case::new(of.id(), of.words(), seconds)).collect()
+    }
+
+    fn measures(&self) -> Vec<Measure> {
+        let new = |id: &str, en: &str, ja: &str, unit: &str, better: Better| {
+            Measure::new(id, Words::new(en, ja), unit, better)
+        };
+        vec![
+            new("carried", "carried in sum", "転送量の合計", "Mbit/s", Better::Higher).deciding(),
+            new("cpu", "CPU of the whole machine", "マシン全体の CPU", "%", Better::Lower),
+            new(
+                "cpu-byte",
+                "CPU time a byte, whole machine",
+                "1 バイトあたりの CPU 時間 (マシン全体)",
+                "ns",
+                Better::Lower,
+            ),
+            new(
+                "switch-byte",
+                "CPU time a byte, the daemon",
+                "1 バイトあたりの CPU 時間 (デーモン)",
+                "ns",
+                Better::Lower,
+            ),
+            new("again", "segments sent again", "再送セグメント", "", Better::Lower),
+            new(
+                "left-unicast",
+                "frames to one station that left the host",
+                "ホストから出たユニキャスト",
+                "",
+                Better::Lower,
+            ),
+            new(
+                "left-broadcast",
+                "broadcasts that left the host",
+                "ホストから出たブロードキャスト",
+                "",
+                Better::Neither,
+            ),
+        ]
+    }
+
+    fn run(&mut self, case: &Case, desk: &Desk<'_>) -> Result<Part> {
+        let of = self.settings.combination(&case.id)?;
+        let Settings { processors, warm_up_seconds, seconds, broadcast_ms, .. } = self.settings;
+        let rig = desk.rig()?;
+        let ends = Ends::set(&rig, of, processors)?;
+        desk.check()?;
+        let leaving = match (ends.outside(), broadcast_ms) {
+            (Some(outside), Some(every_ms)) if !of.way.has_world() => {
+                let vms = ends.vms();
+                let first = vms.first().context("no VMs")?;
+                Some(Leaving::start(&rig, outside, first.namespace, every_ms)?)
+            }
+            _ => None,
+        };
+        let load = Load::start(&rig, &pairs(&ends, of.way)?, of.block, warm_up_seconds, seconds)?;
+        desk.wait(Duration::from_secs(warm_up_seconds))?;
+        let mut sampler = Sampler::begin(ends.daemon())?;
+        sampler.watch(desk, Duration::from_secs(seconds), SECOND)?;
+        let (bits, again) = load.end()?;
+        let mut part = part(&sampler, bits);
+        part.value("again", again as f64);
+        if let Some(leaving) = leaving {
+            let (unicast, broadcast) = leaving.end()?;
+            part.value("left-unicast", unicast as f64);
+            part.value("left-broadcast", broadcast as f64);
+        }
+        Ok(part)
+    }
+}
+
+/// Senders and receivers.
+fn pairs<'a>(ends: &'a Ends, way: Way) -> Result<Vec<(End<'a>, End<'a>)>> {
+    let vms = ends.vms();
+    let (one, others) = vms.split_first().context("no VMs")?;
+    let all = |pair: fn(End<'a>, End<'a>) -> (End<'a>, End<'a>)| {
+        others.iter().map(|other| pair(one.clone(), other.clone())).collect()
+    };
+    Ok(match way {
+        Way::OneToOne | Way::OneToFour => all(|one, other| (one, other)),
+        Way::FourToOne => all(|one, other| (other, one)),
+        Way::Out => vec![(one.clone(), ends.world()?)],
+        Way::In => vec![(ends.world()?, one.clone())],
+    })
+}
+
+fn part(sampler: &Sampler<'_>, bits_per_second: f64) -> Part {
+    let mut part = Part { series: sampler.series(), ..Part::default() };
+    let sums = sampler.sums();
+    let bytes = (bits_per_second / 8.0 * sums.span_s).max(1.0);
+    part.value("carried", bits_per_second / 1e6);
+    part.value("cpu", sums.cpu_percent);
+    part.value("cpu-byte", sums.cpu_ns / bytes);
+    if sums.processors_ns > 0.0 {
+        part.value("switch-byte", (sums.processors_ns + sums.control_ns) / bytes);
+    }
+    part
+}
