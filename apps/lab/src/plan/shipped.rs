@@ -1,8 +1,16 @@
 //! The plans that come with the program.
 
 /// Their names and files, in the order of the list of experiments.
-pub(crate) const SHIPPED: &[(&str, &str)] =
-    &[("vmq-teaming", include_str!("../../../../lab/plans/vmq-teaming.toml"))];
+pub(crate) const SHIPPED: &[(&str, &str)] = &[
+    ("vmq-teaming", include_str!("../../../../lab/plans/vmq-teaming.toml")),
+    ("vmq-max-processors", include_str!("../../../../lab/plans/vmq-max-processors.toml")),
+    ("sriov-host-cpu", include_str!("../../../../lab/plans/sriov-host-cpu.toml")),
+    ("disk-io", include_str!("../../../../lab/plans/disk-io.toml")),
+    ("power-plan", include_str!("../../../../lab/plans/power-plan.toml")),
+    ("qos-host", include_str!("../../../../lab/plans/qos-host.toml")),
+    ("qos-cluster-min", include_str!("../../../../lab/plans/qos-cluster-min.toml")),
+    ("qos-cluster-max", include_str!("../../../../lab/plans/qos-cluster-max.toml")),
+];
 
 /// The plan of that name.
 pub(crate) fn shipped(name: &str) -> Option<&'static str> {
