@@ -4,13 +4,13 @@
 CARGO := ./scripts/cargo
 BUILT := $(or $(CARGO_TARGET_DIR),./target)/release
 
-.PHONY: help setup run test bench experiment swarm deb fuzz docs clean
+.PHONY: help setup run test bench lab swarm deb fuzz docs clean
 
 help:
 	@echo "make run     a host with guests and traffic, from one file; Ctrl-C ends it"
 	@echo "make test    every check and every test; the last line has the totals"
 	@echo "make bench   Suimon beside its peers; writes docs/benchmarks.md"
-	@echo "make experiment  runs the plans of lab/ and records what happens"
+	@echo "make lab     runs published experiments on this host; PLAN names one"
 	@echo "make swarm   10 000 runs of the simulator with random faults"
 	@echo "make deb     a Debian package of what was built"
 	@echo "make fuzz    fuzzes what reads hostile input, one minute for each target"
@@ -36,11 +36,11 @@ bench: setup
 	@$(CARGO) build --release --quiet -p suimon-vhost-user --example disk_speed
 	@exec $(BUILT)/bench
 
-# All plans of lab/ unless PLAN names one.
-experiment: setup
-	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-rig
+# All plans that come with the lab unless PLAN names some.
+lab: setup
+	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-sim -p suimon-lab
 	@$(CARGO) build --release --quiet -p suimon-vhost-user --example disk_speed
-	@exec $(BUILT)/experiment $(or $(PLAN),$(wildcard lab/*.toml))
+	@exec $(BUILT)/suimon-lab run $(or $(PLAN),$$($(BUILT)/suimon-lab list --json | jq -r '.[].id'))
 
 swarm: setup
 	@$(CARGO) build --release --quiet -p suimon-sim

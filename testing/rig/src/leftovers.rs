@@ -44,6 +44,7 @@ pub(crate) fn sweep(parent: &Path) {
         if is_gone(owner) {
             end_listed(&entry.path());
             unmount_in(&entry.path());
+            detach_in(&entry.path());
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -67,6 +68,18 @@ fn unmount_in(folder: &Path) {
             let _ = run(&["umount", "--lazy", point]);
             if source.starts_with("/dev/loop") {
                 let _ = run(&["losetup", "--detach", source]);
+            }
+        }
+    }
+}
+
+/// Takes away loop devices on files of a folder.
+fn detach_in(folder: &Path) {
+    let list = ["losetup", "--list", "--noheadings", "--raw", "--output", "NAME,BACK-FILE"];
+    for line in run(&list).unwrap_or_default().lines() {
+        if let Some((device, file)) = line.split_once(' ') {
+            if Path::new(file).starts_with(folder) {
+                let _ = run(&["losetup", "--detach", device]);
             }
         }
     }

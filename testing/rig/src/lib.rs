@@ -13,7 +13,7 @@
 //! - [`iperf`], [`nginx`], [`ovs`]: traffic and a peer to compare with.
 //! - [`BlockDevice`]: a device that stalls and fails when it is told to.
 //! - [`fio`]: load on disks; [`LastingLoad`]: for some seconds, and what came of it when; [`DiskPart`]: load that outlives the server of a disk;
-//!   [`SlowDisk`]: a disk of a known speed; [`NbdFolder`]: a file system on an exported disk; [`serve_client`]: a disk without a daemon.
+//!   [`SlowDisk`]: a disk of a known speed; [`NbdFolder`]: a file system on an exported disk; [`serve_client`], [`EngineDisks`]: disks without a daemon.
 //!
 //! Each value removes what it made when it is dropped, also when a test panics:
 //! processes (by their id), namespaces, devices, sockets, files. What a harness
@@ -33,6 +33,7 @@ mod command;
 mod cpu_distance;
 mod daemon;
 mod disk_load;
+mod engine_disks;
 mod etcd;
 mod file_systems;
 pub mod fio;
@@ -68,6 +69,7 @@ pub use command::{Output, run, run_any};
 pub use cpu_distance::{Distance, handover_ns};
 pub use daemon::{Daemon, DaemonOptions, HttpAnswer};
 pub use disk_load::{Chance, DiskPart, LoadDone, LoadEnd};
+pub use engine_disks::{EngineAsks, EngineDisks};
 pub use etcd::{Etcd, EtcdNetwork};
 pub use file_systems::{LoopFolder, NbdFolder};
 pub use guest::{
@@ -93,5 +95,6 @@ pub use service_host::ServiceHost;
 pub use slow_disk::SlowDisk;
 pub use static_group::make_static_group;
 pub use stop_signal::StopSignal;
+pub use suimon_storage::images::{DiskFormat, DiskKind};
 pub use testpmd::{PortStats, Testpmd, TestpmdSpec};
 pub use wait::{until, until_some};

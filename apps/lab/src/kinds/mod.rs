@@ -1,9 +1,13 @@
 //! The kinds of experiments, one folder each.
 
 mod bounds;
+mod disk_io;
 mod java;
 mod offload;
 mod oltp;
+mod power_plan;
+mod qos;
+mod sriov_host_cpu;
 mod streams;
 mod tiles;
 mod vmq;
@@ -18,9 +22,16 @@ type Made = Result<Box<dyn Experiment>>;
 
 /// How each kind is made of a plan's settings.
 const KINDS: &[(&str, fn(toml::Table) -> Made)] = &[
+    ("disk-io", |settings| Ok(Box::new(disk_io::DiskIo::new(read(settings)?)?))),
     ("java", |settings| Ok(Box::new(java::Java::new(read(settings)?)?))),
     ("offload", |settings| Ok(Box::new(offload::OffloadFtp::new(read(settings)?)?))),
     ("oltp", |settings| Ok(Box::new(oltp::Oltp::new(read(settings)?)?))),
+    ("power-plan", |settings| Ok(Box::new(power_plan::PowerPlan::new(read(settings)?)?))),
+    ("qos-cluster", |settings| Ok(Box::new(qos::Qos::new(read(settings)?, qos::Place::Cluster)?))),
+    ("qos-host", |settings| Ok(Box::new(qos::Qos::new(read(settings)?, qos::Place::Host)?))),
+    ("sriov-host-cpu", |settings| {
+        Ok(Box::new(sriov_host_cpu::SriovHostCpu::new(read(settings)?)?))
+    }),
     ("streams", |settings| Ok(Box::new(streams::Streams::new(read(settings)?)?))),
     ("tiles", |settings| Ok(Box::new(tiles::Tiles::new(read(settings)?)?))),
     ("vmq", |settings| Ok(Box::new(vmq::Vmq::new(read(settings)?)?))),

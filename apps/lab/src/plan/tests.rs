@@ -63,6 +63,32 @@ fn plans_of_web_that_make_no_sense_are_refused() {
 }
 
 #[test]
+fn plans_of_qos_that_make_no_sense_are_refused() {
+    refuses(
+        shipped("qos-host").unwrap(),
+        &[
+            ("\"VM05\"]", "\"VM01\"]", "twice"),
+            ("block_kib = 512", "block_kib = 500", "block_kib"),
+            ("disk_mib = 64", "disk_mib = 0", "disk_mib"),
+            ("step_s = 20", "step_s = 1", "step_s"),
+            ("declared_percent = 100", "declared_percent = 101", "declared_percent"),
+            ("{ max_iops = 1000 }", "{ max_iops = 0 }", "max_iops"),
+            ("{ max_iops = 1000 }", "{ max_iops = 2, min_iops = 3 }", "min_iops"),
+            ("limits = [{ max_iops = 1000 }, {}]", "limits = [{}]", "limits"),
+            ("document_iops = 18_000", "document_iops = 16_000", "90 %"),
+            ("max_iops = 1000", "most_iops = 1000", "most_iops"),
+        ],
+    );
+    refuses(
+        shipped("qos-cluster-min").unwrap(),
+        &[
+            ("is_too_much = true\n", "", "is_too_much"),
+            ("limits = [{}, {}]", "limits = [{}, {}]\nis_too_much = true", "is_too_much"),
+        ],
+    );
+}
+
+#[test]
 fn plans_of_tiles_that_make_no_sense_are_refused() {
     refuses(
         shipped("tiles").unwrap(),
@@ -87,6 +113,26 @@ fn plans_of_tiles_that_make_no_sense_are_refused() {
 }
 
 #[test]
+fn plans_of_disk_io_that_make_no_sense_are_refused() {
+    refuses(
+        shipped("disk-io").unwrap(),
+        &[
+            ("depths = [1,", "depths = [0,", "depths"),
+            ("depths = [1,", "depths = [2,", "depths"),
+            ("read_percent = 67", "read_percent = 101", "read_percent"),
+            ("block_kib = 8", "block_kib = 3", "block_kib"),
+            ("window_ms = 200", "window_ms = 99", "window_ms"),
+            ("ways = [", "ways = [] # [", "ways"),
+            ("ways = [", "ways = [\"engine\", ", "ways"),
+            ("ways = [", "ways = [\"carrier-pigeon\", ", "carrier-pigeon"),
+            ("id = \"database\"", "id = \"file-server\"", "same id"),
+            ("\"raw\"", "\"vhd-fixed\"", "targets"),
+            ("\"pass-through\"", "\"floppy\"", "floppy"),
+        ],
+    );
+}
+
+#[test]
 fn plans_of_offload_that_make_no_sense_are_refused() {
     refuses(
         shipped("offload-ftp").unwrap(),
@@ -99,6 +145,19 @@ fn plans_of_offload_that_make_no_sense_are_refused() {
             ("warm_up_seconds = 2", "warm_up_seconds = 61", "warm_up_seconds"),
             ("seconds = 10\n", "seconds = 0\n", "seconds"),
             ("clients = 32", "threads = 32", "threads"),
+        ],
+    );
+}
+
+#[test]
+fn plans_of_power_plans_that_make_no_sense_are_refused() {
+    refuses(
+        shipped("power-plan").unwrap(),
+        &[
+            ("\"balanced\", ", "", "balanced"),
+            ("sessions = 4", "sessions = 0", "sessions"),
+            ("window_ms = 2000", "window_ms = 9", "window_ms"),
+            ("disk_mib = 64", "disk_gib = 64", "disk_gib"),
         ],
     );
 }
@@ -122,5 +181,13 @@ fn plans_of_streams_that_make_no_sense_are_refused() {
             ("blocks = [512", "blocks = [32", "blocks"),
             ("through = \"private\"", "by = \"private\"", "by"),
         ],
+    );
+}
+
+#[test]
+fn plans_of_sriov_host_cpu_that_make_no_sense_are_refused() {
+    refuses(
+        shipped("sriov-host-cpu").unwrap(),
+        &[("mib = 64", "mib = 0", "mib"), ("mib = 64", "gib = 64", "gib")],
     );
 }

@@ -1,0 +1,177 @@
+//! Kind `disk-io`: what disks of each format do of what a file does natively.
+//!
+//! A case is a disk, reached in one way, under one load. Each measurement of a disk stands beside
+//! a native one on the same blocks; which of both comes first changes from repetition to
+//! repetition.
+
+mod payload;
+mod scene;
+mod settings;
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+
+use crate::experiment::{Desk, Experiment, Need};
+use crate::record::{Better, Case, Measure, Part};
+use crate::words::Words;
+use scene::Scene;
+pub(crate) use settings::Settings;
+use settings::Way;
+
+/// What Suimon's disks are to do of what is done natively, in percent, from these depths on.
+const GOALS: [(u64, f64); 2] = [(4, 97.0), (1, 90.0)];
+
+/// The experiment.
+pub(crate) struct DiskIo {
+    settings: Settings,
+    /// What was made for the first part, and is kept.
+    scene: Option<Scene>,
+    /// How often cases were measured.
+    counts: BTreeMap<String, u32>,
+}
+
+impl DiskIo {
+    pub(crate) fn new(settings: Settings) -> Result<Self> {
+        settings.check()?;
+        Ok(Self { settings, scene: None, counts: BTreeMap::new() })
+    }
+
+    fn has(&self, is_it: impl Fn(Way) -> bool) -> bool {
+        self.settings.ways.iter().any(|way| is_it(*way))
+    }
+}
+
+/// What is asked for at a depth, in percent of native.
+fn goal(depth: u64) -> f64 {
+    GOALS.iter().find(|(from, _)| depth >= *from).map_or(0.0, |(_, goal)| *goal)
+}
+
+impl Experiment for DiskIo {
+    fn needs(&self) -> Vec<Need> {
+        let settings = &self.settings;
+        let places =
+            u64::from(self.has(|way| way == Way::Engine)) + u64::from(self.has(Way::has_daemon));
+        let mib = settings.disk_mib * settings.targets.len() as u64 * places * 9 / 8 + 64;
+        let mut needs = vec![
+            Need::Program { name: "fio", package: "fio" },
+            Need::Program { name: "losetup", package: "mount" },
+            Need::FreeMib(mib),
+        ];
+        if self.has(Way::has_daemon) {
+            needs.extend([
+                Need::Own("suimond"),
+                Need::Own("suimon"),
+                Need::Program { name: "curl", package: "curl" },
+            ]);
+        }
+        if self.has(|way| matches!(way, Way::VhostUser | Way::VhostUserWaiting)) {
+            needs.push(Need::Own("examples/disk_speed"));
+        }
+        if self.has(|way| way == Way::Vm) {
+            let package = "qemu-system-x86";
+            needs.push(Need::Program { name: "qemu-system-x86_64", package });
+        }
+        needs
+    }
+
+    fn setup(&self) -> Vec<Words> {
+        let Settings { disk_mib, window_ms, .. } = self.settings;
+        let names = |of: fn(Words) -> String| -> String {
+            let names: Vec<String> = self.settings.ways.iter().map(|way| of(way.words())).collect();
+            names.join(", ")
+        };
+        vec![
+            Words::new(
+                format!(
+                    "Disks of {disk_mib} MiB, all of them written once before, reached by: {}. Whatever lies between the client and the engine is compared with nothing, because a native request has none of it.",
+                    names(|of| of.en)
+                ),
+                format!(
+                    "あらかじめ全体を書き込んだ {disk_mib} MiB のディスク。接続方法: {}。クライアントとエンジンの間にあるものは、ネイティブの要求にはないため比較の対象になりません。",
+                    names(|of| of.ja)
+                ),
+            ),
+            Words::new(
+                format!(
+                    "Native is fio's io_uring engine past the page cache, on the very blocks that the disk has, for {window_ms} ms right before or behind the disk, in turn. Both sides put their requests to the file from CPU 1; clients of the daemon run on CPU 0."
+                ),
+                format!(
+                    "ネイティブは、そのディスクが使うブロックそのものに対する fio の io_uring (ページキャッシュなし) で、ディスクの直前または直後に交互に {window_ms} ms 測ります。ファイルへの要求はどちらも CPU 1 から出し、クライアントは CPU 0 で動きます。"
+                ),
+            ),
+        ]
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        // Either measurement, and fio's own beginning and end.
+        let seconds = self.settings.window_ms as f64 / 500.0 + 0.7;
+        let subjects = self.settings.subjects().into_iter();
+        subjects.map(|of| Case::new(of.id(), of.words(), seconds)).collect()
+    }
+
+    fn measures(&self) -> Vec<Measure> {
+        vec![
+            Measure::new(
+                "of-native",
+                Words::new(
+                    "of what was done natively beside it",
+                    "直前・直後のネイティブに対する割合",
+                ),
+                "%",
+                Better::Higher,
+            )
+            .deciding(),
+            Measure::new("rate", Words::new("disk", "ディスク"), "MB/s", Better::Higher),
+            Measure::new("native", Words::new("native", "ネイティブ"), "MB/s", Better::Neither),
+            Measure::new("requests", Words::new("requests", "要求数"), "/s", Better::Higher),
+            Measure::new(
+                "beyond-goal",
+                Words::new(
+                    "beyond the goal of 97 % from depth 4, 90 % below",
+                    "目標 (同時要求数 4 以上で 97 %、未満で 90 %) との差",
+                ),
+                "points",
+                Better::Higher,
+            ),
+        ]
+    }
+
+    fn run(&mut self, case: &Case, desk: &Desk<'_>) -> Result<Part> {
+        let subjects = self.settings.subjects();
+        let subject = subjects.into_iter().find(|of| of.id() == case.id);
+        let subject = subject.context("no such case")?;
+        let mut scene = match self.scene.take() {
+            Some(scene) => scene,
+            None => {
+                desk.say("makes and fills files and disks");
+                Scene::set(&self.settings, desk)?
+            }
+        };
+        desk.check()?;
+        let count = self.counts.entry(case.id.clone()).or_default();
+        *count += 1;
+        // One that failed is not kept: who knows what state it is in.
+        let (iops, native_iops) = scene.measure_beside(subject, *count % 2 == 1)?;
+        self.scene = Some(scene);
+        let megabytes = (subject.pattern.block_kib << 10) as f64 / 1e6;
+        let percent = iops / native_iops * 100.0;
+        let mut part = Part::default();
+        part.value("of-native", percent);
+        part.value("rate", iops * megabytes);
+        part.value("native", native_iops * megabytes);
+        part.value("requests", iops);
+        part.value("beyond-goal", percent - goal(subject.depth));
+        Ok(part)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::goal;
+
+    #[test]
+    fn goals_depend_on_the_depth() {
+        assert_eq!([1, 2, 4, 32].map(goal), [90.0, 90.0, 97.0, 97.0]);
+    }
+}

@@ -1,0 +1,173 @@
+//! Where a file has what its disk holds, so that a native load can be put to the very same
+//! blocks: how fast a device answers depends on where on it they are.
+//!
+//! All that disks hold here are zeros, and all that native loads write. What is not zero in a
+//! file is its format's, and is put back after such a load.
+
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use rustix::fs::{Advice, fadvise};
+
+const SECTOR: usize = 512;
+const CHUNK: usize = 1 << 20;
+/// Before what a disk holds there is no such run of zeros: logs and tables that are empty are
+/// shorter, and blocks are not.
+const RUN_SECTORS: u64 = (2 << 20) / SECTOR as u64;
+/// What a load is put to begins and ends at a multiple of this.
+const UNIT: u64 = 4096;
+/// A format that has more among what its disk holds is none that is known here.
+const KEPT_MAX: usize = 1 << 16;
+
+/// A sector of a file, by its offset.
+type Sector = (u64, [u8; SECTOR]);
+
+/// What a disk holds, in its file or device.
+#[derive(Debug)]
+pub(super) struct Payload {
+    path: PathBuf,
+    offset: u64,
+    len: u64,
+    /// The format's sectors in between, as they are at rest.
+    kept: Vec<Sector>,
+}
+
+impl Payload {
+    /// All of the first `len` bytes.
+    pub(super) fn whole(path: &Path, len: u64) -> Self {
+        Self { path: path.to_owned(), offset: 0, len, kept: Vec::new() }
+    }
+
+    /// Looks through the file of a disk of `disk_bytes`, all of which were written.
+    pub(super) fn find(path: &Path, disk_bytes: u64) -> Result<Self> {
+        let of_file = || format!("what disk {} holds", path.display());
+        let file = File::open(path).with_context(of_file)?;
+        let (used, end) = used_sectors(&file).with_context(of_file)?;
+        // Later reads are past the page cache, and are to find nothing in it.
+        let _ = fadvise(&file, 0, None, Advice::DontNeed);
+        let (offset, len) = region(&used, end, disk_bytes).with_context(of_file)?;
+        let is_within = |(at, _): &Sector| (offset..offset + len).contains(at);
+        let kept = used.into_iter().filter(is_within).collect();
+        Ok(Self { path: path.to_owned(), offset, len, kept })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// fio's words for it.
+    pub(super) fn words(&self) -> String {
+        format!("--offset={} --size={}", self.offset, self.len)
+    }
+
+    /// After a native load: the disk is what it was.
+    pub(super) fn put_back(&self) -> Result<()> {
+        if self.kept.is_empty() {
+            return Ok(());
+        }
+        let file = OpenOptions::new().write(true).open(&self.path);
+        let file = file.with_context(|| self.path.display().to_string())?;
+        for (at, sector) in &self.kept {
+            file.write_all_at(sector, *at)?;
+        }
+        file.sync_data()?;
+        let _ = fadvise(&file, 0, None, Advice::DontNeed);
+        Ok(())
+    }
+}
+
+/// Sectors that have more than zeros, by their offsets, and where the file ends.
+fn used_sectors(file: &File) -> Result<(Vec<Sector>, u64)> {
+    let (mut used, mut end) = (Vec::new(), 0);
+    let mut chunk = Vec::with_capacity(CHUNK);
+    loop {
+        chunk.clear();
+        file.take(CHUNK as u64).read_to_end(&mut chunk)?;
+        if chunk.is_empty() {
+            return Ok((used, end));
+        }
+        for (at, bytes) in (end..).step_by(SECTOR).zip(chunk.chunks(SECTOR)) {
+            if bytes.iter().any(|byte| *byte != 0) {
+                let mut sector = [0; SECTOR];
+                sector[..bytes.len()].copy_from_slice(bytes);
+                used.push((at, sector));
+                ensure!(used.len() <= KEPT_MAX, "it has more than zeros");
+            }
+        }
+        end += chunk.len() as u64;
+    }
+}
+
+/// From the first long run of zeros on, as much as the disk has.
+fn region(used: &[Sector], end: u64, disk_bytes: u64) -> Result<(u64, u64)> {
+    let sector = SECTOR as u64;
+    let ends = used.iter().map(|(at, _)| *at).chain([end / sector * sector]);
+    let begins = std::iter::once(0).chain(used.iter().map(|(at, _)| at + sector));
+    let runs = begins.zip(ends).filter(|(begin, end)| *end >= begin + RUN_SECTORS * sector);
+    let runs: Vec<_> = runs.collect();
+    let (first, last) = runs.first().zip(runs.last()).context("it has no blocks of zeros")?;
+    let begin = first.0.next_multiple_of(UNIT);
+    let len = disk_bytes.min((last.1 - begin) / UNIT * UNIT);
+    ensure!(len >= disk_bytes / 4 * 3, "{len} bytes of zeros for {disk_bytes}: not all written");
+    Ok((begin, len))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// A header, an empty log of 1 MiB, and blocks of 2 MiB behind a sector of their own.
+    fn file(blocks: u64) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().write_all_at(b"header", 0).unwrap();
+        file.as_file().write_all_at(b"table", MIB + 512).unwrap();
+        for block in 0..blocks {
+            let at = MIB + 1024 + block * (2 * MIB + 512);
+            file.as_file().write_all_at(&[0xff; 512], at).unwrap();
+        }
+        file.as_file().set_len(MIB + 1024 + blocks * (2 * MIB + 512)).unwrap();
+        file.as_file().write_all_at(b"footer", MIB + 1024 + blocks * (2 * MIB + 512)).unwrap();
+        file
+    }
+
+    #[test]
+    fn what_a_load_writes_over_is_put_back() {
+        let file = file(8);
+        let before = std::fs::read(file.path()).unwrap();
+        let payload = Payload::find(file.path(), 16 * MIB).unwrap();
+        assert_eq!(payload.offset, (MIB + 1536).next_multiple_of(UNIT));
+        assert_eq!((payload.len, payload.kept.len()), (16 * MIB, 7));
+        let zeros = vec![0; usize::try_from(payload.len).unwrap()];
+        file.as_file().write_all_at(&zeros, payload.offset).unwrap();
+        assert_ne!(std::fs::read(file.path()).unwrap(), before);
+        payload.put_back().unwrap();
+        assert_eq!(std::fs::read(file.path()).unwrap(), before);
+    }
+
+    #[test]
+    fn a_file_without_metadata_is_all_payload() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(16 * MIB).unwrap();
+        let payload = Payload::find(file.path(), 16 * MIB).unwrap();
+        assert_eq!(
+            (payload.words().as_str(), payload.kept.len()),
+            ("--offset=0 --size=16777216", 0)
+        );
+    }
+
+    #[test]
+    fn a_disk_that_is_not_written_and_one_that_holds_more_are_refused() {
+        let sparse = file(2);
+        let error = Payload::find(sparse.path(), 16 * MIB).unwrap_err();
+        assert!(format!("{error:#}").contains("not all written"), "{error:#}");
+        let full = tempfile::NamedTempFile::new().unwrap();
+        full.as_file().write_all_at(&vec![1; 40 << 20], 0).unwrap();
+        let error = Payload::find(full.path(), 16 * MIB).unwrap_err();
+        assert!(format!("{error:#}").contains("more than zeros"), "{error:#}");
+    }
+}

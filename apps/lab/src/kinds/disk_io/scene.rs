@@ -1,0 +1,299 @@
+//! Files, a loop device, disks of the engine, and a suimond with disks beside them.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use suimon_rig::fio::{self, FioTarget};
+use suimon_rig::{
+    Daemon, EngineAsks, EngineDisks, Guest, GuestDisk, GuestSpec, LoopDevice, Rig, example, run,
+};
+
+use super::payload::Payload;
+use super::settings::{Pattern, Settings, Subject, Target, Way};
+use crate::experiment::Desk;
+
+/// fio with its libraries is 80 MB, and is in the guest's memory twice while it boots.
+const GUEST_MIB: u32 = 768;
+const FIO: &str = "/usr/bin/fio";
+/// What fio may take in a guest, beside the time it measures.
+const FIO_LIMIT: Duration = Duration::from_secs(120);
+/// Where requests are put to the files: fio's thread if it is native, else the processor.
+const SERVER_CPU: u16 = 1;
+/// Where clients of the daemon run; `disk_speed` goes there by itself.
+const CLIENT_CPU: u16 = 0;
+/// Before each measurement.
+const WARM_UP: Duration = Duration::from_millis(100);
+
+/// Everything that is measured. Dropped from the top.
+pub(super) struct Scene {
+    guest: Option<Guest>,
+    _daemon: Option<Daemon>,
+    engine: Option<EngineDisks>,
+    loop_device: Option<LoopDevice>,
+    /// What disks of the daemon hold, in the order of the settings; empty without a daemon.
+    held_by_daemon: Vec<Payload>,
+    /// What those of the engine hold; empty without them.
+    held_by_engine: Vec<Payload>,
+    socket: String,
+    settings: Settings,
+    files: Rig,
+    rig: Rig,
+}
+
+impl Scene {
+    /// Makes everything, and writes all of it once: space that is new costs more.
+    pub(super) fn set(settings: &Settings, desk: &Desk<'_>) -> Result<Self> {
+        let (rig, files) = (desk.rig()?, desk.large_rig()?);
+        let loop_device = written_loop_device(&rig, settings, &files.path("loop"))?;
+        desk.check()?;
+        let mut scene = Self {
+            guest: None,
+            _daemon: None,
+            engine: None,
+            loop_device,
+            held_by_daemon: Vec::new(),
+            held_by_engine: Vec::new(),
+            socket: rig.path("nbd.sock"),
+            settings: settings.clone(),
+            files,
+            rig,
+        };
+        if settings.ways.contains(&Way::Engine) {
+            scene.make_engine_disks()?;
+        }
+        desk.check()?;
+        if settings.ways.iter().any(|way| way.has_daemon()) {
+            scene.start_daemon(desk)?;
+        }
+        Ok(scene)
+    }
+
+    fn make_engine_disks(&mut self) -> Result<()> {
+        let (rig, settings) = (&self.rig, &self.settings);
+        let folder = self.files.file("engine");
+        fs::create_dir(&folder)?;
+        let device = written_loop_device(rig, settings, &self.files.path("engine-loop"))?;
+        let forms: Vec<_> = settings.targets.iter().map(|of| of.form()).collect();
+        let bytes = settings.disk_mib << 20;
+        let engine = EngineDisks::make(&folder, &forms, device, bytes, SERVER_CPU)?;
+        let payload = |target: &Target| payload(*target, &engine.file(target.form())?, bytes);
+        self.held_by_engine = settings.targets.iter().map(payload).collect::<Result<_>>()?;
+        self.engine = Some(engine);
+        Ok(())
+    }
+
+    fn start_daemon(&mut self, desk: &Desk<'_>) -> Result<()> {
+        let (rig, settings) = (&self.rig, &self.settings);
+        let folder = self.files.file("disks");
+        fs::create_dir(&folder)?;
+        let device = self.loop_device.as_ref().map(LoopDevice::path);
+        let host = host(rig, settings, &folder, device, &self.socket);
+        self._daemon = Some(Daemon::start(rig, &host)?);
+        for target in &settings.targets {
+            desk.check()?;
+            fill(rig, settings, FioTarget::Nbd { socket: &self.socket, disk: target.name() })?;
+            let file = folder.join(format!("{}.{}", target.name(), target.host_words().0));
+            let file = match device {
+                Some(device) if *target == Target::PassThrough => PathBuf::from(device),
+                _ => file,
+            };
+            self.held_by_daemon.push(payload(*target, &file, settings.disk_mib << 20)?);
+        }
+        if settings.ways.contains(&Way::Vm) {
+            self.guest = Some(start_guest(rig, settings)?);
+        }
+        Ok(())
+    }
+
+    /// Requests per second of a disk, and natively on its blocks.
+    pub(super) fn measure_beside(
+        &mut self,
+        subject: Subject<'_>,
+        is_native_first: bool,
+    ) -> Result<(f64, f64)> {
+        if is_native_first {
+            let native = self.native(subject)?;
+            return Ok((self.measure(subject)?, native));
+        }
+        Ok((self.measure(subject)?, self.native(subject)?))
+    }
+
+    fn measure(&mut self, subject: Subject<'_>) -> Result<f64> {
+        let Subject { target, way, pattern, depth } = subject;
+        let mib = self.settings.disk_mib;
+        let iops = match way {
+            Way::Engine => self.by_engine(subject)?,
+            Way::VhostUser => self.by_front_end(subject, &[])?,
+            Way::VhostUserWaiting => self.by_front_end(subject, &["--wait"])?,
+            Way::Nbd => {
+                let size = format!("--size={mib}m --cpus_allowed={CLIENT_CPU}");
+                let job = self.job(pattern, depth, &size);
+                rate(fio::run(self.rig.folder(), &self.socket, target.name(), &job)?)?
+            }
+            Way::Vm => {
+                let job = self.job(pattern, depth, &format!("--size={mib}m"));
+                rate(self.in_guest(target, &job)?)?
+            }
+        };
+        ensure!(iops > 0.0, "{}: nothing was read or written", subject.id());
+        Ok(iops)
+    }
+
+    fn native(&self, subject: Subject<'_>) -> Result<f64> {
+        let held = match subject.way {
+            Way::Engine => &self.held_by_engine,
+            _ => &self.held_by_daemon,
+        };
+        let at = self.settings.targets.iter().position(|of| *of == subject.target);
+        let held = at.and_then(|at| held.get(at)).context("no such disk")?;
+        let place = format!("{} --cpus_allowed={SERVER_CPU}", held.words());
+        let job = self.job(subject.pattern, subject.depth, &place);
+        let path = held.path().to_string_lossy();
+        let told = fio::run_on(self.rig.folder(), FioTarget::File(&path), &job);
+        held.put_back()?;
+        let iops = rate(told?)?;
+        ensure!(iops > 0.0, "{}: nothing was read or written natively", subject.id());
+        Ok(iops)
+    }
+
+    /// fio's words for a measurement; `place` has those for where it is done.
+    fn job(&self, pattern: &Pattern, depth: u64, place: &str) -> String {
+        format!(
+            "{} --iodepth={depth} {place} --time_based --runtime={}ms --ramp_time={}ms",
+            pattern.words(),
+            self.settings.window_ms,
+            WARM_UP.as_millis()
+        )
+    }
+
+    fn by_engine(&self, subject: Subject<'_>) -> Result<f64> {
+        let Subject { target, pattern, depth, .. } = subject;
+        let engine = self.engine.as_ref().context("there are no disks of the engine")?;
+        let asks = EngineAsks {
+            read_percent: pattern.read_percent,
+            is_random: pattern.random,
+            depth: u32::try_from(depth)?,
+            bytes: u32::try_from(pattern.block_kib << 10)?,
+        };
+        let window = Duration::from_millis(self.settings.window_ms);
+        engine.rate(target.form(), asks, WARM_UP, window)
+    }
+
+    /// By the front-end of `disk_speed`, at the socket of a disk.
+    fn by_front_end(&self, subject: Subject<'_>, options: &[&str]) -> Result<f64> {
+        let Subject { target, pattern, depth, .. } = subject;
+        let (program, socket) = (example("disk_speed")?, vm_socket(&self.rig, target));
+        let numbers =
+            [pattern.block_kib, pattern.read_percent.into(), self.settings.disk_mib, depth];
+        let [block, reads, disk, depth] = numbers.map(|of| of.to_string());
+        let window = Duration::from_millis(self.settings.window_ms);
+        let seconds = window.as_secs_f64().to_string();
+        let mut words = vec![&*program, "--json", "--socket", &socket];
+        words.extend(["--block-kib", &block, "--read-percent", &reads, "--disk-mib", &disk]);
+        words.extend(options);
+        words.extend((!pattern.random).then_some("--sequential"));
+        words.extend(["1", &seconds, &depth]);
+        let said = run(&words)?;
+        let told: Value =
+            serde_json::from_str(&said).with_context(|| format!("disk_speed: no JSON: {said}"))?;
+        let rate = told[0]["rounds"][0]["requests_per_second"].as_f64();
+        rate.with_context(|| format!("disk_speed: no rate: {said}"))
+    }
+
+    fn in_guest(&mut self, target: Target, job: &str) -> Result<fio::FioResult> {
+        let at = self.settings.targets.iter().position(|of| *of == target);
+        let letter = at.and_then(|at| ('a'..='z').nth(at)).context("no such disk in the VM")?;
+        let device = format!("/dev/vd{letter}");
+        let words = fio::words(FioTarget::File(&device), job).join(" ");
+        let limit = FIO_LIMIT + Duration::from_millis(self.settings.window_ms);
+        let output = self.guest.as_mut().context("there is no VM")?.run_any(&words, limit)?;
+        ensure!(output.is_ok(), "{words} in the VM: {}", output.stdout);
+        fio::result(&output.stdout)
+    }
+}
+
+fn rate(result: fio::FioResult) -> Result<f64> {
+    ensure!(result.errors == 0, "fio: {result:?}");
+    Ok(result.read_iops + result.write_iops)
+}
+
+fn payload(target: Target, file: &Path, bytes: u64) -> Result<Payload> {
+    match target {
+        Target::PassThrough => Ok(Payload::whole(file, bytes)),
+        _ => Payload::find(file, bytes),
+    }
+}
+
+/// A written file with a loop device, if one is wanted.
+fn written_loop_device(rig: &Rig, settings: &Settings, file: &str) -> Result<Option<LoopDevice>> {
+    if !settings.targets.contains(&Target::PassThrough) {
+        return Ok(None);
+    }
+    fill(rig, settings, FioTarget::File(file))?;
+    Ok(Some(LoopDevice::attach(file)?))
+}
+
+/// A VM with all disks, in the order of the settings.
+fn start_guest(rig: &Rig, settings: &Settings) -> Result<Guest> {
+    let disk = |target: &Target| GuestDisk::new(vm_socket(rig, *target));
+    let spec = GuestSpec {
+        name: "vm".to_owned(),
+        disks: settings.targets.iter().map(disk).collect(),
+        programs: vec![PathBuf::from(FIO)],
+        memory_mib: GUEST_MIB,
+        ..GuestSpec::default()
+    };
+    Guest::start(rig, &spec)
+}
+
+fn vm_socket(rig: &Rig, target: Target) -> String {
+    rig.path(&format!("{}.sock", target.name()))
+}
+
+fn fill(rig: &Rig, settings: &Settings, target: FioTarget<'_>) -> Result<()> {
+    let job = format!(
+        "--rw=write --bs=1m --iodepth=2 --size={}m --end_fsync=1 --zero_buffers",
+        settings.disk_mib
+    );
+    fio::run_on(rig.folder(), target, &job).map(drop)
+}
+
+fn host(
+    rig: &Rig,
+    settings: &Settings,
+    folder: &Path,
+    loop_device: Option<&str>,
+    socket: &str,
+) -> String {
+    let mut host = format!(
+        "[host]\nname = \"experiment\"\nprocessors = [{SERVER_CPU}]\n\
+         [[store]]\nname = \"files\"\npath = \"{}\"\n",
+        folder.display()
+    );
+    if let Some(device) = loop_device {
+        let _ = write!(host, "[[store]]\nname = \"loop\"\npath = \"{device}\"\n");
+    }
+    for target in &settings.targets {
+        let (format, kind) = target.host_words();
+        let is_loop = *target == Target::PassThrough;
+        let _ = write!(
+            host,
+            "[[disk]]\nname = \"{}\"\nstore = \"{}\"\nformat = \"{format}\"\n\
+             nbd = {{ socket = \"{socket}\" }}\n",
+            target.name(),
+            if is_loop { "loop" } else { "files" },
+        );
+        if !is_loop {
+            let mib = settings.disk_mib;
+            let _ = writeln!(host, "kind = \"{kind}\"\nsize_bytes = \"{mib} MiB\"");
+        }
+        if settings.ways.iter().any(|way| way.is_vhost_user()) {
+            let _ = writeln!(host, "vhost_user = {{ socket = \"{}\" }}", vm_socket(rig, *target));
+        }
+    }
+    host
+}

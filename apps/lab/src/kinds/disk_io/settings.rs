@@ -1,0 +1,238 @@
+//! Settings: which disks are measured, how they are reached, and by which loads.
+
+use anyhow::{Result, ensure};
+use serde::Deserialize;
+use suimon_rig::{DiskFormat, DiskKind};
+
+use crate::kinds::bounds::check_bounds;
+use crate::plan::check_id;
+use crate::words::Words;
+
+/// `[settings]` of plans of kind `disk-io`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    /// Size of each target in MiB, 16 to 65 536.
+    pub(super) disk_mib: u64,
+    /// How Suimon's disks are reached; each target is measured in each way.
+    pub(super) ways: Vec<Way>,
+    /// Suimon's disks.
+    pub(super) targets: Vec<Target>,
+    /// Requests under way at a time, each 1 to 256.
+    pub(super) depths: Vec<u64>,
+    /// What each measurement takes, 100 to 60 000 ms; 100 ms of warming up come before.
+    pub(super) window_ms: u64,
+    #[serde(rename = "pattern")]
+    pub(super) patterns: Vec<Pattern>,
+}
+
+/// How a disk is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Way {
+    /// By a client in the processor's own process, without ring or socket.
+    Engine,
+    /// Over vhost-user-blk, by a front-end that drives the ring as a guest's driver does,
+    /// and polls.
+    VhostUser,
+    /// The same, by a front-end that sleeps until it is interrupted.
+    VhostUserWaiting,
+    /// By fio's own NBD client over a Unix socket.
+    Nbd,
+    /// Over vhost-user-blk, by fio in a VM of QEMU. Without hardware virtualization that
+    /// measures how fast the guest's instructions are translated.
+    Vm,
+}
+
+/// A disk of Suimon's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Target {
+    Raw,
+    VhdFixed,
+    VhdDynamic,
+    VhdxFixed,
+    VhdxDynamic,
+    /// All of a loop device, which is on a file in the same folder.
+    PassThrough,
+}
+
+/// A load.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pattern {
+    /// As ids of cases have it.
+    pub(super) id: String,
+    pub(super) name: Words,
+    /// What a request moves, in KiB: a power of two from 4 to 1024.
+    pub(super) block_kib: u64,
+    /// How many of a hundred requests read.
+    pub(super) read_percent: u8,
+    pub(super) random: bool,
+}
+
+/// A disk, reached in one way, under one load.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Subject<'a> {
+    pub(super) target: Target,
+    pub(super) way: Way,
+    pub(super) pattern: &'a Pattern,
+    pub(super) depth: u64,
+}
+
+impl Settings {
+    /// Whether it is possible.
+    pub(super) fn check(&self) -> Result<()> {
+        check_bounds(&[
+            ("disk_mib", self.disk_mib, 16, 1 << 16),
+            ("ways", self.ways.len() as u64, 1, 5),
+            ("targets", self.targets.len() as u64, 1, 6),
+            ("depths", self.depths.len() as u64, 1, 16),
+            ("window_ms", self.window_ms, 100, 60_000),
+            ("pattern", self.patterns.len() as u64, 1, 16),
+        ])?;
+        for depth in &self.depths {
+            check_bounds(&[("depths", *depth, 1, 256)])?;
+        }
+        for pattern in &self.patterns {
+            check_id("pattern: id", &pattern.id)?;
+            check_bounds(&[
+                ("block_kib", pattern.block_kib, 4, 1024),
+                ("read_percent", pattern.read_percent.into(), 0, 100),
+            ])?;
+            ensure!(pattern.block_kib.is_power_of_two(), "block_kib: must be a power of two");
+        }
+        ensure!(!has_twins(&self.ways), "ways: one is named twice");
+        ensure!(!has_twins(&self.targets), "targets: one is named twice");
+        ensure!(!has_twins(&self.depths), "depths: one is named twice");
+        let ids: Vec<&str> = self.patterns.iter().map(|of| of.id.as_str()).collect();
+        ensure!(!has_twins(&ids), "pattern: two of the same id");
+        Ok(())
+    }
+
+    /// All disks in all ways under all loads.
+    pub(super) fn subjects(&self) -> Vec<Subject<'_>> {
+        let mut subjects = Vec::new();
+        for pattern in &self.patterns {
+            for &depth in &self.depths {
+                for &way in &self.ways {
+                    let of = |target: &Target| Subject { target: *target, way, pattern, depth };
+                    subjects.extend(self.targets.iter().map(of));
+                }
+            }
+        }
+        subjects
+    }
+}
+
+fn has_twins<T: PartialEq>(list: &[T]) -> bool {
+    list.iter().enumerate().any(|(at, one)| list.iter().skip(at + 1).any(|other| one == other))
+}
+
+impl Subject<'_> {
+    /// The case's id.
+    pub(super) fn id(self) -> String {
+        let (pattern, way, target) = (&self.pattern.id, self.way.id(), self.target.name());
+        format!("{pattern}+{way}+{target}.{}", self.depth)
+    }
+
+    pub(super) fn words(self) -> Words {
+        let (pattern, way, target) = (&self.pattern.name, self.way.words(), self.target.name());
+        Words::new(
+            format!("{}, {}: {target}, {}", pattern.en, way.en, self.depth),
+            format!("{}・{}: {target}、{}", pattern.ja, way.ja, self.depth),
+        )
+    }
+}
+
+impl Way {
+    const fn id(self) -> &'static str {
+        match self {
+            Self::Engine => "engine",
+            Self::VhostUser => "vhost-user",
+            Self::VhostUserWaiting => "vhost-user-waiting",
+            Self::Nbd => "nbd",
+            Self::Vm => "vm",
+        }
+    }
+
+    pub(super) fn words(self) -> Words {
+        match self {
+            Self::Engine => Words::new("engine alone", "エンジンのみ"),
+            Self::VhostUser => Words::same("vhost-user"),
+            Self::VhostUserWaiting => Words::new("vhost-user (waiting)", "vhost-user (待機)"),
+            Self::Nbd => Words::same("NBD"),
+            Self::Vm => Words::new("vhost-user in a VM", "VM 内の vhost-user"),
+        }
+    }
+
+    /// Whether a suimond serves the disk.
+    pub(super) fn has_daemon(self) -> bool {
+        self != Self::Engine
+    }
+
+    /// Whether the disk is a vhost-user device.
+    pub(super) fn is_vhost_user(self) -> bool {
+        matches!(self, Self::VhostUser | Self::VhostUserWaiting | Self::Vm)
+    }
+}
+
+impl Target {
+    /// What it is called, as a disk too.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::VhdFixed => "vhd-fixed",
+            Self::VhdDynamic => "vhd-dynamic",
+            Self::VhdxFixed => "vhdx-fixed",
+            Self::VhdxDynamic => "vhdx-dynamic",
+            Self::PassThrough => "pass-through",
+        }
+    }
+
+    /// Its format and kind.
+    pub(super) const fn form(self) -> (DiskFormat, DiskKind) {
+        match self {
+            Self::Raw => (DiskFormat::Raw, DiskKind::Fixed),
+            Self::VhdFixed => (DiskFormat::Vhd, DiskKind::Fixed),
+            Self::VhdDynamic => (DiskFormat::Vhd, DiskKind::Dynamic),
+            Self::VhdxFixed => (DiskFormat::Vhdx, DiskKind::Fixed),
+            Self::VhdxDynamic => (DiskFormat::Vhdx, DiskKind::Dynamic),
+            Self::PassThrough => (DiskFormat::PassThrough, DiskKind::Fixed),
+        }
+    }
+
+    /// The same in a host file.
+    pub(super) const fn host_words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Raw => ("raw", "fixed"),
+            Self::VhdFixed => ("vhd", "fixed"),
+            Self::VhdDynamic => ("vhd", "dynamic"),
+            Self::VhdxFixed => ("vhdx", "fixed"),
+            Self::VhdxDynamic => ("vhdx", "dynamic"),
+            Self::PassThrough => ("pass-through", "fixed"),
+        }
+    }
+}
+
+impl Pattern {
+    /// fio's words for it.
+    pub(super) fn words(&self) -> String {
+        let kind = match (self.random, self.read_percent) {
+            (false, 0) => "write",
+            (false, 100) => "read",
+            (false, _) => "rw",
+            (true, 0) => "randwrite",
+            (true, 100) => "randread",
+            (true, _) => "randrw",
+        };
+        let mix = match self.read_percent {
+            0 | 100 => String::new(),
+            percent => format!(" --rwmixread={percent}"),
+        };
+        // Requests may hit the same place twice, and carry zeros, as those of our own
+        // clients.
+        let alike = "--norandommap --randrepeat=0 --zero_buffers";
+        format!("--rw={kind} --bs={}k{mix} {alike}", self.block_kib)
+    }
+}

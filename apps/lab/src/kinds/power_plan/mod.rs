@@ -1,0 +1,125 @@
+//! Kind `power-plan`: transactions under each of the plans of `suimon power`.
+//!
+//! A case is a plan; within a part all loads follow one another.
+
+mod scene;
+mod sessions;
+mod settings;
+
+use anyhow::Result;
+
+use crate::experiment::{Desk, Experiment, Need};
+use crate::record::{Better, Case, Measure, Part};
+use crate::words::Words;
+use scene::{Load, Scene};
+pub(crate) use settings::Settings;
+
+/// The experiment.
+pub(crate) struct PowerPlan {
+    settings: Settings,
+    /// What was made for the first part, and is kept.
+    scene: Option<Scene>,
+}
+
+impl PowerPlan {
+    pub(crate) fn new(settings: Settings) -> Result<Self> {
+        settings.check()?;
+        Ok(Self { settings, scene: None })
+    }
+}
+
+impl Experiment for PowerPlan {
+    fn needs(&self) -> Vec<Need> {
+        vec![
+            Need::Own("suimond"),
+            Need::Own("suimon"),
+            Need::Own("examples/disk_speed"),
+            Need::Program { name: "fio", package: "fio" },
+            Need::Program { name: "ip", package: "iproute2" },
+            Need::Program { name: "ping", package: "iputils-ping" },
+            Need::Program { name: "curl", package: "curl" },
+            Need::FreeMib(self.settings.disk_mib + 64),
+        ]
+    }
+
+    fn setup(&self) -> Vec<Words> {
+        let Settings { sessions, window_ms, disk_mib, .. } = self.settings;
+        vec![
+            Words::new(
+                format!(
+                    "{sessions} TCP connections from two light guests to the outside, a byte there and a byte back each; random reads of 4 KiB of a disk of {disk_mib} MiB, one at a time, over vhost-user by a front-end that sleeps until it is interrupted and by fio over NBD; and nothing at all: {window_ms} ms each."
+                ),
+                format!(
+                    "軽量ゲスト 2 台から外への TCP 接続 {sessions} 本 (1 バイト送り 1 バイト返す)、{disk_mib} MiB のディスクの 4 KiB ランダムリードを 1 つずつ、割り込みまで眠るフロントエンドによる vhost-user と fio による NBD で、そして無負荷を、それぞれ {window_ms} ms 測ります。"
+                ),
+            ),
+            Words::new(
+                "One suimond with two processors that float, and an uplink whose queues VMQ places. CPU time is that of all the daemon's threads, divided by what it has done; watts are those of RAPL's packages and memory, where the machine has them.",
+                "suimond は 1 つで、浮動プロセッサ 2 個と、VMQ がキューを配置するアップリンクを持ちます。CPU 時間はデーモンの全スレッドの合計を処理数で割ったものです。電力は RAPL のパッケージとメモリの値で、マシンにある場合だけ測ります。",
+            ),
+        ]
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        // Loads, fio's own beginning and end, and the time in which queues settle.
+        let seconds = self.settings.window_ms as f64 / 1000.0 * Load::ALL.len() as f64 + 4.0;
+        let plans = self.settings.plans.iter();
+        plans.map(|plan| Case::new(plan.clone(), Words::same(plan.clone()), seconds)).collect()
+    }
+
+    fn measures(&self) -> Vec<Measure> {
+        let mut measures = Vec::new();
+        for load in Load::ALL {
+            let Words { en, ja } = load.words();
+            let mut add = |id: &str, (of_en, of_ja): (&str, &str), unit: &str, better: Better| {
+                let words = Words::new(format!("{of_en}, {en}"), format!("{of_ja}、{ja}"));
+                measures.push(Measure::new(&format!("{}-{id}", load.id()), words, unit, better));
+            };
+            if load != Load::Nothing {
+                add("rate", ("transactions", "トランザクション"), "/s", Better::Higher);
+                let each = ("the daemon's CPU time each", "1 件あたりのデーモンの CPU 時間");
+                add("cpu-each", each, "µs", Better::Lower);
+            }
+            let cpu = ("the daemon's CPU time, of a CPU", "デーモンの CPU 使用率");
+            add("cpu", cpu, "%", Better::Lower);
+            add(
+                "watts",
+                ("power of packages and memory", "パッケージとメモリの電力"),
+                "W",
+                Better::Lower,
+            );
+        }
+        measures
+    }
+
+    fn run(&mut self, case: &Case, desk: &Desk<'_>) -> Result<Part> {
+        let scene = match self.scene.take() {
+            Some(scene) => scene,
+            None => Scene::set(&self.settings, desk)?,
+        };
+        let mut part = Part::default();
+        for missing in scene.set_plan(&case.id)? {
+            part.notes.push(Words::new(
+                format!("{}: not on this machine: {missing}", case.id),
+                format!("{}: このマシンにはありません: {missing}", case.id),
+            ));
+        }
+        for load in Load::ALL {
+            desk.check()?;
+            let seen = scene.measure(load, desk)?;
+            let values = [
+                ("rate", seen.per_second),
+                ("cpu-each", seen.cpu_us_each),
+                ("cpu", Some(seen.cpu_percent)),
+                ("watts", seen.watts),
+            ];
+            for (id, value) in values {
+                if let Some(value) = value {
+                    part.value(&format!("{}-{id}", load.id()), value);
+                }
+            }
+        }
+        self.scene = Some(scene);
+        Ok(part)
+    }
+}

@@ -1,0 +1,84 @@
+//! TCP connections on which a byte goes there and one comes back, again and again.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use suimon_rig::Namespace;
+
+/// A frame that was lost is sent again long before.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+const ASKED: u8 = 1;
+/// No answer is wanted, and no more is asked.
+const OVER: u8 = 2;
+
+/// Both ends of each connection.
+pub(super) struct Sessions(Vec<(TcpStream, TcpStream)>);
+
+impl Sessions {
+    /// Connections from these namespaces in turn to an address in another.
+    pub(super) fn connect(
+        from: &[&Namespace],
+        to: &Namespace,
+        address: &str,
+        number: u64,
+    ) -> Result<Self> {
+        let listener = to.inside(|| TcpListener::bind((address, 0)))??;
+        let listens_at = listener.local_addr()?;
+        let connect = |namespace: &&Namespace| -> Result<_> {
+            let near = namespace.inside(|| TcpStream::connect(listens_at))??;
+            let (far, _) = listener.accept()?;
+            for end in [&near, &far] {
+                end.set_nodelay(true)?;
+                end.set_read_timeout(Some(ANSWER_LIMIT))?;
+            }
+            Ok((near, far))
+        };
+        let sessions = from.iter().cycle().take(usize::try_from(number)?).map(connect);
+        sessions.collect::<Result<_>>().map(Self)
+    }
+
+    /// How often a byte came back in so long, on all of them.
+    pub(super) fn run(&self, time: Duration) -> Result<u64> {
+        thread::scope(|scope| {
+            let ends: Vec<_> = self
+                .0
+                .iter()
+                .map(|(near, far)| {
+                    (scope.spawn(move || ask(near, time)), scope.spawn(move || answer(far)))
+                })
+                .collect();
+            let mut done = 0;
+            for (asks, answers) in ends {
+                done += asks.join().ok().context("a client panicked")??;
+                answers.join().ok().context("a server panicked")??;
+            }
+            Ok(done)
+        })
+    }
+}
+
+fn ask(mut stream: &TcpStream, time: Duration) -> Result<u64> {
+    let began = Instant::now();
+    let mut done = 0;
+    while began.elapsed() < time {
+        stream.write_all(&[ASKED])?;
+        stream.read_exact(&mut [0])?;
+        done += 1;
+    }
+    stream.write_all(&[OVER])?;
+    Ok(done)
+}
+
+fn answer(mut stream: &TcpStream) -> Result<()> {
+    let mut asked = [0];
+    loop {
+        stream.read_exact(&mut asked)?;
+        if asked == [OVER] {
+            return Ok(());
+        }
+        stream.write_all(&asked)?;
+    }
+}

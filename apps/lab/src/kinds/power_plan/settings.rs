@@ -1,0 +1,42 @@
+//! Settings: the plans of `suimon power` and the load.
+
+use anyhow::{Result, ensure};
+use serde::Deserialize;
+
+use crate::kinds::bounds::check_bounds;
+use crate::plan::check_id;
+
+/// With what others are compared.
+const REFERENCE: &str = "balanced";
+
+/// `[settings]` of plans of kind `power-plan`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    /// Size of the disk in MiB, 16 to 65 536.
+    pub(super) disk_mib: u64,
+    /// Plans of `suimon power`, `balanced` among them.
+    pub(super) plans: Vec<String>,
+    /// TCP connections, 1 to 64, each with one request under way.
+    pub(super) sessions: u64,
+    /// What each measurement takes, 100 to 60 000 ms.
+    pub(super) window_ms: u64,
+}
+
+impl Settings {
+    /// Whether it is possible. Which plans there are is the daemon's to say.
+    pub(super) fn check(&self) -> Result<()> {
+        check_bounds(&[
+            ("disk_mib", self.disk_mib, 16, 1 << 16),
+            ("plans", self.plans.len() as u64, 2, 4),
+            ("sessions", self.sessions, 1, 64),
+            ("window_ms", self.window_ms, 100, 60_000),
+        ])?;
+        self.plans.iter().try_for_each(|plan| check_id("plans", plan))?;
+        ensure!(
+            self.plans.iter().any(|plan| plan == REFERENCE),
+            "plans: `{REFERENCE}` is missing, with which others are compared"
+        );
+        Ok(())
+    }
+}

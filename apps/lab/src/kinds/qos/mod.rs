@@ -1,0 +1,189 @@
+//! Kinds `qos-host` and `qos-cluster`: disks of one store that all want more than it can do, and
+//! minimums and maximums that change meanwhile; on one host, or on nodes that share the store.
+//!
+//! Limits are the document's times what the store does here for what the document's did:
+//! that is measured first, while nothing is set.
+
+mod node;
+mod record;
+mod scene;
+mod settings;
+mod values;
+mod verdict;
+
+use anyhow::Result;
+
+use crate::experiment::{Desk, Experiment, Need};
+use crate::record::{Case, Measure, Part};
+use crate::words::Words;
+use record::{Calibration, Record, StepBegun};
+use scene::Scene;
+pub(crate) use settings::Settings;
+use settings::{Limits, Step};
+
+/// Seconds before it is measured what the store does.
+const WARM_UP_S: u64 = 3;
+
+/// Where the disks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// All on one host.
+    Host,
+    /// Each group on a node of its own.
+    Cluster,
+}
+
+/// The experiment.
+pub(crate) struct Qos {
+    settings: Settings,
+    place: Place,
+}
+
+impl Place {
+    /// So soon after a change it has to be in effect.
+    const fn settles_s(self) -> f64 {
+        match self {
+            Self::Host => 2.0,
+            Self::Cluster => 5.0,
+        }
+    }
+}
+
+impl Qos {
+    pub(crate) fn new(settings: Settings, place: Place) -> Result<Self> {
+        settings.check()?;
+        Ok(Self { settings, place })
+    }
+
+    fn calibrate(
+        &self,
+        desk: &Desk<'_>,
+        scene: &mut Scene<'_>,
+        record: &mut Record<'_>,
+    ) -> Result<()> {
+        let settings = &self.settings;
+        desk.each_second(WARM_UP_S, || scene.second(None, true).map(|of| record.seconds.push(of)))?;
+        let (mut got, mut long) = (0.0, 0.0);
+        desk.each_second(settings.calibration_s, || {
+            let second = scene.second(None, false)?;
+            got += second.disks.iter().map(|disk| disk.got_iops).sum::<f64>() * second.span_s;
+            long += second.span_s;
+            record.seconds.push(second);
+            Ok(())
+        })?;
+        record.calibration =
+            Calibration::new(got / long, settings.declared_percent, settings.document_iops);
+        Ok(())
+    }
+
+    fn run_step(
+        &self,
+        (number, step): (usize, &Step),
+        desk: &Desk<'_>,
+        scene: &mut Scene<'_>,
+        record: &mut Record<'_>,
+    ) -> Result<()> {
+        let Calibration { capability_iops, scale, .. } = record.calibration;
+        let limits: Vec<Limits> = step.limits.iter().map(|of| of.scaled(scale)).collect();
+        let refused = scene.set_limits(capability_iops, &limits, step.is_too_much)?;
+        record.seconds.push(scene.second(Some(number), true)?);
+        record.steps.push(StepBegun { limits, at_s: scene.at_s(), refused });
+        desk.each_second(self.settings.step_s, || {
+            record.seconds.push(scene.second(Some(number), false)?);
+            Ok(())
+        })
+    }
+}
+
+impl Experiment for Qos {
+    fn needs(&self) -> Vec<Need> {
+        let settings = &self.settings;
+        let mib = settings.disks().len() as u64 * (settings.disk_mib + 8) * 9 / 8 + 128;
+        let mut needs = vec![
+            Need::Own("suimond"),
+            Need::Own("suimon"),
+            Need::Program { name: "fio", package: "fio" },
+            Need::Program { name: "curl", package: "curl" },
+            Need::FreeMib(mib),
+        ];
+        if settings.store_bytes_per_s.is_some() {
+            needs.extend([
+                Need::Program { name: "qemu-storage-daemon", package: "qemu-system-common" },
+                Need::Program { name: "nbdfuse", package: "libnbd-bin" },
+                Need::Program { name: "losetup", package: "mount" },
+                Need::Program { name: "mkfs.ext4", package: "e2fsprogs" },
+            ]);
+        }
+        if self.place == Place::Cluster {
+            needs.push(Need::Program { name: "etcd", package: "etcd-server" });
+        }
+        needs
+    }
+
+    fn setup(&self) -> Vec<Words> {
+        let settings = &self.settings;
+        let (disks, mib) = (settings.disks().len(), settings.disk_mib);
+        let (block, depth) = (settings.block_kib, settings.depth);
+        let form = format!("{} {}", settings.disk_kind, settings.format.to_uppercase());
+        let mut setup = Vec::new();
+        setup.push(match self.place {
+            Place::Host => Words::new(
+                format!("{disks} disks ({form}, {mib} MiB) on one suimond, each loaded by fio over NBD: {block} KiB random writes, {depth} outstanding."),
+                format!("1 つの suimond に {disks} 台のディスク ({form}、{mib} MiB)。それぞれに fio が NBD で {block} KiB のランダムライトを行い、同時要求数は {depth} です。"),
+            ),
+            Place::Cluster => Words::new(
+                format!("{disks} disks ({form}, {mib} MiB) on {} suimonds that share one store and settle it over an etcd of three members; each disk is loaded by fio over NBD: {block} KiB random writes, {depth} outstanding.", settings.groups.len()),
+                format!("1 つのストアを共有する {} つの suimond に {disks} 台のディスク ({form}、{mib} MiB)。ノードは 3 メンバーの etcd で取り決めます。それぞれのディスクに fio が NBD で {block} KiB のランダムライトを行い、同時要求数は {depth} です。", settings.groups.len()),
+            ),
+        });
+        if let Some(rate) = settings.store_bytes_per_s {
+            let rate = rate as f64 / 1e6;
+            setup.push(Words::new(
+                format!("The store is a disk that moves {rate:.1} MB/s and no more: a file behind QEMU's throttle, over NBD and FUSE to a loop device with ext4."),
+                format!("ストアは {rate:.1} MB/s までのディスクです: QEMU の帯域制限の後ろのファイルを NBD と FUSE 経由でループデバイスとし、ext4 を置いています。"),
+            ));
+        }
+        let (declared, document) = (settings.declared_percent, settings.document_iops);
+        setup.push(Words::new(
+            format!("At the beginning it is measured what the store does with nothing set; {declared} % of that is its declared capability, and all limits of the document are multiplied by that for {document} IOPS, which the document's array is taken to have done."),
+            format!("最初に、何も設定しない状態でストアの能力を測ります。その {declared} % を能力として宣言し、文書の制限値はすべて、文書のアレイの能力とみなす {document} IOPS に対する比で換算します。"),
+        ));
+        setup
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        let settings = &self.settings;
+        let steps = settings.steps.len() as u64 * (settings.step_s + 1);
+        let bytes = settings.disks().len() as u64 * (settings.disk_mib << 20);
+        let written_s = bytes as f64 / settings.store_bytes_per_s.unwrap_or(200_000_000) as f64;
+        // And some seconds for the store, the daemons and etcd to be there.
+        let seconds = (WARM_UP_S + settings.calibration_s + steps) as f64 + written_s + 6.0;
+        let words = match self.place {
+            Place::Host => Words::new("one host", "1 ホスト"),
+            Place::Cluster => Words::new("cluster", "クラスタ"),
+        };
+        vec![Case::new("steps", words, seconds)]
+    }
+
+    fn measures(&self) -> Vec<Measure> {
+        values::measures(&self.settings)
+    }
+
+    fn run(&mut self, _: &Case, desk: &Desk<'_>) -> Result<Part> {
+        let mut scene = Scene::set(&self.settings, self.place, desk)?;
+        let mut record = Record {
+            settings: &self.settings,
+            calibration: Calibration::new(0.0, 100, 1),
+            steps: Vec::new(),
+            seconds: Vec::new(),
+        };
+        self.calibrate(desk, &mut scene, &mut record)?;
+        for step in self.settings.steps.iter().enumerate() {
+            self.run_step(step, desk, &mut scene, &mut record)?;
+        }
+        for (at, log) in scene.end_load()?.iter().enumerate() {
+            record.add_fio(at, log);
+        }
+        Ok(values::part_of(&record, self.place.settles_s()))
+    }
+}

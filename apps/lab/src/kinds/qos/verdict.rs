@@ -1,0 +1,192 @@
+//! Whether limits held: the arithmetic. Rates are in requests of 8 KiB per second.
+
+use super::record::{Record, Second};
+use super::settings::Limits;
+
+/// Limits hold to one part in fifty.
+const TOLERANCE: f64 = 0.02;
+/// Maximums are held over any window so long.
+const WINDOW_S: f64 = 5.0;
+
+/// What a group got in a step, of one disk.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Verdict {
+    /// Means of its disks, from when a change has to be in effect on.
+    pub(super) means: Vec<f64>,
+    /// The same as fio saw it, if it did.
+    pub(super) fio_mean: Option<f64>,
+    pub(super) minimum: Option<Minimum>,
+    pub(super) maximum: Option<Maximum>,
+}
+
+/// How a minimum was kept. A request is not divided: one that was not complete when
+/// a second ended does not count against it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Minimum {
+    /// Disks that got it on average once the change had to be in effect, less 2 %.
+    pub(super) met: usize,
+    pub(super) disks: usize,
+    /// What the disk with the least got on average then, for the minimum.
+    pub(super) least: f64,
+    /// How long after the change the first second ended in which a disk had it: of the
+    /// slowest disk, if all had.
+    pub(super) met_after_s: Option<f64>,
+    /// Seconds after that in which a disk had less, of all disks.
+    pub(super) seconds_below: usize,
+    /// Seconds after that, of all disks.
+    pub(super) seconds: usize,
+}
+
+/// How a maximum was kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Maximum {
+    /// Disks that in no 5 s got more than 2 % above it, and one request.
+    pub(super) held: usize,
+    pub(super) disks: usize,
+    /// The most that a disk got in 5 s (in the whole step if that is shorter), for the
+    /// maximum.
+    pub(super) highest_window: f64,
+    /// The mean of its disks for the maximum.
+    pub(super) mean: f64,
+}
+
+/// What all disks together did in a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Together {
+    /// The mean, from when a change has to be in effect on.
+    pub(super) mean: f64,
+    /// The most in 5 s, in the whole step.
+    pub(super) highest_window: f64,
+}
+
+/// One disk in a step: for each second when it ended after the change, its length, and
+/// the rate.
+type Course = Vec<(f64, f64, f64)>;
+
+/// Of every group in a step that was begun; a change has to be in effect after `settles_s`.
+pub(super) fn verdicts(record: &Record<'_>, step: usize, settles_s: f64) -> Vec<Verdict> {
+    let Some(begun) = record.steps.get(step) else { return Vec::new() };
+    let disks = record.settings.disks();
+    let cost = record.settings.request_cost();
+    let of_group = |(group, limits): (usize, &Limits)| {
+        let of_group = disks.iter().enumerate().filter(|(_, (_, of))| *of == group);
+        let members: Vec<usize> = of_group.map(|(at, _)| at).collect();
+        let courses: Vec<Course> = members.iter().map(|at| course(record, step, &[*at])).collect();
+        let means = courses.iter().map(|course| settled_mean(course, settles_s).0);
+        let minimum = |min: u64| minimum(&courses, min as f64, cost, settles_s);
+        let maximum = |max: u64| maximum(&courses, max as f64, cost, settles_s);
+        Verdict {
+            means: means.collect(),
+            fio_mean: fio_mean(record, step, &members, settles_s),
+            minimum: limits.min_iops.map(minimum),
+            maximum: limits.max_iops.map(maximum),
+        }
+    };
+    begun.limits.iter().enumerate().map(of_group).collect()
+}
+
+/// All disks of a step.
+pub(super) fn together(record: &Record<'_>, step: usize, settles_s: f64) -> Together {
+    let all: Vec<usize> = (0..record.settings.disks().len()).collect();
+    let course = course(record, step, &all);
+    let highest = windows(&course).iter().map(|(rate, _)| *rate).fold(0.0, f64::max);
+    Together { mean: settled_mean(&course, settles_s).0, highest_window: highest }
+}
+
+fn course(record: &Record<'_>, step: usize, disks: &[usize]) -> Course {
+    let began = record.steps.get(step).map_or(0.0, |begun| begun.at_s);
+    let seconds = record.of_step(step);
+    let rate = |second: &Second| {
+        disks.iter().filter_map(|at| second.disks.get(*at)).map(|of| of.got_iops).sum::<f64>()
+    };
+    seconds.map(|of| (of.at_s - began, of.span_s, rate(of))).collect()
+}
+
+fn mean_of(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// Whether a second that ended so long after the change began when it had to be in effect, or
+/// later; or a moment before that, as beats are not exact.
+fn is_settled(at_s: f64, span_s: f64, settles_s: f64) -> bool {
+    at_s - span_s >= settles_s * 0.95
+}
+
+/// The mean of the settled seconds, and how long they were together.
+fn settled_mean(course: &Course, settles_s: f64) -> (f64, f64) {
+    let settled = course.iter().filter(|(at, span, _)| is_settled(*at, *span, settles_s));
+    let (got, span) =
+        settled.fold((0.0, 0.0), |(got, long), (_, span, rate)| (got + rate * span, long + span));
+    if span > 0.0 { (got / span, span) } else { (0.0, 0.0) }
+}
+
+fn fio_mean(record: &Record<'_>, step: usize, members: &[usize], settles_s: f64) -> Option<f64> {
+    let began = record.steps.get(step)?.at_s;
+    let settled = record
+        .of_step(step)
+        .filter(|second| is_settled(second.at_s - began, second.span_s, settles_s));
+    let values: Vec<f64> = settled
+        .flat_map(|second| members.iter().filter_map(|at| second.disks.get(*at)?.fio_iops))
+        .collect();
+    (!values.is_empty()).then(|| mean_of(&values))
+}
+
+fn minimum(courses: &[Course], min: f64, cost: f64, settles_s: f64) -> Minimum {
+    let least = |span: f64| min * (1.0 - TOLERANCE) - cost / span;
+    let mut verdict = Minimum { disks: courses.len(), least: f64::INFINITY, ..Minimum::default() };
+    let mut all_met_after = Some(0.0_f64);
+    for course in courses {
+        let (mean, span) = settled_mean(course, settles_s);
+        verdict.met += usize::from(span > 0.0 && mean >= least(span));
+        verdict.least = verdict.least.min(mean / min);
+        let first = course.iter().position(|(_, span, rate)| *rate >= least(*span));
+        let after = first.and_then(|at| course.get(at..)).unwrap_or_default();
+        all_met_after = match (all_met_after, after.first()) {
+            (Some(latest), Some((at, _, _))) => Some(latest.max(*at)),
+            _ => None,
+        };
+        let below = after.iter().filter(|(_, span, rate)| *rate < least(*span));
+        verdict.seconds_below += below.count();
+        verdict.seconds += after.len();
+    }
+    verdict.met_after_s = all_met_after.filter(|_| !courses.is_empty());
+    verdict
+}
+
+fn maximum(courses: &[Course], max: f64, cost: f64, settles_s: f64) -> Maximum {
+    let mut verdict = Maximum { disks: courses.len(), ..Maximum::default() };
+    for course in courses {
+        let mut is_held = true;
+        for (rate, span) in windows(course) {
+            is_held &= rate <= max * (1.0 + TOLERANCE) + cost / span;
+            verdict.highest_window = verdict.highest_window.max(rate / max);
+        }
+        verdict.held += usize::from(is_held);
+    }
+    let means = courses.iter().map(|course| settled_mean(course, settles_s).0 / max);
+    verdict.mean = mean_of(&means.collect::<Vec<f64>>());
+    verdict
+}
+
+/// Rate and length of every window of about five seconds; of the whole if it is shorter.
+fn windows(course: &Course) -> Vec<(f64, f64)> {
+    let mut windows = Vec::new();
+    for from in 0..course.len() {
+        let (mut got, mut long) = (0.0, 0.0);
+        for (_, span, rate) in course.get(from..).unwrap_or_default() {
+            got += rate * span;
+            long += span;
+            if long >= WINDOW_S * 0.95 {
+                break;
+            }
+        }
+        if long > 0.0 && (from == 0 || long >= WINDOW_S * 0.95) {
+            windows.push((got / long, long));
+        }
+    }
+    windows
+}
+
+#[cfg(test)]
+#[path = "verdict_tests.rs"]
+mod tests;

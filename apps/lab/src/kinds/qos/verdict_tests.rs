@@ -1,0 +1,124 @@
+use super::*;
+use crate::kinds::qos::record::{Calibration, DiskSecond, StepBegun};
+use crate::kinds::qos::settings::Settings;
+
+/// Two disks, one request of 8 KiB at a time; the second has a minimum of 100 and the
+/// first a maximum of 50.
+fn settings() -> Settings {
+    toml::from_str(
+        "store_depth_max = 1\nformat = \"raw\"\ndisk_kind = \"fixed\"\ndisk_mib = 16\n\
+         block_kib = 8\ndepth = 1\ncalibration_s = 2\nstep_s = 10\ndeclared_percent = 100\n\
+         document_iops = 1000\n\
+         group = [{ name = \"a\", disks = [\"vm01\"] }, { name = \"b\", disks = [\"vm02\"] }]\n\
+         [[step]]\nchange = { en = \"s\", ja = \"s\" }\n\
+         limits = [{ max_iops = 50 }, { min_iops = 100 }]\n",
+    )
+    .unwrap()
+}
+
+fn record<'a>(settings: &'a Settings, rates: &[(f64, f64)]) -> Record<'a> {
+    let limits = settings.steps[0].limits.clone();
+    let begun = StepBegun { limits, at_s: 10.0, refused: None };
+    let second = |at_s: f64, is_change: bool, (a, b): (f64, f64)| Second {
+        at_s,
+        unix_ms: (at_s * 1000.0) as u64,
+        span_s: 1.0,
+        step: Some(0),
+        is_change,
+        disks: [a, b].map(|got_iops| DiskSecond { got_iops, ..DiskSecond::default() }).to_vec(),
+    };
+    // What happens while limits change is nobody's fault.
+    let mut seconds = vec![second(10.0, true, (9999.0, 0.0))];
+    seconds.extend(rates.iter().zip(11..).map(|(rate, at)| second(f64::from(at), false, *rate)));
+    let calibration = Calibration::new(1000.0, 100, 1000);
+    Record { settings, calibration, steps: vec![begun], seconds }
+}
+
+fn verdicts_of(rates: &[(f64, f64)]) -> (Maximum, Minimum, Vec<Verdict>) {
+    let settings = settings();
+    let verdicts = verdicts(&record(&settings, rates), 0, 2.0);
+    (verdicts[0].maximum.unwrap(), verdicts[1].minimum.unwrap(), verdicts)
+}
+
+#[test]
+fn limits_that_hold() {
+    let (maximum, minimum, verdicts) = verdicts_of(&[(50.0, 101.0); 8]);
+    assert_eq!((maximum.held, maximum.disks), (1, 1));
+    assert_eq!((maximum.mean, maximum.highest_window), (1.0, 1.0));
+    let expected = Minimum {
+        met: 1,
+        disks: 1,
+        least: 1.01,
+        met_after_s: Some(1.0),
+        seconds_below: 0,
+        seconds: 8,
+    };
+    assert_eq!(minimum, expected);
+    assert_eq!(verdicts[1].means, [101.0]);
+    assert_eq!((verdicts[0].minimum, verdicts[1].maximum), (None, None));
+}
+
+#[test]
+fn a_minimum_that_is_met_late_or_not() {
+    // After three seconds, and missed once more; on average it is met.
+    let rates = [20.0, 60.0, 100.0, 100.0, 96.0, 110.0, 100.0, 100.0, 100.0, 100.0];
+    let (_, minimum, _) = verdicts_of(&rates.map(|b| (1.0, b)));
+    assert_eq!((minimum.met, minimum.met_after_s), (1, Some(3.0)));
+    assert_eq!((minimum.seconds_below, minimum.seconds), (1, 8));
+    // The first two seconds do not count, and what is 97 after them is too little: 98 less
+    // a request in six seconds are wanted.
+    let (_, minimum, _) =
+        verdicts_of(&[200.0, 200.0, 97.0, 97.0, 97.0, 97.0, 97.0, 97.0].map(|b| (1.0, b)));
+    assert_eq!((minimum.met, minimum.met_after_s, minimum.least), (0, Some(1.0), 0.97));
+    let (_, minimum, _) = verdicts_of(&[(1.0, 90.0); 8]);
+    let never = Minimum { disks: 1, least: 0.9, ..Minimum::default() };
+    assert_eq!(minimum, never);
+}
+
+#[test]
+fn a_maximum_is_judged_by_its_worst_window() {
+    // 51.2 are 50, 2 %, and a request in five seconds.
+    let held = [40.0, 50.0, 51.0, 52.0, 51.0, 52.0, 50.0, 40.0].map(|a| (a, 200.0));
+    let (maximum, ..) = verdicts_of(&held);
+    assert_eq!(maximum.held, 1);
+    assert!((maximum.highest_window - 1.024).abs() < 1e-9, "{maximum:?}");
+    let exceeded = [0.0, 52.0, 52.0, 52.0, 52.0, 52.0, 0.0, 0.0].map(|a| (a, 200.0));
+    let (maximum, ..) = verdicts_of(&exceeded);
+    assert_eq!(maximum.held, 0, "{maximum:?}");
+    assert!(maximum.mean < 1.0, "{maximum:?}");
+    // A step that is shorter than the window is one.
+    let (maximum, ..) = verdicts_of(&[(60.0, 200.0); 3]);
+    assert_eq!((maximum.held, maximum.highest_window), (0, 1.2));
+    let (maximum, ..) = verdicts_of(&[]);
+    assert_eq!((maximum.held, maximum.highest_window), (1, 0.0));
+}
+
+#[test]
+fn all_disks_together_are_looked_at_in_the_same_windows() {
+    let settings = settings();
+    let rates = [0.0, 0.0, 100.0, 100.0, 100.0, 100.0, 100.0, 0.0].map(|a| (a, 100.0));
+    let together = together(&record(&settings, &rates), 0, 2.0);
+    assert_eq!(together.highest_window, 200.0);
+    assert!((together.mean - (5.0 * 200.0 + 100.0) / 6.0).abs() < 1e-9, "{together:?}");
+}
+
+#[test]
+fn what_a_store_does_scales_limits() {
+    let calibration = Calibration::new(10_000.0, 90, 18_000);
+    assert_eq!((calibration.capability_iops, calibration.scale), (9000, 0.5));
+    let limits = Limits { min_iops: Some(3001), max_iops: None };
+    let scaled = limits.scaled(calibration.scale);
+    assert_eq!(scaled, Limits { min_iops: Some(1501), max_iops: None });
+    assert_eq!(Limits { min_iops: Some(1), max_iops: Some(1) }.scaled(0.1).max_iops, Some(1));
+}
+
+#[test]
+fn what_fio_saw_is_put_beside_the_second_that_ended_next_to_it() {
+    let settings = settings();
+    let mut record = record(&settings, &[(50.0, 100.0); 3]);
+    record.add_fio(1, &[(11_300, 8_192_000), (12_900, 819_200), (99_000, 1)]);
+    let seen: Vec<Option<f64>> = record.seconds.iter().map(|of| of.disks[1].fio_iops).collect();
+    assert_eq!(seen, [None, Some(1000.0), None, Some(100.0)]);
+    assert_eq!(record.seconds[1].disks[0].fio_iops, None);
+    assert_eq!(verdicts(&record, 0, 2.0)[1].fio_mean, Some(100.0));
+}

@@ -1,0 +1,157 @@
+//! Kind `sriov-host-cpu`: the same bytes between a guest and a peer behind the adapter, once
+//! through the switch and once by a virtual function (VF).
+//!
+//! A case is a way and a direction. The machine with the adapter is booted for the first part and
+//! kept.
+
+mod scene;
+mod settings;
+
+use anyhow::{Context, Result};
+
+use crate::experiment::{Desk, Experiment, Need};
+use crate::record::{Better, Case, Measure, Part};
+use crate::words::Words;
+use scene::Scene;
+pub(crate) use settings::Settings;
+
+/// Stages of a processor, as the daemon accounts for them.
+const STAGES: [&str; 8] =
+    ["copy_in", "classify", "coalesce", "segment", "checksum", "copy_out", "notify", "poll"];
+
+/// The experiment.
+pub(crate) struct SriovHostCpu {
+    settings: Settings,
+    scene: Option<Scene>,
+}
+
+/// By which way a guest's frames go.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Path {
+    Switch,
+    Vf,
+}
+
+/// What the guest does.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Direction {
+    Sends,
+    Receives,
+}
+
+/// All ways.
+const WAYS: [(Path, Direction); 4] = [
+    (Path::Switch, Direction::Sends),
+    (Path::Vf, Direction::Sends),
+    (Path::Switch, Direction::Receives),
+    (Path::Vf, Direction::Receives),
+];
+
+impl SriovHostCpu {
+    pub(crate) fn new(settings: Settings) -> Result<Self> {
+        settings.check()?;
+        Ok(Self { settings, scene: None })
+    }
+}
+
+fn id((path, direction): (Path, Direction)) -> &'static str {
+    match (direction, path) {
+        (Direction::Sends, Path::Switch) => "sends+switch",
+        (Direction::Sends, Path::Vf) => "sends+vf",
+        (Direction::Receives, Path::Switch) => "receives+switch",
+        (Direction::Receives, Path::Vf) => "receives+vf",
+    }
+}
+
+fn words((path, direction): (Path, Direction)) -> Words {
+    match (direction, path) {
+        (Direction::Sends, Path::Switch) => Words::new("sends by the switch", "スイッチで送信"),
+        (Direction::Sends, Path::Vf) => Words::new("sends by a VF", "VF で送信"),
+        (Direction::Receives, Path::Switch) => {
+            Words::new("receives by the switch", "スイッチで受信")
+        }
+        (Direction::Receives, Path::Vf) => Words::new("receives by a VF", "VF で受信"),
+    }
+}
+
+/// The id of a stage's measure.
+fn stage_id(stage: &str) -> String {
+    format!("stage-{}", stage.replace('_', "-"))
+}
+
+impl Experiment for SriovHostCpu {
+    fn needs(&self) -> Vec<Need> {
+        vec![
+            Need::Own("suimond"),
+            Need::Own("suimon"),
+            Need::Program { name: "qemu-system-x86_64", package: "qemu-system-x86" },
+            Need::Program { name: "busybox", package: "busybox-static" },
+            Need::Program { name: "iperf3", package: "iperf3" },
+            Need::Program { name: "ip", package: "iproute2" },
+        ]
+    }
+
+    fn setup(&self) -> Vec<Words> {
+        let mib = self.settings.mib;
+        vec![
+            Words::new(
+                format!(
+                    "A machine of QEMU's with one CPU and an emulated 82576, suimond in it. A namespace with a TAP on the switch, or one with a VF, exchanges {mib} MiB by iperf3 with a third namespace that has another VF; frames turn around in the adapter either way."
+                ),
+                format!(
+                    "CPU 1 個とエミュレートされた 82576 を持つ QEMU のマシンの中で suimond が動きます。スイッチの TAP を持つネームスペース、または VF を持つネームスペースが、別の VF を持つ 3 つ目のネームスペースと iperf3 で {mib} MiB をやり取りします。フレームはどちらもアダプターの中で折り返します。"
+                ),
+            ),
+            Words::new(
+                "All CPUs and the adapter are translated where there is no hardware virtualization: absolute figures mean nothing then, only ratios of both ways. What the adapter itself does is in no figure.",
+                "ハードウェア仮想化がなければ CPU もアダプターも命令変換で動くため、絶対値に意味はなく、2 つの経路の比だけが意味を持ちます。アダプター自体の処理はどの数値にも含まれません。",
+            ),
+        ]
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        // 100 Mbit/s where the machine is translated, and the machine's boot is in the first.
+        let seconds = self.settings.mib as f64 * 8.0 / 100.0 + 10.0;
+        WAYS.iter().map(|way| Case::new(id(*way), words(*way), seconds)).collect()
+    }
+
+    fn measures(&self) -> Vec<Measure> {
+        let processors = Words::new("the host's processors in all", "ホストのプロセッサ合計");
+        let machine = Words::new("the whole machine, guests included", "ゲストを含むマシン全体");
+        let mut measures = vec![
+            Measure::new("carried", Words::new("carried", "転送量"), "Mbit/s", Better::Higher),
+            Measure::new("processors", processors, "ns/B", Better::Lower),
+            Measure::new("machine", machine, "ns/B", Better::Lower),
+        ];
+        for stage in STAGES {
+            let name = stage.replace('_', " ");
+            let words = Words::new(format!("stage {name}"), format!("ステージ {name}"));
+            measures.push(Measure::new(&stage_id(stage), words, "ns/B", Better::Lower));
+        }
+        measures
+    }
+
+    fn run(&mut self, case: &Case, desk: &Desk<'_>) -> Result<Part> {
+        let way = WAYS.into_iter().find(|way| id(*way) == case.id).context("no such case")?;
+        let mut scene = match self.scene.take() {
+            Some(scene) => scene,
+            None => {
+                desk.say("boots a machine with an adapter");
+                Scene::set(desk)?
+            }
+        };
+        desk.check()?;
+        let sample = scene.measure(way, self.settings.mib)?;
+        self.scene = Some(scene);
+        let per_byte = |ns: u64| ns as f64 / sample.bytes as f64;
+        let mut part = Part::default();
+        part.value("carried", sample.bits_per_second / 1e6);
+        part.value("processors", per_byte(sample.stages_ns.values().sum()));
+        part.value("machine", per_byte(sample.machine_ns));
+        for stage in STAGES {
+            let ns = sample.stages_ns.get(stage).copied().unwrap_or(0);
+            part.value(&stage_id(stage), per_byte(ns));
+        }
+        Ok(part)
+    }
+}

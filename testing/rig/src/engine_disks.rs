@@ -1,0 +1,123 @@
+//! Disks of several formats that a processor of this process serves to a client beside it.
+
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use suimon_disk_tests::{Asks, ClientSpec, StoreFolder, new_disk};
+use suimon_storage::images::{DiskFormat, DiskKind, DiskPlan};
+
+use crate::loop_device::LoopDevice;
+use crate::served_client::{fill_disk, serve_client};
+
+/// A folder with a disk of each form. Files are removed with the folder, by whoever made it.
+pub struct EngineDisks {
+    store: StoreFolder,
+    folder: PathBuf,
+    loop_device: Option<LoopDevice>,
+    disk_bytes: u64,
+    cpu: u16,
+}
+
+/// What a client asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineAsks {
+    /// How many of a hundred requests read; the others write.
+    pub read_percent: u8,
+    /// Anywhere on the disk, or one behind the other.
+    pub is_random: bool,
+    /// Requests under way at a time.
+    pub depth: u32,
+    /// What each moves.
+    pub bytes: u32,
+}
+
+impl EngineDisks {
+    /// Makes the disks and writes all of each once; processors are on the CPU `cpu`. `folder` is
+    /// empty, and there is a loop device if one of the disks is passed through.
+    ///
+    /// # Errors
+    /// A disk cannot be made or written.
+    pub fn make(
+        folder: &Path,
+        forms: &[(DiskFormat, DiskKind)],
+        loop_device: Option<LoopDevice>,
+        disk_bytes: u64,
+        cpu: u16,
+    ) -> Result<Self> {
+        let (store, folder) = (StoreFolder::open(folder)?, folder.to_owned());
+        let disks = Self { store, folder, loop_device, disk_bytes, cpu };
+        for form in forms {
+            if form.0 != DiskFormat::PassThrough {
+                disks.store.make(&plan(*form, Some(disk_bytes)))?;
+            }
+            disks.with(*form, |store, plan| fill_disk(cpu, store.disk(plan)?, disk_bytes))?;
+        }
+        Ok(disks)
+    }
+
+    /// The file or device that has a disk's bytes.
+    ///
+    /// # Errors
+    /// There is no loop device.
+    pub fn file(&self, form: (DiskFormat, DiskKind)) -> Result<PathBuf> {
+        match plan(form, None).file {
+            Some(file) => Ok(self.folder.join(file.to_string())),
+            None => Ok(self.device()?.path().into()),
+        }
+    }
+
+    /// Requests per second in a window, behind some warming up.
+    ///
+    /// # Errors
+    /// A request failed.
+    pub fn rate(
+        &self,
+        form: (DiskFormat, DiskKind),
+        asks: EngineAsks,
+        warm_up: Duration,
+        window: Duration,
+    ) -> Result<f64> {
+        let EngineAsks { read_percent, is_random, depth, bytes } = asks;
+        let asks = Asks::Mixed { read_percent, is_random };
+        let client = ClientSpec { asks, depth, bytes, disk_bytes: self.disk_bytes };
+        self.with(form, |store, plan| {
+            serve_client(self.cpu, store.disk(plan)?, None, client, |answers| {
+                thread::sleep(warm_up);
+                let (done, began) = (answers.done(), Instant::now());
+                thread::sleep(window);
+                #[allow(clippy::cast_precision_loss, reason = "few")]
+                let done = (answers.done() - done) as f64;
+                Ok(done / began.elapsed().as_secs_f64())
+            })
+        })
+    }
+
+    fn device(&self) -> Result<&LoopDevice> {
+        self.loop_device.as_ref().context("there is no loop device")
+    }
+
+    /// The pass-through disk is all of a store of its own.
+    fn with<T>(
+        &self,
+        form: (DiskFormat, DiskKind),
+        run: impl FnOnce(&StoreFolder, &DiskPlan) -> Result<T>,
+    ) -> Result<T> {
+        let plan = plan(form, None);
+        if form.0 != DiskFormat::PassThrough {
+            return run(&self.store, &plan);
+        }
+        run(&StoreFolder::open(Path::new(self.device()?.path()))?, &plan)
+    }
+}
+
+fn plan((format, kind): (DiskFormat, DiskKind), size: Option<u64>) -> DiskPlan {
+    match format {
+        DiskFormat::PassThrough => {
+            let plan = new_disk(format, DiskKind::Fixed, None);
+            DiskPlan { file: None, ..plan }
+        }
+        _ => new_disk(format, kind, size),
+    }
+}

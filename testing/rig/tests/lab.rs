@@ -1,0 +1,139 @@
+//! Every plan that comes with the lab runs to its end at scale `quick`, and what values cannot
+//! be otherwise is so. What figures come out is for `make lab`.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::Value;
+use suimon_rig::{Rig, program, run, run_any};
+
+/// A plan's own are 120 s at most; a machine that others use as well takes longer.
+const PLAN_LIMIT: Duration = Duration::from_secs(300);
+
+/// Runs a plan; returns its record.
+fn quick(results: &str, plan: &str) -> Result<Value, String> {
+    let lab = program("suimon-lab").unwrap();
+    let words = [&*lab, "run", plan, "--scale", "quick", "--json", "--results", results];
+    let output = run_any(&words, PLAN_LIMIT).map_err(|error| format!("{error:#}"))?;
+    let said = format!("{}{}", output.stderr, output.stdout);
+    if !output.is_ok() {
+        return Err(said);
+    }
+    let told: Value = serde_json::from_str(&output.stdout).map_err(|_| said.clone())?;
+    let id = told["runs"][0].as_str().ok_or(said)?;
+    let text = fs::read_to_string(format!("{results}/{id}/run.json")).unwrap();
+    let run: Value = serde_json::from_str(&text).unwrap();
+    for part in run["parts"].as_array().unwrap() {
+        if let Some(failure) = part["failure"].as_str() {
+            return Err(format!("{}: {failure}", part["case"]));
+        }
+        println!("{plan} {}: {:.1} s: {}", part["case"], part["took_s"], part["values"]);
+    }
+    Ok(run)
+}
+
+/// A value of a case's only repetition.
+fn value(run: &Value, case: &str, measure: &str) -> Option<f64> {
+    let part = run["parts"].as_array()?.iter().find(|part| part["case"] == case)?;
+    part["values"][measure].as_f64()
+}
+
+#[test]
+fn every_shipped_plan_runs_quick() {
+    let rig = Rig::new().unwrap();
+    let results = rig.path("results");
+    let said = run(&[&*program("suimon-lab").unwrap(), "list", "--json"]).unwrap();
+    let plans: Value = serde_json::from_str(&said).unwrap();
+    let mut failed = Vec::new();
+    for plan in plans.as_array().unwrap() {
+        let id = plan["id"].as_str().unwrap();
+        if plan["missing"].as_array().is_some_and(|missing| !missing.is_empty()) {
+            println!("{id}: not on this machine: {}", plan["missing"]);
+            continue;
+        }
+        let is_right = quick(&results, id).and_then(|run| check(id, &run));
+        if let Err(why) = is_right {
+            failed.push(format!("{id}: {why}"));
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    assert!(!run(&["losetup", "--list"]).unwrap().contains(&*rig.path("")));
+}
+
+/// What holds on any machine, however busy.
+fn check(plan: &str, run: &Value) -> Result<(), String> {
+    match plan {
+        "disk-io" => check_disk_io(run),
+        "power-plan" => check_power_plan(run),
+        "qos-host" => check_qos_host(run),
+        "qos-cluster-min" => check_qos_cluster_min(run),
+        "sriov-host-cpu" => check_sriov(run),
+        _ => Ok(()),
+    }
+}
+
+fn expect(is_so: bool, what: &str, values: impl std::fmt::Debug) -> Result<(), String> {
+    if is_so { Ok(()) } else { Err(format!("{what}: {values:?}")) }
+}
+
+fn check_qos_host(run: &Value) -> Result<(), String> {
+    // Looks at the counters are as late as the machine is busy; a maximum is not.
+    let highest = value(run, "steps", "highest-2-VM01-05").unwrap_or(0.0);
+    expect(highest > 0.0 && highest < 115.0, "highest 5 s of a maximum", highest)?;
+    let met = value(run, "steps", "met-3-VM06-10");
+    expect(met.is_some(), "a minimum is judged", met)?;
+    let series = run["parts"][0]["series"].as_array().unwrap();
+    let of_disks = |group: &str| series.iter().filter(|of| of["group"] == group).count();
+    expect(of_disks("disk") == 4 && of_disks("entitled") == 4, "a series of each disk", ())?;
+    let fio = series.iter().find(|of| of["group"] == "fio");
+    let seconds = fio.map_or(0, |of| of["points"].as_array().unwrap().len());
+    expect(seconds >= 8, "seconds that fio saw", seconds)
+}
+
+/// Minimums that both nodes cannot have are refused, however busy the machine is.
+fn check_qos_cluster_min(run: &Value) -> Result<(), String> {
+    let refused = value(run, "steps", "refused-4");
+    expect(refused == Some(1.0), "what is too much is refused", refused)
+}
+
+fn check_disk_io(run: &Value) -> Result<(), String> {
+    let mut cases = 0;
+    for way in ["engine", "vhost-user", "vhost-user-waiting", "nbd"] {
+        for disk in ["raw", "vhdx-dynamic", "pass-through"] {
+            let case = format!("database+{way}+{disk}.4");
+            let of = |measure: &str| value(run, &case, measure).unwrap_or(0.0);
+            expect(of("rate") > 0.0 && of("native") > 0.0, &case, (of("rate"), of("native")))?;
+            cases += 1;
+        }
+    }
+    expect(run["cases"].as_array().unwrap().len() == cases, "cases", cases)
+}
+
+fn check_power_plan(run: &Value) -> Result<(), String> {
+    for case in ["power-saver", "balanced", "high-performance"] {
+        for load in ["tcp", "vhost-user", "nbd"] {
+            for measure in ["rate", "cpu-each"] {
+                let of = value(run, case, &format!("{load}-{measure}"));
+                expect(of.is_some_and(|of| of > 0.0), case, (load, measure, of))?;
+            }
+        }
+        // Watts are told, or why they are not.
+        let parts = run["parts"].as_array().unwrap();
+        let notes = parts.iter().find(|part| part["case"] == case).map(|part| &part["notes"]);
+        let is_lacking = notes.is_some_and(|notes| notes.to_string().contains("energy: "));
+        let watts = value(run, case, "nothing-watts");
+        expect(watts.is_none() == is_lacking, "watts, or why there are none", (watts, notes))?;
+    }
+    Ok(())
+}
+
+/// The adapter and all CPUs are emulated: what is compared is the work of the daemon's processors.
+fn check_sriov(run: &Value) -> Result<(), String> {
+    for direction in ["sends", "receives"] {
+        let of = |way: &str| value(run, &format!("{direction}+{way}"), "processors");
+        let (switch, vf) = (of("switch").unwrap_or(0.0), of("vf").unwrap_or(f64::INFINITY));
+        // A VF costs the host's processors a tenth at most of what the switch costs.
+        expect(vf * 10.0 < switch, direction, (switch, vf))?;
+    }
+    Ok(())
+}
