@@ -6,11 +6,12 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use suimon_contract::LAB_RESULTS_DEFAULT;
 
 use crate::compare::CompareFlags;
 use crate::generate::{CompletionsFlags, DocsFlags, ManFlags};
 use crate::report::ReportFlags;
-use crate::results::{DEFAULT, Results};
+use crate::results::Results;
 use crate::run::RunFlags;
 use crate::setup::SetupFlags;
 use crate::shown::{ListFlags, ShowFlags};
@@ -56,7 +57,7 @@ enum Verb {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ResultsFlags {
     /// The folder of results.
-    #[arg(long, value_name = "DIR", env = "SUIMON_LAB_RESULTS", default_value = DEFAULT)]
+    #[arg(long, value_name = "DIR", env = "SUIMON_LAB_RESULTS", default_value = LAB_RESULTS_DEFAULT)]
     results: PathBuf,
 }
 
