@@ -42,6 +42,7 @@ impl Site {
             news: server.news.clone(),
             openapi: api::openapi_document().unwrap().into(),
             console: Some(console.clone()),
+            lab: server.lab.clone(),
         };
         let listener = console.bind().await.unwrap();
         let address = listener.local_addr().unwrap();
