@@ -15,7 +15,7 @@ use crate::results::Results;
 use crate::run::RunFlags;
 use crate::setup::SetupFlags;
 use crate::shown::{ListFlags, ShowFlags};
-use crate::work::WorkFlags;
+use crate::work::{StopFlags, WorkFlags};
 
 /// Runs published experiments on this host, and lays what comes out beside what was published.
 ///
@@ -42,6 +42,8 @@ enum Verb {
     Compare(CompareFlags),
     /// Run what is asked for through the daemon's API, until it is stopped
     Work(WorkFlags),
+    /// End a run that was asked for through the daemon's API, or withdraw it
+    Stop(StopFlags),
     /// Install the programs that load and measure
     Setup(SetupFlags),
     /// Print completions for a shell
@@ -110,6 +112,7 @@ pub(crate) fn run() -> ExitCode {
         Verb::Report(flags) => flags.run(),
         Verb::Compare(flags) => flags.run(),
         Verb::Work(flags) => flags.run(),
+        Verb::Stop(flags) => flags.run(),
         Verb::Setup(flags) => flags.run(),
         Verb::Completions(flags) => flags.run(),
         Verb::Man(flags) => flags.run(),

@@ -14,6 +14,7 @@
 //! What these files hold is in `formats/lab`. There is one worker at a time for a folder.
 
 mod job;
+mod stop;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,6 +32,7 @@ use crate::plan::{SHIPPED, Scale, check_id};
 use crate::results::hold;
 use crate::shown::plans;
 use job::Job;
+pub(crate) use stop::StopFlags;
 
 /// How often it is looked for requests.
 const LOOK_EVERY: Duration = Duration::from_millis(300);

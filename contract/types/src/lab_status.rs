@@ -178,7 +178,9 @@ pub struct LabProgress {
     pub repetition: u32,
     /// How many parts are done; a part is one repetition of one case.
     pub parts_done: u64,
-    /// About how many seconds it still takes from when this part began, if nothing has to be
+    /// When this part began, in milliseconds since 1970.
+    pub part_began_ms: u64,
+    /// About how many seconds the run takes from then on, if nothing has to be
     /// repeated more often than the plan says.
     pub seconds_left: u64,
 }

@@ -134,12 +134,17 @@ fn now(run: &Folder, mut told: LabRun) -> Result<LabRun, ApiError> {
     }
     told.state = LabRunState::UnderWay;
     told.verdict = None;
+    // It is written when a part begins.
+    let began = run.stamp(PROGRESS)?.map_or(0, |(_, _, seconds, nanoseconds)| {
+        seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000)
+    });
     match read::<Progress>(run, PROGRESS, SMALL_BYTES_MAX) {
         Ok(progress) => {
             told.progress = progress.map(|of| LabProgress {
                 case: words(of.case),
                 repetition: of.repetition,
                 parts_done: of.parts_done,
+                part_began_ms: u64::try_from(began).unwrap_or_default(),
                 seconds_left: of.seconds_left,
             });
         }

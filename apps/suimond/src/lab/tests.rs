@@ -189,7 +189,9 @@ fn runs_are_listed_by_what_their_files_say() {
     rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let run = place.lab.run(RUN).unwrap();
     assert_eq!(run.run.state, LabRunState::UnderWay);
-    assert_eq!(run.run.progress.as_ref().unwrap().seconds_left, 40);
+    let progress = run.run.progress.unwrap();
+    assert_eq!(progress.seconds_left, 40);
+    assert!(progress.part_began_ms > 1_700_000_000_000, "{progress:?}");
     assert_eq!(place.lab.runs().unwrap()[1].state, LabRunState::UnderWay);
     drop(held);
     assert_eq!(place.lab.runs().unwrap()[1].state, LabRunState::Interrupted);
