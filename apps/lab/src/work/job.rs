@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use suimon_lab_run::folder::Done;
 
 use crate::cli::ResultsFlags;
+use crate::guard::ASKED_BY;
 use crate::plan::Scale;
 use crate::report;
 use crate::results::Results;
@@ -48,6 +49,7 @@ impl Job {
             .arg(flags.path())
             .arg("--work-folder")
             .arg(work_folder)
+            .env(ASKED_BY, std::process::id().to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(said.try_clone()?)
