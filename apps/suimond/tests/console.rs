@@ -280,8 +280,7 @@ async fn the_lab_is_asked_by_the_api_and_its_reports_are_no_part_of_the_page() {
     let (status, request) = ask(wanted).await;
     assert_eq!((status, request["state"].as_str()), (202, Some("waiting")), "{request}");
     let path = format!("/1.0/lab/requests/{}", request["id"].as_str().unwrap());
-    let (status, stopped) =
-        support::json(site.send((Method::DELETE, &path), &own, "").await).await;
+    let (status, stopped) = support::json(site.send((Method::DELETE, &path), &own, "").await).await;
     assert_eq!((status, stopped["state"].as_str()), (200, Some("stopping")), "{stopped}");
     let runs = site.server.get("/1.0/lab/runs").await;
     assert_eq!(runs[0]["state"], "interrupted", "{runs}");
@@ -289,11 +288,19 @@ async fn the_lab_is_asked_by_the_api_and_its_reports_are_no_part_of_the_page() {
     let report = "/1.0/lab/runs/vmq-teaming-20260102T030405/report";
     assert_eq!(site.send((Method::GET, report), &[], "").await.status(), 401, "who is logged in");
     let answer = site.send((Method::GET, report), &own, "").await;
-    assert_eq!((answer.status().as_u16(), &answer.headers()["content-type"]), (200, &"text/html; charset=utf-8".parse().unwrap()));
+    assert_eq!(
+        (answer.status().as_u16(), &answer.headers()["content-type"]),
+        (200, &"text/html; charset=utf-8".parse().unwrap())
+    );
     let policies: Vec<_> = answer.headers().get_all("content-security-policy").iter().collect();
     let policy = policies[0].to_str().unwrap();
-    assert!(policies.len() == 1 && policy.starts_with("sandbox allow-scripts; default-src 'none'"), "{policies:?}");
-    for path in ["/1.0/lab/runs/..%2f..%2fetc/report", "/1.0/lab/runs/none", "/1.0/lab/compare?a=..&b=x"] {
+    assert!(
+        policies.len() == 1 && policy.starts_with("sandbox allow-scripts; default-src 'none'"),
+        "{policies:?}"
+    );
+    for path in
+        ["/1.0/lab/runs/..%2f..%2fetc/report", "/1.0/lab/runs/none", "/1.0/lab/compare?a=..&b=x"]
+    {
         assert_eq!(site.send((Method::GET, path), &own, "").await.status(), 404, "{path}");
     }
 }

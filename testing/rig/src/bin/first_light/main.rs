@@ -107,8 +107,11 @@ impl Scene {
             bail!("the VM does not reach the outside world at {WORLD}");
         }
         check()?;
-        say("starting suimon lab work: it runs the experiments that the console's page Lab asks for");
-        let words = [&program("suimon-lab")?, "work", "--results", &results];
+        say(
+            "starting suimon lab work: it runs the experiments that the console's page Lab asks for",
+        );
+        let lab = program("suimon-lab")?;
+        let words = [lab.as_str(), "work", "--results", &results];
         let mut scene = Self {
             _lab: Process::start(rig, "lab", &words)?,
             traffic: Vec::new(),
