@@ -18,6 +18,8 @@ const LISTED_MAX: usize = 500;
 /// What is read of a report.
 const REPORT_BYTES_MAX: u64 = 4 << 20;
 const PAGE_BYTES_MAX: u64 = 32 << 20;
+/// What is told of one text.
+const TEXT_CHARS_MAX: usize = 1000;
 /// What is read of `run.json`, which has every sample.
 pub(super) const WHOLE_BYTES_MAX: u64 = 64 << 20;
 
@@ -120,8 +122,8 @@ fn told(run: &Folder, id: &str, [report, whole, _]: &Stamps) -> LabRun {
     };
     if let Some(head) = head {
         told.simulated = head.origin != Origin::Real;
-        told.scale = Some(head.scale);
-        told.began = Some(head.began);
+        told.scale = Some(words(Words::same(head.scale)).en);
+        told.began = Some(words(Words::same(head.began)).en);
         told.verdict = head.verdict.map(words);
     }
     told
@@ -180,13 +182,28 @@ pub(super) fn report(folder: &Folder, id: &str) -> Result<Vec<u8>, ApiError> {
     })
 }
 
+/// A list of runs is told every second: what one of them says has bounds.
 pub(super) fn words(of: Words) -> LabWords {
-    LabWords { en: of.en, ja: of.ja }
+    let bounded = |mut text: String| {
+        if let Some((at, _)) = text.char_indices().nth(TEXT_CHARS_MAX) {
+            text.truncate(at);
+            text.push('…');
+        }
+        text
+    };
+    LabWords { en: bounded(of.en), ja: bounded(of.ja) }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::split;
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_much_too_long_is_cut_between_letters() {
+        let long = words(Words::same("水".repeat(5000)));
+        assert_eq!((long.en.chars().count(), long.ja.chars().last()), (1001, Some('…')));
+        assert_eq!(words(Words::same("short")).en, "short");
+    }
 
     #[test]
     fn a_runs_id_has_its_plan_and_when_it_began() {

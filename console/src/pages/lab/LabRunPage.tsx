@@ -89,7 +89,8 @@ function Figures(props: { of: readonly LabFigure[] }) {
 function valueOf(figure: LabFigure): string {
   const { measured: of, digits, unit } = figure;
   if (!of) return "–";
-  const half = of.interval && of.interval[1] > of.interval[0] ? ` ± ${measured((of.interval[1] - of.interval[0]) / 2, digits)}` : "";
+  const [low = of.mean, high = of.mean] = of.interval ?? [];
+  const half = high > low ? ` ± ${measured((high - low) / 2, digits)}` : "";
   return `${measured(of.mean, digits)}${half}${unit && ` ${unit}`}`;
 }
 

@@ -27,14 +27,15 @@ function OpenRun(props: { open: Open; plans: readonly LabPlan[]; onStop: (reques
   const plan = run?.plan ?? request?.plan ?? "";
   const known = props.plans.find((one) => one.id === plan);
   const title = known ? inLanguage(known.title, language) : plan;
+  const state = request?.state === "waiting" || request?.state === "stopping" ? request.state : "under-way";
   const scale = run?.scale ?? request?.scale;
   return (
     <li className="lab-open-run">
       <div className="row">
         {run ? <a href={link("lab", run.id)}>{title}</a> : <strong>{title}</strong>}
         {scale && <span className="faint">{scale}</span>}
-        <StateLabel state={request?.state ?? "under-way"} text={t(`lab.state.${request?.state ?? "under-way"}`)} />
-        {request && request.state !== "stopping" && (
+        <StateLabel state={state} text={t(`lab.state.${state}`)} />
+        {request && state !== "stopping" && (
           <Button variant="secondary" size="sm" isDanger aria-label={t("lab.stop.of", { plan })} onClick={() => props.onStop(request.id)}>{t("lab.stop")}</Button>
         )}
       </div>
