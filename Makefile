@@ -25,7 +25,7 @@ setup:
 run: setup
 	@[ -x $(BUILT)/first-light ] || echo "building; the first time takes some minutes" >&2
 	@./scripts/console
-	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-rig
+	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-rig -p suimon-lab -p suimon-sim
 	@exec $(BUILT)/first-light
 
 test: setup
@@ -52,7 +52,7 @@ swarm: setup
 # The package goes to target/deb.
 deb: setup
 	@./scripts/console
-	@$(CARGO) build --release --quiet -p suimond -p suimon
+	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-lab -p suimon-sim
 	@./scripts/deb $(BUILT) target/deb
 
 fuzz: setup

@@ -25,7 +25,7 @@ if (!["127.0.0.1", "[::1]", "localhost"].includes(address)) throw new Error("--l
 
 const CSP =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; " +
-  "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+  "connect-src 'self'; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 const COOKIE = "suimon_console_dev";
 const TYPES = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".woff2": "font/woff2", ".svg": "image/svg+xml" };
 

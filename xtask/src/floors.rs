@@ -87,7 +87,7 @@ const THE_LAB: (&str, &str) = ("suimon-lab", "suimon-rig");
 
 /// Crates that see less than their floor allows, and all they may see.
 const NARROW: &[(&str, &[&str])] = &[
-    ("suimon-lab", &["suimon-lab-run", "suimon-rig"]),
+    ("suimon-lab", &["suimon-contract", "suimon-lab-run", "suimon-rig"]),
     ("suimon", &["suimon-contract", "suimon-client"]),
     (
         "suimon-sim",

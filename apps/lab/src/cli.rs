@@ -6,16 +6,17 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use suimon_contract::LAB_RESULTS_DEFAULT;
 
 use crate::advise::AdviseFlags;
 use crate::compare::CompareFlags;
 use crate::generate::{CompletionsFlags, DocsFlags, ManFlags};
 use crate::report::ReportFlags;
-use crate::results::{DEFAULT, Results};
+use crate::results::Results;
 use crate::run::RunFlags;
 use crate::setup::SetupFlags;
 use crate::shown::{ListFlags, ShowFlags};
-use crate::work::WorkFlags;
+use crate::work::{StopFlags, WorkFlags};
 
 /// Runs published experiments on this host, and lays what comes out beside what was published.
 ///
@@ -44,6 +45,8 @@ enum Verb {
     Advise(AdviseFlags),
     /// Run what is asked for through the daemon's API, until it is stopped
     Work(WorkFlags),
+    /// End a run that was asked for through the daemon's API, or withdraw it
+    Stop(StopFlags),
     /// Install the programs that load and measure
     Setup(SetupFlags),
     /// Print completions for a shell
@@ -59,7 +62,7 @@ enum Verb {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ResultsFlags {
     /// The folder of results.
-    #[arg(long, value_name = "DIR", env = "SUIMON_LAB_RESULTS", default_value = DEFAULT)]
+    #[arg(long, value_name = "DIR", env = "SUIMON_LAB_RESULTS", default_value = LAB_RESULTS_DEFAULT)]
     results: PathBuf,
 }
 
@@ -113,6 +116,7 @@ pub(crate) fn run() -> ExitCode {
         Verb::Compare(flags) => flags.run(),
         Verb::Advise(flags) => flags.run(),
         Verb::Work(flags) => flags.run(),
+        Verb::Stop(flags) => flags.run(),
         Verb::Setup(flags) => flags.run(),
         Verb::Completions(flags) => flags.run(),
         Verb::Man(flags) => flags.run(),

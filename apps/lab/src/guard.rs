@@ -16,6 +16,9 @@ use suimon_rig::{StopSignal, sweep_leftovers};
 /// Set in the environment of the process that does the work: the id of the one that watches.
 const WATCHED: &str = "SUIMON_LAB_WATCHED_BY";
 
+/// Set by `suimon lab work` for a run that it starts: its id. The run ends in order with it.
+pub(crate) const ASKED_BY: &str = "SUIMON_LAB_ASKED_BY";
+
 /// How often it is looked whether the work has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -26,15 +29,13 @@ const END_LIMIT: Duration = Duration::from_secs(60);
 /// work ended.
 pub(crate) fn watch() -> Result<Option<ExitStatus>> {
     if let Ok(parent) = env::var(WATCHED) {
-        set_parent_process_death_signal(Some(Signal::TERM))?;
-        // It may have ended before that.
-        let is_there = getppid().is_some_and(|pid| pid.as_raw_nonzero().to_string() == parent);
-        if !is_there {
-            bail!("who started this has ended");
-        }
+        end_with(&parent)?;
         return Ok(None);
     }
     let stop = StopSignal::new()?;
+    if let Ok(parent) = env::var(ASKED_BY) {
+        end_with(&parent)?;
+    }
     let mut work = Command::new(env::current_exe()?)
         .args(env::args_os().skip(1))
         .env(WATCHED, std::process::id().to_string())
@@ -45,6 +46,17 @@ pub(crate) fn watch() -> Result<Option<ExitStatus>> {
         sweep_leftovers();
     }
     Ok(Some(ended))
+}
+
+/// Has this process asked to stop when the one that started it is gone.
+fn end_with(parent: &str) -> Result<()> {
+    set_parent_process_death_signal(Some(Signal::TERM))?;
+    // It may have ended before that.
+    let is_there = getppid().is_some_and(|pid| pid.as_raw_nonzero().to_string() == parent);
+    if !is_there {
+        bail!("who started this has ended");
+    }
+    Ok(())
 }
 
 fn wait(work: &mut Child, stop: &StopSignal) -> Result<ExitStatus> {

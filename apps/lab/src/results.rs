@@ -7,21 +7,21 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::thread;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use suimon_lab_run::folder::{HEAD, PARTS, PROGRESS, Progress, WHOLE};
+
 use crate::plan::check_id;
-use crate::progress::Progress;
 use crate::record::{FORMAT, Part, Run};
 
-/// Where results are if nothing else is said.
-pub(crate) const DEFAULT: &str = "/var/lib/suimon/lab";
-
-const HEAD: &str = "head.json";
-const PARTS: &str = "parts.jsonl";
-const WHOLE: &str = "run.json";
-const PROGRESS: &str = "progress.json";
+/// How long it is waited for a folder that another program has, which may only look at it.
+const HOLD_TRIES: u32 = 20;
+const HOLD_EVERY: Duration = Duration::from_millis(50);
 
 /// The folder of results.
 #[derive(Clone, Debug)]
@@ -125,6 +125,12 @@ impl RunFolder {
         self.path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }
 
+    /// Says that this program makes the run, until what is returned is dropped or the program ends.
+    pub(crate) fn hold(&self) -> Result<File> {
+        let held = hold(&self.path)?;
+        held.with_context(|| format!("{} is being made by another program", self.id()))
+    }
+
     /// Whether it came to its end.
     pub(crate) fn is_whole(&self) -> bool {
         self.path.join(WHOLE).is_file()
@@ -218,6 +224,19 @@ impl RunFolder {
             self.id()
         )
     }
+}
+
+/// An exclusive lock on a folder; none if another program has it.
+pub(crate) fn hold(folder: &Path) -> Result<Option<File>> {
+    let file = File::open(folder).with_context(|| folder.display().to_string())?;
+    for _ in 0..HOLD_TRIES {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(Some(file)),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => thread::sleep(HOLD_EVERY),
+            Err(errno) => return Err(errno).with_context(|| folder.display().to_string()),
+        }
+    }
+    Ok(None)
 }
 
 #[cfg(test)]

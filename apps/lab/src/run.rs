@@ -154,6 +154,7 @@ impl RunFlags {
     }
 
     fn go_on(&self, folder: &RunFolder, mut run: Run, stop: &StopSignal) -> Result<()> {
+        let _held = folder.hold()?;
         let plan = Plan::parse(&run.plan)?;
         let scale = [Scale::Auto, Scale::Quick, Scale::Full]
             .into_iter()

@@ -14,7 +14,7 @@ use suimon_rig::StopSignal;
 use crate::experiment::{Desk, Experiment};
 use crate::machine;
 use crate::plan::Repeat;
-use crate::progress::Progress;
+use crate::progress::progress;
 use crate::record::{Case, Part, Run};
 use crate::results::RunFolder;
 use suimon_lab_run::Estimate;
@@ -50,7 +50,7 @@ impl Runner<'_> {
                 }
                 let left = self.seconds_left(run, repetition);
                 bar.begin(&case, repetition, left);
-                self.folder.tell_progress(&Progress::of(run, &case, repetition, left))?;
+                self.folder.tell_progress(&progress(run, &case, repetition, left))?;
                 let part = self.part(&case, repetition, &bar);
                 if self.stop.is_asked() {
                     run.cut_short = Some("asked to stop".to_owned());

@@ -7,26 +7,32 @@
 //! requests/ID.json  {"plan": "web", "scale": "quick"}   by the daemon
 //! requests/ID.stop                                       by the daemon: the run is to end
 //! requests/ID.done  {"run": "web-…"} or {"error": "…"}   by this, in place of both
-//! plans.json        what can be asked for                by this, when it begins
+//! plans.json        what can be asked for                by this, again and again
 //! worker.json       {"pid": …, "at_ms": …}               by this, every two seconds
 //! ```
+//!
+//! What these files hold is in `formats/lab`. There is one worker at a time for a folder.
+
+mod job;
+mod stop;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
-use rustix::process::{Pid, Signal, kill_process};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::Serialize;
+use suimon_lab_run::folder::{Done, PLANS, REQUESTS, Request, WORKER, Worker};
 use suimon_rig::StopSignal;
 
 use crate::cli::ResultsFlags;
 use crate::plan::{SHIPPED, Scale, check_id};
+use crate::results::hold;
 use crate::shown::plans;
+use job::Job;
+pub(crate) use stop::StopFlags;
 
 /// How often it is looked for requests.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
@@ -34,8 +40,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(300);
 /// How often it is told that this is there.
 const TELL_EVERY: Duration = Duration::from_secs(2);
 
+/// How often it is looked what plans lack, while there is nothing else to do.
+const PLANS_EVERY: Duration = Duration::from_secs(10);
+
 /// A request that is longer was not written by the daemon.
 const REQUEST_BYTES_MAX: u64 = 4096;
+
+/// How many requests that have ended are remembered.
+const ENDED_KEPT: usize = 16;
 
 /// Whose requests.
 #[derive(Clone, Debug, Args)]
@@ -47,54 +59,38 @@ pub(crate) struct WorkFlags {
     work_folder: PathBuf,
 }
 
-/// What is asked for.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Request {
-    plan: String,
-    scale: String,
+/// Who does them.
+struct Doer<'w> {
+    flags: &'w WorkFlags,
+    requests: PathBuf,
+    stop: StopSignal,
+    told: Option<Instant>,
+    listed: Option<Instant>,
 }
 
 impl WorkFlags {
     pub(crate) fn run(self) -> Result<()> {
-        let folder = self.results.path().to_owned();
-        let requests = folder.join("requests");
+        let requests = self.results.path().join(REQUESTS);
         fs::create_dir_all(&requests).with_context(|| requests.display().to_string())?;
-        write(&folder.join("plans.json"), &plans()?)?;
+        let _held = hold(&requests)?.with_context(|| {
+            format!("another `suimon lab work` works for {}", self.results.path().display())
+        })?;
         let stop = StopSignal::new()?;
-        let mut told: Option<Instant> = None;
-        while !stop.is_asked() {
-            tell(&folder, &mut told)?;
-            match next(&requests)? {
-                Some(path) => self.serve(&path, &folder, &stop, &mut told)?,
+        let mut worker = Doer { flags: &self, requests, stop, told: None, listed: None };
+        while !worker.stop.is_asked() {
+            worker.list_plans()?;
+            worker.tell(None)?;
+            worker.withdraw_all(None)?;
+            match next(&worker.requests)? {
+                Some(path) => worker.serve(&path)?,
                 None => thread::sleep(LOOK_EVERY),
             }
         }
         Ok(())
     }
 
-    /// Does one request, whatever is in it.
-    fn serve(
-        &self,
-        path: &Path,
-        folder: &Path,
-        stop: &StopSignal,
-        told: &mut Option<Instant>,
-    ) -> Result<()> {
-        let done = match self.start(path) {
-            Ok(child) => finish(child, path, folder, stop, told),
-            Err(error) => Err(error),
-        };
-        let done = match done {
-            Ok(run) => json!({ "run": run }),
-            Err(error) => json!({ "error": format!("{error:#}") }),
-        };
-        write(&path.with_extension("done"), &done)?;
-        let _ = fs::remove_file(path.with_extension("stop"));
-        fs::remove_file(path).with_context(|| path.display().to_string())
-    }
-
-    fn start(&self, path: &Path) -> Result<Child> {
+    /// What is asked for, if it makes sense.
+    fn read(&self, path: &Path) -> Result<(String, Scale)> {
         let bytes = fs::metadata(path)?.len();
         ensure!(bytes <= REQUEST_BYTES_MAX, "a request of {bytes} bytes");
         let request: Request = serde_json::from_slice(&fs::read(path)?)?;
@@ -104,73 +100,140 @@ impl WorkFlags {
         let Ok(scale) = Scale::from_str(&request.scale, false) else {
             bail!("there is no scale `{}`", request.scale)
         };
-        let child = Command::new(std::env::current_exe()?)
-            .args(["run", &request.plan, "--scale", scale.name(), "--json", "--results"])
-            .arg(self.results.path())
-            .arg("--work-folder")
-            .arg(&self.work_folder)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
-        Ok(child)
+        Ok((request.plan, scale))
     }
+}
+
+impl Doer<'_> {
+    /// Does one request, whatever is in it.
+    fn serve(&mut self, path: &Path) -> Result<()> {
+        let done = match self.flags.read(path) {
+            Ok((plan, scale)) => self.make(path, &plan, scale)?,
+            Err(error) => failed(&error),
+        };
+        end(path, &done)?;
+        forget_old(&self.requests)
+    }
+
+    /// Makes a run; ends it if that is asked for.
+    fn make(&mut self, path: &Path, plan: &str, scale: Scale) -> Result<Done> {
+        let (results, work_folder) = (&self.flags.results, &self.flags.work_folder);
+        let mut job = match Job::start(results, work_folder, plan, scale) {
+            Ok(job) => job,
+            Err(error) => return Ok(failed(&error)),
+        };
+        let id = path.file_stem().map(|of| of.to_string_lossy().into_owned());
+        while !job.has_ended()? {
+            let is_new = job.find_run()?;
+            if is_new {
+                self.told = None;
+            }
+            self.tell(Some((id.as_deref(), job.run())))?;
+            self.withdraw_all(Some(path))?;
+            if self.stop.is_asked() || path.with_extension("stop").exists() {
+                job.stop();
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        self.told = None;
+        Ok(job.done())
+    }
+
+    /// Ends requests that nobody wants any more, but for one.
+    fn withdraw_all(&self, but: Option<&Path>) -> Result<()> {
+        for path in with_extension(&self.requests, "stop")? {
+            let request = path.with_extension("json");
+            if but == Some(request.as_path()) {
+                continue;
+            }
+            if request.exists() {
+                let error = Some("withdrawn before it began".to_owned());
+                end(&request, &Done { run: None, error })?;
+            } else {
+                remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn list_plans(&mut self) -> Result<()> {
+        if self.listed.is_some_and(|at| at.elapsed() < PLANS_EVERY) {
+            return Ok(());
+        }
+        self.listed = Some(Instant::now());
+        write(&self.flags.results.path().join(PLANS), &plans()?)
+    }
+
+    /// Says that this is there, and which request and run it is at.
+    fn tell(&mut self, at: Option<(Option<&str>, Option<&str>)>) -> Result<()> {
+        if self.told.is_some_and(|at| at.elapsed() < TELL_EVERY) {
+            return Ok(());
+        }
+        self.told = Some(Instant::now());
+        let at_ms =
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |of| of.as_millis() as u64);
+        let (request, run) = at.unwrap_or_default();
+        let worker = Worker {
+            pid: std::process::id(),
+            at_ms,
+            request: request.map(str::to_owned),
+            run: run.map(str::to_owned),
+        };
+        write(&self.flags.results.path().join(WORKER), &worker)
+    }
+}
+
+fn failed(error: &anyhow::Error) -> Done {
+    Done { run: None, error: Some(format!("{error:#}")) }
+}
+
+/// Says what became of a request. Whoever looks sees it done before it is gone.
+fn end(request: &Path, done: &Done) -> Result<()> {
+    write(&request.with_extension("done"), done)?;
+    remove(&request.with_extension("stop"))?;
+    remove(request)
+}
+
+/// Those that ended longest ago are not told of any more.
+fn forget_old(requests: &Path) -> Result<()> {
+    let ended = with_extension(requests, "done")?;
+    for path in ended.iter().take(ended.len().saturating_sub(ENDED_KEPT)) {
+        remove(path)?;
+    }
+    Ok(())
 }
 
 /// The oldest request.
 fn next(requests: &Path) -> Result<Option<PathBuf>> {
+    // Ids are times.
+    Ok(with_extension(requests, "json")?.into_iter().next())
+}
+
+/// Files of one kind, oldest first.
+fn with_extension(requests: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(requests).with_context(|| requests.display().to_string())? {
         let path = entry?.path();
-        if path.extension().is_some_and(|of| of == "json") {
+        if path.extension().is_some_and(|of| of == extension) {
             found.push(path);
         }
     }
-    // Ids are times.
-    Ok(found.into_iter().min())
+    found.sort();
+    Ok(found)
 }
 
-/// Waits until a run has ended; ends it if that is asked for. The run's id.
-fn finish(
-    mut child: Child,
-    path: &Path,
-    folder: &Path,
-    stop: &StopSignal,
-    told: &mut Option<Instant>,
-) -> Result<String> {
-    let mut is_stopping = false;
-    while child.try_wait()?.is_none() {
-        tell(folder, told)?;
-        if !is_stopping && (stop.is_asked() || path.with_extension("stop").exists()) {
-            is_stopping = true;
-            if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-                let _ = kill_process(pid, Signal::TERM);
-            }
+/// A file that is gone already is as good.
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| path.display().to_string())
         }
-        thread::sleep(LOOK_EVERY);
+        _ => Ok(()),
     }
-    let output = child.wait_with_output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(
-        output.status.success(),
-        "{}",
-        said.lines().last().unwrap_or("it failed without a word")
-    );
-    let value: Value = serde_json::from_slice(&output.stdout)?;
-    Ok(value["runs"][0].as_str().unwrap_or_default().to_owned())
-}
-
-fn tell(folder: &Path, told: &mut Option<Instant>) -> Result<()> {
-    if told.is_some_and(|at| at.elapsed() < TELL_EVERY) {
-        return Ok(());
-    }
-    *told = Some(Instant::now());
-    let at_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |of| of.as_millis() as u64);
-    write(&folder.join("worker.json"), &json!({ "pid": std::process::id(), "at_ms": at_ms }))
 }
 
 /// Whole or not at all.
-fn write(path: &Path, value: &Value) -> Result<()> {
+fn write(path: &Path, value: &impl Serialize) -> Result<()> {
     let unfinished = path.with_extension("part");
     let write = || -> std::io::Result<()> {
         fs::write(&unfinished, serde_json::to_vec(value)?)?;
@@ -180,38 +243,4 @@ fn write(path: &Path, value: &Value) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_oldest_request_is_first_and_other_files_are_none() {
-        let folder = tempfile::tempdir().unwrap();
-        assert_eq!(next(folder.path()).unwrap(), None);
-        for name in ["20260102.json", "20260101.json", "20260101.done", "x.part"] {
-            fs::write(folder.path().join(name), "{}").unwrap();
-        }
-        assert_eq!(next(folder.path()).unwrap().unwrap().file_name().unwrap(), "20260101.json");
-    }
-
-    #[test]
-    fn what_the_daemon_would_not_ask_for_is_not_done() {
-        let folder = tempfile::tempdir().unwrap();
-        let flags =
-            WorkFlags { results: ResultsFlags::of(folder.path()), work_folder: "/var/tmp".into() };
-        let path = folder.path().join("1.json");
-        for (text, expected) in [
-            ("{\"plan\": \"../x\", \"scale\": \"quick\"}", "plan"),
-            ("{\"plan\": \"/tmp/plan.toml\", \"scale\": \"quick\"}", "plan"),
-            ("{\"plan\": \"webb\", \"scale\": \"quick\"}", "no plan `webb`"),
-            ("{\"plan\": \"vmq-teaming\", \"scale\": \"--help\"}", "no scale"),
-            ("{\"plan\": \"vmq-teaming\", \"scale\": \"quick\", \"more\": 1}", "more"),
-            ("[", "EOF"),
-        ] {
-            fs::write(&path, text).unwrap();
-            let error = format!("{:#}", flags.start(&path).unwrap_err());
-            assert!(error.contains(expected), "{text}: {error}");
-        }
-        fs::write(&path, vec![b' '; 5000]).unwrap();
-        assert!(flags.start(&path).unwrap_err().to_string().contains("5000 bytes"));
-    }
-}
+mod tests;

@@ -55,7 +55,7 @@ fn host_file() -> String {
          where the VM learns the value when it connects; *at start* waits until the daemon starts \
          next.\n\n",
     );
-    for kind in [Kind::Host, Kind::Api, Kind::Console, Kind::Power, Kind::Cluster]
+    for kind in [Kind::Host, Kind::Api, Kind::Console, Kind::Lab, Kind::Power, Kind::Cluster]
         .into_iter()
         .chain(Kind::RESOURCES)
     {
@@ -162,6 +162,7 @@ mod tests {
             Kind::Host,
             Kind::Api,
             Kind::Console,
+            Kind::Lab,
             Kind::Power,
             Kind::Cluster,
             Kind::ClusterTls,

@@ -32,6 +32,7 @@ use crate::device_factory::HostDevices;
 use crate::disk_factory::host_disks;
 use crate::far_nodes::HostFarNodes;
 use crate::host_file;
+use crate::lab::Lab;
 use crate::notify::notify;
 use crate::power_restoration::restore;
 use crate::recorder::{Recorder, RecordingFile};
@@ -273,6 +274,7 @@ fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<
         news: news.clone(),
         openapi: openapi.into(),
         console: console.clone(),
+        lab: Arc::new(Lab::new(config.lab.as_ref())),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(CONTROL_THREADS)

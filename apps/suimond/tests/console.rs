@@ -42,6 +42,7 @@ impl Site {
             news: server.news.clone(),
             openapi: api::openapi_document().unwrap().into(),
             console: Some(console.clone()),
+            lab: server.lab.clone(),
         };
         let listener = console.bind().await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -234,4 +235,72 @@ async fn what_changes_is_told_live_until_one_logs_out() {
     let ended = site.send((Method::DELETE, "/console/session"), &own, "").await;
     assert_eq!(ended.status(), 204);
     while events.next().await.is_some() {}
+}
+
+/// What the lab's folder holds is shown by the REST API, and its reports in a frame of their own.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_lab_is_asked_by_the_api_and_its_reports_are_no_part_of_the_page() {
+    let site = Site::new().await;
+    let results = site.server.directory.path().join("lab");
+    let cookie = site.logged_in().await;
+    let own = [("cookie", cookie.as_str()), ("x-suimon-console", "1")];
+    let wanted = r#"{"plan": "vmq-teaming", "scale": "quick"}"#;
+    let ask = async |body: &str| {
+        support::json(site.send((Method::POST, "/1.0/lab/runs"), &own, body).await).await
+    };
+    let (status, told) = ask(wanted).await;
+    let text = told["errors"][0]["message"].as_str().unwrap();
+    assert!(status == 422 && text.contains("suimon lab work"), "{status} {told}");
+    assert_eq!(site.server.get("/1.0/lab/runs").await, json!([]));
+
+    let run = results.join("vmq-teaming-20260102T030405");
+    std::fs::create_dir_all(&run).unwrap();
+    std::fs::create_dir_all(results.join("requests")).unwrap();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let worker = json!({ "pid": 1, "at_ms": now.as_millis() as u64 });
+    let words = json!({ "en": "x", "ja": "y" });
+    let plan = json!({ "id": "vmq-teaming", "title": words, "question": words, "document": "D",
+        "seconds": 1.0, "missing": [] });
+    for (name, value) in [("worker.json", worker), ("plans.json", json!([plan]))] {
+        std::fs::write(results.join(name), value.to_string()).unwrap();
+    }
+    let head = json!({ "origin": { "kind": "real" }, "scale": "quick", "began": "" });
+    std::fs::write(run.join("head.json"), head.to_string()).unwrap();
+    std::fs::write(run.join("report.html"), "<script>1</script>").unwrap();
+
+    for (body, status, code) in [
+        (r#"{"plan": "vmq-teaming", "scale": "huge"}"#, 400, "malformed"),
+        (r#"{"plan": "vmq-teaming", "size": 1}"#, 422, "unknown_key"),
+        (r#"{"plan": "web"}"#, 422, "unknown_reference"),
+        ("[", 400, "malformed"),
+    ] {
+        let (got, told) = ask(body).await;
+        assert_eq!((got, told["errors"][0]["code"].as_str()), (status, Some(code)), "{told}");
+    }
+    let (status, request) = ask(wanted).await;
+    assert_eq!((status, request["state"].as_str()), (202, Some("waiting")), "{request}");
+    let path = format!("/1.0/lab/requests/{}", request["id"].as_str().unwrap());
+    let (status, stopped) = support::json(site.send((Method::DELETE, &path), &own, "").await).await;
+    assert_eq!((status, stopped["state"].as_str()), (200, Some("stopping")), "{stopped}");
+    let runs = site.server.get("/1.0/lab/runs").await;
+    assert_eq!(runs[0]["state"], "interrupted", "{runs}");
+
+    let report = "/1.0/lab/runs/vmq-teaming-20260102T030405/report";
+    assert_eq!(site.send((Method::GET, report), &[], "").await.status(), 401, "who is logged in");
+    let answer = site.send((Method::GET, report), &own, "").await;
+    assert_eq!(
+        (answer.status().as_u16(), &answer.headers()["content-type"]),
+        (200, &"text/html; charset=utf-8".parse().unwrap())
+    );
+    let policies: Vec<_> = answer.headers().get_all("content-security-policy").iter().collect();
+    let policy = policies[0].to_str().unwrap();
+    assert!(
+        policies.len() == 1 && policy.starts_with("sandbox allow-scripts; default-src 'none'"),
+        "{policies:?}"
+    );
+    for path in
+        ["/1.0/lab/runs/..%2f..%2fetc/report", "/1.0/lab/runs/none", "/1.0/lab/compare?a=..&b=x"]
+    {
+        assert_eq!(site.send((Method::GET, path), &own, "").await.status(), 404, "{path}");
+    }
 }

@@ -2351,6 +2351,24 @@ export interface components {
              */
             tx_bytes: number;
         };
+        LabWords: { en: string; ja: string };
+        LabScale: "auto" | "quick" | "full";
+        LabWorker: { pid: number };
+        LabPlan: { id: string; title: components["schemas"]["LabWords"]; question: components["schemas"]["LabWords"]; document: string; simulation?: string | null; seconds: number; missing: components["schemas"]["LabWords"][] };
+        LabRequestState: "waiting" | "under-way" | "stopping" | "done" | "failed";
+        LabRequest: { id: string; plan?: string | null; scale?: null | components["schemas"]["LabScale"]; state: components["schemas"]["LabRequestState"]; run?: string | null; error?: string | null };
+        LabStatus: { results: string; worker?: null | components["schemas"]["LabWorker"]; remedy?: string | null; plans: components["schemas"]["LabPlan"][]; requests: components["schemas"]["LabRequest"][] };
+        LabProgress: { case: components["schemas"]["LabWords"]; repetition: number; parts_done: number; part_began_ms: number; seconds_left: number };
+        LabRunState: "whole" | "under-way" | "interrupted";
+        LabRun: { id: string; plan: string; simulated: boolean; scale?: string | null; began?: string | null; state: components["schemas"]["LabRunState"]; progress?: null | components["schemas"]["LabProgress"]; verdict?: null | components["schemas"]["LabWords"]; error?: string | null };
+        LabRunDetails: components["schemas"]["LabRun"] & { has_report: boolean; cut_short?: string | null; figures: components["schemas"]["LabFigure"][]; simulated_figures: components["schemas"]["LabSimulatedFigure"][] };
+        LabSimulatedFigure: { step: string; of: string; published: string; ours: string; agrees: boolean; use: string };
+        LabAgreement: "agrees" | "differs" | "open" | "not-measured" | "shown";
+        LabEstimate: { samples: number; mean: number; median: number; least: number; most: number; interval?: number[] | null };
+        LabFigure: { id: string; of: components["schemas"]["LabWords"]; published: components["schemas"]["LabWords"]; measured?: null | components["schemas"]["LabEstimate"]; unit: string; digits?: number | null; simulated?: null | components["schemas"]["LabSimulatedFigure"]; bar: boolean; agreement: components["schemas"]["LabAgreement"] };
+        LabFinding: "better" | "worse" | "different" | "not-shown" | "too-few";
+        LabCompared: { case: string; case_words: components["schemas"]["LabWords"]; measure: string; measure_words: components["schemas"]["LabWords"]; unit: string; a: components["schemas"]["LabEstimate"]; b: components["schemas"]["LabEstimate"]; more_percent?: number | null; p: number; finding: components["schemas"]["LabFinding"] };
+        LabComparison: { a: string; b: string; other_machine: boolean; compared: components["schemas"]["LabCompared"][] };
         /** @description Counters of LACP on one link, since it joined the team (IEEE 802.1AX-2014, 7.3.4). */
         LacpCounters: {
             /**

@@ -12,6 +12,17 @@ export type DiskStatus = S["DiskStatus"];
 export type ErrorBody = S["ErrorBody"];
 export type Event = S["Event"];
 export type HostStatus = S["HostStatus"];
+export type LabComparison = S["LabComparison"];
+export type LabEstimate = S["LabEstimate"];
+export type LabFigure = S["LabFigure"];
+export type LabPlan = S["LabPlan"];
+export type LabProgress = S["LabProgress"];
+export type LabRequest = S["LabRequest"];
+export type LabRun = S["LabRun"];
+export type LabRunDetails = S["LabRunDetails"];
+export type LabScale = S["LabScale"];
+export type LabStatus = S["LabStatus"];
+export type LabWords = S["LabWords"];
 export type LacpMemberStatus = S["LacpMemberStatus"];
 export type NicStatus = S["NicStatus"];
 export type NodeStatus = S["NodeStatus"];
@@ -62,6 +73,8 @@ export interface Topics {
   "cluster/flows": ClusterDisk[];
   nodes: NodeStatus[];
   operations: Operation[];
+  lab: LabStatus;
+  "lab/runs": LabRun[];
 }
 
 export type Topic = keyof Topics;

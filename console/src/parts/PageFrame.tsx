@@ -17,7 +17,7 @@ export function PageFrame(props: { title: string; about?: ReactNode; actions?: R
     <>
       <PageSection className="page-head">
         <Flex justifyContent={{ default: "justifyContentSpaceBetween" }} alignItems={{ default: "alignItemsFlexStart" }}>
-          <FlexItem flex={{ default: "flex_1" }}>
+          <FlexItem className="page-head-title">
             <div ref={heading} tabIndex={-1} className="page-title">
               <Title headingLevel="h1">{props.title}</Title>
             </div>

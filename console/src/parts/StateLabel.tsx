@@ -11,6 +11,9 @@ const STATUS: Record<string, Status> = {
   down: "warning", stalled: "warning", warning: "warning", partial: "warning", paused: "warning", silent: "warning",
   none: "warning", "to-be-left": "warning",
   working: "info", starting: "info", stopping: "info", arriving: "info", "handed-over": "info", away: "info",
+  whole: "success", done: "success", agrees: "success", better: "success",
+  differs: "danger", worse: "danger", interrupted: "warning", open: "warning",
+  "under-way": "info", different: "info",
   waiting: "info", info: "info", "in-use": "info",
 };
 

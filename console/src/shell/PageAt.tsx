@@ -6,6 +6,8 @@ import { ClusterPage } from "../pages/cluster/ClusterPage";
 import { DiskPage } from "../pages/disks/DiskPage";
 import { DisksPage } from "../pages/disks/DisksPage";
 import { EventsPage } from "../pages/events/EventsPage";
+import { LabPage } from "../pages/lab/LabPage";
+import { LabRunPage } from "../pages/lab/LabRunPage";
 import { NetworkPage } from "../pages/network/NetworkPage";
 import { OffloadPage } from "../pages/offload/OffloadPage";
 import { OverviewPage } from "../pages/overview/OverviewPage";
@@ -37,6 +39,7 @@ const LISTS: Record<string, ComponentType<PageProps>> = {
   power: PowerPage,
   sriov: SriovPage,
   cluster: ClusterPage,
+  lab: LabPage,
 };
 
 /** Pages of one thing. */
@@ -44,6 +47,7 @@ const SINGLE: Record<string, ComponentType<PageProps & { name: string }>> = {
   disks: DiskPage,
   vms: VmPage,
   teams: TeamPage,
+  lab: LabRunPage,
 };
 
 export function PageAt(props: { path: string[]; query: URLSearchParams }) {

@@ -33,4 +33,5 @@ export const NAVIGATION: readonly NavigationGroup[] = [
     ],
   },
   { title: "nav.group.cpu", pages: [{ path: "power", title: "nav.power" }] },
+  { title: "nav.group.lab", pages: [{ path: "lab", title: "nav.lab" }] },
 ];

@@ -1,6 +1,7 @@
 /** The page's texts in Japanese. What stands in braces is filled in. */
 import { disks } from "./ja/disks";
 import { host } from "./ja/host";
+import { lab } from "./ja/lab";
 import { network } from "./ja/network";
 import { overview } from "./ja/overview";
 import { shell } from "./ja/shell";
@@ -10,4 +11,4 @@ import { why } from "./ja/why";
 import { words } from "./ja/words";
 import type { Key } from "./en";
 
-export const ja: Record<Key, string> = { ...disks, ...host, ...network, ...overview, ...shell, ...vmq, ...vms, ...why, ...words };
+export const ja: Record<Key, string> = { ...disks, ...host, ...lab, ...network, ...overview, ...shell, ...vmq, ...vms, ...why, ...words };

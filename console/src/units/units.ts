@@ -43,6 +43,18 @@ export function count(value: number): string {
   return whole < 10_000 ? String(whole) : scaled(whole, "").trimEnd();
 }
 
+/** `1.23`, from what the lab measured, as its reports write numbers. */
+export function measured(value: number, digits?: number | null): string {
+  if (!Number.isFinite(value)) return "–";
+  const size = Math.abs(value);
+  const text = size.toFixed(digits ?? (size === 0 || size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3));
+  const [whole = "", fraction = ""] = text.split(".");
+  const grouped = whole.length > 4 ? whole.replace(/\B(?=(\d{3})+$)/g, "\u202f") : whole;
+  const rest = fraction.replace(/0+$/, "");
+  const shown = rest === "" ? grouped : `${grouped}.${rest}`;
+  return value < 0 && /[1-9]/.test(shown) ? `−${shown}` : shown;
+}
+
 /** `12.3 %`, from parts per million. */
 export function percent(ppm: number): string {
   return `${(Math.round(ppm / 1000) / 10).toFixed(1)} %`;

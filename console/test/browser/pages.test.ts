@@ -56,13 +56,49 @@ test("nobody gets in without a login, and it is accessible", async () => {
   await logIn(page);
 });
 
+const PLAN = process.env["SUIMON_CONSOLE_LAB"] ?? "";
+
+interface Run {
+  id: string;
+  state: string;
+}
+
+const runs = () => page.evaluate(async () => (await (await fetch("/1.0/lab/runs")).json()) as Run[]);
+
+/** Waits, beyond what a page may take. */
+async function until(what: string, seconds: number, holds: () => Promise<boolean>): Promise<void> {
+  for (let left = 2 * seconds; !(await holds()); left -= 1) {
+    assert.ok(left > 0, `${what}: not within ${seconds} s`);
+    await page.waitForTimeout(500);
+  }
+}
+
+/** Asks for a run of the plan in the page. */
+async function run(): Promise<void> {
+  await page.getByRole("button", { name: `Run ${PLAN}` }).click();
+  await page.getByLabel("Scale").selectOption("quick");
+  await page.getByText(`suimon lab run ${PLAN} --scale quick --results`).first().waitFor();
+}
+
+test("an experiment is asked for here, and one sees how far it is", { skip: PLAN === "" }, async () => {
+  const before = (await runs()).length;
+  await visit(page, "lab");
+  await run();
+  assert.deepEqual(await violations(), []);
+  await picture(page, "lab-run");
+  await page.getByRole("dialog").getByRole("button", { name: "Run", exact: true }).click();
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await until("a run is under way", 20, async () => (await runs()).length > before);
+  await page.getByRole("progressbar").waitFor({ timeout: 20_000 });
+});
+
 test("every page is accessible, fits its window and shows the host", async (t) => {
   const [vm] = await names("/1.0/vms");
   const [disk] = await names("/1.0/disks");
   const [team] = await names("/1.0/teams");
   const places = [
     "overview", "disks", disk && `disks/${disk}`, "vmq", "network", team && `teams/${team}`, "events", "vms", vm && `vms/${vm}`,
-    vm && `why/${vm}`, "offload", "power", "sriov", "cluster",
+    vm && `why/${vm}`, "offload", "power", "sriov", "cluster", "lab",
   ].filter((place): place is string => Boolean(place));
   for (const shown of ALL ? LOOKS : LOOKS.slice(0, 1)) {
     await look(page, shown);
@@ -80,6 +116,42 @@ test("every page is accessible, fits its window and shows the host", async (t) =
     }
   }
   await look(page, LOOKS[0] as Look);
+});
+
+test("what came out of an experiment is read here, and compared with another run", { skip: PLAN === "" }, async () => {
+  await until("the run comes to its end", 90, async () => (await runs()).every((one) => one.state === "whole"));
+  const [last, first] = await runs();
+  assert.ok(last && first);
+  await visit(page, `lab/${last.id}`);
+  const report = page.frameLocator("iframe.report");
+  await report.getByRole("heading", { level: 1 }).waitFor();
+  assert.equal(await report.locator("html").getAttribute("data-language"), "en");
+  await report.getByRole("button", { name: "日本語" }).click();
+  assert.equal(await report.locator("html").getAttribute("data-language"), "ja");
+  assert.deepEqual(await violations(), []);
+  await picture(page, "lab-report");
+
+  await visit(page, "lab");
+  for (const id of [last.id, first.id]) await page.getByRole("checkbox", { name: `Compare ${id}` }).check();
+  await page.getByRole("button", { name: "Compare two" }).click();
+  await page.getByRole("grid", { name: "Two runs compared" }).waitFor();
+  await page.getByText(`suimon lab compare ${first.id} ${last.id} --all`).first().waitFor();
+  assert.deepEqual(await violations(), []);
+  await picture(page, "lab-compared");
+});
+
+test("an experiment that is under way is stopped here, after a question", { skip: PLAN === "" }, async () => {
+  await visit(page, "lab");
+  await run();
+  await page.getByRole("dialog").getByRole("button", { name: "Run", exact: true }).click();
+  await until("it is under way", 20, async () => (await runs()).some((one) => one.state === "under-way"));
+  await page.getByRole("button", { name: `Stop ${PLAN}` }).click();
+  await page.getByText("The part that is being measured is lost").waitFor();
+  await picture(page, "lab-stop");
+  await page.getByRole("dialog").getByRole("button", { name: "Stop", exact: true }).click();
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await until("it has ended", 40, async () => (await runs())[0]?.state === "interrupted");
+  await page.getByText("did not come to its end").waitFor();
 });
 
 test("a disk's maximum that is set here is what it gets, and the command says so", { skip: !process.env["SUIMON_CONSOLE_DISK"] }, async () => {

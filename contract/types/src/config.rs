@@ -9,8 +9,8 @@ use suimon_frame::{MacAddr, VlanId};
 use utoipa::ToSchema;
 
 use crate::{
-    ClusterConfig, DiskConfig, Name, NodeConfig, PfConfig, PowerConfig, QosPolicyConfig,
-    StoreConfig, TeamConfig, TrunkVlans, VmConfig, VmqConfig,
+    ClusterConfig, DiskConfig, LAB_RESULTS_DEFAULT, Name, NodeConfig, PfConfig, PowerConfig,
+    QosPolicyConfig, StoreConfig, TeamConfig, TrunkVlans, VmConfig, VmqConfig,
 };
 
 /// Everything desired of one host: the host file as a value.
@@ -25,6 +25,9 @@ pub struct HostConfig {
     /// The optional web console; absent means none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub console: Option<ConsoleConfig>,
+    /// Where the lab keeps its runs; absent means in its usual folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lab: Option<LabConfig>,
     /// The host's power plan; absent means that CPUs are left alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power: Option<PowerConfig>,
@@ -127,6 +130,28 @@ pub struct ConsoleConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub token_file: Option<PathBuf>,
+}
+
+/// `[lab]`: the runs of `suimon lab`, as the API and the console show them. Read when the daemon
+/// starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LabConfig {
+    /// Absolute path of the folder of results, for which `suimon lab work` does what the API is
+    /// asked for.
+    #[serde(default = "default_results")]
+    #[schema(value_type = String)]
+    pub results: PathBuf,
+}
+
+impl Default for LabConfig {
+    fn default() -> Self {
+        Self { results: default_results() }
+    }
+}
+
+fn default_results() -> PathBuf {
+    LAB_RESULTS_DEFAULT.into()
 }
 
 /// Who can reach whom.

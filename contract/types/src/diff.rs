@@ -59,7 +59,7 @@ impl Plan {
 }
 
 /// Which resource: its kind, and its name where there are several. Ordered as
-/// live changes are: host, API, console, power, cluster, uplinks, teams, switches, NICs, stores, QoS policies, disks,
+/// live changes are: host, API, console, lab, power, cluster, uplinks, teams, switches, NICs, stores, QoS policies, disks,
 /// VMs, adapters with SR-IOV, other nodes.
 type Id = (Kind, String);
 type Table = Map<String, Value>;
@@ -74,6 +74,9 @@ fn tables(config: &HostConfig) -> BTreeMap<Id, Table> {
     }
     if let Some(console) = &config.console {
         tables.insert((Kind::Console, String::new()), table(console));
+    }
+    if let Some(lab) = &config.lab {
+        tables.insert((Kind::Lab, String::new()), table(lab));
     }
     if let Some(power) = &config.power {
         tables.insert((Kind::Power, String::new()), table(power));
@@ -312,7 +315,7 @@ fn field_changes(
 fn step(action: PlanAction, (kind, name): &Id, changes: Vec<FieldChange>) -> PlanStep {
     let resource =
         if name.is_empty() { kind.word().to_owned() } else { format!("{}/{name}", kind.word()) };
-    let note = matches!(kind, Kind::Api | Kind::Console)
+    let note = matches!(kind, Kind::Api | Kind::Console | Kind::Lab)
         .then(|| "takes effect when the daemon starts next".to_owned());
     PlanStep { action, resource, changes, note }
 }

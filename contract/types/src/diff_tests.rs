@@ -307,6 +307,7 @@ fn carried_out(from: &HostConfig, plan: &Plan) -> Vec<String> {
 fn resources(host: &HostConfig) -> Vec<String> {
     let mut all = vec!["host".to_owned()];
     all.extend(host.console.iter().map(|_| "console".to_owned()));
+    all.extend(host.lab.iter().map(|_| "lab".to_owned()));
     all.extend(host.api.iter().map(|_| "api".to_owned()));
     all.extend(host.uplinks.iter().map(|u| format!("uplink/{}", u.name)));
     all.extend(host.teams.iter().map(|t| format!("team/{}", t.name)));

@@ -6,9 +6,9 @@ use utoipa::PartialSchema;
 
 use crate::{
     ApiConfig, ByteSize, ClusterConfig, ClusterTls, ConsoleConfig, DiskConfig, DiskNbd, DiskQos,
-    DiskVhostUser, Form, HostConfig, HostSection, Kind, NicConfig, NodeConfig, OffloadConfig,
-    PfConfig, PowerConfig, QosPolicyConfig, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig,
-    VfConfig, VmConfig, VmqConfig,
+    DiskVhostUser, Form, HostConfig, HostSection, Kind, LabConfig, NicConfig, NodeConfig,
+    OffloadConfig, PfConfig, PowerConfig, QosPolicyConfig, StoreConfig, SwitchConfig, TeamConfig,
+    UplinkConfig, VfConfig, VmConfig, VmqConfig,
 };
 
 /// The meaning of a key in a sentence or two, on one line; `None` if there is no
@@ -19,6 +19,7 @@ pub fn meaning_of(kind: Kind, key: &str) -> Option<String> {
         Kind::Host => HostSection::schema(),
         Kind::Api => ApiConfig::schema(),
         Kind::Console => ConsoleConfig::schema(),
+        Kind::Lab => LabConfig::schema(),
         Kind::Power => PowerConfig::schema(),
         Kind::Cluster => ClusterConfig::schema(),
         Kind::ClusterTls => ClusterTls::schema(),
@@ -82,6 +83,7 @@ mod tests {
             Kind::Host,
             Kind::Api,
             Kind::Console,
+            Kind::Lab,
             Kind::Power,
             Kind::Cluster,
             Kind::ClusterTls,

@@ -21,6 +21,8 @@ pub enum Kind {
     Api,
     /// `[console]`.
     Console,
+    /// `[lab]`.
+    Lab,
     /// `[power]`.
     Power,
     /// `[cluster]`.
@@ -128,6 +130,7 @@ impl Kind {
             Self::Host => "host",
             Self::Api => "api",
             Self::Console => "console",
+            Self::Lab => "lab",
             Self::Power => "power",
             Self::Cluster => "cluster",
             Self::Switch => "switch",
@@ -157,6 +160,7 @@ impl Kind {
             Self::Host => HOST,
             Self::Api => API,
             Self::Console => CONSOLE,
+            Self::Lab => LAB,
             Self::Power => POWER,
             Self::Cluster => CLUSTER,
             Self::Switch => SWITCH,
@@ -204,6 +208,7 @@ const FILE: &[Key] = &[
     optional("host", Form::Table(Kind::Host), Effect::Live),
     optional("api", Form::Table(Kind::Api), Effect::NextStart),
     optional("console", Form::Table(Kind::Console), Effect::NextStart),
+    optional("lab", Form::Table(Kind::Lab), Effect::NextStart),
     optional("power", Form::Table(Kind::Power), Effect::Live),
     optional("cluster", Form::Table(Kind::Cluster), Effect::Live),
     optional("switch", Form::Tables(Kind::Switch), Effect::Live),
@@ -240,6 +245,8 @@ const CONSOLE: &[Key] = &[
     required("listen", Form::LoopbackAddress, Effect::NextStart),
     optional("token_file", Form::FilePath, Effect::NextStart),
 ];
+
+const LAB: &[Key] = &[optional("results", Form::FilePath, Effect::NextStart)];
 
 const SWITCH: &[Key] = &[
     required("name", Form::Name, Effect::Identity),

@@ -6,8 +6,8 @@ use utoipa::openapi::schema::Schema;
 
 use crate::{
     ApiConfig, ConsoleConfig, DiskConfig, DiskNbd, DiskQos, DiskVhostUser, Form, HostConfig,
-    HostSection, Kind, NicConfig, OffloadConfig, PowerConfig, QosPolicyConfig, StoreConfig,
-    SwitchConfig, TeamConfig, UplinkConfig, VmqConfig,
+    HostSection, Kind, LabConfig, NicConfig, OffloadConfig, PowerConfig, QosPolicyConfig,
+    StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmqConfig,
 };
 
 fn described<T: PartialSchema>() -> (Vec<String>, Vec<String>) {
@@ -34,6 +34,7 @@ fn every_key_of_a_type_is_in_the_table_and_no_other() {
     agrees::<HostSection>(Kind::Host);
     agrees::<ApiConfig>(Kind::Api);
     agrees::<ConsoleConfig>(Kind::Console);
+    agrees::<LabConfig>(Kind::Lab);
     agrees::<PowerConfig>(Kind::Power);
     agrees::<SwitchConfig>(Kind::Switch);
     agrees::<UplinkConfig>(Kind::Uplink);

@@ -66,6 +66,11 @@
 //! | `DELETE /1.0/operations/{id}` | cancel it |
 //! | `GET /1.0/top` | [`TopSnapshot`] |
 //! | `POST /1.0/console/logins` | [`ConsoleLogin`] |
+//! | `GET /1.0/lab` | [`LabStatus`]: plans, whether somebody runs them, and what was asked for |
+//! | `GET`, `POST /1.0/lab/runs` | list of [`LabRun`]; ask for one with a [`LabRunRequest`], answered by the [`LabRequest`] it became |
+//! | `GET /1.0/lab/runs/{id}`, `…/report` | [`LabRunDetails`]; the report as a page |
+//! | `DELETE /1.0/lab/requests/{id}` | withdraw a [`LabRequest`], or end its run |
+//! | `GET /1.0/lab/compare` | [`LabComparison`] of two runs; `?a=&b=` |
 //! | `GET /metrics` | Prometheus text |
 //!
 //! # Invariants
@@ -80,6 +85,9 @@
 pub const SOCKET_DEFAULT: &str = "/run/suimon/suimon.sock";
 /// Environment variable that names another socket.
 pub const SOCKET_VARIABLE: &str = "SUIMON_SOCKET";
+
+/// Where runs of the lab are unless told otherwise.
+pub const LAB_RESULTS_DEFAULT: &str = "/var/lib/suimon/lab";
 
 mod byte_size;
 mod change_fits;
@@ -108,6 +116,8 @@ mod json_tree;
 mod kernel_path_status;
 mod key_meaning;
 mod keys;
+mod lab_run;
+mod lab_status;
 mod lacp_status;
 mod libvirt;
 mod migration;
@@ -174,8 +184,8 @@ pub use cluster_status::{
     ClusterStatus, ClusterStore,
 };
 pub use config::{
-    ApiConfig, ConsoleConfig, HostConfig, HostSection, NicBackend, NicConfig, OffloadConfig,
-    SocketMode, SwitchConfig, SwitchKind, UplinkConfig, UplinkDriver,
+    ApiConfig, ConsoleConfig, HostConfig, HostSection, LabConfig, NicBackend, NicConfig,
+    OffloadConfig, SocketMode, SwitchConfig, SwitchKind, UplinkConfig, UplinkDriver,
 };
 pub use confinement::{ConfinementLayer, ConfinementMode, ConfinementStatus};
 pub use console_login::ConsoleLogin;
@@ -198,6 +208,14 @@ pub use json_body::{
 pub use kernel_path_status::KernelPathStatus;
 pub use key_meaning::{default_text, meaning_of};
 pub use keys::{Effect, Key, Kind};
+pub use lab_run::{
+    LabAgreement, LabCompared, LabComparison, LabEstimate, LabFigure, LabFinding, LabRunDetails,
+    LabSimulatedFigure,
+};
+pub use lab_status::{
+    LabPlan, LabProgress, LabRequest, LabRequestState, LabRun, LabRunRequest, LabRunState,
+    LabScale, LabStatus, LabWords, LabWorker,
+};
 pub use lacp_status::{LacpCounters, LacpMemberStatus, LacpPortStatus};
 pub use libvirt::libvirt_elements;
 pub use migration::{

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     ApiConfig, ClusterConfig, ClusterTls, ConsoleConfig, DiskConfig, DiskNbd, DiskQos,
-    DiskVhostUser, HostSection, NicConfig, PowerConfig, QosPolicyConfig, StoreConfig, SwitchConfig,
-    TeamConfig, UplinkConfig, VmqConfig, parse_apply, parse_resource, patch_resource,
+    DiskVhostUser, HostSection, LabConfig, NicConfig, PowerConfig, QosPolicyConfig, StoreConfig,
+    SwitchConfig, TeamConfig, UplinkConfig, VmqConfig, parse_apply, parse_resource, patch_resource,
 };
 
 /// Values of every type, at the edges of what keys take.
@@ -99,6 +99,7 @@ fn the_table_of_keys_is_at_least_as_strict_as_the_types() {
         json!({"listen": "[::]:1", "tls_certificate": "/c", "tls_key": "/k", "token_file": "/t"});
     agrees::<ApiConfig>(Kind::Api, &api);
     agrees::<ConsoleConfig>(Kind::Console, &json!({"listen": "[::1]:1"}));
+    agrees::<LabConfig>(Kind::Lab, &json!({}));
     agrees::<PowerConfig>(Kind::Power, &json!({"plan": "custom"}));
     let cluster = json!({"name": "a", "node": "b", "endpoints": ["http://a:1"]});
     agrees::<ClusterConfig>(Kind::Cluster, &cluster);

@@ -178,6 +178,8 @@ pub(crate) fn hosts() -> impl Strategy<Value = HostConfig> {
         host.console = (api && host.host.processors.is_some()).then(|| {
             serde_json::from_value(serde_json::json!({ "listen": "127.0.0.1:2" })).unwrap()
         });
+        host.lab = (api && host.console.is_none())
+            .then(|| serde_json::from_value(serde_json::json!({ "results": "/l" })).unwrap());
         let mut teams = Vec::new();
         for (index, (kind, ageing_s, flags, (mut uplink, team))) in switches.into_iter().enumerate()
         {

@@ -24,6 +24,9 @@ pub fn to_toml(config: &HostConfig) -> String {
     if let Some(console) = &config.console {
         write_table(&mut out, Kind::Console, "[console]", &object(console));
     }
+    if let Some(lab) = &config.lab {
+        write_table(&mut out, Kind::Lab, "[lab]", &object(lab));
+    }
     if let Some(power) = &config.power {
         write_table(&mut out, Kind::Power, "[power]", &object(power));
     }
@@ -81,7 +84,7 @@ pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
         Kind::Power => r#"{"plan":"custom"}"#,
         Kind::Cluster => r#"{"name":"a","node":"a","endpoints":["http://a:1"]}"#,
         Kind::ClusterTls => r#"{"authority":"/a"}"#,
-        Kind::Offload | Kind::Vmq | Kind::DiskQos | Kind::DiskNbd => "{}",
+        Kind::Lab | Kind::Offload | Kind::Vmq | Kind::DiskQos | Kind::DiskNbd => "{}",
         Kind::File | Kind::Host | Kind::Api | Kind::Console => return None,
     };
     if kind.key(key)?.required {
@@ -96,6 +99,7 @@ pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
         Kind::QosPolicy => filled_in::<crate::QosPolicyConfig>(minimal)?,
         Kind::Disk => filled_in::<crate::DiskConfig>(minimal)?,
         Kind::Vm => filled_in::<crate::VmConfig>(minimal)?,
+        Kind::Lab => filled_in::<crate::LabConfig>(minimal)?,
         Kind::Power => filled_in::<crate::PowerConfig>(minimal)?,
         Kind::Cluster => filled_in::<crate::ClusterConfig>(minimal)?,
         Kind::ClusterTls => filled_in::<crate::ClusterTls>(minimal)?,

@@ -124,6 +124,9 @@ fn shapes(config: &HostConfig) -> Vec<Finding> {
     if let Some(console) = &config.console {
         findings.extend(shape_of(Place::new(Kind::Console, 0), console));
     }
+    if let Some(lab) = &config.lab {
+        findings.extend(shape_of(Place::new(Kind::Lab, 0), lab));
+    }
     if let Some(power) = &config.power {
         findings.extend(shape_of(Place::new(Kind::Power, 0), power));
     }

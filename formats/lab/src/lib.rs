@@ -4,6 +4,7 @@
 //! - [`Run`] is everything of a run, real or simulated; [`Part`] one repetition of one case.
 //! - [`Estimate`] is a mean with its confidence interval; [`mann_whitney`] tells two sets of samples
 //!   apart.
+//! - [`folder`] says where runs are, and what programs tell each other there.
 //! - [`compare`] holds two runs against each other, measure by measure.
 //!
 //! What it does not do: no file is read or written here, and nothing is measured.
@@ -14,6 +15,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod compare;
+pub mod folder;
 mod machine;
 mod run;
 mod stats;

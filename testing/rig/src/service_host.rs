@@ -209,12 +209,12 @@ impl Drop for ServiceHost {
 
 /// What an administrator installs by hand.
 fn install(root: &Path, usr: &Path, host_toml: &str) -> Result<()> {
-    for name in ["suimond", "suimon"] {
+    for name in ["suimond", "suimon", "suimon-lab"] {
         fs::copy(program(name)?, usr.join("bin").join(name))?;
     }
     fs::create_dir_all(root.join("etc/suimon"))?;
     fs::write(root.join("etc/suimon/host.toml"), host_toml)?;
-    for unit in ["suimond.service", "suimon-launcher.service"] {
+    for unit in ["suimond.service", "suimon-launcher.service", "suimon-lab.service"] {
         fs::copy(format!("{DIST}/{unit}"), root.join(UNITS).join(unit))?;
     }
     Ok(())

@@ -1,16 +1,19 @@
 //! The web console in Chromium, against a daemon whose disks are under load: each page is accessible and
-//! asks nobody else, and a maximum that is set there is what a disk gets.
+//! asks nobody else, a maximum that is set there is what a disk gets, and an experiment that is asked for
+//! there is made.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use suimon_rig::{Daemon, Namespace, Process, Rig, Veth, fio, run_any, until};
+use suimon_rig::{Daemon, Namespace, Process, Rig, Veth, fio, program, run_any, until};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../console");
 const PATIENCE: Duration = Duration::from_secs(20);
-const BROWSER_LIMIT: Duration = Duration::from_secs(240);
+const BROWSER_LIMIT: Duration = Duration::from_secs(330);
+const PLAN: &str = include_str!("../../../lab/plans/vmq-teaming.toml");
+const LAB_LIMIT: Duration = Duration::from_secs(60);
 
 /// A host with one of everything that pages are about.
 fn host(rig: &Rig, wires: &[Veth; 2], console: &str) -> String {
@@ -18,8 +21,10 @@ fn host(rig: &Rig, wires: &[Veth; 2], console: &str) -> String {
     fs::create_dir(&store).unwrap();
     let kernel = rig.path("kernel");
     fs::write(&kernel, "none").unwrap();
+    let results = rig.path("lab");
     let mut text = format!(
         "[host]\nname = \"lab\"\nvm_folder = \"{}\"\n\
+         [lab]\nresults = \"{results}\"\n\
          [console]\nlisten = \"{console}\"\n\
          [[store]]\nname = \"fast\"\npath = \"{store}\"\ncapability_iops = 4000\n\
          [[team]]\nname = \"world\"\nmembers = [\"left\", \"right\"]\nmode = \"switch-independent\"\n\
@@ -44,6 +49,21 @@ fn host(rig: &Rig, wires: &[Veth; 2], console: &str) -> String {
     text
 }
 
+/// A run of the plan that the browser asks for too, much shorter, to be compared with that.
+fn make_a_run(rig: &Rig, lab: &str) {
+    let (head, _) = PLAN.split_once("[quick.settings]").unwrap();
+    let (_, tail) = PLAN.split_once("[full]").unwrap();
+    let quick = "[quick.settings]\nmodes = [\"switch-independent\"]\nalgorithms = [\"hyper-v-port\"]\n\
+                 phase = [{ seconds = 1, sessions = 1 }, { seconds = 1, sessions = 11 },\n\
+                 { seconds = 1, sessions = 80 }, { seconds = 2, sessions = 420 },\n\
+                 { seconds = 1, sessions = 1 }]\n[full]";
+    let file = rig.path("short.toml");
+    fs::write(&file, format!("{head}{quick}{tail}")).unwrap();
+    let words = [lab, "run", &file, "--scale", "quick", "--results", &rig.path("lab")];
+    let said = run_any(&words, LAB_LIMIT).unwrap();
+    assert!(said.is_ok(), "{}\n{}", said.stdout, said.stderr);
+}
+
 #[test]
 fn every_page_is_shown_and_a_maximum_set_there_is_what_a_disk_gets() {
     let rig = Rig::new().unwrap();
@@ -64,11 +84,25 @@ fn every_page_is_shown_and_a_maximum_set_there_is_what_a_disk_gets() {
     fs::write(&file, fio::job_file(&targets, job)).unwrap();
     let _load = Process::start(&rig, "fio", &["fio", &file]).unwrap();
 
+    let lab = program("suimon-lab").unwrap();
+    make_a_run(&rig, &lab);
+    let words = [&lab, "work", "--results", &rig.path("lab")];
+    let _worker = Process::start(&rig, "lab", &words).unwrap();
+
     let url = daemon.ok(&["console", "login"]).unwrap();
     let url = format!("SUIMON_CONSOLE_URL={}", url.trim());
     let shots = format!("SUIMON_CONSOLE_OUT={}", rig.path("shots"));
-    let words =
-        ["env", &url, "SUIMON_CONSOLE_DISK=noisy", &shots, "npm", "--prefix", FOLDER, "run"];
+    let words = [
+        "env",
+        &url,
+        "SUIMON_CONSOLE_DISK=noisy",
+        "SUIMON_CONSOLE_LAB=vmq-teaming",
+        &shots,
+        "npm",
+        "--prefix",
+        FOLDER,
+        "run",
+    ];
     let words = [&words[..], &["--silent", "test:browser"]].concat();
     let said = run_any(&words, BROWSER_LIMIT).unwrap();
     assert!(said.is_ok(), "{}\n{}", said.stdout, said.stderr);

@@ -3,11 +3,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use suimon_rig::{Rig, ServiceHost, program, run};
+use suimon_rig::{Rig, ServiceHost, program, run, until};
 
 const DAEMON: &str = "suimond.service";
 const LAUNCHER: &str = "suimon-launcher.service";
+const LAB: &str = "suimon-lab.service";
+const PATIENCE: Duration = Duration::from_secs(20);
 const LAN: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n";
 
 /// The package, of the programs that are tested.
@@ -46,7 +49,17 @@ fn a_package_is_installed_upgraded_and_removed_without_a_trace() {
     }
     assert!(host.run(&["suimon", "host", "show"]).unwrap().contains("confined  full"));
     assert_eq!(dpkg(&["--verify", "suimon"]), "", "all files are as they were packed");
-    for page in ["man/man1/suimon.1.gz", "bash-completion/completions/suimon"] {
+    // The lab is there, and does nothing before an administrator wants it.
+    let enabled = host.run_any(&["systemctl", "is-enabled", LAB]).unwrap();
+    assert_eq!((enabled.stdout.trim(), is_active(&host, LAB)), ("disabled", false));
+    assert!(host.run(&["suimon", "lab", "list"]).unwrap().contains("vmq-teaming"));
+    host.run(&["test", "-x", "/usr/lib/suimon/sim"]).unwrap();
+    host.run(&["systemctl", "start", LAB]).unwrap();
+    let works = || Ok(host.file("/var/lib/suimon/lab/worker.json").exists());
+    until("the lab works", PATIENCE, works).unwrap();
+    for page in
+        ["man/man1/suimon.1.gz", "man/man1/suimon-lab.1.gz", "bash-completion/completions/suimon"]
+    {
         host.run(&["test", "-s", &format!("/usr/share/{page}")]).unwrap();
     }
     let checked = host.run_any(&["suimon", "check", "--file", "/etc/suimon/host.toml"]).unwrap();
@@ -63,7 +76,7 @@ fn a_package_is_installed_upgraded_and_removed_without_a_trace() {
     assert!(host.run(&["suimon", "store", "show", "s"]).unwrap().contains("/run/suimon"));
 
     dpkg(&["--remove", "suimon"]);
-    assert!(!is_active(&host, DAEMON) && !is_active(&host, LAUNCHER));
+    assert!([DAEMON, LAUNCHER, LAB].iter().all(|unit| !is_active(&host, unit)));
     assert!(!Path::new(&host.file("/usr/bin/suimond")).exists());
     assert!(host.file("/etc/suimon/host.toml").exists(), "configuration is the administrator's");
     assert!(host.file("/var/lib/suimon").exists());

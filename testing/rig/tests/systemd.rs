@@ -10,6 +10,7 @@ use suimon_rig::{Rig, ServiceHost, until};
 
 const DAEMON: &str = "suimond.service";
 const LAUNCHER: &str = "suimon-launcher.service";
+const LAB: &str = "suimon-lab.service";
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A VM with a NIC and a disk; QEMU's translation runs it, whatever the machine has.
@@ -87,10 +88,10 @@ fn systemd_finds_nothing_wrong_with_the_units() {
     for name in ["power.conf", "stores.conf"] {
         host.install_drop_in(name).unwrap();
     }
-    let said = host.run_any(&["systemd-analyze", "verify", DAEMON, LAUNCHER]).unwrap();
+    let said = host.run_any(&["systemd-analyze", "verify", DAEMON, LAUNCHER, LAB]).unwrap();
     assert!(said.is_ok() && said.stderr.is_empty(), "{said:?}");
     // From 0, what can do nothing, to 10: what units without any restriction have.
-    for (unit, limit) in [(DAEMON, 4.0), (LAUNCHER, 5.0)] {
+    for (unit, limit) in [(DAEMON, 4.0), (LAUNCHER, 5.0), (LAB, 9.0)] {
         let said = host.run(&["systemd-analyze", "security", "--no-pager", unit]).unwrap();
         let level = said.lines().find_map(|line| line.split_once("exposure level for ")).unwrap();
         let level: f32 = level.1.split_whitespace().nth(1).unwrap().parse().unwrap();

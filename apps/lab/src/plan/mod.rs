@@ -12,6 +12,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
+use suimon_lab_run::folder::is_id;
 
 pub(crate) use chart::{Chart, Shape};
 pub(crate) use figure::Figure;
@@ -232,8 +233,7 @@ fn change_all(table: &mut toml::Table, by: &toml::Table) {
 
 /// Ids name folders and keys.
 pub(crate) fn check_id(what: &str, id: &str) -> Result<()> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.+".contains(&byte);
-    if id.is_empty() || id.starts_with('.') || !id.bytes().all(is_plain) {
+    if !is_id(id) {
         bail!("{what} `{id}`: letters, digits, `-`, `.` and `+` make it up");
     }
     Ok(())

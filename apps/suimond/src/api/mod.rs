@@ -14,6 +14,7 @@ mod disk_jobs;
 mod events;
 mod failure;
 mod host;
+mod lab;
 mod lines;
 mod operations;
 mod power;
@@ -72,6 +73,7 @@ fn described() -> OpenApiRouter<ApiState> {
         .merge(power::router())
         .merge(cluster::router())
         .merge(console::router())
+        .merge(lab::router())
         .merge(resources::router::<PfConfig>())
         .merge(sriov::router())
         .merge(resources::router::<NodeConfig>())

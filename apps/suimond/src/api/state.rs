@@ -8,6 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::api::failure::Failure;
 use crate::console::Console;
+use crate::lab::Lab;
 
 /// Followers of the event log at a time. They stay as long as they like, and
 /// must leave connections to those who come for an answer.
@@ -24,6 +25,8 @@ pub struct ApiState {
     pub openapi: Arc<str>,
     /// The web console, if there is one.
     pub console: Option<Arc<Console>>,
+    /// The lab.
+    pub lab: Arc<Lab>,
 }
 
 impl ApiState {

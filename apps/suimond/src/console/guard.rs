@@ -17,7 +17,7 @@ const PAGE_HEADER: &str = "x-suimon-console";
 
 /// Nothing from elsewhere, nothing in other pages.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
-                      img-src 'self' data:; font-src 'self'; connect-src 'self'; \
+                      img-src 'self' data:; font-src 'self'; connect-src 'self'; frame-src 'self'; \
                       frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 /// Lets a request through that was sent to this listener by name, and is for everybody or of
@@ -32,11 +32,11 @@ pub(super) async fn check(
         Some(refusal) => refusal,
     };
     let headers = answer.headers_mut();
-    for (name, value) in [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-    ] {
+    // A report of the lab has a policy of its own.
+    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
+    for (name, value) in
+        [(header::X_CONTENT_TYPE_OPTIONS, "nosniff"), (header::REFERRER_POLICY, "no-referrer")]
+    {
         headers.insert(name, HeaderValue::from_static(value));
     }
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));

@@ -36,6 +36,8 @@ const EVENTS: &str = "events";
 const LISTS: &[&str] = &[
     "cluster",
     "cluster/flows",
+    "lab",
+    "lab/runs",
     "operations",
     "power",
     "processors",

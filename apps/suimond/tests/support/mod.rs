@@ -12,7 +12,7 @@ use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use suimon_confine::Confinement;
-use suimon_contract::HostSection;
+use suimon_contract::{HostSection, LabConfig};
 use suimon_frame::MacAddr;
 use suimon_netdev::SriovAdapters;
 use suimon_node::{Node, NodeParts, placements};
@@ -32,6 +32,7 @@ use suimond::api::{self, ApiState, News, NewsSender};
 use suimond::clusters::HostClusters;
 use suimond::disk_factory::host_disks;
 use suimond::far_nodes::HostFarNodes;
+use suimond::lab::Lab;
 use suimond::socket_files::HostSocketFiles;
 use suimond::vm_factory::no_vms;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -45,6 +46,8 @@ pub struct Server {
     pub news: News,
     pub sender: Arc<NewsSender>,
     pub router: axum::Router,
+    /// Its results are in `lab` of the directory.
+    pub lab: Arc<Lab>,
     plane: DataPlane,
 }
 
@@ -84,12 +87,20 @@ impl Server {
         });
         let node = Arc::new(node.unwrap());
         let openapi = api::openapi_document().unwrap().into();
-        let state = ApiState { node: node.clone(), news: news.clone(), openapi, console: None };
+        let results = directory.path().join("lab");
+        let lab = Arc::new(Lab::new(Some(&LabConfig { results })));
+        let state = ApiState {
+            node: node.clone(),
+            news: news.clone(),
+            openapi,
+            console: None,
+            lab: lab.clone(),
+        };
         let router = api::router(state);
         let socket = directory.path().join("api.sock");
         let listener = tokio::net::UnixListener::bind(&socket).unwrap();
         tokio::spawn(suimond::server::serve(listener, router.clone(), news.clone()));
-        Self { directory, socket, node, news, sender, router, plane }
+        Self { directory, socket, node, news, sender, router, lab, plane }
     }
 
     /// With a private switch `lan` and on it the TAP NIC [`WEB`]; its revision is 2.

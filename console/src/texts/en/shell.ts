@@ -14,6 +14,8 @@ export const shell = {
   "nav.offload": "Offload",
   "nav.sriov": "SR-IOV",
   "nav.power": "Power",
+  "nav.group.lab": "Experiments",
+  "nav.lab": "Lab",
   "nav.label": "Pages",
   "nav.toggle": "Show or hide the pages",
   "nav.skip": "Skip to the content",

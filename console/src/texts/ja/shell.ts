@@ -14,6 +14,8 @@ export const shell = {
   "nav.offload": "オフロード",
   "nav.sriov": "SR-IOV",
   "nav.power": "電力",
+  "nav.group.lab": "実験",
+  "nav.lab": "ラボ",
   "nav.label": "ページ",
   "nav.toggle": "ページ一覧の表示を切り替える",
   "nav.skip": "本文へ移動",

@@ -54,6 +54,7 @@ fn main() -> Result<()> {
 /// Everything that runs. Fields are dropped from the top: traffic first, then the
 /// guests, the daemon, and at last the namespaces and the wire.
 struct Scene {
+    _lab: Process,
     traffic: Vec<Process>,
     vm: HostedGuest,
     _vms: HostedVms,
@@ -63,6 +64,8 @@ struct Scene {
     _wires: [Veth; 2],
     world: Namespace,
     places: Places,
+    /// Runs of the lab.
+    results: String,
 }
 
 impl Scene {
@@ -79,7 +82,8 @@ impl Scene {
             GUESTS.iter().map(|(name, _)| Namespace::new(rig, name)).collect::<Result<Vec<_>>>()?;
         let places = Places::new(rig)?;
         let mut host = vms.fill_in(&places.fill_in(HOST));
-        host = host.replace("{console}", &console_address()?);
+        let results = rig.path("lab");
+        host = host.replace("{console}", &console_address()?).replace("{lab}", &results);
         for (name, wire) in ["{left}", "{right}"].iter().zip(&wires) {
             host = host.replace(name, wire.near());
         }
@@ -103,7 +107,13 @@ impl Scene {
             bail!("the VM does not reach the outside world at {WORLD}");
         }
         check()?;
+        say(
+            "starting suimon lab work: it runs the experiments that the console's page Lab asks for",
+        );
+        let lab = program("suimon-lab")?;
+        let words = [lab.as_str(), "work", "--results", &results];
         let mut scene = Self {
+            _lab: Process::start(rig, "lab", &words)?,
             traffic: Vec::new(),
             vm,
             _vms: vms,
@@ -113,6 +123,7 @@ impl Scene {
             _wires: wires,
             world,
             places,
+            results,
         };
         scene.start_traffic(rig)?;
         Ok(scene)
@@ -194,6 +205,7 @@ impl Scene {
             "disk show vm",
             "disk set noisy --qos-max-iops 500",
             "disk set vm --qos-min-iops 3000        # refused, with the arithmetic",
+            &format!("lab list --runs --results {}", self.results),
             "export",
         ] {
             let _ = writeln!(text, "  {cli} {command}");

@@ -1,0 +1,126 @@
+//! A run that was asked for, in a process of its own.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process};
+use suimon_lab_run::folder::Done;
+
+use crate::cli::ResultsFlags;
+use crate::guard::ASKED_BY;
+use crate::plan::Scale;
+use crate::report;
+use crate::results::Results;
+use crate::words::Language;
+
+/// How much of what it said last is looked at.
+const SAID_BYTES_MAX: u64 = 4096;
+
+/// A run under way.
+pub(super) struct Job {
+    child: Child,
+    results: Results,
+    plan: String,
+    /// Runs that were there before.
+    before: BTreeSet<String>,
+    run: Option<String>,
+    /// What it says; a file, so that it never waits for a reader.
+    said: File,
+    ended: Option<ExitStatus>,
+    is_stopping: bool,
+}
+
+impl Job {
+    pub(super) fn start(
+        flags: &ResultsFlags,
+        work_folder: &Path,
+        plan: &str,
+        scale: Scale,
+    ) -> Result<Self> {
+        let results = flags.folder();
+        let before = results.ids()?.into_iter().collect();
+        let said = tempfile::tempfile().context("a file for what the run says")?;
+        let child = Command::new(std::env::current_exe()?)
+            .args(["run", plan, "--scale", scale.name(), "--json", "--results"])
+            .arg(flags.path())
+            .arg("--work-folder")
+            .arg(work_folder)
+            .env(ASKED_BY, std::process::id().to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(said.try_clone()?)
+            .spawn()?;
+        let plan = plan.to_owned();
+        Ok(Self { child, results, plan, before, run: None, said, ended: None, is_stopping: false })
+    }
+
+    pub(super) fn has_ended(&mut self) -> Result<bool> {
+        self.ended = self.child.try_wait()?;
+        Ok(self.ended.is_some())
+    }
+
+    /// The run, once it has a folder.
+    pub(super) fn run(&self) -> Option<&str> {
+        self.run.as_deref()
+    }
+
+    /// Looks for the run's folder; whether it was found now.
+    pub(super) fn find_run(&mut self) -> Result<bool> {
+        if self.run.is_some() {
+            return Ok(false);
+        }
+        let is_of_plan = |id: &String| id.starts_with(&format!("{}-", self.plan));
+        let ids = self.results.ids()?;
+        self.run = ids.into_iter().find(|id| !self.before.contains(id) && is_of_plan(id));
+        Ok(self.run.is_some())
+    }
+
+    /// Asks it to end in order, once.
+    pub(super) fn stop(&mut self) {
+        if self.is_stopping {
+            return;
+        }
+        self.is_stopping = true;
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    }
+
+    /// What became of it. Its report is written, of the parts that there are.
+    pub(super) fn done(mut self) -> Done {
+        let found = self.find_run();
+        let is_whole = self.ended.is_some_and(|of| of.success());
+        let mut error = (!is_whole).then(|| self.last_words());
+        if let (None, Err(wrong)) = (&error, found) {
+            error = Some(format!("{wrong:#}"));
+        }
+        let reported =
+            self.run.as_deref().map(|id| report::write(&self.results.find(id)?, Language::En));
+        if let (None, Some(Err(wrong))) = (&error, reported) {
+            error = Some(format!("its report cannot be written: {wrong:#}"));
+        }
+        Done { run: self.run, error }
+    }
+
+    fn last_words(&mut self) -> String {
+        let mut read = || -> std::io::Result<Vec<u8>> {
+            let from = self.said.metadata()?.len().saturating_sub(SAID_BYTES_MAX);
+            self.said.seek(SeekFrom::Start(from))?;
+            let mut bytes = Vec::new();
+            self.said.by_ref().take(SAID_BYTES_MAX).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        let bytes = read().unwrap_or_default();
+        let said = String::from_utf8_lossy(&bytes);
+        let last = said.lines().rev().find(|line| !line.trim().is_empty());
+        let last = last.map(|line| line.strip_prefix("suimon lab: ").unwrap_or(line).to_owned());
+        last.unwrap_or_else(|| match self.ended {
+            Some(status) => format!("the run ended without a word: {status}"),
+            None => "the run ended without a word".to_owned(),
+        })
+    }
+}

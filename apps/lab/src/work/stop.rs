@@ -1,0 +1,47 @@
+//! `suimon lab stop`.
+
+use std::fs::File;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use suimon_lab_run::folder::REQUESTS;
+
+use crate::cli::ResultsFlags;
+use crate::plan::check_id;
+
+use super::with_extension;
+
+/// What is to end.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StopFlags {
+    /// What was asked for; all if none is given.
+    request: Option<String>,
+    #[command(flatten)]
+    results: ResultsFlags,
+}
+
+impl StopFlags {
+    pub(crate) fn run(self) -> Result<()> {
+        let requests = self.results.path().join(REQUESTS);
+        if let Some(id) = &self.request {
+            check_id("request", id)?;
+        }
+        let mut open =
+            if requests.is_dir() { with_extension(&requests, "json")? } else { Vec::new() };
+        open.retain(|path| {
+            self.request.as_deref().is_none_or(|id| path.file_stem().is_some_and(|of| of == id))
+        });
+        match (&self.request, open.is_empty()) {
+            (Some(id), true) => {
+                bail!("nothing that waits or is under way in {} is `{id}`", requests.display())
+            }
+            (None, true) => bail!("nothing waits or is under way in {}", requests.display()),
+            _ => {}
+        }
+        for path in open {
+            let stop = path.with_extension("stop");
+            File::create(&stop).with_context(|| stop.display().to_string())?;
+        }
+        Ok(())
+    }
+}

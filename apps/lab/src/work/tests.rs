@@ -1,0 +1,69 @@
+use super::*;
+
+#[test]
+fn the_oldest_request_is_first_and_other_files_are_none() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(next(folder.path()).unwrap(), None);
+    for name in ["20260102.json", "20260101.json", "20260101.done", "x.part"] {
+        fs::write(folder.path().join(name), "{}").unwrap();
+    }
+    assert_eq!(next(folder.path()).unwrap().unwrap().file_name().unwrap(), "20260101.json");
+}
+
+#[test]
+fn what_the_daemon_would_not_ask_for_is_not_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags =
+        WorkFlags { results: ResultsFlags::of(folder.path()), work_folder: "/var/tmp".into() };
+    let path = folder.path().join("1.json");
+    for (text, expected) in [
+        ("{\"plan\": \"../x\", \"scale\": \"quick\"}", "plan"),
+        ("{\"plan\": \"/tmp/plan.toml\", \"scale\": \"quick\"}", "plan"),
+        ("{\"plan\": \"webb\", \"scale\": \"quick\"}", "no plan `webb`"),
+        ("{\"plan\": \"vmq-teaming\", \"scale\": \"--help\"}", "no scale"),
+        ("{\"plan\": \"vmq-teaming\", \"scale\": \"quick\", \"more\": 1}", "more"),
+        ("[", "EOF"),
+    ] {
+        fs::write(&path, text).unwrap();
+        let error = format!("{:#}", flags.read(&path).unwrap_err());
+        assert!(error.contains(expected), "{text}: {error}");
+    }
+    fs::write(&path, vec![b' '; 5000]).unwrap();
+    assert!(flags.read(&path).unwrap_err().to_string().contains("5000 bytes"));
+}
+
+#[test]
+fn what_is_withdrawn_is_not_begun_and_what_ended_long_ago_is_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags =
+        WorkFlags { results: ResultsFlags::of(folder.path()), work_folder: "/var/tmp".into() };
+    let requests = folder.path().to_owned();
+    let stop = StopSignal::new().unwrap();
+    let doer = Doer { flags: &flags, requests: requests.clone(), stop, told: None, listed: None };
+    for name in ["1.json", "1.stop", "2.json", "2.stop", "3.json", "4.stop"] {
+        fs::write(requests.join(name), "{}").unwrap();
+    }
+    doer.withdraw_all(Some(&requests.join("2.json"))).unwrap();
+    let names = |extension: &str| -> Vec<String> {
+        let paths = with_extension(&requests, extension).unwrap();
+        paths.iter().map(|of| of.file_stem().unwrap().to_string_lossy().into_owned()).collect()
+    };
+    assert_eq!((names("json"), names("stop")), (vec!["2".into(), "3".into()], vec!["2".into()]));
+    let done: Done = serde_json::from_slice(&fs::read(requests.join("1.done")).unwrap()).unwrap();
+    assert!(done.error.unwrap().contains("withdrawn"));
+    for number in 10..10 + ENDED_KEPT {
+        fs::write(requests.join(format!("{number}.done")), "{}").unwrap();
+    }
+    forget_old(&requests).unwrap();
+    assert_eq!((names("done").len(), names("done")[0].as_str()), (ENDED_KEPT, "10"));
+}
+
+#[test]
+fn there_is_one_worker_for_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let held = hold(folder.path()).unwrap();
+    assert!(held.is_some());
+    assert!(hold(folder.path()).unwrap().is_none());
+    drop(held);
+    assert!(hold(folder.path()).unwrap().is_some());
+}

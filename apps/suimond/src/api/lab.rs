@@ -1,0 +1,146 @@
+//! Endpoints of the lab.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use suimon_contract::{
+    ApiError, ErrorBody, ErrorCode, LabComparison, LabRequest, LabRun, LabRunDetails,
+    LabRunRequest, LabStatus,
+};
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::body::Body;
+use crate::api::failure::{Failure, InPath, Parameters, unknown_field};
+use crate::api::state::ApiState;
+use crate::lab::Lab;
+
+/// A report has its own style and script in it, and nothing from elsewhere; it is no part of the
+/// console's page, whatever was written into it.
+const REPORT_POLICY: &str = "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; \
+                             script-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; \
+                             base-uri 'none'; form-action 'none'";
+
+/// The endpoints of the lab.
+pub(super) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new()
+        .routes(routes!(status))
+        .routes(routes!(list, ask))
+        .routes(routes!(show))
+        .routes(routes!(report))
+        .routes(routes!(withdraw))
+        .routes(routes!(compare))
+}
+
+/// Plans that can be run, whether somebody is there to run them, and what was asked for.
+#[utoipa::path(get, path = "/1.0/lab", tag = "lab", operation_id = "show_lab",
+    responses((status = OK, body = LabStatus), (status = "5XX", body = ErrorBody)))]
+async fn status(State(state): State<ApiState>) -> Result<Json<LabStatus>, Failure> {
+    with_lab(&state, |lab| lab.status(now_ms())).await.map(Json)
+}
+
+/// The last 500 runs, the latest first: how far they are, and what came out.
+#[utoipa::path(get, path = "/1.0/lab/runs", tag = "lab", operation_id = "list_lab_runs",
+    responses((status = OK, body = Vec<LabRun>), (status = "5XX", body = ErrorBody)))]
+async fn list(State(state): State<ApiState>) -> Result<Json<Vec<LabRun>>, Failure> {
+    with_lab(&state, Lab::runs).await.map(Json)
+}
+
+/// Asks for a run. `suimon lab work`, which runs beside the daemon, makes it as soon as those before it
+/// have ended.
+#[utoipa::path(post, path = "/1.0/lab/runs", tag = "lab", operation_id = "request_lab_run",
+    request_body = LabRunRequest,
+    responses((status = ACCEPTED, body = LabRequest), (status = "4XX", body = ErrorBody)))]
+async fn ask(State(state): State<ApiState>, Body(body): Body) -> Result<Response, Failure> {
+    let wanted: LabRunRequest = serde_json::from_slice(&body).map_err(|error| {
+        let text = format!("the body cannot be read: {error}");
+        match unknown_field(&text) {
+            Some(name) => ApiError::new(ErrorCode::UnknownKey, &text).about("lab").field(name),
+            None => ApiError::new(ErrorCode::Malformed, &text).about("lab"),
+        }
+    })?;
+    let request = with_lab(&state, move |lab| lab.ask(now_ms(), &wanted)).await?;
+    Ok((StatusCode::ACCEPTED, Json(request)).into_response())
+}
+
+/// A run, with the plan's figures: published, measured, simulated.
+#[utoipa::path(get, path = "/1.0/lab/runs/{id}", tag = "lab", operation_id = "show_lab_run",
+    params(("id" = String, Path)),
+    responses((status = OK, body = LabRunDetails), (status = NOT_FOUND, body = ErrorBody)))]
+async fn show(
+    State(state): State<ApiState>,
+    InPath(id): InPath<String>,
+) -> Result<Json<LabRunDetails>, Failure> {
+    with_lab(&state, move |lab| lab.run(&id)).await.map(Json)
+}
+
+/// The report of a run: one page that needs nothing else, in both languages.
+#[utoipa::path(get, path = "/1.0/lab/runs/{id}/report", tag = "lab",
+    operation_id = "show_lab_report", params(("id" = String, Path)),
+    responses((status = OK, content_type = "text/html", body = String),
+        (status = NOT_FOUND, body = ErrorBody)))]
+async fn report(
+    State(state): State<ApiState>,
+    InPath(id): InPath<String>,
+) -> Result<Response, Failure> {
+    let page = with_lab(&state, move |lab| lab.report(&id)).await?;
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, REPORT_POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    Ok((headers, page).into_response())
+}
+
+/// Withdraws a request that waits, or ends its run: what was measured is kept. One that has ended stays
+/// as it is.
+#[utoipa::path(delete, path = "/1.0/lab/requests/{id}", tag = "lab",
+    operation_id = "withdraw_lab_request", params(("id" = String, Path)),
+    responses((status = OK, body = LabRequest), (status = NOT_FOUND, body = ErrorBody)))]
+async fn withdraw(
+    State(state): State<ApiState>,
+    InPath(id): InPath<String>,
+) -> Result<Json<LabRequest>, Failure> {
+    with_lab(&state, move |lab| lab.withdraw(now_ms(), &id)).await.map(Json)
+}
+
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct CompareParameters {
+    /// Id of a run.
+    a: String,
+    /// Id of another.
+    b: String,
+}
+
+/// Whether two runs differ: Mann and Whitney's test for every measure that both have.
+#[utoipa::path(get, path = "/1.0/lab/compare", tag = "lab", operation_id = "compare_lab_runs",
+    params(CompareParameters),
+    responses((status = OK, body = LabComparison), (status = "4XX", body = ErrorBody)))]
+async fn compare(
+    State(state): State<ApiState>,
+    Parameters(of): Parameters<CompareParameters>,
+) -> Result<Json<LabComparison>, Failure> {
+    with_lab(&state, move |lab| lab.compare(&of.a, &of.b)).await.map(Json)
+}
+
+/// Files are read on a thread for calls that block.
+async fn with_lab<T: Send + 'static>(
+    state: &ApiState,
+    call: impl FnOnce(&Lab) -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, Failure> {
+    let lab = Arc::clone(&state.lab);
+    state.ask(move |_| call(&lab)).await
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,78 @@
+//! Whether two runs differ.
+
+use std::sync::PoisonError;
+
+use suimon_contract::{ApiError, ErrorCode, LabCompared, LabComparison, LabEstimate, LabFinding};
+use suimon_lab_run::folder::WHOLE;
+use suimon_lab_run::{Compared, Estimate, FORMAT, Finding, Run, compare};
+
+use super::runs::{WHOLE_BYTES_MAX, words};
+use super::{Lab, read, unread};
+
+impl Lab {
+    /// Compares two runs, measure by measure.
+    ///
+    /// # Errors
+    /// There is no such run, it did not come to its end, or they have nothing in common.
+    pub fn compare(&self, a: &str, b: &str) -> Result<LabComparison, ApiError> {
+        let _one = self.comparing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (a, b) = (self.whole(a)?, self.whole(b)?);
+        let compared: Vec<LabCompared> = compare(&a, &b).into_iter().map(of_measure).collect();
+        if compared.is_empty() {
+            let text = format!("{} and {} have no case with a measure in common", a.id, b.id);
+            return Err(ApiError::new(ErrorCode::Unsupported, text).about("lab").field("b"));
+        }
+        let other_machine = a.machine.cpu != b.machine.cpu || a.machine.cpus != b.machine.cpus;
+        Ok(LabComparison { a: a.id, b: b.id, other_machine, compared })
+    }
+
+    fn whole(&self, id: &str) -> Result<Run, ApiError> {
+        let folder = self.run_folder(id)?;
+        let Some(mut run) = read::<Run>(&folder, WHOLE, WHOLE_BYTES_MAX)? else {
+            let text = format!(
+                "it did not come to its end, so that it cannot be compared; `suimon lab run --resume \
+                 {id}` goes on with it"
+            );
+            return Err(ApiError::new(ErrorCode::Unsupported, text).about(format!("lab/{id}")));
+        };
+        if run.format != FORMAT {
+            let text = format!("has format {} where this daemon reads {FORMAT}", run.format);
+            return Err(unread(&folder.path(WHOLE), text));
+        }
+        // The folder's name counts, whatever the file says.
+        id.clone_into(&mut run.id);
+        Ok(run)
+    }
+}
+
+fn of_measure(of: Compared) -> LabCompared {
+    LabCompared {
+        case: of.case.id,
+        case_words: words(of.case.words),
+        measure: of.measure.id,
+        measure_words: words(of.measure.words),
+        unit: of.measure.unit,
+        a: estimate(&of.a),
+        b: estimate(&of.b),
+        more_percent: of.more_percent,
+        p: of.p_corrected,
+        finding: match of.finding {
+            Finding::Better => LabFinding::Better,
+            Finding::Worse => LabFinding::Worse,
+            Finding::Different => LabFinding::Different,
+            Finding::NotShown => LabFinding::NotShown,
+            Finding::TooFew => LabFinding::TooFew,
+        },
+    }
+}
+
+fn estimate(of: &Estimate) -> LabEstimate {
+    LabEstimate {
+        samples: of.samples as u64,
+        mean: of.mean,
+        median: of.median,
+        least: of.least,
+        most: of.most,
+        interval: of.interval.map(|(low, high)| [low, high]),
+    }
+}

@@ -1,0 +1,184 @@
+//! What was asked for: written here, done by somebody else.
+
+use std::collections::BTreeSet;
+
+use suimon_contract::{ApiError, ErrorCode, LabRequest, LabRequestState, LabRunRequest, LabScale};
+use suimon_lab_run::folder::{Done, REQUESTS, Request, Worker, is_id};
+
+use super::{Folder, Lab, SMALL_BYTES_MAX, plans, read, shown_id, worker};
+
+/// A request that is longer was not written here.
+const REQUEST_BYTES_MAX: u64 = 4096;
+/// Requests that wait, at most; and how many are told of.
+const WAITING_MAX: usize = 16;
+const TOLD_MAX: usize = 64;
+
+impl Lab {
+    /// Asks for a run.
+    ///
+    /// # Errors
+    /// Nobody is there to make it, there is no such plan, this machine lacks what it needs, or too much
+    /// waits already.
+    pub fn ask(&self, now_ms: u64, wanted: &LabRunRequest) -> Result<LabRequest, ApiError> {
+        let refuse = |code, text: String| Err(ApiError::new(code, text).about("lab"));
+        let folder = Folder::open(&self.results)?;
+        let worker = folder.as_ref().map(|of| worker(of, now_ms)).transpose()?.flatten();
+        let (Some(folder), Some(worker)) = (folder, worker) else {
+            return refuse(ErrorCode::Unsupported, self.remedy());
+        };
+        let plans = plans(&folder)?;
+        let Some(plan) = plans.iter().find(|plan| plan.id == wanted.plan) else {
+            let known: Vec<&str> = plans.iter().map(|plan| plan.id.as_str()).collect();
+            let text = format!(
+                "there is no plan `{}`; there are {}",
+                shown_id(&wanted.plan),
+                known.join(", ")
+            );
+            return Err(ApiError::new(ErrorCode::UnknownReference, text)
+                .about("lab")
+                .field("plan"));
+        };
+        if !plan.missing.is_empty() {
+            let missing: Vec<&str> = plan.missing.iter().map(|of| of.en.as_str()).collect();
+            let text = format!("this machine lacks what {} needs: {}", plan.id, missing.join("; "));
+            return refuse(ErrorCode::Unsupported, text);
+        }
+        let Some(requests) = folder.folder(REQUESTS)? else {
+            return refuse(ErrorCode::Unsupported, self.remedy());
+        };
+        let is_open = |of: &LabRequest| is_open(of.state);
+        let open = list(&folder, Some(&worker))?.into_iter().filter(is_open).count();
+        if open >= WAITING_MAX {
+            let text = format!("{open} runs wait already; withdraw one, or wait for it");
+            return refuse(ErrorCode::Conflict, text);
+        }
+        let request =
+            Request { plan: wanted.plan.clone(), scale: wanted.scale.as_str().to_owned() };
+        let bytes = serde_json::to_vec(&request)
+            .map_err(|error| ApiError::new(ErrorCode::Internal, error.to_string()).about("lab"))?;
+        // Two in one millisecond are told apart by the next one.
+        for number in now_ms..now_ms.saturating_add(WAITING_MAX as u64) {
+            let id = format!("{number:013}");
+            if !requests.has(&format!("{id}.done"))?
+                && requests.write_new(&format!("{id}.json"), &bytes)?
+            {
+                return Ok(LabRequest {
+                    id,
+                    plan: Some(request.plan),
+                    scale: Some(wanted.scale),
+                    state: LabRequestState::Waiting,
+                    run: None,
+                    error: None,
+                });
+            }
+        }
+        refuse(ErrorCode::Conflict, "too much is asked for at once; try again".to_owned())
+    }
+
+    /// Withdraws a request that waits, and ends the run of one that is under way. One that has ended stays
+    /// as it is.
+    ///
+    /// # Errors
+    /// There is no such request, or a file cannot be written.
+    pub fn withdraw(&self, now_ms: u64, id: &str) -> Result<LabRequest, ApiError> {
+        let lacking = || {
+            let text = "there is no such request; `GET /1.0/lab` lists those that wait, are under \
+                        way, or ended last";
+            ApiError::new(ErrorCode::NotFound, text).about(format!("lab/{}", shown_id(id)))
+        };
+        let folder = Folder::open(&self.results)?.ok_or_else(lacking)?;
+        let worker = worker(&folder, now_ms)?;
+        let all = list(&folder, worker.as_ref())?;
+        let mut found = all.into_iter().find(|of| of.id == id).ok_or_else(lacking)?;
+        let requests = folder.folder(REQUESTS)?.ok_or_else(lacking)?;
+        if !is_open(found.state) {
+            return Ok(found);
+        }
+        if worker.is_none() && !requests.is_held()? {
+            // Nobody else looks at it.
+            requests.remove(&format!("{id}.json"))?;
+            requests.remove(&format!("{id}.stop"))?;
+            found.state = LabRequestState::Failed;
+            found.error = Some("withdrawn before it began".to_owned());
+            return Ok(found);
+        }
+        requests.write_new(&format!("{id}.stop"), b"")?;
+        found.state = LabRequestState::Stopping;
+        Ok(found)
+    }
+}
+
+fn is_open(state: LabRequestState) -> bool {
+    use LabRequestState::{Stopping, UnderWay, Waiting};
+    matches!(state, Waiting | UnderWay | Stopping)
+}
+
+/// All requests, oldest first.
+pub(super) fn list(folder: &Folder, worker: Option<&Worker>) -> Result<Vec<LabRequest>, ApiError> {
+    let Some(requests) = folder.folder(REQUESTS)? else { return Ok(Vec::new()) };
+    let names = requests.names()?;
+    let ids: BTreeSet<&str> = names.iter().filter_map(|name| id_of(name)).collect();
+    let latest = ids.into_iter().rev().take(TOLD_MAX);
+    let mut all: Vec<LabRequest> = latest
+        .filter_map(|id| request(&requests, id, worker).transpose())
+        .collect::<Result<_, _>>()?;
+    all.reverse();
+    Ok(all)
+}
+
+/// The id in `ID.json` and `ID.done`.
+fn id_of(name: &str) -> Option<&str> {
+    let id = name.strip_suffix(".json").or_else(|| name.strip_suffix(".done"))?;
+    let is_time = id.bytes().all(|byte| byte.is_ascii_digit());
+    (is_id(id) && is_time).then_some(id)
+}
+
+/// One request; none if it is gone meanwhile.
+fn request(
+    requests: &Folder,
+    id: &str,
+    worker: Option<&Worker>,
+) -> Result<Option<LabRequest>, ApiError> {
+    let mut told = LabRequest {
+        id: id.to_owned(),
+        plan: None,
+        scale: None,
+        state: LabRequestState::Failed,
+        run: None,
+        error: None,
+    };
+    let done = match read::<Done>(requests, &format!("{id}.done"), SMALL_BYTES_MAX) {
+        Ok(done) => done,
+        Err(error) => {
+            told.error = Some(error.to_string());
+            return Ok(Some(told));
+        }
+    };
+    if let Some(done) = done {
+        if done.error.is_none() {
+            told.state = LabRequestState::Done;
+        }
+        told.run = done.run.filter(|run| is_id(run));
+        told.error = done.error;
+        return Ok(Some(told));
+    }
+    match read::<Request>(requests, &format!("{id}.json"), REQUEST_BYTES_MAX) {
+        Ok(None) => return Ok(None),
+        Ok(Some(of)) => {
+            let scales = [LabScale::Auto, LabScale::Quick, LabScale::Full];
+            told.scale = scales.into_iter().find(|scale| scale.as_str() == of.scale);
+            told.plan = Some(of.plan).filter(|plan| is_id(plan));
+        }
+        Err(error) => told.error = Some(error.to_string()),
+    }
+    let worker = worker.filter(|of| of.request.as_deref() == Some(id));
+    told.run = worker.and_then(|of| of.run.clone()).filter(|run| is_id(run));
+    told.state = if requests.has(&format!("{id}.stop"))? {
+        LabRequestState::Stopping
+    } else if worker.is_some() {
+        LabRequestState::UnderWay
+    } else {
+        LabRequestState::Waiting
+    };
+    Ok(Some(told))
+}

@@ -1,0 +1,220 @@
+//! Runs: what of them is listed, and what came out.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use suimon_contract::{
+    ApiError, ErrorCode, LabFigure, LabProgress, LabRun, LabRunDetails, LabRunState,
+    LabSimulatedFigure, LabWords,
+};
+use suimon_lab_run::folder::{HEAD, PAGE, PROGRESS, Progress, REPORT, WHOLE, is_id};
+use suimon_lab_run::{Origin, Words};
+
+use super::folder::{Folder, Stamp};
+use super::{SMALL_BYTES_MAX, read};
+
+/// Runs that are listed, the latest.
+const LISTED_MAX: usize = 500;
+/// What is read of a report.
+const REPORT_BYTES_MAX: u64 = 4 << 20;
+const PAGE_BYTES_MAX: u64 = 32 << 20;
+/// What is told of one text.
+const TEXT_CHARS_MAX: usize = 1000;
+/// What is read of `run.json`, which has every sample.
+pub(super) const WHOLE_BYTES_MAX: u64 = 64 << 20;
+
+/// States of the files that a run's line in the list is made from.
+type Stamps = [Option<Stamp>; 3];
+
+/// What was read of runs.
+#[derive(Default)]
+pub(super) struct Listed(BTreeMap<String, (Stamps, LabRun)>);
+
+/// What `head.json`, `run.json` and `report.json` have in common.
+#[derive(Deserialize)]
+struct Head {
+    origin: Origin,
+    scale: String,
+    began: String,
+    /// The report's.
+    #[serde(default)]
+    verdict: Option<Words>,
+}
+
+/// What a report has besides.
+#[derive(Deserialize)]
+struct Report {
+    #[serde(default)]
+    cut_short: Option<String>,
+    figures: Vec<LabFigure>,
+    #[serde(default)]
+    simulated: Vec<LabSimulatedFigure>,
+}
+
+impl Listed {
+    /// All runs of a folder, the latest first. What has not changed is not read again.
+    pub(super) fn list(&mut self, folder: &Folder) -> Result<Vec<LabRun>, ApiError> {
+        let mut ids = folder.names()?;
+        ids.retain(|id| is_id(id) && split(id).is_some());
+        ids.sort_by(|a, b| split(b).map(|of| of.1).cmp(&split(a).map(|of| of.1)).then(a.cmp(b)));
+        let mut before = std::mem::take(&mut self.0);
+        let mut all = Vec::new();
+        for id in ids.into_iter().take(LISTED_MAX) {
+            let Some(run) = folder.folder(&id)? else { continue };
+            let stamps = stamps(&run)?;
+            if stamps == [None; 3] {
+                continue;
+            }
+            let known = before.remove(&id).filter(|(of, _)| *of == stamps);
+            let told = known.map_or_else(|| told(&run, &id, &stamps), |(_, told)| told);
+            self.0.insert(id, (stamps, told.clone()));
+            all.push(now(&run, told)?);
+        }
+        Ok(all)
+    }
+}
+
+/// `vmq-teaming` and the time in `vmq-teaming-20260102T030405-2`.
+fn split(id: &str) -> Option<(&str, &str)> {
+    let is_time = |text: &str| {
+        let bytes = text.as_bytes();
+        let digits = |from: usize, to: usize| {
+            bytes.get(from..to).is_some_and(|of| of.iter().all(u8::is_ascii_digit))
+        };
+        digits(0, 8) && bytes.get(8) == Some(&b'T') && digits(9, 15)
+    };
+    let starts =
+        id.match_indices('-').filter_map(|(at, _)| Some((id.get(..at)?, id.get(at + 1..)?)));
+    starts.filter(|(plan, time)| !plan.is_empty() && is_time(time)).last()
+}
+
+fn stamps(run: &Folder) -> Result<Stamps, ApiError> {
+    Ok([run.stamp(REPORT)?, run.stamp(WHOLE)?, run.stamp(HEAD)?])
+}
+
+/// Whether a folder is one of a run.
+pub(super) fn is_run(folder: &Folder) -> Result<bool, ApiError> {
+    Ok(folder.has(WHOLE)? || folder.has(HEAD)?)
+}
+
+/// What a run's files say of it, by which it is listed. The smallest that there is is read.
+fn told(run: &Folder, id: &str, [report, whole, _]: &Stamps) -> LabRun {
+    let (name, most) = match (report, whole) {
+        (Some(_), _) => (REPORT, REPORT_BYTES_MAX),
+        (None, Some(_)) if !matches!(run.has(HEAD), Ok(true)) => (WHOLE, WHOLE_BYTES_MAX),
+        _ => (HEAD, SMALL_BYTES_MAX),
+    };
+    let (head, error) = match read::<Head>(run, name, most) {
+        Ok(head) => (head, None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let is_whole = whole.is_some();
+    let mut told = LabRun {
+        id: id.to_owned(),
+        plan: split(id).map_or(id, |(plan, _)| plan).to_owned(),
+        simulated: false,
+        scale: None,
+        began: None,
+        state: if is_whole { LabRunState::Whole } else { LabRunState::Interrupted },
+        progress: None,
+        verdict: None,
+        error,
+    };
+    if let Some(head) = head {
+        told.simulated = head.origin != Origin::Real;
+        told.scale = Some(words(Words::same(head.scale)).en);
+        told.began = Some(words(Words::same(head.began)).en);
+        told.verdict = head.verdict.map(words);
+    }
+    told
+}
+
+/// How far it is at this moment.
+fn now(run: &Folder, mut told: LabRun) -> Result<LabRun, ApiError> {
+    if told.state == LabRunState::Whole || !run.is_held()? {
+        return Ok(told);
+    }
+    told.state = LabRunState::UnderWay;
+    told.verdict = None;
+    // It is written when a part begins.
+    let began = run.stamp(PROGRESS)?.map_or(0, |(_, _, seconds, nanoseconds)| {
+        seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000)
+    });
+    match read::<Progress>(run, PROGRESS, SMALL_BYTES_MAX) {
+        Ok(progress) => {
+            told.progress = progress.map(|of| LabProgress {
+                case: words(of.case),
+                repetition: of.repetition,
+                parts_done: of.parts_done,
+                part_began_ms: u64::try_from(began).unwrap_or_default(),
+                seconds_left: of.seconds_left,
+            });
+        }
+        Err(error) => told.error = Some(error.to_string()),
+    }
+    Ok(told)
+}
+
+/// One run, with what came out.
+pub(super) fn details(folder: &Folder, id: &str) -> Result<LabRunDetails, ApiError> {
+    let run = now(folder, told(folder, id, &stamps(folder)?))?;
+    let report = match &run.error {
+        // It says already which file is damaged.
+        Some(_) => None,
+        None => read::<Report>(folder, REPORT, REPORT_BYTES_MAX)?,
+    };
+    let report =
+        report.unwrap_or(Report { cut_short: None, figures: Vec::new(), simulated: Vec::new() });
+    Ok(LabRunDetails {
+        run,
+        has_report: folder.has(PAGE)?,
+        cut_short: report.cut_short,
+        figures: report.figures,
+        simulated_figures: report.simulated,
+    })
+}
+
+/// The page of a run.
+pub(super) fn report(folder: &Folder, id: &str) -> Result<Vec<u8>, ApiError> {
+    folder.file(PAGE, PAGE_BYTES_MAX)?.ok_or_else(|| {
+        let text = format!("it has no report yet; `suimon lab report {id}` makes one");
+        ApiError::new(ErrorCode::NotFound, text).about(format!("lab/{id}"))
+    })
+}
+
+/// A list of runs is told every second: what one of them says has bounds.
+pub(super) fn words(of: Words) -> LabWords {
+    let bounded = |mut text: String| {
+        if let Some((at, _)) = text.char_indices().nth(TEXT_CHARS_MAX) {
+            text.truncate(at);
+            text.push('…');
+        }
+        text
+    };
+    LabWords { en: bounded(of.en), ja: bounded(of.ja) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_much_too_long_is_cut_between_letters() {
+        let long = words(Words::same("水".repeat(5000)));
+        assert_eq!((long.en.chars().count(), long.ja.chars().last()), (1001, Some('…')));
+        assert_eq!(words(Words::same("short")).en, "short");
+    }
+
+    #[test]
+    fn a_runs_id_has_its_plan_and_when_it_began() {
+        assert_eq!(split("web-20260102T030405"), Some(("web", "20260102T030405")));
+        assert_eq!(
+            split("vmq-teaming-20260102T030405-2"),
+            Some(("vmq-teaming", "20260102T030405-2"))
+        );
+        for other in ["requests", "web", "-20260102T030405", "web-20260102", "web-2026010aT030405"]
+        {
+            assert_eq!(split(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,281 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use serde_json::{Value, json};
+use suimon_contract::{LabRequestState, LabRunRequest, LabRunState, LabScale};
+
+use super::*;
+
+const NOW: u64 = 1_800_000_000_000;
+const RUN: &str = "vmq-teaming-20260102T030405";
+
+/// A folder of results.
+struct Place {
+    folder: tempfile::TempDir,
+    lab: Lab,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let lab = Lab::new(Some(&LabConfig { results: folder.path().to_owned() }));
+        Self { folder, lab }
+    }
+
+    fn write(&self, name: &str, value: &Value) {
+        self.write_text(name, &value.to_string());
+    }
+
+    fn write_text(&self, name: &str, text: &str) {
+        let path = self.folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn with_worker(&self) {
+        let plan = |id: &str, missing: Value| {
+            json!({ "id": id, "title": { "en": "T", "ja": "題" }, "question": { "en": "Q", "ja": "問" },
+                "document": "D", "simulation": null, "seconds": 60.0, "missing": missing })
+        };
+        let lacking = json!([{ "en": "fio is not there; `suimon lab setup`", "ja": "fio" }]);
+        self.write(
+            "plans.json",
+            &json!([plan("vmq-teaming", json!([])), plan("disk-io", lacking)]),
+        );
+        self.write("worker.json", &json!({ "pid": 7, "at_ms": NOW - 3000 }));
+        fs::create_dir_all(self.folder.path().join("requests")).unwrap();
+    }
+
+    fn names(&self, folder: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.folder.path().join(folder)).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|of| of.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+fn head() -> Value {
+    json!({ "origin": { "kind": "real" }, "scale": "quick", "began": "2026-01-02T03:04:05Z", "plan": "…" })
+}
+
+fn report() -> Value {
+    json!({ "run": RUN, "plan": "vmq-teaming", "scale": "quick", "began": "2026-01-02T03:04:05Z",
+        "origin": { "kind": "real" }, "verdict": { "en": "It spreads.", "ja": "分散します。" },
+        "figures": [{ "id": "packed", "of": { "en": "a", "ja": "あ" }, "published": { "en": "1", "ja": "1" },
+            "measured": { "samples": 2, "mean": 1.5, "median": 1.5, "least": 1.0, "most": 2.0,
+                "interval": [0.5, 2.5] },
+            "unit": "", "digits": 1, "simulated": null, "bar": false, "agreement": "not-measured" }],
+        "simulated": [], "cut_short": null })
+}
+
+fn wanted(plan: &str) -> LabRunRequest {
+    LabRunRequest { plan: plan.to_owned(), scale: LabScale::Quick }
+}
+
+#[test]
+fn where_nobody_works_one_is_told_what_to_do() {
+    let place = Place::new();
+    for is_there in [false, true] {
+        if is_there {
+            place.with_worker();
+            place.write("worker.json", &json!({ "pid": 7, "at_ms": NOW - 11_000 }));
+        }
+        let status = place.lab.status(NOW).unwrap();
+        assert_eq!(status.worker, None);
+        let remedy = status.remedy.unwrap();
+        assert!(remedy.contains("suimon lab work") && remedy.contains("--results"), "{remedy}");
+        let error = place.lab.ask(NOW, &wanted("vmq-teaming")).unwrap_err();
+        assert!(error.message.contains("systemctl start suimon-lab"), "{error}");
+    }
+    let nowhere = Lab::new(Some(&LabConfig { results: "/nowhere/at/all".into() }));
+    assert_eq!(nowhere.runs().unwrap(), []);
+    assert_eq!(nowhere.status(NOW).unwrap().plans, []);
+    assert!(!Lab::new(None).remedy().contains("--results"), "the usual folder needs no word");
+}
+
+#[test]
+fn what_is_asked_for_is_written_for_the_worker_and_what_it_says_is_told() {
+    let place = Place::new();
+    place.with_worker();
+    let asked = place.lab.ask(NOW, &wanted("vmq-teaming")).unwrap();
+    let second = place.lab.ask(NOW, &wanted("vmq-teaming")).unwrap();
+    assert_eq!((asked.id.as_str(), second.id.as_str()), ("1800000000000", "1800000000001"));
+    let file = place.folder.path().join("requests/1800000000000.json");
+    let written: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    assert_eq!(written, json!({ "plan": "vmq-teaming", "scale": "quick" }));
+    let states = |place: &Place| -> Vec<LabRequestState> {
+        place.lab.status(NOW).unwrap().requests.iter().map(|of| of.state).collect()
+    };
+    assert_eq!(states(&place), [LabRequestState::Waiting, LabRequestState::Waiting]);
+    place.write("worker.json", &json!({ "pid": 7, "at_ms": NOW, "request": asked.id, "run": RUN }));
+    let status = place.lab.status(NOW).unwrap();
+    assert_eq!(status.requests[0].state, LabRequestState::UnderWay);
+    assert_eq!(status.requests[0].run.as_deref(), Some(RUN));
+    assert_eq!(place.lab.withdraw(NOW, &asked.id).unwrap().state, LabRequestState::Stopping);
+    assert!(place.names("requests").contains(&"1800000000000.stop".to_owned()));
+    assert_eq!(states(&place)[0], LabRequestState::Stopping);
+    place.write("requests/1800000000000.done", &json!({ "run": RUN, "error": "asked to stop" }));
+    fs::remove_file(file).unwrap();
+    let ended = place.lab.withdraw(NOW, &asked.id).unwrap();
+    assert_eq!(
+        (ended.state, ended.error.as_deref()),
+        (LabRequestState::Failed, Some("asked to stop"))
+    );
+    place.write("requests/1800000000001.done", &json!({ "run": RUN }));
+    assert_eq!(states(&place)[1], LabRequestState::Done);
+    let error = place.lab.withdraw(NOW, "../plans").unwrap_err();
+    assert_eq!(error.code, ErrorCode::NotFound);
+}
+
+#[test]
+fn what_waits_is_withdrawn_at_once_where_nobody_works() {
+    let place = Place::new();
+    place.with_worker();
+    let asked = place.lab.ask(NOW, &wanted("vmq-teaming")).unwrap();
+    let later = NOW + 60_000;
+    assert_eq!(place.lab.status(later).unwrap().requests[0].state, LabRequestState::Waiting);
+    assert_eq!(place.lab.withdraw(later, &asked.id).unwrap().state, LabRequestState::Failed);
+    assert_eq!(place.names("requests"), [] as [String; 0]);
+}
+
+#[test]
+fn what_cannot_be_run_is_refused() {
+    let place = Place::new();
+    place.with_worker();
+    for (plan, code, text) in [
+        ("web", ErrorCode::UnknownReference, "there are vmq-teaming, disk-io"),
+        ("../../etc/x", ErrorCode::UnknownReference, "no plan"),
+        ("disk-io", ErrorCode::Unsupported, "suimon lab setup"),
+    ] {
+        let error = place.lab.ask(NOW, &wanted(plan)).unwrap_err();
+        assert_eq!(error.code, code, "{error}");
+        assert!(error.message.contains(text), "{error}");
+    }
+    for at in 0..16 {
+        place.lab.ask(NOW + at, &wanted("vmq-teaming")).unwrap();
+    }
+    let error = place.lab.ask(NOW + 100, &wanted("vmq-teaming")).unwrap_err();
+    assert_eq!(error.code, ErrorCode::Conflict);
+}
+
+#[test]
+fn runs_are_listed_by_what_their_files_say() {
+    let place = Place::new();
+    let (early, simulated) = ("web-20260101T000000", "web-20260103T000000");
+    place.write(&format!("{RUN}/head.json"), &head());
+    place.write(&format!("{RUN}/progress.json"),
+        &json!({ "pid": 1, "case": { "en": "c", "ja": "c" }, "repetition": 2, "parts_done": 3, "seconds_left": 40 }));
+    place.write(&format!("{early}/head.json"), &head());
+    place.write(&format!("{early}/run.json"), &head());
+    place.write(&format!("{early}/report.json"), &report());
+    place.write(&format!("{early}/report.html"), &json!("page"));
+    let origin = json!({ "kind": "simulated", "scenario": "web", "seed": 1, "commit": "" });
+    let mut of_model = head();
+    of_model["origin"] = origin;
+    place.write(&format!("{simulated}/run.json"), &of_model);
+    place.write("requests/1.json", &json!({}));
+    place.write("web-20260104T000000/other", &json!({}));
+
+    let runs = place.lab.runs().unwrap();
+    let ids: Vec<&str> = runs.iter().map(|run| run.id.as_str()).collect();
+    assert_eq!(ids, [simulated, RUN, early], "the latest first");
+    assert_eq!((runs[0].simulated, runs[0].plan.as_str()), (true, "web"));
+    assert_eq!((runs[1].state, &runs[1].progress), (LabRunState::Interrupted, &None));
+    assert_eq!(runs[2].verdict.as_ref().unwrap().ja, "分散します。");
+
+    // While somebody makes it, it is under way.
+    let held = fs::File::open(place.folder.path().join(RUN)).unwrap();
+    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let run = place.lab.run(RUN).unwrap();
+    assert_eq!(run.run.state, LabRunState::UnderWay);
+    let progress = run.run.progress.unwrap();
+    assert_eq!(progress.seconds_left, 40);
+    assert!(progress.part_began_ms > 1_700_000_000_000, "{progress:?}");
+    assert_eq!(place.lab.runs().unwrap()[1].state, LabRunState::UnderWay);
+    drop(held);
+    assert_eq!(place.lab.runs().unwrap()[1].state, LabRunState::Interrupted);
+
+    let details = place.lab.run(early).unwrap();
+    assert!(details.has_report && details.run.state == LabRunState::Whole);
+    assert_eq!(details.figures[0].measured.as_ref().unwrap().interval, Some([0.5, 2.5]));
+    assert_eq!(place.lab.report(early).unwrap(), b"\"page\"");
+    assert_eq!(place.lab.report(RUN).unwrap_err().code, ErrorCode::NotFound);
+    // A new report is seen although the list remembers the old one.
+    let mut changed = report();
+    changed["verdict"]["en"] = "It does not spread at all.".into();
+    place.write(&format!("{early}/report.json"), &changed);
+    assert_eq!(place.lab.runs().unwrap()[2].verdict.as_ref().unwrap().en, changed["verdict"]["en"]);
+}
+
+#[test]
+fn nothing_outside_is_read_and_what_is_damaged_is_named() {
+    let place = Place::new();
+    place.write(&format!("{RUN}/head.json"), &head());
+    let path = |name: &str| place.folder.path().join(RUN).join(name);
+    for id in ["..", "../x", "/etc", "", "a/b", "nothing-20260102T030405", "requests\0"] {
+        assert_eq!(place.lab.run(id).unwrap_err().code, ErrorCode::NotFound, "{id:?}");
+        assert_eq!(place.lab.report(id).unwrap_err().code, ErrorCode::NotFound, "{id:?}");
+    }
+    symlink("/etc/passwd", path("report.html")).unwrap();
+    let error = place.lab.report(RUN).unwrap_err();
+    assert!(error.message.contains("link") && error.file.unwrap().ends_with("report.html"));
+    symlink("/etc", place.folder.path().join("etc-20260102T030405")).unwrap();
+    assert_eq!(place.lab.run("etc-20260102T030405").unwrap_err().code, ErrorCode::NotFound);
+    fs::remove_file(path("report.html")).unwrap();
+
+    // A pipe that nobody writes to.
+    let pipe = std::process::Command::new("mkfifo").arg(path("report.html")).status().unwrap();
+    assert!(pipe.success());
+    assert!(place.lab.report(RUN).unwrap_err().message.contains("no file"));
+
+    for (text, expected) in [("{", "EOF"), ("[]", "damaged"), ("{\"figures\": 1}", "damaged")] {
+        fs::write(path("report.json"), text).unwrap();
+        let run = place.lab.run(RUN).unwrap();
+        let error = run.run.error.unwrap();
+        assert!(error.contains("report.json") && error.contains(expected), "{text}: {error}");
+        assert_eq!(place.lab.runs().unwrap()[0].error.as_ref(), Some(&error));
+    }
+    fs::write(path("report.json"), vec![b' '; 5 << 20]).unwrap();
+    assert!(place.lab.run(RUN).unwrap().run.error.unwrap().contains("bytes"));
+    place.write_text("plans.json", "[{}]");
+    let error = place.lab.status(NOW).unwrap_err();
+    assert!(error.file.unwrap().ends_with("plans.json"));
+}
+
+#[test]
+fn two_runs_that_came_to_their_end_are_compared() {
+    let place = Place::new();
+    let run = |values: &[f64]| {
+        let parts: Vec<Value> = (0..)
+            .zip(values)
+            .map(|(repetition, value)| {
+                json!({ "case": "a", "repetition": repetition, "began_ms": 0, "took_s": 1.0,
+                    "load_before": 0.0, "values": { "m": value }, "series": [], "marks": [], "notes": [],
+                    "failure": null })
+            })
+            .collect();
+        json!({ "format": 1, "id": "x", "plan": "", "origin": { "kind": "real" }, "scale": "auto",
+            "began": "", "took_s": 1.0, "command": "",
+            "machine": serde_json::to_value(suimon_lab_run::Machine::default()).unwrap(),
+            "setup": [], "cases": [{ "id": "a", "words": { "en": "A", "ja": "A" }, "seconds": 1.0 }],
+            "measures": [{ "id": "m", "words": { "en": "M", "ja": "M" }, "unit": "MB/s",
+                "better": "higher", "decides": false }],
+            "parts": parts, "missing": [], "cut_short": null })
+    };
+    let (a, b, other) = ("web-20260101T000000", "web-20260102T000000", "web-20260103T000000");
+    place.write(&format!("{a}/run.json"), &run(&[1.0, 2.0, 3.0, 4.0, 5.0]));
+    place.write(&format!("{b}/run.json"), &run(&[11.0, 12.0, 13.0, 14.0, 15.0]));
+    place.write(&format!("{other}/head.json"), &head());
+    let compared = place.lab.compare(a, b).unwrap();
+    assert_eq!((compared.a.as_str(), compared.b.as_str(), compared.other_machine), (a, b, false));
+    let of = &compared.compared[0];
+    assert_eq!(
+        (of.finding, of.a.mean, of.b.mean),
+        (suimon_contract::LabFinding::Better, 3.0, 13.0)
+    );
+    assert!(of.p < 0.05);
+    let error = place.lab.compare(a, other).unwrap_err();
+    assert!(error.message.contains("--resume web-20260103T000000"), "{error}");
+    assert_eq!(place.lab.compare("..", b).unwrap_err().code, ErrorCode::NotFound);
+}

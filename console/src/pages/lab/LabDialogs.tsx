@@ -1,0 +1,50 @@
+import { useState } from "react";
+import type { LabPlan, LabScale, LabStatus } from "../../api/types";
+import { ChangeDialog } from "../../parts/ChangeDialog";
+import { ChoiceField } from "../../parts/fields";
+import { useTexts } from "../../texts/texts";
+import { inLanguage, labCommand } from "./runs";
+
+const SCALES = ["auto", "quick", "full"] as const satisfies readonly LabScale[];
+
+/** Asks for a run of a plan. */
+export function RunDialog(props: { plan: LabPlan; lab: LabStatus | undefined; onClose: () => void }) {
+  const { t, language } = useTexts();
+  const [plan] = useState(props.plan);
+  const [scale, setScale] = useState<LabScale>("auto");
+  return (
+    <ChangeDialog
+      title={t("lab.run.title", { plan: inLanguage(plan.title, language) })}
+      about={t("lab.run.about")}
+      action={t("lab.run")}
+      withoutPreview
+      change={{ method: "POST", path: "/1.0/lab/runs", body: { plan: plan.id, scale }, command: labCommand(props.lab, "run", plan.id, "--scale", scale) }}
+      onClose={props.onClose}
+    >
+      <ChoiceField
+        label={t("lab.scale")}
+        help={t(`lab.scale.${scale}.about`)}
+        value={scale}
+        onChange={(value) => setScale(value as LabScale)}
+        options={SCALES.map((one) => [one, t(`lab.scale.${one}`)])}
+      />
+    </ChangeDialog>
+  );
+}
+
+/** Ends a run, or withdraws what waits. */
+export function StopDialog(props: { request: string; lab: LabStatus | undefined; onClose: () => void }) {
+  const { t } = useTexts();
+  const [request] = useState(props.request);
+  return (
+    <ChangeDialog
+      title={t("lab.stop.title")}
+      about={t("lab.stop.about")}
+      action={t("lab.stop")}
+      danger={t("lab.stop.danger")}
+      withoutPreview
+      change={{ method: "DELETE", path: `/1.0/lab/requests/${encodeURIComponent(request)}`, command: labCommand(props.lab, "stop", request) }}
+      onClose={props.onClose}
+    />
+  );
+}
