@@ -88,9 +88,8 @@ impl FtpClients {
         let listed = from.run(&["curl", "-sS", "--max-time", "10", "-l", &url(to, "")])?;
         ensure!(listed.contains("file1"), "vsftpd has no files: {listed}");
         let start = |client: usize| {
-            let words = ["sh", "-c", &script(to, client, files)].map(str::to_owned);
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            from.start(rig, "ftp-client", &words)
+            let script = script(to, client, files);
+            from.start(rig, "ftp-client", &["sh", "-c", &script])
         };
         Ok(Self { processes: (0..clients).map(start).collect::<Result<_>>()? })
     }

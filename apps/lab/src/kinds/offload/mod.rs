@@ -26,10 +26,10 @@ const SET_UP_S: f64 = 3.0;
 /// The stages that have a bar of their own; the others are summed up.
 const STAGES: [(&str, &str, &str, &str); 5] = [
     ("stage-copy-in", "copy_in", "copy in", "取り込み"),
-    ("stage-coalesce", "coalesce", "coalesce", "結合"),
     ("stage-segment", "segment", "segment", "分割"),
     ("stage-checksum", "checksum", "checksum", "チェックサム"),
     ("stage-copy-out", "copy_out", "copy out", "書き出し"),
+    ("stage-notify", "notify", "notify", "通知"),
 ];
 const OTHER: &str = "stage-other";
 

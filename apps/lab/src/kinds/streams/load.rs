@@ -97,8 +97,8 @@ impl Leaving {
         every_ms: u64,
     ) -> Result<Self> {
         let begin = |filter: &[&str]| {
-            let words = ["tcpdump", "-n", "-q", "-p", "-Z", "root", "-c", FRAMES_MOST, "-w"];
-            let words = [&words[..], &["/dev/null", "-i", device], filter].concat();
+            let words = ["tcpdump", "-n", "-p", "-Q", "in", "-Z", "root", "-c", FRAMES_MOST];
+            let words = [&words[..], &["-w", "/dev/null", "-i", device], filter].concat();
             outside.start(rig, "tcpdump", &words)
         };
         let mut captures = [begin(&["not", "multicast"])?, begin(&["ether", "broadcast"])?];
