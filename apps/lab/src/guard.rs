@@ -39,6 +39,7 @@ pub(crate) fn watch() -> Result<Option<ExitStatus>> {
     let mut work = Command::new(env::current_exe()?)
         .args(env::args_os().skip(1))
         .env(WATCHED, std::process::id().to_string())
+        .env_remove(ASKED_BY)
         .spawn()
         .context("cannot start the process that works")?;
     let ended = wait(&mut work, &stop)?;
@@ -79,5 +80,56 @@ fn wait(work: &mut Child, stop: &StopSignal) -> Result<ExitStatus> {
 fn signal(work: &Child, signal: Signal) {
     if let Some(pid) = i32::try_from(work.id()).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, signal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+
+    use super::*;
+
+    /// Started by the test below, as a run is by its worker.
+    #[test]
+    #[ignore = "waits to be ended; `a_run_ends_when_its_worker_is_killed` starts it"]
+    fn stays() {
+        let Ok(parent) = env::var(ASKED_BY) else { return };
+        end_with(&parent).unwrap();
+        fs::write(env::var("SUIMON_LAB_READY").unwrap(), "").unwrap();
+        thread::sleep(Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_run_ends_when_its_worker_is_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let ready = folder.path().join("ready");
+        let script = "SUIMON_LAB_ASKED_BY=$$ \"$0\" --exact guard::tests::stays --ignored \
+                      </dev/null >&2 & echo $!; wait";
+        let mut worker = Command::new("sh")
+            .args(["-c", script])
+            .arg(env::current_exe().unwrap())
+            .env("SUIMON_LAB_READY", &ready)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut pid = String::new();
+        BufReader::new(worker.stdout.take().unwrap()).read_line(&mut pid).unwrap();
+        let wait_until = |what: &str, is_so: &dyn Fn() -> bool| {
+            let began = Instant::now();
+            while !is_so() {
+                assert!(began.elapsed() < Duration::from_secs(20), "{what}");
+                thread::sleep(LOOK_EVERY);
+            }
+        };
+        wait_until("it does not start", &|| ready.exists());
+        worker.kill().unwrap();
+        worker.wait().unwrap();
+        let stat = format!("/proc/{}/stat", pid.trim());
+        // One that has ended is there until somebody has asked how.
+        let has_ended = || fs::read_to_string(&stat).map_or(true, |of| of.contains(") Z "));
+        wait_until("it goes on without its worker", &has_ended);
     }
 }

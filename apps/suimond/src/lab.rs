@@ -39,6 +39,8 @@ pub struct Lab {
     results: PathBuf,
     /// What was read of runs that have not changed since.
     listed: Mutex<Listed>,
+    /// Requests are counted and named by one at a time.
+    asking: Mutex<()>,
     /// Comparing takes memory: one at a time.
     comparing: Mutex<()>,
 }
@@ -47,7 +49,12 @@ impl Lab {
     /// The lab of `[lab]`, or the usual one.
     pub fn new(config: Option<&LabConfig>) -> Self {
         let results = config.cloned().unwrap_or_default().results;
-        Self { results, listed: Mutex::default(), comparing: Mutex::default() }
+        Self {
+            results,
+            listed: Mutex::default(),
+            asking: Mutex::default(),
+            comparing: Mutex::default(),
+        }
     }
 
     /// Plans, who runs them, and what was asked for; `now_ms` is since 1970.
@@ -107,11 +114,14 @@ impl Lab {
     }
 
     fn remedy(&self) -> String {
-        let is_usual = self.results == LabConfig::default().results;
-        match is_usual {
-            true => NOBODY.to_owned(),
-            false => format!("{NOBODY} with `--results {}`", self.results.display()),
+        if self.results == LabConfig::default().results {
+            return NOBODY.to_owned();
         }
+        let results = self.results.display();
+        format!(
+            "{NOBODY} with `--results {results}` (the unit needs `Environment=SUIMON_LAB_RESULTS={results}` \
+             in a drop-in)"
+        )
     }
 }
 

@@ -1,6 +1,7 @@
 //! What was asked for: written here, done by somebody else.
 
 use std::collections::BTreeSet;
+use std::sync::PoisonError;
 
 use suimon_contract::{ApiError, ErrorCode, LabRequest, LabRequestState, LabRunRequest, LabScale};
 use suimon_lab_run::folder::{Done, REQUESTS, Request, Worker, is_id};
@@ -20,6 +21,7 @@ impl Lab {
     /// Nobody is there to make it, there is no such plan, this machine lacks what it needs, or too much
     /// waits already.
     pub fn ask(&self, now_ms: u64, wanted: &LabRunRequest) -> Result<LabRequest, ApiError> {
+        let _one = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let refuse = |code, text: String| Err(ApiError::new(code, text).about("lab"));
         let folder = Folder::open(&self.results)?;
         let worker = folder.as_ref().map(|of| worker(of, now_ms)).transpose()?.flatten();

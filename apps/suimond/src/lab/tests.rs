@@ -85,6 +85,7 @@ fn where_nobody_works_one_is_told_what_to_do() {
         assert_eq!(status.worker, None);
         let remedy = status.remedy.unwrap();
         assert!(remedy.contains("suimon lab work") && remedy.contains("--results"), "{remedy}");
+        assert!(remedy.contains("SUIMON_LAB_RESULTS="), "the unit has it elsewhere: {remedy}");
         let error = place.lab.ask(NOW, &wanted("vmq-teaming")).unwrap_err();
         assert!(error.message.contains("systemctl start suimon-lab"), "{error}");
     }
@@ -126,6 +127,27 @@ fn what_is_asked_for_is_written_for_the_worker_and_what_it_says_is_told() {
     assert_eq!(states(&place)[1], LabRequestState::Done);
     let error = place.lab.withdraw(NOW, "../plans").unwrap_err();
     assert_eq!(error.code, ErrorCode::NotFound);
+}
+
+#[test]
+fn those_who_ask_at_once_get_requests_of_their_own_and_no_more_than_may_wait() {
+    let place = Place::new();
+    place.with_worker();
+    let ask = || place.lab.ask(NOW, &wanted("vmq-teaming"));
+    let asked: Vec<_> = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..24).map(|_| scope.spawn(ask)).collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    let refused: Vec<ErrorCode> =
+        asked.iter().filter_map(|one| one.as_ref().err()).map(|error| error.code).collect();
+    assert_eq!(refused, [ErrorCode::Conflict; 8], "16 may wait");
+    let names = place.names("requests");
+    assert_eq!(names.len(), 16, "{names:?}");
+    for name in names {
+        let path = place.folder.path().join("requests").join(&name);
+        let written: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        assert_eq!(written["plan"], "vmq-teaming", "{name}");
+    }
 }
 
 #[test]
