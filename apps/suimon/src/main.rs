@@ -25,6 +25,7 @@ mod generate;
 mod host;
 mod key_flags;
 mod lines;
+mod node_drain;
 mod node_flags;
 mod node_tables;
 mod offload;
