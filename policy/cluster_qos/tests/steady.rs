@@ -211,6 +211,23 @@ fn what_a_slow_store_does_not_give_is_unmet_however_little_is_asked_for() {
     assert!(by.delivered_iops > 0);
 }
 
+/// Who wanted all there is for a moment, and then little, has others wait no longer than it takes to
+/// say so, to hear of it and to say that it was heard.
+#[test]
+fn what_is_not_wanted_any_more_is_others_within_a_second() {
+    let mut cluster = of(2, 100_000);
+    cluster.set_disk(1, disk(1, 0, 0, 100), ALL);
+    cluster.set_disk(2, disk(2, 0, 0, 100), 1_000);
+    cluster.run(10 * SECOND);
+    assert!(cluster.cap(1) > 95_000, "{}", cluster.cap(1));
+    cluster.set_disk(2, disk(2, 0, 0, 100), ALL);
+    cluster.run(3 * SECOND / 2);
+    assert!(cluster.cap(1) < 60_000, "{}", cluster.cap(1));
+    cluster.set_disk(2, disk(2, 0, 0, 100), 1_000);
+    cluster.run(9 * SECOND / 10);
+    assert!(cluster.cap(1) > 95_000, "{}", cluster.cap(1));
+}
+
 /// The store does half of what it can: what is spare gets less, what is promised does not.
 #[test]
 fn foreign_load_is_named_and_minimums_stay() {
