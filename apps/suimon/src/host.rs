@@ -4,6 +4,7 @@ use clap::Subcommand;
 use suimon_contract::{ConfinementStatus, HostStatus};
 
 use crate::exit::Failure;
+use crate::node_tables::drained;
 use crate::output::Context;
 use crate::units;
 
@@ -42,6 +43,9 @@ fn details(host: &HostStatus) -> String {
         host.pfs,
         host.nodes
     );
+    if let Some(drain) = &host.drain {
+        text += &format!("drained   {}\n", drained(drain));
+    }
     text += &confinement(&host.confinement);
     text
 }

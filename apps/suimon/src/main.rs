@@ -26,6 +26,7 @@ mod host;
 mod key_flags;
 mod lab;
 mod lines;
+mod node_drain;
 mod node_flags;
 mod node_tables;
 mod offload;

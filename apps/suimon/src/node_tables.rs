@@ -1,6 +1,6 @@
 //! Other nodes as a table and in detail.
 
-use suimon_contract::{NodeConfig, NodeStatus};
+use suimon_contract::{DrainStatus, NodeConfig, NodeStatus};
 
 use crate::lines::{Lines, health};
 use crate::resource_tables::Shown;
@@ -13,13 +13,14 @@ impl Shown for NodeConfig {
     const ABOUT_DELETE: &'static str = "Delete a node from those that this host knows";
 
     fn table(all: &[NodeStatus]) -> Table {
-        let mut table = Table::new(&["NAME", "ADDRESS", "HOST", "VERSION", "HEALTH"]);
+        let mut table = Table::new(&["NAME", "ADDRESS", "HOST", "VERSION", "DRAINED", "HEALTH"]);
         for node in all {
             table.row([
                 node.config.name.to_string(),
                 node.config.address.clone(),
                 or_dash(node.host.as_ref()),
                 or_dash(node.version.as_ref()),
+                or_dash(node.drain.as_ref().map(drained)),
                 health(&node.condition),
             ]);
         }
@@ -30,7 +31,19 @@ impl Shown for NodeConfig {
         let mut lines = Lines::of(&one.config, &one.condition);
         lines.add("host", or_dash(one.host.as_ref()));
         lines.add("version", or_dash(one.version.as_ref()));
+        if let Some(drain) = &one.drain {
+            lines.add("drained", drained(drain));
+        }
         lines.text()
+    }
+}
+
+/// How far it is drained.
+pub(crate) const fn drained(drain: &DrainStatus) -> &'static str {
+    match (drain.is_empty, drain.operation) {
+        (true, _) => "empty",
+        (false, Some(_)) => "VMs leave",
+        (false, None) => "has VMs",
     }
 }
 
@@ -50,6 +63,7 @@ mod tests {
                     "server_name": "left.example.net",
                 },
                 "condition": {"health": "up"}, "host": "left1", "version": "0.1.0",
+                "drain": {"since_unix_ms": 1, "is_empty": true},
             },
             {
                 "config": {

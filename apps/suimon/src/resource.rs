@@ -14,6 +14,7 @@ use crate::capture::CaptureFlags;
 use crate::cli::ChangeFlags;
 use crate::exit::Failure;
 use crate::key_flags::{KeyFlags, unset, unsettable};
+use crate::node_drain::OwnNodeVerb;
 use crate::output::Context;
 use crate::progress::finish;
 use crate::resource_tables::Shown;
@@ -52,8 +53,8 @@ pub(crate) type UplinkVerb = ResourceVerb<UplinkConfig, CaptureVerb<UplinkConfig
 pub(crate) type TeamVerb = ResourceVerb<TeamConfig, Infallible>;
 /// Verbs of `pf`, which has none of its own: what changes VFs is in `vf`.
 pub(crate) type PfVerb = ResourceVerb<PfConfig, Infallible>;
-/// Verbs of `node`, which has none of its own.
-pub(crate) type NodeVerb = ResourceVerb<NodeConfig, Infallible>;
+/// Verbs of `node`.
+pub(crate) type NodeVerb = ResourceVerb<NodeConfig, OwnNodeVerb>;
 /// Verbs of `nic`.
 pub(crate) type NicVerb = ResourceVerb<NicConfig, CaptureVerb<NicConfig>>;
 

@@ -115,7 +115,7 @@ pub(crate) struct MigrateFlags {
     change: ChangeFlags,
 }
 
-fn downtime_ms(text: &str) -> Result<u32, String> {
+pub(crate) fn downtime_ms(text: &str) -> Result<u32, String> {
     let time = humantime::parse_duration(text).ok();
     time.and_then(|time| u32::try_from(time.as_millis()).ok())
         .filter(|ms| (1..=DOWNTIME_MS_MAX).contains(ms))

@@ -10,7 +10,8 @@ use std::time::Duration;
 use rustix::net::sockopt;
 use suimon_client::{ArrivalLine, Client, ClientError, TlsError, TlsReach};
 use suimon_contract::{
-    ApiError, Arrival, ArrivalRequest, ErrorCode, HostStatus, NodeConfig, Operation, Plan,
+    ApiError, Arrival, ArrivalRequest, DrainPlan, DrainRequest, ErrorCode, HostStatus, NodeConfig,
+    Operation, Plan,
 };
 use suimon_node::{FarError, FarLine, FarNode, FarNodes};
 use tokio::runtime::{Handle, Runtime};
@@ -187,5 +188,20 @@ impl FarNode for HostFarNode {
 
     fn abandon_arrival(&self, id: &str) -> Result<Arrival, FarError> {
         self.ask(self.client.abandon_arrival(id))
+    }
+
+    fn check_drain(&self, request: &DrainRequest) -> Result<DrainPlan, FarError> {
+        let own = self.host()?.name;
+        self.ask(self.client.check_drain(&own, request))
+    }
+
+    fn drain(&self, request: &DrainRequest) -> Result<Operation, FarError> {
+        let own = self.host()?.name;
+        self.ask(self.client.drain_node(&own, request))
+    }
+
+    fn undrain(&self) -> Result<(), FarError> {
+        let own = self.host()?.name;
+        self.ask(self.client.undrain_node(&own))
     }
 }

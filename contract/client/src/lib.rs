@@ -23,6 +23,7 @@ mod client;
 mod cluster;
 mod console;
 mod disks;
+mod drain;
 mod error;
 mod power;
 mod resources;

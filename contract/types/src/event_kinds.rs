@@ -69,6 +69,14 @@ catalogue! {
         "It was changed how another node is reached.";
     1103 NodeDeleted "node_deleted" Info
         "Another node is known no more.";
+    1110 NodeDrained "node_drained" Info
+        "The host is drained: no VM comes to it, and those that run on it go to other nodes.";
+    1111 NodeEmptied "node_emptied" Info
+        "A host that is drained has no VM left that runs.";
+    1112 NodeNotEmptied "node_not_emptied" Warning
+        "VMs run still on a host that is drained; the event says which, and why.";
+    1113 NodeUndrained "node_undrained" Info
+        "The host is not drained any more: VMs can come to it.";
     1201 ClusterJoined "cluster_joined" Info
         "The host is a node of the cluster: its name there is its own, and etcd has its record.";
     1202 ClusterLeft "cluster_left" Info

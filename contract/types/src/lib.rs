@@ -47,6 +47,7 @@
 //! | `GET`, `DELETE /1.0/arrivals/{id}`, `POST …/activate` | [`Arrival`]: what becomes of it; it does not come; it is this node's |
 //! | `GET /1.0/arrivals/{id}/memory`, `…/disks/{disk}` | with `Upgrade: suimon-memory` what QEMU sends of it; with `Upgrade: suimon-nbd` NBD, to the disk |
 //! | `/1.0/nodes` | the same verbs with [`NodeConfig`]: other nodes, to which VMs can go |
+//! | `POST /1.0/nodes/{name}/drain`, `…/undrain` | [`DrainRequest`]: no VM comes to the node, which may be this one, and its VMs go to others; a dry run gives the [`DrainPlan`]. Take that back |
 //! | `GET /1.0/sriov`, `…/{adapter}` | [`SriovAdapter`]s: all that have SR-IOV; one by its PCI address, device or [`PfConfig`] |
 //! | `GET /1.0/qos/flows` | list of [`QosFlowStatus`] |
 //! | `POST /1.0/qos/what-if` | [`WhatIfRequest`]: what proposals would promise, as a [`WhatIfAnswer`]; nothing changes |
@@ -104,6 +105,7 @@ mod disk_config;
 mod disk_fits;
 mod disk_status;
 mod document;
+mod drain;
 mod error;
 mod event;
 mod event_kinds;
@@ -196,6 +198,7 @@ pub use disk_status::{
     DiskCounters, DiskNbdClient, DiskNbdStatus, DiskRequestCounters, DiskStatus,
     DiskVhostUserStatus, NbdWay, StorageState, StoreStatus,
 };
+pub use drain::{DrainPlan, DrainRequest, DrainStatus, DrainedVm};
 pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use event::{Event, Severity};
 pub use event_kinds::EventKind;

@@ -40,7 +40,7 @@ pub struct MigrateVmRequest {
     pub with_files: bool,
 }
 
-const fn downtime_default() -> u32 {
+pub(crate) const fn downtime_default() -> u32 {
     DOWNTIME_MS_DEFAULT
 }
 

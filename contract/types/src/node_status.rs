@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Condition, NodeConfig};
+use crate::{Condition, DrainStatus, NodeConfig};
 
 /// `GET /1.0/nodes/{name}`: another node, asked when it is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -18,4 +18,7 @@ pub struct NodeStatus {
     /// The version of its daemon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// That it is drained, if it is: no VM can go to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain: Option<DrainStatus>,
 }

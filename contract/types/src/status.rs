@@ -5,9 +5,9 @@ use suimon_frame::MacAddr;
 use utoipa::ToSchema;
 
 use crate::{
-    ConfinementStatus, DeviceFeaturesStatus, IovStatus, KernelPathStatus, Name, NicConfig,
-    OffloadStatus, ProcessorStages, SteeringStatus, SwitchConfig, TopDisk, TopPower, UplinkConfig,
-    XdpStatus,
+    ConfinementStatus, DeviceFeaturesStatus, DrainStatus, IovStatus, KernelPathStatus, Name,
+    NicConfig, OffloadStatus, ProcessorStages, SteeringStatus, SwitchConfig, TopDisk, TopPower,
+    UplinkConfig, XdpStatus,
 };
 
 /// `GET /1.0`.
@@ -48,6 +48,9 @@ pub struct HostStatus {
     /// Number of other nodes.
     #[serde(default)]
     pub nodes: usize,
+    /// That it is drained, if it is: no VM comes to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain: Option<DrainStatus>,
     /// What the daemon's threads can no longer ask of the kernel.
     #[serde(default)]
     pub confinement: ConfinementStatus,

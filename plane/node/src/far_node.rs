@@ -6,7 +6,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use suimon_contract::{
-    ApiError, Arrival, ArrivalRequest, HostStatus, Name, NodeConfig, Operation, Plan,
+    ApiError, Arrival, ArrivalRequest, DrainPlan, DrainRequest, HostStatus, Name, NodeConfig,
+    Operation, Plan,
 };
 
 /// Why another node did not do what it was asked.
@@ -76,6 +77,24 @@ pub trait FarNode: Send + Sync {
     /// # Errors
     /// It refuses or cannot be reached.
     fn abandon_arrival(&self, id: &str) -> Result<Arrival, FarError>;
+
+    /// What would become of its VMs if it were drained.
+    ///
+    /// # Errors
+    /// It refuses or cannot be reached.
+    fn check_drain(&self, request: &DrainRequest) -> Result<DrainPlan, FarError>;
+
+    /// Begins to drain it.
+    ///
+    /// # Errors
+    /// It refuses or cannot be reached.
+    fn drain(&self, request: &DrainRequest) -> Result<Operation, FarError>;
+
+    /// Has VMs come to it again.
+    ///
+    /// # Errors
+    /// It refuses or cannot be reached.
+    fn undrain(&self) -> Result<(), FarError>;
 }
 
 /// Knows how to reach other nodes.

@@ -47,6 +47,7 @@ mod confinement;
 mod control;
 mod devices;
 mod disks;
+mod drain;
 mod edit;
 mod event_texts;
 mod events;

@@ -164,6 +164,7 @@ impl Node {
                 controller.run(&receiver);
             })
             .map_err(NodeError::Thread)?;
+        shared.go_on_draining()?;
         Ok(Self { shared, commands, thread: Mutex::new(Some(thread)) })
     }
 
@@ -675,6 +676,7 @@ impl Node {
     pub fn stop(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return };
+        self.shared.stop_draining();
         // Fails only if the thread has ended already.
         let _ = self.commands.send(Command::Stop);
         if thread.join().is_err() {

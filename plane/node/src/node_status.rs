@@ -195,8 +195,9 @@ fn status(config: &NodeConfig, answer: Answer) -> NodeStatus {
             condition: Condition { health: Health::Up, reason: None },
             host: Some(host.name),
             version: Some(host.version),
+            drain: host.drain,
         },
-        Err(condition) => NodeStatus { config, condition, host: None, version: None },
+        Err(condition) => NodeStatus { config, condition, host: None, version: None, drain: None },
     }
 }
 

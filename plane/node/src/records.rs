@@ -11,6 +11,7 @@
 //! | `measured` | the store's name | [`MeasuredStore`]: what it could do when it was measured |
 //! | `vms` | the VM's name | `StoredVm`: its identity, its user, and what runs (`vms/records.rs`) |
 //! | `host` | `boot` | which start of the host it was when a daemon was last there |
+//! | `host` | `drain` | that the host is drained (`drain.rs`) |
 //! | `power` | the setting's file below sysfs | what it was before it was changed (`power/records.rs`) |
 //! | `cluster` | … | what is kept of the cluster (`cluster/records.rs`) |
 //! | `doomed` | the path | [`DoomedFile`] of a store, which no disk has, to be deleted |

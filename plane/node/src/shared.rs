@@ -10,6 +10,7 @@ use crate::capture::Captures;
 use crate::cluster::Cluster;
 use crate::confinement::ConfinementReader;
 use crate::disks::{DiskParts, Disks};
+use crate::drain::Drain;
 use crate::events::EventLog;
 use crate::iov::Iov;
 use crate::kernel_path::KernelPathPlan;
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) disks: Disks,
     pub(crate) vms: Vms,
     pub(crate) abandoned: Abandoned,
+    pub(crate) drain: Drain,
     pub(crate) cluster: Cluster,
     pub(crate) sriov: Sriov,
     pub(crate) iov: Iov,
@@ -111,6 +113,7 @@ impl Shared {
             disks: Disks::new(parts.disks),
             vms: Vms::new(parts.vms),
             abandoned: Abandoned::default(),
+            drain: Drain::default(),
             cluster: Cluster::new(parts.clusters),
             sriov: Sriov::new(parts.sriov),
             iov: Iov::default(),

@@ -44,6 +44,7 @@ impl Shared {
             vms: config.vms.len(),
             pfs: config.pfs.len(),
             nodes: config.nodes.len(),
+            drain: self.drain_status(),
             confinement: (self.confinement)(),
         }
     }

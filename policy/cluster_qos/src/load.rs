@@ -39,6 +39,10 @@ pub struct DiskLoad {
     pub waits_for_grant: bool,
     /// Its requests waited for the store itself.
     pub waits_for_store: bool,
+    /// It had something to do nearly all the time, so that it may be that it asks for no more than it
+    /// gets because it gets no more.
+    #[serde(default)]
+    pub is_busy: bool,
 }
 
 impl DiskLoad {
@@ -60,7 +64,8 @@ impl DiskLoad {
     /// What it is entitled to of what it asks for.
     pub(crate) fn entitled_iops(&self) -> u64 {
         let is_own = self.policy.is_none();
-        let demand = if self.waits_for_grant { UNBOUNDED } else { self.demanded_iops };
+        let is_open = self.waits_for_grant || self.is_busy;
+        let demand = if is_open { UNBOUNDED } else { self.demanded_iops };
         if is_own { demand.min(self.min_iops) } else { 0 }
     }
 }

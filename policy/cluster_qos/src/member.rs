@@ -245,7 +245,11 @@ impl Member {
         // More is wanted than may be done, and was not when the leader was last told.
         let told = self.reported.map_or(0, |(_, load)| load.wanted_iops);
         let is_more = load.wanted_iops > self.cap().iops_at(self.now) && told < load.wanted_iops;
-        self.is_urgent |= is_other || is_more;
+        // Much was wanted, and what was given for it is others' again once this is said.
+        let leased = self.leased_until.map_or(0, |_| self.store.leased_iops);
+        let is_spare = leased > self.store.reserved_iops && load.wanted_iops < leased / 2;
+        let is_less = is_spare && told >= leased;
+        self.is_urgent |= is_other || is_more || is_less;
         (self.largest, self.unmet) = load::named(disks);
         self.by_policy = by_policy;
         self.load = Some(load);

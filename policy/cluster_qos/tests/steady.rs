@@ -186,6 +186,48 @@ fn a_policy_of_several_nodes() {
     assert_eq!([has(&cluster, 1), has(&cluster, 2)], [0, 0]);
 }
 
+/// A client that waits for answers asks for what it gets. If the store is why that is less than its
+/// minimum, the minimum is not met all the same.
+#[test]
+fn what_a_slow_store_does_not_give_is_unmet_however_little_is_asked_for() {
+    let mut cluster = of(2, 10_000);
+    cluster.set_disk(1, disk(1, 6_000, 0, 100), ALL);
+    cluster.set_disk(2, disk(2, 0, 0, 1), ALL);
+    cluster.run(5 * SECOND);
+    for (node, does) in [(1, 2_000), (2, 300)] {
+        let node = cluster.nodes.get_mut(&node).unwrap();
+        (node.store_does, node.latency_ns) = (Some(does), 3_000_000);
+    }
+    cluster.run(70 * SECOND);
+    let unmet = cluster.notices.iter().find_map(|(_, notice)| match notice {
+        Notice::MinimumUnmet(unmet) => Some(unmet.clone()),
+        _ => None,
+    });
+    let unmet = unmet.unwrap();
+    assert_eq!((unmet.node.0, unmet.disk.0, unmet.cause), (1, 1, Cause::ForeignLoad));
+    assert_eq!((unmet.entitled_iops, unmet.delivered_iops), (6_000, 2_000));
+    let by = unmet.aggressors[0];
+    assert_eq!((by.node.0, by.disk.0, by.entitled_iops), (2, 2, 0));
+    assert!(by.delivered_iops > 0);
+}
+
+/// Who wanted all there is for a moment, and then little, has others wait no longer than it takes to
+/// say so, to hear of it and to say that it was heard.
+#[test]
+fn what_is_not_wanted_any_more_is_others_within_a_second() {
+    let mut cluster = of(2, 100_000);
+    cluster.set_disk(1, disk(1, 0, 0, 100), ALL);
+    cluster.set_disk(2, disk(2, 0, 0, 100), 1_000);
+    cluster.run(10 * SECOND);
+    assert!(cluster.cap(1) > 95_000, "{}", cluster.cap(1));
+    cluster.set_disk(2, disk(2, 0, 0, 100), ALL);
+    cluster.run(3 * SECOND / 2);
+    assert!(cluster.cap(1) < 60_000, "{}", cluster.cap(1));
+    cluster.set_disk(2, disk(2, 0, 0, 100), 1_000);
+    cluster.run(9 * SECOND / 10);
+    assert!(cluster.cap(1) > 95_000, "{}", cluster.cap(1));
+}
+
 /// The store does half of what it can: what is spare gets less, what is promised does not.
 #[test]
 fn foreign_load_is_named_and_minimums_stay() {

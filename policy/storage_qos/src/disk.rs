@@ -31,11 +31,13 @@ impl Disk {
         self.waits_since = now;
     }
 
-    /// What it did up to now; what waits does so because of `cause`.
-    pub(crate) fn done(&self, now: Time, cause: WaitCause) -> Done {
+    /// What it did up to now; what waits does so because of `cause`. `busy_ns`: how long its flow was
+    /// busy.
+    pub(crate) fn done(&self, now: Time, cause: WaitCause, busy_ns: u64) -> Done {
         let mut waits = self.totals.waits;
         let ns = now.as_ns().saturating_sub(self.waits_since.as_ns());
         waits.add(cause, self.waiting, ns);
-        Done { demanded: self.totals.demanded, delivered: self.totals.delivered, waits }
+        let (demanded, delivered) = (self.totals.demanded, self.totals.delivered);
+        Done { demanded, delivered, waits, busy_ns }
     }
 }

@@ -269,6 +269,12 @@ impl Flow {
         (self.behind_since, self.futile_s) = (None, seconds);
     }
 
+    /// How long it was busy, up to now.
+    pub(crate) fn busy_ns(&self, now: Time) -> u64 {
+        let since = now.as_ns().saturating_sub(self.busy_since.as_ns());
+        self.totals.busy_ns.wrapping_add(if self.is_busy() { since } else { 0 })
+    }
+
     /// Adds to what it is entitled to, up to now.
     pub(crate) fn account_busy(&mut self, now: Time) {
         if self.is_busy() {

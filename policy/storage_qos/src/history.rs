@@ -57,10 +57,16 @@ pub struct Done {
     pub delivered: u64,
     /// Why requests waited.
     pub waits: Waits,
+    /// Nanoseconds in which it had something to do; of disks with a shared policy, in which one of
+    /// them had.
+    #[serde(default)]
+    pub busy_ns: u64,
 }
 
 /// Of the time in which a request waited at each moment, so much is not told: one in so many.
 const WAITS_ONE_IN: u64 = 20;
+/// A disk that has nothing to do for less than one in so many is busy.
+const IDLES_ONE_IN: u64 = 20;
 
 /// What a disk did in a while, as other nodes are told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +79,9 @@ pub struct Rates {
     pub waits_for_cap: bool,
     /// Requests waited for the device, and not for that.
     pub waits_for_device: bool,
+    /// It had something to do nearly all the time: what was asked for is what it got, and it may be
+    /// that it would ask for more if it got more.
+    pub is_busy: bool,
 }
 
 impl Done {
@@ -86,11 +95,14 @@ impl Done {
         let waited = |cause| self.waits.ns(cause).wrapping_sub(before.waits.ns(cause));
         let waits = |cause| u128::from(waited(cause)) * u128::from(WAITS_ONE_IN) > ns;
         let waits_for_cap = waits(WaitCause::StoreCap);
+        let busy_ns = u128::from(self.busy_ns.wrapping_sub(before.busy_ns));
+        let idle_ns = ns.saturating_sub(busy_ns);
         Rates {
             demanded_iops: rate(before.demanded, self.demanded),
             delivered_iops: rate(before.delivered, self.delivered),
             waits_for_cap,
             waits_for_device: waits(WaitCause::DeviceDepth) && !waits_for_cap,
+            is_busy: idle_ns * u128::from(IDLES_ONE_IN) < ns,
         }
     }
 }

@@ -82,7 +82,7 @@ impl StoreScheduler {
             limits: flow.limits,
             waiting: disk.waiting,
             in_flight: disk.in_flight,
-            done: disk.done(now, flow.held_by.unwrap_or(self.contention)),
+            done: disk.done(now, flow.held_by.unwrap_or(self.contention), flow.busy_ns(now)),
             short: over(Window::Short),
             long: over(Window::Long),
         })

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 
 /// Makes a folder with an authority and a server's and a client's certificates, in the files
-/// that libnbd, nbdkit and QEMU look for. The server is `localhost`, the client
-/// `client.example.org`.
+/// that libnbd, nbdkit and QEMU look for. The server is `localhost` and 127.0.0.1, the client
+/// `client.example.org`. `expired-cert.pem` is a server's that was one until 2001.
 ///
 /// # Panics
 /// The folder is there, or cannot be written.
@@ -23,14 +23,22 @@ pub fn authority(folder: &Path) -> PathBuf {
     params.distinguished_name.push(rcgen::DnType::CommonName, "an authority");
     let root = params.self_signed(&key).unwrap();
     write(folder.join("ca-cert.pem"), root.pem()).unwrap();
+    let server = ["localhost", "127.0.0.1"].as_slice();
     let uses = [
-        ("server", "localhost", ExtendedKeyUsagePurpose::ServerAuth),
-        ("client", "client.example.org", ExtendedKeyUsagePurpose::ClientAuth),
+        ("server", server, ExtendedKeyUsagePurpose::ServerAuth),
+        ("expired", server, ExtendedKeyUsagePurpose::ServerAuth),
+        ("client", &["client.example.org"], ExtendedKeyUsagePurpose::ClientAuth),
     ];
-    for (name, host, usage) in uses {
+    for (name, hosts, usage) in uses {
         let own = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new([host.to_owned()]).unwrap();
+        let mut params =
+            CertificateParams::new(hosts.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>())
+                .unwrap();
         params.extended_key_usages = vec![usage];
+        if name == "expired" {
+            params.not_before = rcgen::date_time_ymd(2000, 1, 1);
+            params.not_after = rcgen::date_time_ymd(2001, 1, 1);
+        }
         params.distinguished_name.push(rcgen::DnType::CommonName, name);
         let made = params.signed_by(&own, &root, &key).unwrap();
         write(folder.join(format!("{name}-cert.pem")), made.pem()).unwrap();

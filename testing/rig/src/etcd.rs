@@ -1,13 +1,15 @@
-//! An etcd of three members, as a cluster's store: on loopback, or in a network namespace that
-//! nodes reach by a wire each.
+//! An etcd of three members, as a cluster's store: on loopback, there with TLS and passwords if
+//! wanted, or in a network namespace that nodes reach by a wire each.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use serde_json::Value;
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
 
+use crate::authority::authority;
 use crate::command::run;
 use crate::namespace::{Namespace, Veth};
 use crate::process::Process;
@@ -22,9 +24,18 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Etcd {
     members: Vec<Option<Process>>,
     ports: Vec<u16>,
+    /// Where they say, in plain text, how they are.
+    metrics: Vec<u16>,
     /// Where this process reaches them.
     address: String,
+    /// Certificates, if it has TLS.
+    folder: Option<PathBuf>,
 }
+
+/// Who may do what with the keys of a cluster, on an etcd with passwords: `suimon` may do all, and
+/// `other` nothing.
+const USERS: [(&str, &str); 3] =
+    [("root", "of-root"), ("suimon", "of-suimon"), ("other", "of-other")];
 
 /// A namespace for etcd, in which each node has an address of its own to reach it by.
 #[derive(Debug)]
@@ -79,7 +90,59 @@ impl Etcd {
     /// # Errors
     /// etcd is not installed, or its members do not find each other.
     pub fn start(rig: &Rig) -> Result<Self> {
-        Self::start_at(rig, "127.0.0.1", None)
+        Self::start_at(rig, "127.0.0.1", None, None)
+    }
+
+    /// The same with TLS and passwords. Its files are those of [`authority`]; beside them are
+    /// `suimon.password` and `other.password`, of a user that may use the keys below `prefix` and of one that may
+    /// not.
+    ///
+    /// # Errors
+    /// etcd or curl is not installed, or its members do not find each other.
+    pub fn start_secured(rig: &Rig, prefix: &str) -> Result<Self> {
+        let folder = authority(rig.path("etcd-tls").as_ref());
+        let etcd = Self::start_at(rig, "127.0.0.1", None, Some(folder.clone()))?;
+        for (user, password) in USERS {
+            let file = folder.join(format!("{user}.password"));
+            std::fs::write(&file, format!("{password}\n"))?;
+            run(&["chmod", "600", &file.to_string_lossy()])?;
+            etcd.ask("user/add", &json!({"name": user, "password": password}))?;
+        }
+        let end = format!("{}0", prefix.trim_end_matches('/'));
+        let all =
+            json!({"permType": "READWRITE", "key": base64(prefix), "range_end": base64(&end)});
+        for (role, perm) in [("root", None), ("suimon", Some(all))] {
+            etcd.ask("role/add", &json!({"name": role}))?;
+            if let Some(perm) = perm {
+                etcd.ask("role/grant", &json!({"name": role, "perm": perm}))?;
+            }
+            etcd.ask("user/grant", &json!({"user": role, "role": role}))?;
+        }
+        etcd.ask("enable", &json!({}))?;
+        Ok(etcd)
+    }
+
+    /// Asks the first member something about users, while there are no passwords yet.
+    fn ask(&self, what: &str, words: &Value) -> Result<()> {
+        let folder = self.folder.as_ref().context("it has no TLS")?;
+        let authority = folder.join("ca-cert.pem").to_string_lossy().into_owned();
+        let port = self.ports.first().context("it has no member")?;
+        let url = format!("https://127.0.0.1:{port}/v3/auth/{what}");
+        let said = run(&["curl", "-sS", "--cacert", &authority, "-d", &words.to_string(), &url])?;
+        let said: Value = serde_json::from_str(&said).context("etcd's answer")?;
+        if said.get("error").is_some() {
+            bail!("{what}: {said}");
+        }
+        Ok(())
+    }
+
+    /// The folder with certificates and passwords.
+    ///
+    /// # Panics
+    /// It has no TLS.
+    #[must_use]
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.as_ref().expect("an etcd with TLS")
     }
 
     /// The same in a network.
@@ -88,43 +151,62 @@ impl Etcd {
     /// etcd is not installed, or its members do not find each other.
     pub fn start_in(rig: &Rig, network: &EtcdNetwork) -> Result<Self> {
         let own = network.wires.len() - 1;
-        Self::start_at(rig, &end(own, 2), Some(&network.namespace))
+        Self::start_at(rig, &end(own, 2), Some(&network.namespace), None)
     }
 
-    fn start_at(rig: &Rig, address: &str, namespace: Option<&Namespace>) -> Result<Self> {
+    fn start_at(
+        rig: &Rig,
+        address: &str,
+        namespace: Option<&Namespace>,
+        folder: Option<PathBuf>,
+    ) -> Result<Self> {
         let ports = |_| TcpListener::bind("127.0.0.1:0")?.local_addr().map(|of| of.port());
         let clients = (0..MEMBERS).map(ports).collect::<std::io::Result<Vec<u16>>>()?;
         let peers = (0..MEMBERS).map(ports).collect::<std::io::Result<Vec<u16>>>()?;
+        let metrics = (0..MEMBERS).map(ports).collect::<std::io::Result<Vec<u16>>>()?;
         let url = |port: u16| format!("http://127.0.0.1:{port}");
         let everywhere = |port: u16| match namespace {
             Some(_) => format!("http://0.0.0.0:{port}"),
             None => url(port),
         };
+        let of_clients = |url: String| match folder {
+            Some(_) => url.replace("http:", "https:"),
+            None => url,
+        };
         let all: Vec<String> =
             peers.iter().enumerate().map(|(at, port)| format!("m{at}={}", url(*port))).collect();
         let mut members = Vec::new();
-        for (at, (client, peer)) in clients.iter().zip(&peers).enumerate() {
-            let words = [
+        for (at, ((client, peer), metrics)) in clients.iter().zip(&peers).zip(&metrics).enumerate()
+        {
+            let mut words = vec![
                 "etcd".to_owned(),
                 format!("--name=m{at}"),
                 format!("--data-dir={}", rig.path(&format!("etcd{at}"))),
-                format!("--listen-client-urls={}", everywhere(*client)),
-                format!("--advertise-client-urls={}", url(*client)),
+                format!("--listen-client-urls={}", of_clients(everywhere(*client))),
+                format!("--advertise-client-urls={}", of_clients(url(*client))),
+                format!("--listen-metrics-urls={}", everywhere(*metrics)),
                 format!("--listen-peer-urls={}", url(*peer)),
                 format!("--initial-advertise-peer-urls={}", url(*peer)),
                 format!("--initial-cluster={}", all.join(",")),
                 "--initial-cluster-state=new".to_owned(),
                 "--log-level=error".to_owned(),
             ];
+            if let Some(folder) = &folder {
+                let of = |file: &str| folder.join(file).to_string_lossy().into_owned();
+                words.push(format!("--cert-file={}", of("server-cert.pem")));
+                words.push(format!("--key-file={}", of("server-key.pem")));
+            }
             let member = match namespace {
                 Some(namespace) => {
-                    namespace.start(rig, "etcd", &words.each_ref().map(String::as_str))
+                    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                    namespace.start(rig, "etcd", &words)
                 }
                 None => Process::start(rig, "etcd", &words),
             };
             members.push(Some(member?));
         }
-        let etcd = Self { members, ports: clients, address: address.to_owned() };
+        let address = address.to_owned();
+        let etcd = Self { members, ports: clients, metrics, address, folder };
         until_some("a leader of etcd", PATIENCE, || Ok(etcd.leader()))?;
         Ok(etcd)
     }
@@ -142,8 +224,9 @@ impl Etcd {
     }
 
     fn endpoints_at(&self, address: &str) -> String {
+        let scheme = if self.folder.is_some() { "https" } else { "http" };
         let urls: Vec<_> =
-            self.ports.iter().map(|port| format!("\"http://{address}:{port}\"")).collect();
+            self.ports.iter().map(|port| format!("\"{scheme}://{address}:{port}\"")).collect();
         format!("[{}]", urls.join(", "))
     }
 
@@ -156,16 +239,13 @@ impl Etcd {
     }
 
     fn leads(&self, at: usize) -> Result<bool> {
-        let port = self.ports.get(at).context("there is no such member")?;
+        let port = self.metrics.get(at).context("there is no such member")?;
         let mut stream = TcpStream::connect((self.address.as_str(), *port))?;
         stream.set_read_timeout(Some(Duration::from_secs(2)))?;
-        let head = "POST /v3/maintenance/status HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}";
-        stream.write_all(head.as_bytes())?;
+        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
         let mut text = String::new();
         stream.read_to_string(&mut text)?;
-        let body = text.find("\r\n\r\n").map_or("", |end| text.get(end..).unwrap_or_default());
-        let status: Value = serde_json::from_str(body.trim()).context("etcd's status")?;
-        Ok(status["leader"].is_string() && status["leader"] == status["header"]["member_id"])
+        Ok(text.lines().any(|line| line == "etcd_server_is_leader 1"))
     }
 
     /// Kills a member.
@@ -176,5 +256,31 @@ impl Etcd {
         let member = self.members.get_mut(at).and_then(Option::take);
         member.context("it does not run")?.kill();
         Ok(())
+    }
+}
+
+/// As etcd's JSON has keys (RFC 4648, 4).
+fn base64(text: &str) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for three in text.as_bytes().chunks(3) {
+        let bits = three.iter().fold(0_usize, |bits, byte| bits << 8 | usize::from(*byte));
+        let bits = bits << (8 * (3 - three.len()));
+        for digit in 0..4 {
+            let at = bits >> (6 * (3 - digit)) & 63;
+            out.push(if digit <= three.len() { char::from(DIGITS[at]) } else { '=' });
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_as_in_rfc_4648() {
+        let all = ["", "f", "fo", "foo", "foob"].map(base64);
+        assert_eq!(all, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]);
     }
 }

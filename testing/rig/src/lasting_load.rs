@@ -43,9 +43,8 @@ impl LastingLoad {
         let folder = PathBuf::from(rig.path(&rig.unique("load")));
         fs::create_dir_all(&folder)?;
         let targets: Vec<_> = disks.iter().map(|disk| FioTarget::Nbd { socket, disk }).collect();
-        let job = format!(
-            "rw=randread bs=8k iodepth={depth} size=64m time_based runtime={seconds} randrepeat=0"
-        );
+        let job =
+            format!("rw=randread bs=8k iodepth={depth} time_based runtime={seconds} randrepeat=0");
         fs::write(folder.join("job"), fio::job_file(&targets, &job))?;
         let fio = Command::new("fio")
             .arg("job")

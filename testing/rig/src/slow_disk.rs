@@ -34,17 +34,21 @@ pub struct SlowDisk {
 }
 
 impl SlowDisk {
-    /// A disk with room for so many bytes of files, kept in a file in `folder`.
+    /// A disk with room for so many bytes of files, kept in a file in `folder` that has no name any
+    /// more when this returns.
     ///
     /// # Errors
     /// One of its programs is missing or fails.
     pub fn new(rig: &Rig, folder: &Path, bytes: u64, bytes_per_s: u64) -> Result<Self> {
-        let file = folder.join("slow-disk").to_string_lossy().into_owned();
+        let name = format!("{}-{}", rig.unique("slow-disk"), std::process::id());
+        let file = folder.join(name).to_string_lossy().into_owned();
         let bytes = bytes + bytes / 16 + SPARE_BYTES;
         run(&["fallocate", "--length", &bytes.to_string(), &file])?;
         let socket = rig.path(&rig.unique("slow"));
         let server = Process::start(rig, "storage-daemon", &words(&file, &socket, bytes_per_s))?;
-        until("storage daemon", READY_LIMIT, || Ok(Path::new(&socket).exists()))?;
+        let served = until("storage daemon", READY_LIMIT, || Ok(Path::new(&socket).exists()));
+        std::fs::remove_file(&file).with_context(|| file.clone())?;
+        served?;
         let uri = format!("nbd+unix:///disk?socket={socket}");
         let files = NbdFolder::make(rig, &uri).context("the slow disk")?;
         Ok(Self { files, _server: server })

@@ -2,73 +2,139 @@
 //! half a minute, one is cut off from etcd, etcd's leader and the daemon that divides the store die.
 //! Whoever reaches the store has what was promised, what is left is used, and all together never
 //! ask for more than the store can do.
+//!
+//! Meanwhile another array of theirs does a third of what it is said to: a minimum there is not met, and
+//! it is told who has it instead.
 
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
 use suimon_rig::{
-    Daemon, Delivered, Etcd, EtcdNetwork, LastingLoad, Rig, SlowDisk, extremes, now_ms, until,
+    Daemon, Delivered, Etcd, EtcdNetwork, LastingLoad, Rig, SlowDisk, extremes, fio, now_ms, until,
+    until_some,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// What QEMU's throttle lets the array do.
-const ARRAY_BYTES_PER_S: u64 = 26_000_000;
+const ARRAY_BYTES_PER_S: u64 = 28_000_000;
 /// What it is said to be able to do, in operations of 8 KiB a second: a little less.
 const CAPABILITY: u64 = 3000;
 const GOLD: u64 = 1200;
 const SILVER: u64 = 600;
 /// What each node with disks has at least.
 const FLOOR: u64 = 64;
+/// The event of a minimum of a shared store that is not met.
+const MINIMUM_UNMET: u32 = 6211;
 /// So long a change may take until it is in effect.
 const SETTLES_MS: u64 = 5000;
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
 /// Disks by nodes, and how many requests of each are outstanding.
-const DISKS: [(&str, u32); 3] = [("gold", 4), ("silver", 4), ("bulk", 16)];
+const DISKS: [(&str, u32); 3] = [("gold", 12), ("silver", 4), ("bulk", 16)];
+/// What QEMU's throttle lets the other array do, 488 operations of 8 KiB a second, and what it is said
+/// to be able to do.
+const LATE_BYTES_PER_S: u64 = 4_000_000;
+const LATE_CAPABILITY: u64 = 1500;
+/// What is promised to its disk on the first node. The one on the second is promised nothing.
+const WISH: u64 = 900;
+const LATE_DISKS: [(&str, u64); 2] = [("wish", WISH), ("thief", 0)];
 
 struct Site {
     daemons: Vec<Daemon>,
     etcd: Etcd,
     network: EtcdNetwork,
     _array: SlowDisk,
+    _late: SlowDisk,
     rig: Rig,
+}
+
+/// A node with its disk on the array, and one on the other where there is one.
+fn host(rig: &Rig, at: usize, endpoints: &str, [array, late]: [&SlowDisk; 2]) -> String {
+    let socket = rig.path(&format!("{}.nbd", NODES[at]));
+    let store = |name: &str, of: &SlowDisk, iops: u64| {
+        let path = of.path().display();
+        format!(
+            "[[store]]\nname = \"{name}\"\npath = \"{path}\"\nshared = true\n\
+             capability_iops = {iops}\n"
+        )
+    };
+    let disk = |name: &str, store: &str, mib: u32, min_iops: u64| {
+        format!(
+            "[[disk]]\nname = \"{name}\"\nstore = \"{store}\"\nformat = \"raw\"\n\
+             size_bytes = \"{mib} MiB\"\n{}[disk.nbd]\nsocket = \"{socket}\"\n",
+            if min_iops > 0 {
+                format!("qos = {{ min_iops = {min_iops} }}\n")
+            } else {
+                String::new()
+            },
+        )
+    };
+    let mut text = format!(
+        "[cluster]\nname = \"lab\"\nnode = \"{}\"\nendpoints = {endpoints}\n{}{}{}",
+        NODES[at],
+        store("san", array, CAPABILITY),
+        store("late", late, LATE_CAPABILITY),
+        disk(DISKS[at].0, "san", 16, 0),
+    );
+    if let Some((name, min_iops)) = LATE_DISKS.get(at) {
+        text += &disk(name, "late", 4, *min_iops);
+    }
+    text
 }
 
 impl Site {
     fn new() -> Self {
         let rig = Rig::new().unwrap();
-        let bytes = 512 << 20;
-        let array = SlowDisk::new(&rig, std::path::Path::new("/var/tmp"), bytes, ARRAY_BYTES_PER_S)
-            .unwrap();
+        let folder = Path::new("/var/tmp");
+        let array = SlowDisk::new(&rig, folder, 128 << 20, ARRAY_BYTES_PER_S).unwrap();
+        let late = SlowDisk::new(&rig, folder, 16 << 20, LATE_BYTES_PER_S).unwrap();
         let network = EtcdNetwork::new(&rig, NODES.len()).unwrap();
         let etcd = Etcd::start_in(&rig, &network).unwrap();
-        let store = array.path().to_string_lossy().into_owned();
-        let daemons = NODES.iter().zip(DISKS).enumerate().map(|(at, (node, (disk, _)))| {
-            let host = format!(
-                "[cluster]\nname = \"lab\"\nnode = \"{node}\"\nendpoints = {}\n\
-                 [[store]]\nname = \"san\"\npath = \"{store}\"\nshared = true\n\
-                 capability_iops = {CAPABILITY}\n\
-                 [[disk]]\nname = \"{disk}\"\nstore = \"san\"\nformat = \"raw\"\n\
-                 size_bytes = \"64 MiB\"\n[disk.nbd]\nsocket = \"{}\"\n",
-                etcd.endpoints_of(at),
-                rig.path(&format!("{node}.nbd"))
-            );
+        let start = |at: usize| {
+            let host = host(&rig, at, &etcd.endpoints_of(at), [&array, &late]);
             Daemon::start(&rig, &host).unwrap()
-        });
-        let daemons = daemons.collect();
-        let site = Self { daemons, etcd, network, _array: array, rig };
+        };
+        // The first one divides both stores, and is never cut off.
+        let first = start(0);
+        let leads = |of: &Value| of["leader"] == NODES[0];
+        until("the first node to lead", PATIENCE, || Ok(stores(&first).iter().all(leads))).unwrap();
+        let daemons = std::iter::once(first).chain((1..NODES.len()).map(start)).collect();
+        let site = Self { daemons, etcd, network, _array: array, _late: late, rig };
         let is_ready = |daemon| leader(daemon).is_some() && reserved(daemon) == FLOOR;
         until("all nodes to have a floor", PATIENCE, || Ok(site.daemons.iter().all(is_ready)))
             .unwrap();
         site
     }
 
+    /// Writes disks, each of another node, so that what is read is the array's.
+    fn fill<'a>(&self, disks: impl Iterator<Item = &'a str>) {
+        let folder = self.rig.path("fill");
+        std::fs::create_dir_all(&folder).unwrap();
+        for (at, disk) in disks.enumerate() {
+            let words = "--rw=write --bs=64k --iodepth=4";
+            let wrote = fio::run(Path::new(&folder), &self.socket(at), disk, words).unwrap();
+            assert_eq!(wrote.errors, 0, "{disk}");
+        }
+    }
+
+    fn socket(&self, node: usize) -> String {
+        self.rig.path(&format!("{}.nbd", NODES[node]))
+    }
+
     fn load(&self, seconds: u32) -> Vec<LastingLoad> {
-        let begin = |(node, (disk, depth)): (&&str, (&'static str, u32))| {
-            let socket = self.rig.path(&format!("{node}.nbd"));
-            LastingLoad::begin(&self.rig, &socket, &[disk], depth, seconds).unwrap()
+        let begin = |(at, (disk, depth)): (usize, (&str, u32))| {
+            LastingLoad::begin(&self.rig, &self.socket(at), &[disk], depth, seconds).unwrap()
         };
-        NODES.iter().zip(DISKS).map(begin).collect()
+        DISKS.into_iter().enumerate().map(begin).collect()
+    }
+
+    /// The same of the array that does too little.
+    fn load_late(&self, seconds: u32) -> Vec<LastingLoad> {
+        let begin = |(at, (disk, _)): (usize, (&str, u64))| {
+            LastingLoad::begin(&self.rig, &self.socket(at), &[disk], 8, seconds).unwrap()
+        };
+        LATE_DISKS.into_iter().enumerate().map(begin).collect()
     }
 
     /// Which node divides the store, as this one knows.
@@ -78,8 +144,13 @@ impl Site {
     }
 }
 
+fn stores(daemon: &Daemon) -> Vec<Value> {
+    let status = daemon.json(&["cluster", "status"]).unwrap();
+    status["stores"].as_array().cloned().unwrap()
+}
+
 fn store(daemon: &Daemon) -> Value {
-    daemon.json(&["cluster", "status"]).unwrap()["stores"][0].take()
+    stores(daemon)[0].take()
 }
 
 fn leader(daemon: &Daemon) -> Option<String> {
@@ -104,6 +175,9 @@ fn assert_minimum(name: &str, got: &Delivered, minimum: u64, (from, until): (u64
 #[test]
 fn promises_hold_while_a_node_stands_still_another_is_cut_off_and_leaders_die() {
     let mut site = Site::new();
+    site.fill(LATE_DISKS.iter().map(|(disk, _)| *disk));
+    let late = site.load_late(84);
+    site.fill(DISKS.iter().map(|(disk, _)| *disk));
     let began = now_ms();
     let loads = site.load(76);
     wait_until(began + 6_000);
@@ -115,6 +189,7 @@ fn promises_hold_while_a_node_stands_still_another_is_cut_off_and_leaders_die() 
     // etcd, without a word, for 12 s.
     let frozen = began + 18_000;
     wait_until(frozen);
+    assert_wish_is_unmet(&site.daemons[2]);
     site.daemons[2].process().signal(Signal::STOP);
     let cut = frozen + 14_000;
     wait_until(cut);
@@ -129,6 +204,7 @@ fn promises_hold_while_a_node_stands_still_another_is_cut_off_and_leaders_die() 
     // Then etcd's leader dies, and the daemon that divides the store, if it is not gold's own.
     let dead = thawed + 10_000;
     wait_until(dead);
+    assert_unmet_is_told(&site.daemons[0]);
     let member = site.etcd.leader().unwrap();
     site.etcd.kill(member).unwrap();
     let head = site.leader(0);
@@ -163,7 +239,43 @@ fn promises_hold_while_a_node_stands_still_another_is_cut_off_and_leaders_die() 
     let rest = got[2].rate(thawed + SETTLES_MS, dead);
     eprintln!("  who stood still: {rest:.0} from {SETTLES_MS} ms after it");
     assert!(rest > FLOOR as f64, "{rest}");
+    for load in late {
+        load.end().unwrap();
+    }
     until_alive(&mut site, ended);
+}
+
+/// Each node knows what the disk lacks, and who has it.
+fn assert_wish_is_unmet(daemon: &Daemon) {
+    let flows = daemon.json(&["qos", "flows", "--cluster"]).unwrap();
+    let flows = flows.as_array().unwrap();
+    let wish = flows.iter().find(|of| of["disk"] == LATE_DISKS[0].0).unwrap();
+    eprintln!("  {wish}");
+    assert_eq!(wish["entitled_iops"], WISH, "{wish}");
+    assert!(wish["delivered_iops"].as_u64().unwrap() < WISH, "{wish}");
+    assert_named(&wish["aggressors"][0]);
+}
+
+/// The disk that has most of the other array beyond what is promised to it.
+fn assert_named(aggressor: &Value) {
+    assert_eq!((&aggressor["node"], &aggressor["disk"]), (&"n2".into(), &"thief".into()));
+    assert!(aggressor["delivered_iops"].as_u64().unwrap() > 0, "{aggressor}");
+}
+
+/// The minimum was not met for a minute: the event says who has it.
+fn assert_unmet_is_told(daemon: &Daemon) {
+    let event = until_some("the unmet minimum to be told", PATIENCE, || {
+        let events = daemon.json(&["event", "list", "--severity", "warning"])?;
+        let mut of_it = events.as_array().into_iter().flatten();
+        Ok(of_it.find(|of| of["id"] == MINIMUM_UNMET).cloned())
+    });
+    let event = event.unwrap();
+    eprintln!("  {}", event["text"]);
+    let fields = &event["fields"];
+    assert_eq!((&fields["disk"], &fields["node"]), (&"wish".into(), &"n1".into()), "{event}");
+    let aggressors = fields["aggressors"].as_str().unwrap();
+    let iops = aggressors.strip_prefix("thief on n2 ").unwrap().parse::<u64>().unwrap();
+    assert!(iops > 0, "{event}");
 }
 
 /// The daemon that was killed comes back and is a node of the cluster as before.

@@ -1,12 +1,15 @@
 //! Two daemons with one directory, an etcd of three members, and fio on their disks over NBD: what
-//! nodes may do of a store that they share. The store's declared capability is far below what the
+//! nodes may do of a store that they share. etcd has TLS and passwords. The store's declared capability is far below what the
 //! device does, so that whatever holds it is ours.
 
 use std::fs;
+use std::net::TcpListener;
 use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{Daemon, Delivered, Etcd, LastingLoad, Rig, extremes, now_ms, until};
+use suimon_rig::{
+    Daemon, Delivered, Etcd, LastingLoad, Process, Rig, authority, extremes, now_ms, until,
+};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// What the store is said to be able to do, in operations of 8 KiB a second.
@@ -20,8 +23,11 @@ const SETTLES_MS: u64 = 5000;
 fn host(rig: &Rig, etcd: &Etcd, node: &str, disks: &[(&str, &str)]) -> String {
     let store = rig.path("san");
     fs::create_dir_all(&store).unwrap();
+    let tls = etcd.folder().display();
     let mut text = format!(
         "[cluster]\nname = \"lab\"\nnode = \"{node}\"\nendpoints = {}\n\
+         user = \"suimon\"\npassword_file = \"{tls}/suimon.password\"\n\
+         [cluster.tls]\nauthority = \"{tls}/ca-cert.pem\"\n\
          [[store]]\nname = \"san\"\npath = \"{store}\"\nshared = true\n\
          capability_iops = {CAPABILITY}\n",
         etcd.endpoints()
@@ -67,7 +73,7 @@ fn reserved(daemon: &Daemon) -> u64 {
 #[test]
 fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     let rig = Rig::new().unwrap();
-    let mut etcd = Etcd::start(&rig).unwrap();
+    let mut etcd = Etcd::start_secured(&rig, "/suimon/lab/").unwrap();
     let one = Daemon::start(&rig, &host(&rig, &etcd, "n1", &[("gold", "weight = 100")])).unwrap();
     let bulk = [("bulk-a", "weight = 100"), ("bulk-b", "weight = 100")];
     let mut two = Daemon::start(&rig, &host(&rig, &etcd, "n2", &bulk)).unwrap();
@@ -75,6 +81,7 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     until("both nodes to have a floor", PATIENCE, || Ok(is_ready(&one) && is_ready(&two))).unwrap();
     let members = cluster(&one)["members"].as_array().unwrap().len();
     assert_eq!(members, 2);
+    who_is_not_let_in_is_told_why(&rig, &etcd);
 
     // All want all there is; then one has a minimum; meanwhile etcd's leader dies.
     eprintln!("minimum:");
@@ -117,6 +124,56 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     two.ok(&["cluster", "leave", "--force"]).unwrap();
     until("it to be out", PATIENCE, || Ok(cluster(&one)["members"].as_array().unwrap().len() == 1))
         .unwrap();
+}
+
+/// Another host that would be a node: the wrong authority, an etcd whose certificate has expired, a wrong
+/// password and a user that may do nothing. Each is told apart, and the host is as it was.
+fn who_is_not_let_in_is_told_why(rig: &Rig, etcd: &Etcd) {
+    let host = Daemon::start(rig, "").unwrap();
+    let before = host.ok(&["export"]).unwrap();
+    let folder = etcd.folder().to_string_lossy().into_owned();
+    let other = authority(rig.path("other-authority").as_ref());
+    let other = other.join("ca-cert.pem").to_string_lossy().into_owned();
+    let own = format!("{folder}/ca-cert.pem");
+    let password = |user: &str| format!("{folder}/{user}.password");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let (expired, key) =
+        (format!("{folder}/expired-cert.pem"), format!("{folder}/expired-key.pem"));
+    let server =
+        ["openssl", "s_server", "-quiet", "-accept", &port, "-cert", &expired, "-key", &key];
+    let _server = Process::start(rig, "openssl", &server).unwrap();
+    let reached = || Ok(std::net::TcpStream::connect(format!("127.0.0.1:{port}")).is_ok());
+    until("openssl to listen", PATIENCE, reached).unwrap();
+    let members: Vec<String> = serde_json::from_str(&etcd.endpoints()).unwrap();
+    let members = members.join(",");
+    let stale = format!("https://127.0.0.1:{port}");
+    let cases = [
+        (&members, &other, ("suimon", password("suimon")), "authority"),
+        (&stale, &own, ("suimon", password("suimon")), "expired"),
+        (&members, &own, ("suimon", password("other")), "password"),
+        (&members, &own, ("other", password("other")), "role"),
+    ];
+    for (endpoints, authority, (user, file), why) in cases {
+        let words = [
+            "cluster",
+            "join",
+            "lab",
+            "--as",
+            "n3",
+            "--endpoints",
+            endpoints,
+            "--authority",
+            authority,
+            "--user",
+            user,
+            "--password-file",
+            &file,
+        ];
+        let said = host.cli(&words).unwrap();
+        eprintln!("  {}", said.stderr.trim());
+        assert!(!said.is_ok() && said.stderr.contains(why), "{why}: {said:?}");
+        assert_eq!(host.ok(&["export"]).unwrap(), before);
+    }
 }
 
 /// The other node's disks have a maximum; then its daemon dies, leader or not.

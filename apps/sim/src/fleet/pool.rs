@@ -159,6 +159,7 @@ impl Pool {
                 delivered_iops: delivered,
                 waits_for_grant: lacks,
                 waits_for_store: false,
+                is_busy: lacks,
             });
         }
     }

@@ -169,6 +169,7 @@ fn cluster(sink: &Arc<dyn Sink>, turns: u64) {
             delivered_iops: demanded / 2,
             waits_for_grant: dice.percent(30),
             waits_for_store: false,
+            is_busy: false,
         };
         to_do.extend(member.handle(now, MemberEvent::Loads { disks: vec![load], latency_ns: 1 }));
         for action in to_do.drain(..) {

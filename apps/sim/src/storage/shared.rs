@@ -46,6 +46,7 @@ impl Shared {
                 delivered_iops: did.delivered_iops,
                 waits_for_grant: did.waits_for_cap,
                 waits_for_store: did.waits_for_device,
+                is_busy: did.is_busy,
             });
         }
         self.looks.push_back((now, done));

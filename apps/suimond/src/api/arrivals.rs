@@ -37,10 +37,10 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 #[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
-struct TrialParameters {
+pub(super) struct TrialParameters {
     /// Only say what would change there; the answer is 200 with the plan.
     #[param(required = false)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
 }
 
 /// Moves the VM to another node while it runs. The operation ends when it runs there, or goes on

@@ -11,6 +11,7 @@ mod cluster;
 mod console;
 mod described;
 mod disk_jobs;
+mod drain;
 mod events;
 mod failure;
 mod host;
@@ -70,6 +71,7 @@ fn described() -> OpenApiRouter<ApiState> {
         .merge(resources::router::<VmConfig>())
         .merge(vms::router())
         .merge(arrivals::router())
+        .merge(drain::router())
         .merge(power::router())
         .merge(cluster::router())
         .merge(console::router())

@@ -66,6 +66,7 @@ impl Loads {
                 delivered_iops: 0,
                 waits_for_grant: false,
                 waits_for_store: false,
+                is_busy: false,
             };
             let before = since.as_ref().and_then(|(at, done)| Some((*at, *done.get(&disk)?)));
             if let (Some((at, before)), Some(flow)) = (before, flows.get(&disk)) {
@@ -95,6 +96,7 @@ fn did(load: &mut DiskLoad, span: Duration, before: &Done, after: &Done) {
     load.delivered_iops = did.delivered_iops;
     load.waits_for_grant = did.waits_for_cap;
     load.waits_for_store = did.waits_for_device;
+    load.is_busy = did.is_busy;
 }
 
 /// Who uses a store, and what it is held to.

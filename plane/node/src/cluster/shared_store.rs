@@ -378,6 +378,7 @@ const fn to_come(min_iops: u64) -> DiskLoad {
         delivered_iops: 0,
         waits_for_grant: false,
         waits_for_store: false,
+        is_busy: false,
     }
 }
 

@@ -50,7 +50,7 @@ fn load(of: &Harness, iops: u64) {
         limits: Limits::default(),
         waiting: 32,
         in_flight: 1,
-        done: Done { demanded: done, delivered: done, waits: Done::default().waits },
+        done: Done { demanded: done, delivered: done, ..Done::default() },
         short: Delivery::default(),
         long: Delivery::default(),
     };

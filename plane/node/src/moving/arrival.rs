@@ -205,6 +205,7 @@ impl Shared {
         if hex(&request.id).is_none() {
             return refuse(no_digits("id"));
         }
+        self.check_not_drained().map_err(|error| vec![error])?;
         if self.abandoned.contains(&request.id) {
             let text = "the node that the VM leaves has given this migration up; begin another";
             return refuse(ApiError::new(ErrorCode::Conflict, text).about("arrival").field("id"));

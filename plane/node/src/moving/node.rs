@@ -45,7 +45,7 @@ impl Shared {
     }
 
     /// What a VM would take with it now.
-    pub(super) fn departure(&self, vm: &Name) -> Result<ArrivalRequest, ApiError> {
+    pub(crate) fn departure(&self, vm: &Name) -> Result<ArrivalRequest, ApiError> {
         let entry = self.vms.find(vm).ok_or_else(|| not_found(Kind::Vm, vm))?;
         let running = entry.view().running.clone();
         let Some(run) = running else {
@@ -57,6 +57,24 @@ impl Shared {
         };
         let layout = run.vm.layout().map_err(told)?;
         arrival_request(self, &entry, &run.stored(), (&run.vm.facts(), &layout))
+    }
+
+    /// Begins to move a VM to another node: the operation's number.
+    ///
+    /// # Errors
+    /// There is no such VM or node, or the VM does not run.
+    pub(crate) fn begin_migration(
+        &self,
+        vm: &Name,
+        request: MigrateVmRequest,
+    ) -> Result<u64, ApiError> {
+        self.check_migrate_request(vm, &request)?;
+        self.far_node(&request.to)?;
+        let entry = self.vms.find(vm).ok_or_else(|| not_found(Kind::Vm, vm))?;
+        let operation = self.operations.add("vm migrate", &entry.label(), false)?;
+        let id = operation.id();
+        entry.inbox.put(Message::Migrate(Box::new(request), operation));
+        Ok(id)
     }
 
     fn check_migrate_request(&self, vm: &Name, request: &MigrateVmRequest) -> Result<(), ApiError> {
@@ -103,13 +121,7 @@ impl Node {
     /// # Errors
     /// There is no such VM or node, or the VM does not run.
     pub fn migrate_vm(&self, vm: &Name, request: MigrateVmRequest) -> Result<Operation, ApiError> {
-        let shared = self.shared();
-        shared.check_migrate_request(vm, &request)?;
-        shared.far_node(&request.to)?;
-        let entry = shared.vms.find(vm).ok_or_else(|| not_found(Kind::Vm, vm))?;
-        let operation = shared.operations.add("vm migrate", &entry.label(), false)?;
-        let id = operation.id();
-        entry.inbox.put(Message::Migrate(Box::new(request), operation));
+        let id = self.shared().begin_migration(vm, request)?;
         self.known_operation(id)
     }
 

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use suimon_contract::{
-    ApiError, Arrival, ArrivalRequest, ErrorCode, HostStatus, NodeConfig, Operation, Plan,
+    ApiError, Arrival, ArrivalRequest, DrainPlan, DrainRequest, ErrorCode, HostStatus, NodeConfig,
+    Operation, Plan,
 };
 
 use crate::{FarError, FarLine, FarNode, FarNodes, Node};
@@ -112,6 +113,21 @@ impl FarNode for FakeFarNode {
 
     fn abandon_arrival(&self, id: &str) -> Result<Arrival, FarError> {
         self.reach("abandon_arrival")?.abandon_arrival(id).map_err(refused)
+    }
+
+    fn check_drain(&self, request: &DrainRequest) -> Result<DrainPlan, FarError> {
+        let node = self.reach("check_drain")?;
+        node.check_drain(&node.host_status().name, request).map_err(refused)
+    }
+
+    fn drain(&self, request: &DrainRequest) -> Result<Operation, FarError> {
+        let node = self.reach("drain")?;
+        node.drain(&node.host_status().name, request.clone()).map_err(refused)
+    }
+
+    fn undrain(&self) -> Result<(), FarError> {
+        let node = self.reach("undrain")?;
+        node.undrain(&node.host_status().name).map_err(refused)
     }
 }
 

@@ -377,5 +377,6 @@ pub(crate) fn disk(id: u64, min_iops: u64, max_iops: u64, weight: u32) -> DiskLo
         delivered_iops: 0,
         waits_for_grant: false,
         waits_for_store: false,
+        is_busy: false,
     }
 }

@@ -187,6 +187,7 @@ impl Node {
                 delivered_iops: got[key],
                 waits_for_grant: lacks && !is_store_full,
                 waits_for_store: lacks && is_store_full,
+                is_busy: lacks,
                 ..*load
             }
         });

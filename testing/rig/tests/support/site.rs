@@ -163,6 +163,34 @@ impl Site {
         took
     }
 
+    /// Has the VM go by draining the node that it is on, as asked of that node itself or of the other.
+    /// No VM comes to it then until that is taken back, also when its daemon was killed.
+    pub fn drain_it(&mut self, guest: &mut HostedGuest, ask_other: bool) -> Duration {
+        let (own, other) = (NAMES[self.at], NAMES[1 - self.at]);
+        let asked = if ask_other { self.there() } else { self.here() };
+        let plan = asked.daemon.ok(&["node", "drain", own, "--dry-run"]).unwrap();
+        assert_eq!(plan, format!("web goes to {other}\n"));
+        let began = Instant::now();
+        let said = asked.daemon.ok(&["node", "drain", own]).unwrap();
+        let took = began.elapsed();
+        assert_eq!(said, plan);
+        self.at = 1 - self.at;
+        self.is_only_here();
+        self.here().vms.follow(guest, "web").unwrap();
+        let left = &mut self.nodes[1 - self.at].daemon;
+        left.kill();
+        left.restart(&self.rig).unwrap();
+        let back = ["vm", "migrate", "web", "--to", own];
+        let refused = refusal(self.here(), &back);
+        assert!(refused.contains(&format!("suimon node undrain {own}")), "{refused}");
+        let shown = self.here().daemon.json(&["node", "show", own]).unwrap();
+        assert_eq!(shown["drain"]["is_empty"], true, "{shown}");
+        self.here().daemon.ok(&["node", "undrain", own]).unwrap();
+        let shown = self.there().daemon.json(&["host", "show"]).unwrap();
+        assert!(shown["drain"].is_null(), "{shown}");
+        took
+    }
+
     /// The VM runs where it is, and of it nothing is at the other node.
     pub fn is_only_here(&self) {
         until("the VM to run where it is", PATIENCE, || Ok(state(self.here()) == "running"))

@@ -1,0 +1,56 @@
+//! Endpoints of nodes that are drained.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use suimon_contract::{DrainPlan, DrainRequest, ErrorBody, Operation};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::arrivals::TrialParameters;
+use crate::api::body::Body;
+use crate::api::changes::accepted;
+use crate::api::disk_jobs::request;
+use crate::api::failure::{Failure, InPath, Parameters};
+use crate::api::state::ApiState;
+
+/// The endpoints of nodes that are drained.
+pub(super) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(drain)).routes(routes!(undrain))
+}
+
+/// Has no VM come to a node any more, this host or another that it knows, and those that run there go to
+/// others. The operation ends when none runs there, or none can go any more.
+#[utoipa::path(post, path = "/1.0/nodes/{name}/drain", tag = "nodes", operation_id = "drain_node",
+    params(("name" = String, Path, description = "This host's name, or that of a `[[node]]`."),
+        TrialParameters),
+    request_body = DrainRequest,
+    responses((status = ACCEPTED, body = Operation), (status = OK, body = DrainPlan),
+        (status = "4XX", body = ErrorBody)))]
+async fn drain(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+    Parameters(TrialParameters { dry_run }): Parameters<TrialParameters>,
+    Body(body): Body,
+) -> Result<Response, Failure> {
+    let wanted: DrainRequest = request(&body)?;
+    if dry_run {
+        let plan = state.ask(move |node| node.check_drain(&name, &wanted)).await?;
+        return Ok(Json(plan).into_response());
+    }
+    state.ask(move |node| node.drain(&name, wanted)).await.map(accepted)
+}
+
+/// Has VMs come to a node again. Those that left it stay where they are.
+#[utoipa::path(post, path = "/1.0/nodes/{name}/undrain", tag = "nodes",
+    operation_id = "undrain_node",
+    params(("name" = String, Path, description = "This host's name, or that of a `[[node]]`.")),
+    responses((status = NO_CONTENT), (status = "4XX", body = ErrorBody)))]
+async fn undrain(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+) -> Result<StatusCode, Failure> {
+    state.ask(move |node| node.undrain(&name)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,313 @@
+//! Nodes that are drained: their VMs go to others, and none comes.
+//!
+//! Being drained is what is done to a host and not how it is configured, so it is kept beside desired state,
+//! and no host file undoes it. It begins when it is kept: from then on no VM comes. Then a thread
+//! has one VM after another go ([`emptying`]); a daemon that was ended meanwhile goes on with it.
+
+mod emptying;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+
+use serde::{Deserialize, Serialize};
+use suimon_contract::{
+    ApiError, DOWNTIME_MS_MAX, DrainPlan, DrainRequest, DrainStatus, ErrorCode, EventKind, Kind,
+    Name, Operation, OperationState,
+};
+use suimon_ports::{StateStore, StoreError};
+
+use crate::edit::not_found;
+use crate::events::Draft;
+use crate::moving::far_error;
+use crate::operations::OperationHandle;
+use crate::records::{decode, encode};
+use crate::shared::Shared;
+use crate::{FarNode, Node};
+
+const HOST: &str = "host";
+const DRAIN: &str = "drain";
+
+/// That the host is drained, as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct StoredDrain {
+    request: DrainRequest,
+    since_unix_ms: u64,
+    is_empty: bool,
+}
+
+/// Whether the host is drained, and who has its VMs go.
+#[derive(Default)]
+pub(crate) struct Drain {
+    state: Mutex<State>,
+    /// The daemon ends.
+    stops: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    stored: Option<StoredDrain>,
+    operation: Option<u64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drain {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stops(&self) -> bool {
+        self.stops.load(Ordering::Acquire)
+    }
+}
+
+fn load(store: &dyn StateStore) -> Result<Option<StoredDrain>, StoreError> {
+    let value = store.read(HOST, DRAIN)?;
+    value.map(|value| decode(HOST, DRAIN, &value)).transpose()
+}
+
+/// Which node is meant.
+enum Meant {
+    This,
+    Other(Name, Arc<dyn FarNode>),
+}
+
+impl Shared {
+    /// That the host is drained, if it is.
+    pub(crate) fn drain_status(&self) -> Option<DrainStatus> {
+        let state = self.drain.state();
+        let stored = state.stored.as_ref()?;
+        Some(DrainStatus {
+            since_unix_ms: stored.since_unix_ms,
+            is_empty: stored.is_empty,
+            operation: state.operation,
+        })
+    }
+
+    /// # Errors
+    /// The host is drained, so that no VM comes.
+    pub(crate) fn check_not_drained(&self) -> Result<(), ApiError> {
+        if self.drain.state().stored.is_none() {
+            return Ok(());
+        }
+        let name = self.host_name();
+        let text = format!(
+            "node {name} is drained, and takes no VM; `suimon node undrain {name}` takes that back"
+        );
+        Err(ApiError::new(ErrorCode::Conflict, text).about("host"))
+    }
+
+    fn meant(&self, name: &str) -> Result<Meant, ApiError> {
+        let desired = self.desired();
+        let cluster = desired.config.cluster.as_ref();
+        if name == self.host_name() || cluster.is_some_and(|of| of.node.as_str() == name) {
+            return Ok(Meant::This);
+        }
+        let name: Name = name.parse().map_err(|_| not_found(Kind::Node, name))?;
+        let far = self.far_node(&name)?;
+        Ok(Meant::Other(name, far))
+    }
+
+    fn check_drain_request(&self, request: &DrainRequest) -> Result<(), ApiError> {
+        let refuse = |field: &str, text: String| {
+            Err(ApiError::new(ErrorCode::InvalidValue, text).about("host").field(field))
+        };
+        if !(1..=DOWNTIME_MS_MAX).contains(&request.downtime_ms) {
+            let text = format!("must be from 1 to {DOWNTIME_MS_MAX}, not {}", request.downtime_ms);
+            return refuse("downtime_ms", text);
+        }
+        if request.bandwidth.is_some_and(|bandwidth| bandwidth.bytes() == 0) {
+            let text = "must be more than nothing; omit it for no limit";
+            return refuse("bandwidth", text.to_owned());
+        }
+        let desired = self.desired();
+        let is_known = |name: &Name| desired.config.nodes.iter().any(|node| node.name == *name);
+        match request.to.iter().find(|name| !is_known(name)) {
+            Some(name) => Err(not_found(Kind::Node, name).field("to")),
+            None => Ok(()),
+        }
+    }
+
+    /// Goes on with what a daemon before this one was doing.
+    pub(crate) fn go_on_draining(self: &Arc<Self>) -> Result<(), StoreError> {
+        let Some(stored) = load(self.store.as_ref())? else { return Ok(()) };
+        let is_empty = stored.is_empty;
+        self.drain.state().stored = Some(stored);
+        if !is_empty {
+            if let Err(error) = self.begin_emptying() {
+                tracing::error!(%error, "VMs stay although the host is drained");
+            }
+        }
+        Ok(())
+    }
+
+    fn drain_this(self: &Arc<Self>, request: DrainRequest) -> Result<Operation, ApiError> {
+        self.check_drain_request(&request)?;
+        let mut state = self.drain.state();
+        if let Some(operation) = state.operation {
+            let text = format!(
+                "the host is being drained already; `suimon operation watch {operation}` waits for it"
+            );
+            return Err(ApiError::new(ErrorCode::Conflict, text).about("host"));
+        }
+        let before = state.stored.as_ref().map(|stored| stored.since_unix_ms);
+        let since_unix_ms = before.unwrap_or_else(|| (self.clock)());
+        let stored = StoredDrain { request, since_unix_ms, is_empty: false };
+        self.keep_drain(Some(&stored))?;
+        state.stored = Some(stored);
+        drop(state);
+        if before.is_none() {
+            let text =
+                "The host is drained: no VM comes to it, and those that run go to other nodes.";
+            self.events.append(vec![Draft::new(EventKind::NodeDrained, "host", text)]);
+        }
+        let id = self.begin_emptying()?;
+        let lost = || ApiError::new(ErrorCode::Internal, "the operation was forgotten");
+        self.operations.find(id).ok_or_else(lost)
+    }
+
+    fn undrain_this(&self) -> Result<(), ApiError> {
+        let mut state = self.drain.state();
+        if state.stored.is_none() {
+            return Ok(());
+        }
+        self.keep_drain(None)?;
+        state.stored = None;
+        if let Some(operation) = state.operation {
+            self.operations.cancel(operation);
+        }
+        drop(state);
+        let text = "The host is not drained any more: VMs can come to it.";
+        self.events.append(vec![Draft::new(EventKind::NodeUndrained, "host", text)]);
+        Ok(())
+    }
+
+    fn keep_drain(&self, stored: Option<&StoredDrain>) -> Result<(), ApiError> {
+        let value = stored.map(|stored| encode(DRAIN, stored)).transpose();
+        let value = value.map_err(|error| crate::apply::store_error(&error))?;
+        let kept = self.store.commit(&[(HOST, DRAIN.to_owned(), value)]);
+        kept.map_err(|error| crate::apply::store_error(&error))
+    }
+
+    /// Starts the thread that has VMs go. The operation's number.
+    fn begin_emptying(self: &Arc<Self>) -> Result<u64, ApiError> {
+        let operation = self.operations.add("node drain", "host", false)?;
+        let id = operation.id();
+        let mut state = self.drain.state();
+        state.operation = Some(id);
+        let shared = Arc::clone(self);
+        let thread = Builder::new().name("suimon-drain".to_owned()).spawn(move || {
+            let ended = shared.empty(&operation);
+            shared.drain.state().operation = None;
+            operation.end(&ended);
+        });
+        match thread {
+            Ok(thread) => {
+                state.thread = Some(thread);
+                Ok(id)
+            }
+            Err(error) => {
+                state.operation = None;
+                let text = format!("no thread can be started that has VMs go: {error}");
+                Err(ApiError::new(ErrorCode::HostError, text).about("host"))
+            }
+        }
+    }
+
+    /// Has no more VMs go. Those that are on their way are their drivers'.
+    pub(crate) fn stop_draining(&self) {
+        self.drain.stops.store(true, Ordering::Release);
+        let thread = self.drain.state().thread.take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread that drains the host had died of a defect");
+        }
+    }
+
+    /// Follows what another node does, until it has ended.
+    fn follow_far(
+        &self,
+        (name, far): (&Name, &dyn FarNode),
+        begun: Operation,
+        operation: &OperationHandle,
+    ) -> Result<(), ApiError> {
+        let id = begun.id;
+        let mut now = begun;
+        while now.state == OperationState::Running {
+            let step = now.step.as_deref().unwrap_or_default();
+            operation.progress(now.steps_done, now.steps, step);
+            operation.report(now.report.clone());
+            if self.drain.stops() || operation.is_cancelled() {
+                let text = format!(
+                    "nobody waits for it here any more; `suimon node undrain {name}` has it stop"
+                );
+                return Err(ApiError::new(ErrorCode::Cancelled, text));
+            }
+            now = far.operation(id).map_err(|error| far_error(name, error))?;
+        }
+        operation.report(now.report);
+        now.error.map_or(Ok(()), Err)
+    }
+}
+
+impl Node {
+    /// What would become of the VMs of a node that is drained: this one or another.
+    ///
+    /// # Errors
+    /// There is no such node, it does not answer, or the request cannot be met.
+    pub fn check_drain(&self, node: &str, request: &DrainRequest) -> Result<DrainPlan, ApiError> {
+        let shared = self.shared();
+        match shared.meant(node)? {
+            Meant::This => {
+                shared.check_drain_request(request)?;
+                Ok(shared.plan_drain(request))
+            }
+            Meant::Other(name, far) => {
+                far.check_drain(request).map_err(|error| far_error(&name, error))
+            }
+        }
+    }
+
+    /// Has no VM come to a node any more, this one or another, and those that run there go to others.
+    ///
+    /// # Errors
+    /// There is no such node, it does not answer, it is being drained already, or the request cannot
+    /// be met.
+    pub fn drain(&self, node: &str, request: DrainRequest) -> Result<Operation, ApiError> {
+        let shared = self.shared();
+        let (name, far) = match shared.meant(node)? {
+            Meant::This => return shared.drain_this(request),
+            Meant::Other(name, far) => (name, far),
+        };
+        let begun = far.drain(&request).map_err(|error| far_error(&name, error))?;
+        let subject = format!("{}/{name}", Kind::Node.word());
+        let operation = shared.operations.add("node drain", &subject, false)?;
+        let id = operation.id();
+        let follower = Arc::clone(shared);
+        let follow = move || {
+            let ended = follower.follow_far((&name, far.as_ref()), begun, &operation);
+            operation.end(&ended);
+        };
+        let thread = Builder::new().name("suimon-drain-far".to_owned()).spawn(follow);
+        thread.map_err(|error| {
+            let text =
+                format!("it is being drained, and no thread can be started here to watch: {error}");
+            ApiError::new(ErrorCode::HostError, text)
+        })?;
+        self.known_operation(id)
+    }
+
+    /// Has VMs come to a node again. Those that left it stay where they are.
+    ///
+    /// # Errors
+    /// There is no such node, it does not answer, or it cannot be kept.
+    pub fn undrain(&self, node: &str) -> Result<(), ApiError> {
+        let shared = self.shared();
+        match shared.meant(node)? {
+            Meant::This => shared.undrain_this(),
+            Meant::Other(name, far) => far.undrain().map_err(|error| far_error(&name, error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! Three nodes in one process, of which one is drained.
+
+use suimon_contract::{
+    DrainRequest, ErrorCode, EventKind, HostConfig, MigrateVmRequest, Operation, OperationState,
+    VmState,
+};
+use suimon_ports::{VmErrorKind, VmRunState};
+
+use crate::testing::{
+    FakeDevices, FakeFarNodes, FakeVms, Harness, MemoryStore, PATIENCE, host, name, wait_until,
+};
+use crate::{FarError, VmWork};
+
+/// A host that knows the three nodes, as each of them does.
+fn knowing(own: &str, more: &str) -> HostConfig {
+    let node = |(at, name): (usize, &str)| {
+        format!(
+            "[[node]]\nname = \"{name}\"\naddress = \"192.0.2.{at}:8443\"\n\
+             authority = \"/etc/suimon/{name}.pem\"\ntoken_file = \"/etc/suimon/{name}.token\"\n"
+        )
+    };
+    let others = NAMES.iter().enumerate().filter(|(_, of)| **of != own);
+    let nodes: String = others.map(|(at, of)| node((at, of))).collect();
+    host(&format!("[host]\nname = \"{own}\"\n{nodes}{more}"))
+}
+
+const NAMES: [&str; 3] = ["one", "two", "three"];
+const VMS: &str = r#"
+[[vm]]
+name = "a"
+memory_bytes = "1 GiB"
+[[vm]]
+name = "b"
+memory_bytes = "1 GiB"
+[[vm]]
+name = "idle"
+memory_bytes = "1 GiB"
+"#;
+
+struct Site {
+    nodes: Vec<Harness>,
+}
+
+impl Site {
+    /// `a` and `b` run on the first node.
+    fn new() -> Self {
+        let far_nodes = FakeFarNodes::default();
+        let new = |_| {
+            let left = (MemoryStore::default(), FakeDevices::default());
+            Harness::among_nodes(left, FakeVms::default(), far_nodes.clone())
+        };
+        let site = Self { nodes: NAMES.iter().map(new).collect() };
+        for (at, own) in NAMES.iter().enumerate() {
+            site.nodes[at].apply_well(&knowing(own, if at == 0 { VMS } else { "" }));
+        }
+        site.connect();
+        for vm in ["a", "b"] {
+            site.do_with(0, vm, VmWork::Start);
+        }
+        site
+    }
+
+    fn connect(&self) {
+        for (at, node) in self.nodes.iter().enumerate() {
+            self.nodes[0].far_nodes.connect(&format!("192.0.2.{at}:8443"), &node.node);
+        }
+    }
+
+    fn do_with(&self, at: usize, vm: &str, work: VmWork) {
+        let begun = self.nodes[at].node.work_on_vm(&name(vm), work).unwrap();
+        self.nodes[at].node.wait_operation(begun.id, PATIENCE).unwrap();
+    }
+
+    /// Drains a node, as is asked of another or of itself.
+    fn drain(&self, asked: usize, node: &str, request: DrainRequest) -> Operation {
+        let begun = self.nodes[asked].node.drain(node, request).unwrap();
+        self.nodes[asked].node.wait_operation(begun.id, PATIENCE).unwrap()
+    }
+
+    /// What runs on each node.
+    fn running(&self) -> Vec<Vec<String>> {
+        self.nodes.iter().map(|node| node.vms.running()).collect()
+    }
+
+    fn events(&self, kind: EventKind) -> usize {
+        self.nodes[0].events(kind.id()).len()
+    }
+}
+
+#[test]
+fn vms_go_to_others_and_none_comes_until_that_is_taken_back() {
+    let site = Site::new();
+    let first = &site.nodes[0].node;
+    let plan = first.check_drain("one", &DrainRequest::default()).unwrap();
+    let lines: Vec<String> = plan.vms.iter().map(ToString::to_string).collect();
+    assert_eq!(lines, ["a goes to two", "b goes to three", "idle stays: it does not run"]);
+    assert_eq!((site.running()[0].len(), first.host_status().drain), (2, None), "only a look");
+
+    let ended = site.drain(0, "one", DrainRequest::default());
+    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
+    assert_eq!(ended.report, lines);
+    assert_eq!(site.running(), [vec![], vec!["a".to_owned()], vec!["b".to_owned()]]);
+    assert!(first.host_status().drain.unwrap().is_empty);
+    assert_eq!([site.events(EventKind::NodeDrained), site.events(EventKind::NodeEmptied)], [1, 1]);
+
+    // Others see it, and nothing comes to it.
+    let second = &site.nodes[1].node;
+    let seen = second.nodes();
+    assert!(seen[0].drain.is_some() && seen[1].drain.is_none(), "{seen:?}");
+    let back =
+        MigrateVmRequest { to: name("one"), downtime_ms: 300, bandwidth: None, with_files: false };
+    let refused = second.check_migration(&name("a"), &back).unwrap_err();
+    assert!(refused[0].message.contains("suimon node undrain one"), "{refused:?}");
+    second.undrain("one").unwrap();
+    second.check_migration(&name("a"), &back).unwrap();
+    assert_eq!(site.events(EventKind::NodeUndrained), 1);
+    assert_eq!(first.host_status().drain, None);
+}
+
+#[test]
+fn a_vm_that_stays_is_named_with_why_and_goes_when_it_can() {
+    let site = Site::new();
+    // Neither takes `b`.
+    for at in [1, 2] {
+        site.nodes[at].vms.refuse_all("probe", VmErrorKind::Host, "there is not enough memory");
+    }
+    site.nodes[0].vms.hold_memory(false);
+    let ended = site.drain(1, "one", DrainRequest::default());
+    assert_eq!(ended.state, OperationState::Failed);
+    let why = ended.error.unwrap().message;
+    for part in ["a stays: ", "b stays: ", "node two refuses", "node three refuses", "memory"] {
+        assert!(why.contains(part), "{part}: {why}");
+    }
+    assert_eq!(site.running()[0], ["a", "b"]);
+    assert_eq!(
+        [site.events(EventKind::NodeNotEmptied), site.events(EventKind::NodeEmptied)],
+        [1, 0]
+    );
+    assert!(!site.nodes[0].node.host_status().drain.unwrap().is_empty);
+    assert_eq!(site.nodes[0].node.vm("a").unwrap().state, VmState::Running);
+}
+
+/// A node that took a VM and did not manage is not asked again.
+#[test]
+fn where_a_vm_does_not_arrive_it_goes_to_another() {
+    let site = Site::new();
+    site.nodes[0].far_nodes.obstruct(|address, call| {
+        let fails = address == "192.0.2.1:8443" && call == "prepare_arrival";
+        fails.then(|| FarError::Unreachable("the line is cut".to_owned()))
+    });
+    let ended = site.drain(0, "one", DrainRequest::default());
+    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
+    assert_eq!(site.running(), [vec![], vec![], vec!["a".to_owned(), "b".to_owned()]]);
+}
+
+#[test]
+fn what_cannot_be_asked_is_refused() {
+    let site = Site::new();
+    let first = &site.nodes[0].node;
+    let nowhere = first.drain("four", DrainRequest::default()).unwrap_err();
+    assert_eq!(nowhere.code, ErrorCode::NotFound);
+    let to = DrainRequest { to: vec![name("four")], ..DrainRequest::default() };
+    assert_eq!(first.drain("one", to).unwrap_err().code, ErrorCode::NotFound);
+    let zero = DrainRequest { downtime_ms: 0, ..DrainRequest::default() };
+    assert_eq!(first.drain("one", zero).unwrap_err().field.as_deref(), Some("downtime_ms"));
+    assert_eq!(first.host_status().drain, None);
+    first.undrain("one").unwrap();
+}
+
+/// Taken back while a VM is on its way, it stays.
+#[test]
+fn taking_it_back_has_vms_stay() {
+    let site = Site::new();
+    site.nodes[0].vms.hold_memory(true);
+    let first = &site.nodes[0].node;
+    let begun = first.drain("one", DrainRequest::default()).unwrap();
+    wait_until("one is on its way", || site.nodes[1].vms.state("a").is_some());
+    let twice = first.drain("one", DrainRequest::default()).unwrap_err();
+    assert_eq!(twice.code, ErrorCode::Conflict);
+    first.undrain("one").unwrap();
+    let ended = first.wait_operation(begun.id, PATIENCE).unwrap();
+    assert_eq!(ended.state, OperationState::Cancelled, "{ended:?}");
+    wait_until("it runs here", || site.nodes[0].vms.state("a") == Some(VmRunState::Running));
+    wait_until("it is not there", || site.nodes[1].vms.state("a").is_none());
+}
+
+/// The daemon is killed while a VM is on its way: the next one goes on.
+#[test]
+fn it_goes_on_after_a_restart() {
+    let mut site = Site::new();
+    site.nodes[0].vms.hold_memory(true);
+    site.nodes[0].node.drain("one", DrainRequest::default()).unwrap();
+    wait_until("one is on its way", || site.nodes[1].vms.state("a").is_some());
+    let first = site.nodes.remove(0);
+    let (vms, far_nodes) = (first.vms.clone(), first.far_nodes.clone());
+    vms.forget_observers();
+    let left = first.kill();
+    vms.cut_lines();
+    vms.hold_memory(false);
+    // Nobody is there yet whom it could ask.
+    site.nodes.insert(0, Harness::among_nodes(left, vms, far_nodes));
+    site.connect();
+    let is_gone = || site.running()[0].is_empty();
+    wait_until("both have gone", is_gone);
+    wait_until("that is known", || {
+        site.nodes[0].node.host_status().drain.is_some_and(|drain| drain.is_empty)
+    });
+    let refused = site.nodes[0].node.shared().check_not_drained();
+    assert!(refused.is_err(), "it is drained still");
+}
