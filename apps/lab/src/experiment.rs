@@ -70,11 +70,6 @@ impl<'a> Desk<'a> {
         Rig::new_in(self.folder)
     }
 
-    /// The folder for large files.
-    pub(crate) fn folder(&self) -> &Path {
-        self.folder
-    }
-
     /// Tells the user what goes on.
     pub(crate) fn say(&self, text: &str) {
         (self.say)(text);

@@ -58,6 +58,6 @@ mod tests {
         ] {
             assert_eq!(number(value, None), text);
         }
-        assert_eq!(number(3.14159, Some(1)), "3.1");
+        assert_eq!(number(2.345, Some(1)), "2.3");
     }
 }

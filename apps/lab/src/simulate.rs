@@ -136,7 +136,7 @@ fn numbers(path: &str, value: &Value, add: &mut impl FnMut(String, f64)) {
     match value {
         Value::Number(number) => add(path.to_owned(), number.as_f64().unwrap_or(0.0)),
         Value::Object(fields) => {
-            fields.iter().for_each(|(key, value)| numbers(&join(key), value, add))
+            fields.iter().for_each(|(key, value)| numbers(&join(key), value, add));
         }
         Value::Array(items) => {
             for (at, item) in items.iter().enumerate() {

@@ -386,6 +386,115 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/1.0/lab": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Plans that can be run, whether somebody is there to run them, and what was asked for. */
+        get: operations["show_lab"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/1.0/lab/compare": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Whether two runs differ: Mann and Whitney's test for every measure that both have. */
+        get: operations["compare_lab_runs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/1.0/lab/requests/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Withdraws a request that waits, or ends its run: what was measured is kept. One that has ended stays
+         *     as it is.
+         */
+        delete: operations["withdraw_lab_request"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/1.0/lab/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The last 500 runs, the latest first: how far they are, and what came out. */
+        get: operations["list_lab_runs"];
+        put?: never;
+        /**
+         * Asks for a run. `suimon lab work`, which runs beside the daemon, makes it as soon as those before it
+         *     have ended.
+         */
+        post: operations["request_lab_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/1.0/lab/runs/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A run, with the plan's figures: published, measured, simulated. */
+        get: operations["show_lab_run"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/1.0/lab/runs/{id}/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The report of a run: one page that needs nothing else, in both languages. */
+        get: operations["show_lab_report"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/1.0/nics": {
         parameters: {
             query?: never;
@@ -480,6 +589,43 @@ export interface paths {
         head?: never;
         /** Changes some keys of a node by a JSON merge patch (RFC 7386). */
         patch: operations["change_node"];
+        trace?: never;
+    };
+    "/1.0/nodes/{name}/drain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Has no VM come to a node any more, this host or another that it knows, and those that run there go to
+         *     others. The operation ends when none runs there, or none can go any more.
+         */
+        post: operations["drain_node"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/1.0/nodes/{name}/undrain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Has VMs come to a node again. Those that left it stay where they are. */
+        post: operations["undrain_node"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/1.0/openapi.json": {
@@ -2084,6 +2230,54 @@ export interface components {
             /** @description Features that the guest's driver has agreed on, as virtio calls them. */
             features: string[];
         };
+        /** @description What becomes of the VMs of a node that is drained: the answer to a dry run. */
+        DrainPlan: {
+            /** @description The node's host. */
+            node: string;
+            /** @description All its VMs. */
+            vms: components["schemas"]["DrainedVm"][];
+        };
+        /**
+         * @description `POST /1.0/nodes/{name}/drain`: no VM comes to the node any more, and those that run there go to
+         *     others.
+         */
+        DrainRequest: {
+            /** @description The nodes that they may go to, of that host's `[[node]]`s; all of them if there are none here. */
+            to?: components["schemas"]["Name"][];
+            /**
+             * Format: int32
+             * @description Milliseconds for which each may stand still at the end, 1 to 60 000.
+             */
+            downtime_ms?: number;
+            bandwidth?: null | components["schemas"]["ByteSize"];
+            /** @description Whether the files of their disks are deleted there once they run elsewhere. */
+            with_files?: boolean;
+        };
+        /** @description That a host is drained. */
+        DrainStatus: {
+            /**
+             * Format: int64
+             * @description Since when, in milliseconds since 1970-01-01 UTC.
+             */
+            since_unix_ms: number;
+            /** @description Whether all its VMs that ran have gone. One that was started since is not counted. */
+            is_empty: boolean;
+            /**
+             * Format: int64
+             * @description The operation that has them go, while it is under way.
+             */
+            operation?: number | null;
+        };
+        /** @description What becomes of a VM. */
+        DrainedVm: {
+            /** @description The VM. */
+            vm: components["schemas"]["Name"];
+            to?: null | components["schemas"]["Name"];
+            /** @description Why it stays. */
+            reason?: string | null;
+            /** @description Whether it stays although it runs, so that the node is not empty. */
+            is_in_the_way?: boolean;
+        };
         /** @description Drops of one kind. */
         DropCounter: {
             /** @description Stable name of the reason, like `spoofed_source`. */
@@ -2176,6 +2370,8 @@ export interface components {
             api?: null | components["schemas"]["ApiConfig"];
             /** @default null */
             console?: null | components["schemas"]["ConsoleConfig"];
+            /** @default null */
+            lab?: null | components["schemas"]["LabConfig"];
             /** @default null */
             power?: null | components["schemas"]["PowerConfig"];
             /** @default null */
@@ -2294,6 +2490,7 @@ export interface components {
             pfs?: number;
             /** @description Number of other nodes. */
             nodes?: number;
+            drain?: null | components["schemas"]["DrainStatus"];
             /** @description What the daemon's threads can no longer ask of the kernel. */
             confinement?: components["schemas"]["ConfinementStatus"];
         };
@@ -2351,24 +2548,277 @@ export interface components {
              */
             tx_bytes: number;
         };
-        LabWords: { en: string; ja: string };
-        LabScale: "auto" | "quick" | "full";
-        LabWorker: { pid: number };
-        LabPlan: { id: string; title: components["schemas"]["LabWords"]; question: components["schemas"]["LabWords"]; document: string; simulation?: string | null; seconds: number; missing: components["schemas"]["LabWords"][] };
-        LabRequestState: "waiting" | "under-way" | "stopping" | "done" | "failed";
-        LabRequest: { id: string; plan?: string | null; scale?: null | components["schemas"]["LabScale"]; state: components["schemas"]["LabRequestState"]; run?: string | null; error?: string | null };
-        LabStatus: { results: string; worker?: null | components["schemas"]["LabWorker"]; remedy?: string | null; plans: components["schemas"]["LabPlan"][]; requests: components["schemas"]["LabRequest"][] };
-        LabProgress: { case: components["schemas"]["LabWords"]; repetition: number; parts_done: number; part_began_ms: number; seconds_left: number };
-        LabRunState: "whole" | "under-way" | "interrupted";
-        LabRun: { id: string; plan: string; simulated: boolean; scale?: string | null; began?: string | null; state: components["schemas"]["LabRunState"]; progress?: null | components["schemas"]["LabProgress"]; verdict?: null | components["schemas"]["LabWords"]; error?: string | null };
-        LabRunDetails: components["schemas"]["LabRun"] & { has_report: boolean; cut_short?: string | null; figures: components["schemas"]["LabFigure"][]; simulated_figures: components["schemas"]["LabSimulatedFigure"][] };
-        LabSimulatedFigure: { step: string; of: string; published: string; ours: string; agrees: boolean; use: string };
+        /**
+         * @description Whether what was measured is what was published.
+         * @enum {string}
+         */
         LabAgreement: "agrees" | "differs" | "open" | "not-measured" | "shown";
-        LabEstimate: { samples: number; mean: number; median: number; least: number; most: number; interval?: number[] | null };
-        LabFigure: { id: string; of: components["schemas"]["LabWords"]; published: components["schemas"]["LabWords"]; measured?: null | components["schemas"]["LabEstimate"]; unit: string; digits?: number | null; simulated?: null | components["schemas"]["LabSimulatedFigure"]; bar: boolean; agreement: components["schemas"]["LabAgreement"] };
+        /** @description One measure of one case in two runs. */
+        LabCompared: {
+            /** @description The case, unique together with the measure. */
+            case: string;
+            /** @description What the case is. */
+            case_words: components["schemas"]["LabWords"];
+            /** @description The measure. */
+            measure: string;
+            /** @description What the measure is. */
+            measure_words: components["schemas"]["LabWords"];
+            /** @description Of the measure; empty if it has none. */
+            unit: string;
+            /** @description What the first run has. */
+            a: components["schemas"]["LabEstimate"];
+            /** @description What the second has. */
+            b: components["schemas"]["LabEstimate"];
+            /**
+             * Format: double
+             * @description What b is more than a, in percent; absent where a is 0.
+             */
+            more_percent?: number | null;
+            /**
+             * Format: double
+             * @description How probable such a difference is where there is none: of Mann and Whitney's test, after
+             *     Holm's correction.
+             */
+            p: number;
+            /** @description What follows. */
+            finding: components["schemas"]["LabFinding"];
+        };
+        /** @description `GET /1.0/lab/compare`: two runs, measure by measure. */
+        LabComparison: {
+            /** @description The first run. */
+            a: string;
+            /** @description The second. */
+            b: string;
+            /** @description Whether they were made on different machines. */
+            other_machine: boolean;
+            /** @description Every measure of every case that both have. */
+            compared: components["schemas"]["LabCompared"][];
+        };
+        /**
+         * @description `[lab]`: the runs of `suimon lab`, as the API and the console show them. Read when the daemon
+         *     starts.
+         */
+        LabConfig: {
+            /**
+             * @description Absolute path of the folder of results, for which `suimon lab work` does what the API is
+             *     asked for.
+             */
+            results?: string;
+        };
+        /** @description A mean, and between which bounds it is in 95 of 100 such measurements. */
+        LabEstimate: {
+            /**
+             * Format: int64
+             * @description How many.
+             */
+            samples: number;
+            /**
+             * Format: double
+             * @description Arithmetic.
+             */
+            mean: number;
+            /**
+             * Format: double
+             * @description The one in the middle.
+             */
+            median: number;
+            /**
+             * Format: double
+             * @description The lowest.
+             */
+            least: number;
+            /**
+             * Format: double
+             * @description The highest.
+             */
+            most: number;
+            /** @description The lower and the upper bound of the mean; absent for one sample. */
+            interval?: number[] | null;
+        };
+        /** @description A figure of a plan: what was published, what was measured, what the simulator has. */
+        LabFigure: {
+            /** @description Unique in the plan. */
+            id: string;
+            /** @description What it is of. */
+            of: components["schemas"]["LabWords"];
+            /** @description In the document's words. */
+            published: components["schemas"]["LabWords"];
+            measured?: null | components["schemas"]["LabEstimate"];
+            /** @description Of what was measured; empty if it has none. */
+            unit: string;
+            /**
+             * Format: int32
+             * @description How many digits after the point are shown; as many as the value needs if absent.
+             */
+            digits?: number | null;
+            simulated?: null | components["schemas"]["LabSimulatedFigure"];
+            /** @description Whether it is a bar of Suimon's own that is to be reached, not a published value. */
+            bar?: boolean;
+            /** @description Whether it is as expected. */
+            agreement: components["schemas"]["LabAgreement"];
+        };
+        /**
+         * @description What is found of two runs.
+         * @enum {string}
+         */
         LabFinding: "better" | "worse" | "different" | "not-shown" | "too-few";
-        LabCompared: { case: string; case_words: components["schemas"]["LabWords"]; measure: string; measure_words: components["schemas"]["LabWords"]; unit: string; a: components["schemas"]["LabEstimate"]; b: components["schemas"]["LabEstimate"]; more_percent?: number | null; p: number; finding: components["schemas"]["LabFinding"] };
-        LabComparison: { a: string; b: string; other_machine: boolean; compared: components["schemas"]["LabCompared"][] };
+        /** @description A plan that can be run. */
+        LabPlan: {
+            /** @description What it is called. */
+            id: string;
+            /** @description Its title. */
+            title: components["schemas"]["LabWords"];
+            /** @description What it is to find out. */
+            question: components["schemas"]["LabWords"];
+            /** @description The document it is after, by its short name. */
+            document: string;
+            /** @description The simulator's scenario of the same experiment. */
+            simulation?: string | null;
+            /**
+             * Format: double
+             * @description About how long it takes at scale `auto`.
+             */
+            seconds: number;
+            /**
+             * @description What it needs that this machine lacks, with how to get it; it can be run if there is
+             *     nothing.
+             */
+            missing: components["schemas"]["LabWords"][];
+        };
+        /** @description Where a run is. */
+        LabProgress: {
+            /** @description What is measured now. */
+            case: components["schemas"]["LabWords"];
+            /**
+             * Format: int32
+             * @description For the how many-th time, from 1.
+             */
+            repetition: number;
+            /**
+             * Format: int64
+             * @description How many parts are done; a part is one repetition of one case.
+             */
+            parts_done: number;
+            /**
+             * Format: int64
+             * @description When this part began, in milliseconds since 1970.
+             */
+            part_began_ms: number;
+            /**
+             * Format: int64
+             * @description About how many seconds the run takes from then on, if nothing has to be
+             *     repeated more often than the plan says.
+             */
+            seconds_left: number;
+        };
+        /** @description What was asked for. */
+        LabRequest: {
+            /** @description When it was asked for, in milliseconds since 1970: requests are told apart by it. */
+            id: string;
+            /** @description The plan; absent once it has ended. */
+            plan?: string | null;
+            scale?: null | components["schemas"]["LabScale"];
+            /** @description How far it is. */
+            state: components["schemas"]["LabRequestState"];
+            /** @description The run it became. */
+            run?: string | null;
+            /** @description Why it did not come to its end, or cannot be read. */
+            error?: string | null;
+        };
+        /**
+         * @description How far a request is.
+         * @enum {string}
+         */
+        LabRequestState: "waiting" | "under-way" | "stopping" | "done" | "failed";
+        /** @description A run in the list of all. */
+        LabRun: {
+            /** @description The name of its folder. */
+            id: string;
+            /** @description The plan's id. */
+            plan: string;
+            /** @description Whether it is of the simulator, not of this host. */
+            simulated: boolean;
+            /** @description As it was begun. */
+            scale?: string | null;
+            /** @description When: RFC 3339, UTC. */
+            began?: string | null;
+            /** @description How far it is. */
+            state: components["schemas"]["LabRunState"];
+            progress?: null | components["schemas"]["LabProgress"];
+            verdict?: null | components["schemas"]["LabWords"];
+            /** @description Why something of it cannot be read; it names the file. */
+            error?: string | null;
+        };
+        /** @description `GET /1.0/lab/runs/{id}`. */
+        LabRunDetails: components["schemas"]["LabRun"] & {
+            /** @description Whether there is a report to read. */
+            has_report: boolean;
+            /** @description Why it ended before all was measured, if it did. */
+            cut_short?: string | null;
+            /** @description The plan's figures; nothing while there is no report. */
+            figures: components["schemas"]["LabFigure"][];
+            /** @description All figures of the simulator. */
+            simulated_figures: components["schemas"]["LabSimulatedFigure"][];
+        };
+        /** @description `POST /1.0/lab/runs`: a run that somebody wants. */
+        LabRunRequest: {
+            /** @description The plan's id. */
+            plan: string;
+            /** @description How large. */
+            scale?: components["schemas"]["LabScale"];
+        };
+        /**
+         * @description How far a run is.
+         * @enum {string}
+         */
+        LabRunState: "whole" | "under-way" | "interrupted";
+        /**
+         * @description How large a run is.
+         * @enum {string}
+         */
+        LabScale: "auto" | "quick" | "full";
+        /** @description A published figure and what the simulator has for it. */
+        LabSimulatedFigure: {
+            /** @description The scenario's step. */
+            step: string;
+            /** @description Of what. */
+            of: string;
+            /** @description In the document's words. */
+            published: string;
+            /** @description What came out of the model. */
+            ours: string;
+            /** @description Whether they agree, within what the scenario allows. */
+            agrees: boolean;
+            /** @description What the figure is used for: `calibration`, `held-out` or `bar`. */
+            use: string;
+        };
+        /** @description The lab. */
+        LabStatus: {
+            /** @description The folder of runs. */
+            results: string;
+            worker?: null | components["schemas"]["LabWorker"];
+            /** @description What to do so that somebody is there; absent if somebody is. */
+            remedy?: string | null;
+            /** @description What can be asked for, as the last worker told. */
+            plans: components["schemas"]["LabPlan"][];
+            /** @description What was asked for, oldest first: all that waits or is under way, and the last that ended. */
+            requests: components["schemas"]["LabRequest"][];
+        };
+        /** @description The same in both languages of the lab. */
+        LabWords: {
+            /** @description English. */
+            en: string;
+            /** @description Japanese. */
+            ja: string;
+        };
+        /** @description The program that runs experiments: `suimon lab work`. */
+        LabWorker: {
+            /**
+             * Format: int32
+             * @description Its process.
+             */
+            pid: number;
+        };
         /** @description Counters of LACP on one link, since it joined the team (IEEE 802.1AX-2014, 7.3.4). */
         LacpCounters: {
             /**
@@ -2711,6 +3161,7 @@ export interface components {
             host?: string | null;
             /** @description The version of its daemon. */
             version?: string | null;
+            drain?: null | components["schemas"]["DrainStatus"];
         };
         /**
          * @description `[nic.offload]`, `[uplink.offload]` and `[switch.host_offload]`: the switches of
@@ -5586,6 +6037,210 @@ export interface operations {
             };
         };
     };
+    show_lab: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LabStatus"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    compare_lab_runs: {
+        parameters: {
+            query: {
+                /** @description Id of a run. */
+                a: string;
+                /** @description Id of another. */
+                b: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LabComparison"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    withdraw_lab_request: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LabRequest"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_lab_runs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LabRun"][];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    request_lab_run: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LabRunRequest"];
+            };
+        };
+        responses: {
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LabRequest"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_lab_run: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LabRunDetails"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_lab_report: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     list_nics: {
         parameters: {
             query?: never;
@@ -6080,6 +6735,79 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    drain_node: {
+        parameters: {
+            query?: {
+                /** @description Only say what would change there; the answer is 200 with the plan. */
+                dry_run?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description This host's name, or that of a `[[node]]`. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DrainRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DrainPlan"];
+                };
+            };
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    undrain_node: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description This host's name, or that of a `[[node]]`. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             "4XX": {
                 headers: {

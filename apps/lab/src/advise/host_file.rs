@@ -44,7 +44,6 @@ fn set_in(table: &mut Table, target: &Target) -> usize {
     let wanted = match &target.value {
         Value::Text(text) => value(text.as_str()),
         Value::Number(number) => value(*number),
-        Value::Flag(flag) => value(*flag),
     };
     let mut keys: Vec<&str> = target.key.split('.').collect();
     let Some(last) = keys.pop() else { return 0 };

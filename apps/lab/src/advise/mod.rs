@@ -71,7 +71,6 @@ pub(crate) struct Target {
 pub(crate) enum Value {
     Text(String),
     Number(i64),
-    Flag(bool),
 }
 
 impl AdviseFlags {

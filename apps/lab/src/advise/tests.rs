@@ -28,7 +28,7 @@ fn only_what_is_meant_is_changed_and_the_rest_stays_as_it_was_written() {
     assert!(text.starts_with("# mine\n") && text.contains("# first"), "{text}");
     // What is so already is no change, and what is not there is not made.
     assert_eq!(set(&target(None, "mode", Value::Text("lacp".to_owned()))).0, 1);
-    let nowhere = Target { table: "nic", ..target(None, "x", Value::Flag(true)) };
+    let nowhere = Target { table: "nic", ..target(None, "x", Value::Number(1)) };
     assert_eq!(set(&nowhere), (0, HOST.to_owned()));
 }
 

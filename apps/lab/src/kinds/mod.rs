@@ -20,8 +20,10 @@ use crate::experiment::Experiment;
 
 type Made = Result<Box<dyn Experiment>>;
 
-/// How each kind is made of a plan's settings.
-const KINDS: &[(&str, fn(toml::Table) -> Made)] = &[
+/// A kind's name, and how it is made of a plan's settings.
+type Kind = (&'static str, fn(toml::Table) -> Made);
+
+const KINDS: &[Kind] = &[
     ("disk-io", |settings| Ok(Box::new(disk_io::DiskIo::new(read(settings)?)?))),
     ("java", |settings| Ok(Box::new(java::Java::new(read(settings)?)?))),
     ("offload", |settings| Ok(Box::new(offload::OffloadFtp::new(read(settings)?)?))),

@@ -83,9 +83,9 @@ fn split(id: &str) -> Option<(&str, &str)> {
         };
         digits(0, 8) && bytes.get(8) == Some(&b'T') && digits(9, 15)
     };
-    let starts =
+    let mut starts =
         id.match_indices('-').filter_map(|(at, _)| Some((id.get(..at)?, id.get(at + 1..)?)));
-    starts.filter(|(plan, time)| !plan.is_empty() && is_time(time)).last()
+    starts.rfind(|(plan, time)| !plan.is_empty() && is_time(time))
 }
 
 fn stamps(run: &Folder) -> Result<Stamps, ApiError> {
