@@ -150,8 +150,10 @@ impl Folder {
         let (folder, flags) = (&self.opened, RenameFlags::NOREPLACE);
         match renameat_with(folder, &unfinished, folder, name, flags) {
             Ok(()) => Ok(true),
-            Err(Errno::EXIST) => Ok(false),
-            Err(errno) => Err(refused(&path, errno)),
+            Err(errno) => {
+                self.remove(&unfinished)?;
+                if errno == Errno::EXIST { Ok(false) } else { Err(refused(&path, errno)) }
+            }
         }
     }
 
