@@ -148,7 +148,7 @@ fn who_is_not_let_in_is_told_why(rig: &Rig, etcd: &Etcd) {
     let members = members.join(",");
     let stale = format!("https://127.0.0.1:{port}");
     let cases = [
-        (&members, &other, ("suimon", password("suimon")), "authority"),
+        (&members, &other, ("suimon", password("suimon")), "certificate"),
         (&stale, &own, ("suimon", password("suimon")), "expired"),
         (&members, &own, ("suimon", password("other")), "password"),
         (&members, &own, ("other", password("other")), "role"),
