@@ -192,12 +192,13 @@ impl RunFlags {
     }
 
     fn tell(&self, results: &Results, ids: &[String]) -> Result<()> {
+        // Who asks for JSON finds the report beside the run, too.
+        let told: Vec<String> =
+            ids.iter().map(|id| report::after(results, id)).collect::<Result<_>>()?;
         if self.json {
             return print(&format!("{:#}\n", serde_json::json!({ "runs": ids })));
         }
-        for id in ids {
-            print(&report::after(results, id)?)?;
-        }
+        told.iter().try_for_each(|text| print(text))?;
         Ok(())
     }
 }
