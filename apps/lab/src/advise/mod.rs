@@ -78,7 +78,7 @@ impl AdviseFlags {
         let runs = last_runs(&self.results.folder())?;
         ensure!(
             !runs.is_empty(),
-            "there is no run to learn from; begin with `suimon lab run vmq-teaming`"
+            "no run to learn from: quick ones and those that did not end do not count; begin with `suimon lab run vmq-teaming`"
         );
         let advice: Vec<Advice> = runs.iter().flat_map(rules::of_run).collect();
         let before = self.host_text()?;

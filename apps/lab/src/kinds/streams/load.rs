@@ -101,7 +101,11 @@ impl Leaving {
             let words = [&words[..], &["-w", "/dev/null", "-i", device], filter].concat();
             outside.start(rig, "tcpdump", &words)
         };
-        let mut captures = [begin(&["not", "multicast"])?, begin(&["ether", "broadcast"])?];
+        // What is sent to the outside's own station, as guests do that look whether it is there yet,
+        // is to leave.
+        let station = outside.run(&["cat", &format!("/sys/class/net/{device}/address")])?;
+        let of_others = ["not", "multicast", "and", "not", "ether", "dst", station.trim()];
+        let mut captures = [begin(&of_others)?, begin(&["ether", "broadcast"])?];
         until("listening tcpdump", START_LIMIT, || {
             for capture in &mut captures {
                 capture.check_running()?;
