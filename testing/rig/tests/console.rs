@@ -54,9 +54,9 @@ fn make_a_run(rig: &Rig, lab: &str) {
     let (head, _) = PLAN.split_once("[quick.settings]").unwrap();
     let (_, tail) = PLAN.split_once("[full]").unwrap();
     let quick = "[quick.settings]\nmodes = [\"switch-independent\"]\nalgorithms = [\"hyper-v-port\"]\n\
-                 phase = [{ seconds = 1, sessions = 1 }, { seconds = 1, sessions = 11 },\n\
-                 { seconds = 1, sessions = 80 }, { seconds = 2, sessions = 420 },\n\
-                 { seconds = 1, sessions = 1 }]\n[full]";
+                 phase = [{ seconds = 2, sessions = 1 }, { seconds = 2, sessions = 11 },\n\
+                 { seconds = 2, sessions = 80 }, { seconds = 2, sessions = 420 },\n\
+                 { seconds = 2, sessions = 1 }]\n[full]";
     let file = rig.path("short.toml");
     fs::write(&file, format!("{head}{quick}{tail}")).unwrap();
     let words = [lab, "run", &file, "--scale", "quick", "--results", &rig.path("lab")];

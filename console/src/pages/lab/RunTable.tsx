@@ -43,7 +43,7 @@ export function RunTable(props: { runs: readonly LabRun[]; plans: readonly LabPl
               />
             ),
           },
-          { title: t("lab.run.one"), cell: (run) => <a href={link("lab", run.id)} aria-label={run.id}>{title(run)}</a>, sort: title },
+          { title: t("lab.run.one"), cell: (run) => <a href={link("lab", run.id)} aria-label={`${title(run)}, ${run.id}`}>{title(run)}</a>, sort: title },
           { title: t("lab.origin"), cell: (run) => `${t(run.simulated ? "lab.simulated" : "lab.real")}${run.scale && !run.simulated ? `, ${run.scale}` : ""}` },
           { title: t("lab.began"), cell: (run) => (run.began ? moment(Date.parse(run.began)) : "–"), sort: (run) => run.began ?? "" },
           { title: t("lab.state"), cell: (run) => <StateLabel state={run.state} text={t(`lab.state.${run.state}`)} /> },
