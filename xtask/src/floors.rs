@@ -87,8 +87,11 @@ const THE_LAB: (&str, &str) = ("suimon-lab", "suimon-rig");
 
 /// Crates that see less than their floor allows, and all they may see.
 const NARROW: &[(&str, &[&str])] = &[
-    ("suimon-lab", &["suimon-contract", "suimon-lab-run", "suimon-rig"]),
-    ("suimon", &["suimon-contract", "suimon-client"]),
+    (
+        "suimon-lab",
+        &["suimon-contract", "suimon-lab-run", "suimon-rig", "suimon-pages", "suimon-built-from"],
+    ),
+    ("suimon", &["suimon-contract", "suimon-client", "suimon-pages"]),
     (
         "suimon-sim",
         &[
@@ -105,6 +108,8 @@ const NARROW: &[(&str, &[&str])] = &[
             "suimon-recording",
             "suimon-contract",
             "suimon-ports",
+            "suimon-pages",
+            "suimon-built-from",
         ],
     ),
 ];

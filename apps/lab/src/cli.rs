@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use suimon_contract::LAB_RESULTS_DEFAULT;
+use suimon_pages::{CompletionsFlags, DocsFlags, ManFlags};
 
 use crate::advise::AdviseFlags;
 use crate::compare::CompareFlags;
-use crate::generate::{CompletionsFlags, DocsFlags, ManFlags};
 use crate::report::ReportFlags;
 use crate::results::Results;
 use crate::run::RunFlags;
@@ -101,9 +101,13 @@ impl ResultsFlags {
     }
 }
 
-/// The definition, for pages that are made from it.
-pub(crate) fn command() -> clap::Command {
-    Arguments::command()
+/// The reference page.
+fn reference() -> String {
+    format!(
+        "<!-- Made by `suimon-lab docs`. Change the source, not this page. -->\n\n# The command line \
+         of the lab\n\n{}",
+        suimon_pages::command_line(Arguments::command())
+    )
 }
 
 /// Does what the command line says.
@@ -118,9 +122,11 @@ pub(crate) fn run() -> ExitCode {
         Verb::Work(flags) => flags.run(),
         Verb::Stop(flags) => flags.run(),
         Verb::Setup(flags) => flags.run(),
-        Verb::Completions(flags) => flags.run(),
-        Verb::Man(flags) => flags.run(),
-        Verb::Docs(flags) => flags.run(),
+        Verb::Completions(flags) => {
+            flags.write(Arguments::command(), "suimon-lab").map_err(Into::into)
+        }
+        Verb::Man(flags) => flags.write(Arguments::command()).map_err(Into::into),
+        Verb::Docs(flags) => flags.write([("lab.md", reference())]).map_err(Into::into),
     };
     let Err(error) = done else { return ExitCode::SUCCESS };
     if error.downcast_ref::<io::Error>().map(io::Error::kind) == Some(io::ErrorKind::BrokenPipe) {

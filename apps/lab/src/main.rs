@@ -22,7 +22,6 @@ mod cli;
 mod compare;
 mod documents;
 mod experiment;
-mod generate;
 mod guard;
 mod judged;
 mod kinds;

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use suimon_pages::{CompletionsFlags, DocsFlags, ManFlags};
 
 use crate::fleet;
-use crate::generate::{CompletionsFlags, DocsFlags, ManFlags};
 use crate::host;
 use crate::network;
 use crate::outcome::{Options, Outcome};
@@ -90,9 +90,18 @@ struct TablesFlags {
     scenarios: Vec<PathBuf>,
 }
 
-/// The definition, for pages that are made from it.
-pub(crate) fn command() -> clap::Command {
-    Arguments::command()
+/// The reference page.
+fn reference() -> String {
+    format!(
+        "<!-- Made by `sim docs`. Change the source, not this page. -->\n\n# The command line \
+         of the simulator\n\n{}",
+        suimon_pages::command_line(Arguments::command())
+    )
+}
+
+/// That pages were written is all that can be said of them.
+fn written(result: io::Result<()>) -> Result<bool> {
+    Ok(result.map(|()| true)?)
 }
 
 /// Does what the command line says.
@@ -104,9 +113,9 @@ pub(crate) fn run() -> ExitCode {
         Verb::Tables(flags) => flags.run(),
         Verb::Replay(flags) => flags.run(),
         Verb::WhatIf(flags) => flags.run(),
-        Verb::Completions(flags) => flags.run(),
-        Verb::Man(flags) => flags.run(),
-        Verb::Docs(flags) => flags.run(),
+        Verb::Completions(flags) => written(flags.write(Arguments::command(), "sim")),
+        Verb::Man(flags) => written(flags.write(Arguments::command())),
+        Verb::Docs(flags) => written(flags.write([("sim.md", reference())])),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

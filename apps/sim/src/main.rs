@@ -12,7 +12,6 @@ mod cli;
 mod cluster;
 mod figure;
 mod fleet;
-mod generate;
 mod host;
 mod kernel;
 mod network;

@@ -6,6 +6,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use suimon_client::{ChangeOptions, Client};
 use suimon_contract::{SOCKET_DEFAULT, SOCKET_VARIABLE};
+use suimon_pages::{CompletionsFlags, DocsFlags, ManFlags};
 
 use crate::apply::{ApplyFlags, CheckFlags};
 use crate::cluster::ClusterVerb;
@@ -13,7 +14,6 @@ use crate::console::ConsoleVerb;
 use crate::disk::DiskVerb;
 use crate::event::EventVerb;
 use crate::exit::{CODES, Failure, wrong_usage};
-use crate::generate::{CompletionsFlags, DocsFlags, ManFlags};
 use crate::host::HostVerb;
 use crate::lab::LabFlags;
 use crate::node_flags::NodeFlags;
@@ -203,10 +203,10 @@ impl Cli {
             Noun::Export => crate::apply::export(context).await,
             Noun::Check(flags) => flags.run(context),
             Noun::Top(flags) => flags.run(context).await,
-            Noun::Completions(flags) => flags.run(),
-            Noun::Man(flags) => flags.run(),
+            Noun::Completions(flags) => Ok(flags.write(command(), "suimon")?),
+            Noun::Man(flags) => Ok(flags.write(command())?),
             Noun::Openapi => Ok(crate::output::print(&context.client.openapi().await?)?),
-            Noun::Docs(flags) => flags.run(),
+            Noun::Docs(flags) => Ok(flags.write(crate::reference::pages())?),
         }
     }
 }

@@ -21,7 +21,6 @@ mod disk_snapshot;
 mod disk_tables;
 mod event;
 mod exit;
-mod generate;
 mod host;
 mod key_flags;
 mod lab;

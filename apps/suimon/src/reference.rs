@@ -1,7 +1,6 @@
 //! The reference pages as Markdown: the command line, the host file, errors and
 //! events.
 
-use clap::Command;
 use suimon_contract::{Effect, ErrorCode, EventKind, Form, Key, Kind, default_text, meaning_of};
 
 use crate::cli;
@@ -25,24 +24,8 @@ fn command_line() -> String {
         "Data goes to standard output, messages to standard error. `--json` is understood \
          everywhere, `--dry-run` wherever something changes.\n\n",
     );
-    let mut command = cli::command().term_width(96);
-    command.build();
-    section(&mut text, &mut command, 2);
+    text.push_str(&suimon_pages::command_line(cli::command()));
     text
-}
-
-fn section(text: &mut String, command: &mut Command, level: usize) {
-    let name = command.get_bin_name().unwrap_or(command.get_name()).to_owned();
-    let help = command.render_long_help().to_string();
-    let help: String = help.lines().map(|line| format!("{}\n", line.trim_end())).collect();
-    text.push_str(&format!(
-        "{} {name}\n\n```text\n{}\n```\n\n",
-        "#".repeat(level),
-        help.trim_end()
-    ));
-    for sub in command.get_subcommands_mut().filter(|sub| !sub.is_hide_set()) {
-        section(text, sub, (level + 1).min(4));
-    }
 }
 
 fn host_file() -> String {
