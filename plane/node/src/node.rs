@@ -1,4 +1,4 @@
-//! The node as the daemon uses it.
+//! The node as the daemon uses it: how it begins and ends, and what is done with it.
 
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -7,11 +7,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use suimon_contract::{
-    AddressStatus, ApiError, ClusterDisk, ClusterStatus, DiskStatus, ErrorCode, HostConfig,
-    HostSection, HostStatus, MeasureStoreRequest, Name, NicStatus, NodeStatus, Operation, PfStatus,
-    Plan, PowerStatus, ProcessorStatus, QosFlowStatus, QosPolicyStatus, QueueStatus, Severity,
-    SriovAdapter, StoreStatus, SwitchStatus, TeamStatus, TopSnapshot, UplinkStatus, VmGuest,
-    VmStatus, VmqStatus, WhatIfAnswer, WhatIfRequest, parse_toml,
+    ApiError, ErrorCode, HostSection, MeasureStoreRequest, Name, Operation, Plan, VmGuest,
+    parse_toml,
 };
 use suimon_ports::{
     CpuPlace, DeviceFactory, MemberDevices, PowerHost, SocketFiles, SriovHost, StateStore,
@@ -25,7 +22,7 @@ use crate::capture::Capture;
 use crate::confinement::{self, ConfinementReader, RefusedCall};
 use crate::control::Command;
 use crate::disks::{DiskMirror, ServedDisk};
-use crate::events::{EventLog, EventPage};
+use crate::events::EventLog;
 use crate::power::PowerTable;
 use crate::records::load_state;
 use crate::shared::{Shared, SharedParts, UnixClock};
@@ -35,6 +32,8 @@ use crate::{
     ChangeOptions, ClusterStores, DiskParts, DiskWork, Edit, FarNodes, PortKey, QueueSide,
     SwitchPlane, VmParts, VmWork,
 };
+
+mod reading;
 
 /// Notices and changes that wait for the control thread.
 const COMMANDS_WAITING: usize = 4096;
@@ -364,190 +363,12 @@ impl Node {
         })
     }
 
-    /// Desired state.
-    pub fn config(&self) -> HostConfig {
-        self.shared.desired().config.clone()
-    }
-
-    /// The host.
-    pub fn host_status(&self) -> HostStatus {
-        self.shared.host_status()
-    }
-
-    /// All NICs.
-    pub fn nics(&self) -> Vec<NicStatus> {
-        self.shared.nics()
-    }
-
-    /// One NIC.
-    ///
-    /// # Errors
-    /// There is none of that name.
-    pub fn nic(&self, name: &str) -> Result<NicStatus, ApiError> {
-        self.shared.nic(name)
-    }
-
-    /// All uplinks.
-    pub fn uplinks(&self) -> Vec<UplinkStatus> {
-        self.shared.uplinks()
-    }
-
-    /// One uplink.
-    ///
-    /// # Errors
-    /// There is none of that name.
-    pub fn uplink(&self, name: &str) -> Result<UplinkStatus, ApiError> {
-        self.shared.uplink(name)
-    }
-
-    /// All teams.
-    pub fn teams(&self) -> Vec<TeamStatus> {
-        self.shared.teams()
-    }
-
-    /// One team.
-    ///
-    /// # Errors
-    /// There is none of that name.
-    pub fn team(&self, name: &str) -> Result<TeamStatus, ApiError> {
-        self.shared.team(name)
-    }
-
-    /// VMQ of every team and uplink that a switch uses.
-    pub fn vmqs(&self) -> Vec<VmqStatus> {
-        self.shared.vmqs()
-    }
-
-    /// VMQ of one team or uplink.
-    ///
-    /// # Errors
-    /// There is none of that name, or no switch uses it.
-    pub fn vmq(&self, uplink: &str) -> Result<VmqStatus, ApiError> {
-        self.shared.vmq(uplink)
-    }
-
-    /// All switches.
-    pub fn switches(&self) -> Vec<SwitchStatus> {
-        self.shared.switches()
-    }
-
-    /// One switch.
-    ///
-    /// # Errors
-    /// There is none of that name.
-    pub fn switch(&self, name: &str) -> Result<SwitchStatus, ApiError> {
-        self.shared.switch(name)
-    }
-
-    /// The forwarding table of a switch.
-    ///
-    /// # Errors
-    /// There is none of that name.
-    pub fn addresses(&self, switch: &str) -> Result<Vec<AddressStatus>, ApiError> {
-        self.shared.addresses(switch)
-    }
-
-    /// All stores.
-    pub fn stores(&self) -> Vec<StoreStatus> {
-        self.shared.stores()
-    }
-
-    /// One store.
-    ///
-    /// # Errors
-    /// There is none of that name.
-    pub fn store(&self, name: &str) -> Result<StoreStatus, ApiError> {
-        self.shared.store(name)
-    }
-
-    /// All disks.
-    pub fn disks(&self) -> Vec<DiskStatus> {
-        self.shared.disks()
-    }
-
-    /// One disk.
-    ///
-    /// # Errors
-    /// There is none of that name.
-    pub fn disk(&self, name: &str) -> Result<DiskStatus, ApiError> {
-        self.shared.disk(name)
-    }
-
-    /// All VMs.
-    pub fn vms(&self) -> Vec<VmStatus> {
-        self.shared.vms()
-    }
-
-    /// One VM.
-    ///
-    /// # Errors
-    /// There is none of that name.
-    pub fn vm(&self, name: &str) -> Result<VmStatus, ApiError> {
-        self.shared.vm(name)
-    }
-
-    /// All adapters of which something is desired.
-    pub fn pfs(&self) -> Vec<PfStatus> {
-        self.shared.pfs()
-    }
-
-    /// One of them.
-    ///
-    /// # Errors
-    /// There is none of that name.
-    pub fn pf(&self, name: &str) -> Result<PfStatus, ApiError> {
-        self.shared.pf(name)
-    }
-
-    /// All other nodes, asked now how they are: it takes some seconds where one does not answer.
-    pub fn nodes(&self) -> Vec<NodeStatus> {
-        self.shared.nodes()
-    }
-
-    /// One of them.
-    ///
-    /// # Errors
-    /// There is none of that name.
-    pub fn far_node(&self, name: &str) -> Result<NodeStatus, ApiError> {
-        self.shared.node(name)
-    }
-
-    /// The cluster that the host is a node of; asks it, and waits for a second or two where it does
-    /// not answer.
-    pub fn cluster(&self) -> ClusterStatus {
-        self.shared.cluster_status()
-    }
-
-    /// What disks of all nodes do on shared stores, as far as their nodes name them.
-    ///
-    /// # Errors
-    /// There is no cluster, or it does not answer.
-    pub fn cluster_flows(&self) -> Result<Vec<ClusterDisk>, ApiError> {
-        self.shared.cluster_flows()
-    }
-
     /// Takes a node out of the cluster that is gone for good.
     ///
     /// # Errors
     /// There is none of that name, it lives, or the cluster does not answer.
     pub fn remove_cluster_node(&self, node: &str) -> Result<(), ApiError> {
         self.shared.remove_cluster_node(node)
-    }
-
-    /// All network adapters of the host that have SR-IOV.
-    ///
-    /// # Errors
-    /// The host cannot be asked.
-    pub fn sriov_adapters(&self) -> Result<Vec<SriovAdapter>, ApiError> {
-        self.shared.sriov_adapters()
-    }
-
-    /// The one of this PCI address, network device or `[[pf]]`.
-    ///
-    /// # Errors
-    /// There is none.
-    pub fn sriov_adapter(&self, name: &str) -> Result<SriovAdapter, ApiError> {
-        self.shared.sriov_adapter(name)
     }
 
     /// Begins to do something with a VM. What stands against it is told at once.
@@ -579,91 +400,9 @@ impl Node {
         self.shared.vm_guest(vm)
     }
 
-    /// What every disk in service is entitled to, wants and gets.
-    pub fn qos_flows(&self) -> Vec<QosFlowStatus> {
-        self.shared.qos_flows()
-    }
-
-    /// What stores would promise if these proposals were made; nothing is changed.
-    ///
-    /// # Errors
-    /// All that is wrong with the proposals, never empty.
-    pub fn what_if(&self, request: &WhatIfRequest) -> Result<WhatIfAnswer, Vec<ApiError>> {
-        self.shared.what_if(request)
-    }
-
-    /// All QoS policies.
-    pub fn qos_policies(&self) -> Vec<QosPolicyStatus> {
-        self.shared.qos_policies()
-    }
-
-    /// One QoS policy.
-    ///
-    /// # Errors
-    /// There is none of that name.
-    pub fn qos_policy(&self, name: &str) -> Result<QosPolicyStatus, ApiError> {
-        self.shared.qos_policy(name)
-    }
-
-    /// All queues.
-    pub fn queues(&self) -> Vec<QueueStatus> {
-        self.shared.queues()
-    }
-
-    /// All processors.
-    pub fn processors(&self) -> Vec<ProcessorStatus> {
-        self.shared.processors()
-    }
-
-    /// Power: what is wanted, what is so, and energy. Reads the host's files.
-    pub fn power(&self) -> PowerStatus {
-        self.shared.power_status()
-    }
-
-    /// All counters at one time.
-    pub fn top(&self) -> TopSnapshot {
-        self.shared.top()
-    }
-
-    /// Up to `limit` events after a sequence.
-    pub fn events(&self, after: u64, limit: usize, severity: Severity) -> EventPage {
-        self.shared.events.page(after, limit, severity)
-    }
-
-    /// The last `limit` events.
-    pub fn last_events(&self, limit: usize, severity: Severity) -> EventPage {
-        self.shared.events.tail(limit, severity)
-    }
-
-    /// Like [`Node::events`], but waits up to `timeout` until there is one.
-    pub fn wait_events(
-        &self,
-        after: u64,
-        limit: usize,
-        severity: Severity,
-        timeout: Duration,
-    ) -> EventPage {
-        self.shared.events.wait(after, limit, severity, timeout)
-    }
-
     /// Writes an event of a system call that a thread of the daemon was refused.
     pub fn tell_refused_call(&self, refused: &RefusedCall) {
         self.shared.events.append(vec![confinement::refused(refused)]);
-    }
-
-    /// The operations under way and the last that ended.
-    pub fn operations(&self) -> Vec<Operation> {
-        self.shared.operations.list()
-    }
-
-    /// One operation.
-    pub fn operation(&self, id: u64) -> Option<Operation> {
-        self.shared.operations.find(id)
-    }
-
-    /// Waits until an operation has ended, up to `timeout`.
-    pub fn wait_operation(&self, id: u64, timeout: Duration) -> Option<Operation> {
-        self.shared.operations.wait(id, timeout)
     }
 
     /// Asks an operation to stop; returns it as it is now.

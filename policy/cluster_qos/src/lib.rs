@@ -7,6 +7,7 @@
 //! - [`Allocator`] is the side of the store's leader. It hears reports and gives [`Grant`]s.
 //!
 //! - [`Candidacy`] tells a node when to try to lead a store that nobody leads.
+//! - [`Coverage`] says which of a node's minimums are in effect while less is reserved than they need.
 //!
 //! The first two are state machines: facts go in by `handle`, imperatives come out of `poll_action`, and at
 //! `next_deadline` the owner calls `handle_deadline`. They read no clock and send nothing.
@@ -80,6 +81,7 @@ mod account;
 mod allocator;
 mod candidacy;
 mod clock;
+mod coverage;
 mod divide;
 mod estimate;
 mod grant;
@@ -96,6 +98,7 @@ mod watch;
 
 pub use allocator::{Allocator, AllocatorAction, AllocatorEvent, PolicyLimits};
 pub use candidacy::Candidacy;
+pub use coverage::Coverage;
 pub use grant::{Grant, PolicyShare, Share};
 pub use id::{DiskKey, GrantId, NodeId, PolicyKey, ReportId, Term};
 pub use load::{DiskLoad, NAMED_MAX, NamedDisk, NodeLoad, PolicyLoad, Report, UNBOUNDED, VERSION};

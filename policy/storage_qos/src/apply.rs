@@ -24,25 +24,13 @@ impl StoreScheduler {
     /// it.
     pub fn apply(&mut self, now: Time, change: Change) -> Vec<u32> {
         match change {
-            Change::Flow { flow, holder, limits } => {
-                self.set_flow(now, flow, holder, limits);
-                self.cover(now);
-            }
+            Change::Flow { flow, holder, limits } => self.set_flow(now, flow, holder, limits),
             Change::Disk { slot, disk, flow } => self.set_disk(now, slot, disk, flow),
             Change::RemoveDisk(slot) => return self.remove_disk(now, slot),
-            Change::RemoveFlow(flow) => {
-                self.remove_flow(flow);
-                self.cover(now);
-            }
+            Change::RemoveFlow(flow) => self.remove_flow(flow),
             Change::Capability(iops) => self.capability = iops,
-            Change::Cap(cap) => {
-                self.gate.set(now, cap);
-                self.cover(now);
-            }
-            Change::Part(policy, part) => {
-                self.set_part(now, policy, part);
-                self.cover(now);
-            }
+            Change::Cap(cap) => self.gate.set(now, cap),
+            Change::Part(policy, part) => self.set_part(now, policy, part),
         }
         Vec::new()
     }
@@ -67,29 +55,6 @@ impl StoreScheduler {
         flow.set_part(now, clock, part);
         self.displace(at.0);
         self.place(now, at.0);
-    }
-
-    /// Keeps minimums as their limits have them, if what all disks together may do always is enough for
-    /// them. Else those that were kept before stay: one that nobody has admitted yet is not
-    /// kept at the cost of those that somebody has. What is here of a policy that spans nodes was
-    /// admitted by whoever told it.
-    fn cover(&mut self, now: Time) {
-        let own = self.flows.iter().filter(|flow| !flow.has_part());
-        let asked = own.filter_map(|flow| flow.limits.min_iops);
-        let asked = asked.fold(0_u64, |sum, min| sum.saturating_add(min.per_second()));
-        if self.gate.reserved_iops().is_some_and(|reserved| asked > reserved) {
-            return;
-        }
-        let clock = self.clock(now);
-        for at in (0..).take(self.flows.len()) {
-            let Some(flow) = self.flows.get_mut(at as usize) else { continue };
-            let min = flow.limits.min_iops;
-            if flow.kept() != min {
-                flow.keep(min, clock);
-                self.displace(at);
-                self.place(now, at);
-            }
-        }
     }
 
     fn set_part(&mut self, now: Time, policy: PolicyId, part: Option<PolicyPart>) {

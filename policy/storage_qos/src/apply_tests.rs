@@ -3,9 +3,8 @@ use std::collections::{BTreeMap, VecDeque};
 use core::time::Duration;
 
 use proptest::prelude::*;
-use suimon_quantity::{ByteRate, Cap, DiskId, Iops, Time};
+use suimon_quantity::{ByteRate, DiskId, Iops, Time};
 
-use crate::flow::Flow;
 use crate::{
     Assignment, Burst, Capability, Change, DiskSlot, FlowSlot, Holder, Limits, Next, PolicyId,
     PolicyKind, PolicySpec, Proposal, Store, StoreScheduler, StoreSpec, SubmitError, Submitted,
@@ -247,39 +246,4 @@ fn the_end_of_time_comes_to_an_end() {
     assert_eq!(scheduler.submit(now, slot, 4096, 1), Ok(Submitted::Waits));
     scheduler.handle_complete(now, slot, 4096, Duration::from_millis(1));
     assert_eq!(scheduler.poll(now), Next::Dispatch { disk: slot, tag: 1 });
-}
-
-/// While nodes share a store, what is reserved for this one says which minimums somebody has admitted.
-#[test]
-fn a_minimum_that_nobody_has_admitted_yet_is_not_kept_at_the_cost_of_others() {
-    let mut scheduler = StoreScheduler::new(StoreSpec::default());
-    let now = Time::from_ns(1 << 40);
-    let set = |flow: u32, min: u64| {
-        let limits = Limits { min_iops: Iops::new(min), ..Limits::default() };
-        let holder = Holder::Disk(DiskId(flow));
-        Change::Flow { flow: FlowSlot(flow), holder, limits }
-    };
-    let cap = |reserved_iops| Change::Cap(Some(Cap { reserved_iops, ..Cap::default() }));
-    let kept = |scheduler: &StoreScheduler| {
-        [0, 1].map(|of| scheduler.flows.get(of).and_then(Flow::kept).map_or(0, Iops::per_second))
-    };
-    let steps = [
-        (set(0, 1000), [1000, 0]),
-        (set(1, 0), [1000, 0]),
-        (cap(1064), [1000, 0]),
-        (set(1, 2000), [1000, 0]),
-        (set(0, 500), [500, 0]),
-        (set(0, 700), [500, 0]),
-        (cap(2764), [700, 2000]),
-        (set(1, 100), [700, 100]),
-        (cap(0), [700, 100]),
-        (set(1, 9000), [700, 100]),
-        (Change::RemoveFlow(FlowSlot(0)), [0, 100]),
-        (Change::Cap(None), [0, 9000]),
-    ];
-    for (step, expected) in steps {
-        scheduler.apply(now, step);
-        assert_eq!(kept(&scheduler), expected, "{step:?}");
-    }
-    assert_eq!(scheduler.flows[1].limits.min_iops, Iops::new(9000), "asked for all the while");
 }

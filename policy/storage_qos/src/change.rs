@@ -55,8 +55,7 @@ pub enum Change {
     /// Normalised operations per second that the store can do; `None`: not known.
     Capability(Option<u64>),
     /// What all disks together may do, in normalised operations per second; `None`: what they
-    /// can. Minimums come first inside it. Where what is reserved is less than all minimums, those that were
-    /// kept before are kept, and others when it is enough.
+    /// can. Minimums come first inside it, so whoever sets it has to see to it that they are covered.
     Cap(Option<Cap>),
     /// What a policy's disks here may do together, of a policy that other nodes' disks have, too;
     /// `None`: its limits, as it has them. It holds for disks that get the policy later, too.

@@ -75,6 +75,7 @@ pub(crate) struct Flow {
     /// Until then nobody is held back for its minimum, because it did not help.
     pub(crate) futile_until: Time,
     pub(crate) limits: Limits,
+    /// The minimum that is metered.
     kept: Option<Iops>,
     /// Whose it is; `None`: there is nothing here.
     pub(crate) holder: Option<Holder>,
@@ -103,8 +104,6 @@ impl Flow {
         if self.holder != Some(holder) {
             self.keep(None, clock);
         }
-        // More is kept when it is covered.
-        self.keep(self.kept.min(limits.min_iops), clock);
         self.share = SHARE_ONE / u64::from(limits.weight.number());
         (self.limits, self.own_min) = (limits, limits.min_iops);
         self.is_shared = matches!(holder, Holder::Policy(_));
@@ -113,7 +112,7 @@ impl Flow {
 
     /// This minimum is kept from now on. What is owed of a part stays owed when there is more or less
     /// of it.
-    pub(crate) fn keep(&mut self, min: Option<Iops>, clock: Fine) {
+    fn keep(&mut self, min: Option<Iops>, clock: Fine) {
         if self.kept == min {
             return;
         }
@@ -128,24 +127,12 @@ impl Flow {
         }
     }
 
-    /// Which minimum is kept: that of its limits, or what of it was covered.
-    pub(crate) const fn kept(&self) -> Option<Iops> {
-        self.kept
-    }
-
-    /// Whether its disks have a part of a policy that spans nodes.
-    pub(crate) const fn has_part(&self) -> bool {
-        self.has_part
-    }
-
-    /// Its disks have this part of the policy from now on; `None`: all of it, as its limits are.
+    /// Its disks have this part of the policy from now on; `None`: all of it, as its limits are. It is
+    /// told with each change of limits, too.
     pub(crate) fn set_part(&mut self, now: Time, clock: Fine, part: Option<PolicyPart>) {
         self.limits.min_iops = part.map_or(self.own_min, |part| Iops::new(part.min_iops));
         self.has_part |= part.is_some();
-        if self.has_part {
-            let min = self.limits.min_iops;
-            self.keep(if part.is_some() { min } else { self.kept.min(min) }, clock);
-        }
+        self.keep(self.limits.min_iops, clock);
         self.has_part = part.is_some();
         match part.and_then(|part| part.max) {
             Some(cap) => self.part.get_or_insert_default().set(now, Some(cap)),

@@ -46,11 +46,6 @@ impl Gate {
         });
     }
 
-    /// What may be done always; `None`: there is no cap.
-    pub(crate) fn reserved_iops(&self) -> Option<u64> {
-        self.limit.as_ref().map(|limit| limit.cap.reserved_iops)
-    }
-
     /// Whether there is a cap at all.
     #[inline]
     pub(crate) const fn is_capped(&self) -> bool {

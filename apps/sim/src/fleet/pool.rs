@@ -11,7 +11,7 @@
 //! There is no parameter but what the scenario draws. A minimum is kept as soon as what is reserved for the node
 //! covers it and all others.
 
-use suimon_cluster_qos::{DiskKey, DiskLoad};
+use suimon_cluster_qos::{Coverage, DiskKey, DiskLoad};
 
 use crate::cluster::HeldTo;
 use crate::kernel::SECOND;
@@ -106,10 +106,10 @@ impl Pool {
     fn divide(&mut self) {
         let is_still = self.at < self.still_until;
         let mut left = if is_still { 0 } else { self.to.iops_at(self.at) };
-        let asked: u64 = self.disks.iter().map(|disk| disk.min).sum();
-        let is_covered = asked <= self.to.reserved_iops;
+        let minimums = self.disks.iter().map(|disk| disk.min);
+        let coverage = Coverage::new(self.to.reserved_iops, minimums);
         for disk in &mut self.disks {
-            disk.kept = if is_covered { disk.min } else { disk.kept.min(disk.min) };
+            disk.kept = coverage.of(disk.min, disk.kept);
             disk.rate = disk.want().min(disk.kept).min(left);
             left -= disk.rate;
         }

@@ -92,7 +92,13 @@ impl Node {
     /// Carries out a step of a change.
     pub(crate) fn apply(&mut self, now: Time, change: Change) {
         let clock = self.clock(now);
-        self.scheduler.apply(clock, change);
+        let changes = match &mut self.shared {
+            Some(shared) => shared.covered(change),
+            None => vec![change],
+        };
+        for change in changes {
+            self.scheduler.apply(clock, change);
+        }
     }
 
     /// A disk's request came. Whether it goes at once.

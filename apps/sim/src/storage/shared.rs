@@ -1,11 +1,11 @@
 //! A node's side of a store that other nodes use too: its scheduler is told what the node is held to
-//! (`Change::Cap`), and the cluster is told what the scheduler says its disks did, as `plane/node` does.
+//! (`Change::Cap`) and the minimums that are covered, and the cluster is told what the scheduler says its disks did, as `plane/node` does.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use suimon_cluster_qos::{DiskKey, DiskLoad};
-use suimon_quantity::{Cap, DiskId, Time};
-use suimon_storage_qos::{Change, Done, Limits};
+use suimon_cluster_qos::{Coverage, DiskKey, DiskLoad};
+use suimon_quantity::{Cap, DiskId, Iops, Time};
+use suimon_storage_qos::{Change, Done, FlowSlot, Holder, Limits};
 
 use crate::cluster::{HeldTo, Plant};
 use crate::storage::node::Node;
@@ -13,10 +13,20 @@ use crate::storage::node::Node;
 /// What disks did is told over so many looks, as in `plane/node`.
 const LOOKS: usize = 2;
 
+/// Limits as they are wanted, and the minimum that is in effect.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    holder: Holder,
+    limits: Limits,
+    min_iops: u64,
+}
+
 /// A store that is shared, on one node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shared {
     limits: BTreeMap<u32, Limits>,
+    flows: BTreeMap<FlowSlot, Wanted>,
+    reserved_iops: u64,
     looks: VecDeque<(Time, BTreeMap<u32, Done>)>,
 }
 
@@ -24,6 +34,38 @@ impl Shared {
     /// A disk has these limits.
     pub(crate) fn limit(&mut self, disk: u32, limits: Limits) {
         self.limits.insert(disk, limits);
+    }
+
+    /// What the scheduler is told so that this is so, with the minimums that are covered then.
+    pub(crate) fn covered(&mut self, change: Change) -> Vec<Change> {
+        let mut set = None;
+        let mut told = Vec::new();
+        match change {
+            Change::Flow { flow, holder, limits } => {
+                let of = self.flows.entry(flow).or_insert(Wanted { holder, limits, min_iops: 0 });
+                (of.holder, of.limits, set) = (holder, limits, Some(flow));
+            }
+            Change::RemoveFlow(flow) => {
+                self.flows.remove(&flow);
+                told.push(change);
+            }
+            Change::Cap(cap) => {
+                self.reserved_iops = cap.map_or(0, |cap| cap.reserved_iops);
+                told.push(change);
+            }
+            _ => return vec![change],
+        }
+        let min = |of: &Wanted| of.limits.min_iops.map_or(0, Iops::per_second);
+        let coverage = Coverage::new(self.reserved_iops, self.flows.values().map(min));
+        for (flow, of) in &mut self.flows {
+            let covered = coverage.of(min(of), of.min_iops);
+            if covered != of.min_iops || set == Some(*flow) {
+                of.min_iops = covered;
+                let limits = Limits { min_iops: Iops::new(covered), ..of.limits };
+                told.push(Change::Flow { flow: *flow, holder: of.holder, limits });
+            }
+        }
+        told
     }
 
     /// What all disks did lately, of which this is known now.

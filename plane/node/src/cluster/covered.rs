@@ -1,11 +1,9 @@
-//! Minimums that what is reserved for this host covers.
-//!
-//! What disks of a host on a shared store are to have together may be more than is reserved for it: the
-//! cluster has not said yes, or cannot be asked. They would have it at the cost of those
-//! whose minimums are reserved. So until all are covered, each has the minimum at which all were last.
+//! Minimums of disks on a shared store, and which of them are in effect ([`Coverage`]). What was in effect
+//! is on record, so that it is again after a restart.
 
 use std::collections::BTreeMap;
 
+use suimon_cluster_qos::Coverage;
 use suimon_contract::{HostConfig, Name, QosPolicyKind};
 
 /// Minimums by who has them: `disk/NAME`, or `qos_policy/NAME` for disks that share one.
@@ -44,15 +42,12 @@ pub(super) fn minimums(config: &HostConfig, store: &Name) -> Minimums {
 
 /// Those that are in effect, where so much is reserved and these were before.
 pub(super) fn covered(wanted: &Minimums, reserved_iops: u64, before: &Minimums) -> Minimums {
-    let sum = wanted.values().fold(0_u64, |sum, min| sum.saturating_add(*min));
-    if sum <= reserved_iops {
-        return wanted.clone();
-    }
-    let of_before = |(who, min): (&String, &u64)| {
+    let coverage = Coverage::new(reserved_iops, wanted.values().copied());
+    let of = |(who, min): (&String, &u64)| {
         let had = before.get(who).copied().unwrap_or_default();
-        (who.clone(), had.min(*min))
+        (who.clone(), coverage.of(*min, had))
     };
-    wanted.iter().map(of_before).filter(|(_, min)| *min > 0).collect()
+    wanted.iter().map(of).filter(|(_, min)| *min > 0).collect()
 }
 
 #[cfg(test)]

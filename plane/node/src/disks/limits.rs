@@ -137,14 +137,13 @@ impl Disks {
                 // Nothing, until the cluster's thread says what.
                 plane.hold_policy(id, *policy);
             }
-            if removes {
-                for policy in told.spanning.difference(&wanted.spanning) {
-                    plane.set_part(id, *policy, None);
-                }
-            }
             let proposals = proposals(told, &wanted, removes);
             plane.propose(id, &proposals, true).map_err(|error| failed(error.to_string()))?;
             if removes {
+                // Not before its limits are those that are in effect on this host alone.
+                for policy in told.spanning.difference(&wanted.spanning) {
+                    plane.set_part(id, *policy, None);
+                }
                 *told = wanted;
             } else {
                 told.disks.extend(wanted.disks);
