@@ -4,7 +4,7 @@
 CARGO := ./scripts/cargo
 BUILT := $(or $(CARGO_TARGET_DIR),./target)/release
 
-.PHONY: help setup run test bench lab swarm deb fuzz docs clean
+.PHONY: help setup run test bench lab swarm deb fuzz docs book clean
 
 help:
 	@echo "make run     a host with guests and traffic, from one file; Ctrl-C ends it"
@@ -15,6 +15,7 @@ help:
 	@echo "make deb     a Debian package of what was built"
 	@echo "make fuzz    fuzzes what reads hostile input, one minute for each target"
 	@echo "make docs    writes what is generated from the code"
+	@echo "make book    the documents as pages for a browser, target/book/index.html"
 	@echo "make setup   installs what is missing"
 	@echo "make clean   deletes what was built"
 
@@ -60,6 +61,9 @@ fuzz: setup
 
 docs:
 	@$(CARGO) xtask docs
+
+book: setup
+	@$(CARGO) xtask book
 
 clean:
 	@$(CARGO) clean

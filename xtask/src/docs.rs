@@ -1,5 +1,5 @@
-//! What is generated from the code and checked in: the API's OpenAPI document and
-//! the reference pages. Checked in so that a change to the contract is seen in
+//! What is generated from the code and checked in: the API's OpenAPI document, the
+//! reference pages, and the list of decisions. Checked in so that a change to the contract is seen in
 //! review; compared so that they cannot lie.
 
 use std::collections::BTreeMap;
@@ -16,6 +16,7 @@ use crate::workspace;
 type Generated = BTreeMap<PathBuf, Vec<u8>>;
 
 const REFERENCE: &str = "docs/reference";
+const DECISIONS: &str = "docs/decisions";
 /// A page with tables of the simulator's runs between two lines that say so.
 const SIMULATOR: &str = "docs/simulator.md";
 const SCENARIOS: &str = "apps/sim/scenarios";
@@ -87,7 +88,30 @@ fn generate(root: &Path) -> Result<Generated> {
     }
     ensure!(generated.len() > 1, "suimon docs wrote no page");
     generated.insert(SIMULATOR.into(), simulator(root)?);
+    generated.insert(Path::new(DECISIONS).join("README.md"), decisions(root)?);
     Ok(generated)
+}
+
+/// The list of decisions: their headings and what they say of themselves.
+fn decisions(root: &Path) -> Result<Vec<u8>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(root.join(DECISIONS)).context(DECISIONS)? {
+        let name =
+            entry?.file_name().into_string().ok().context("a decision's name is not UTF-8")?;
+        if name.starts_with(|first: char| first.is_ascii_digit()) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    let mut page =
+        "<!-- Made by `cargo xtask docs` of the headings. -->\n\n# Decisions\n\n".to_owned();
+    for name in names {
+        let text = fs::read_to_string(root.join(DECISIONS).join(&name)).context(DECISIONS)?;
+        let title = text.lines().next().and_then(|line| line.strip_prefix("# "));
+        let title = title.with_context(|| format!("{name} does not begin with its title"))?;
+        page.push_str(&format!("- [{title}]({name})\n"));
+    }
+    Ok(page.into_bytes())
 }
 
 /// The simulator's page with the tables that its scenarios give now.

@@ -2,12 +2,14 @@
 //!
 //! - `layers`: which crate may use which, and the rules each floor's sources keep.
 //! - `docs [--check]`: writes (or compares) what is generated from the code.
+//! - `book`: makes a book of the documents and looks through it.
 //! - `lengths`: lists files that grew beyond one subject.
 //! - `test`: everything `make test` runs, with one line of totals at the end.
 //!
 //! It stands outside the floors: it may use anything, nothing may use it.
 #![forbid(unsafe_code)]
 
+mod book;
 mod cpu_use;
 mod doc_tests;
 mod docs;
@@ -25,7 +27,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask layers | docs [--check] | lengths | test [--quick]";
+const USAGE: &str = "usage: cargo xtask layers | docs [--check] | book | lengths | test [--quick]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -45,6 +47,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["layers"] => layers::check(&root),
         ["docs"] => docs::write(&root),
         ["docs", "--check"] => docs::check(&root),
+        ["book"] => book::check(&root),
         ["lengths"] => {
             lengths::report(&root)?;
             Ok(())

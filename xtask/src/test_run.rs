@@ -13,7 +13,7 @@ use serde::Deserialize;
 use crate::cpu_use::Moment;
 use crate::oldest_rust::{self, Checked};
 use crate::test_program::{Kind, TestProgram};
-use crate::{doc_tests, docs, layers, lengths, workspace};
+use crate::{book, doc_tests, docs, layers, lengths, workspace};
 
 /// How much is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +102,8 @@ pub(crate) fn run(root: &Path, scope: Scope) -> Result<()> {
     );
     let began = Moment::now();
     totals.step("generated documents", docs::check(root), began);
+    let began = Moment::now();
+    totals.step("the book", book::check(root), began);
     let programs = programs.unwrap_or_default();
     let (own, real): (Vec<_>, Vec<_>) =
         programs.into_iter().partition(|of| kind_of(root, of) == Kind::Own);

@@ -57,9 +57,14 @@ fn a_package_is_installed_upgraded_and_removed_without_a_trace() {
     host.run(&["systemctl", "start", LAB]).unwrap();
     let works = || Ok(host.file("/var/lib/suimon/lab/worker.json").exists());
     until("the lab works", PATIENCE, works).unwrap();
-    for page in
-        ["man/man1/suimon.1.gz", "man/man1/suimon-lab.1.gz", "bash-completion/completions/suimon"]
-    {
+    for page in [
+        "man/man1/suimon.1.gz",
+        "man/man1/suimon-lab.1.gz",
+        "bash-completion/completions/suimon",
+        "doc/suimon/html/index.html",
+        "doc/suimon/html/docs/operating.html",
+        "doc/suimon/html/docs/experiments.html",
+    ] {
         host.run(&["test", "-s", &format!("/usr/share/{page}")]).unwrap();
     }
     let checked = host.run_any(&["suimon", "check", "--file", "/etc/suimon/host.toml"]).unwrap();

@@ -1,0 +1,121 @@
+//! The documents as a book: made by `scripts/book`, and looked through for what a reader would miss.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// Where the book is made.
+const BOOK: &str = "target/book";
+
+/// So many wrong links are told.
+const TOLD: usize = 20;
+
+/// What a page loads, which has to be there without a network.
+const LOADED: [&str; 3] = ["<link ", "<script ", "<img "];
+
+/// Makes the book, and fails if a page loads something from elsewhere or links to what is not there.
+pub(crate) fn check(root: &Path) -> Result<()> {
+    let book = root.join(BOOK);
+    let script = root.join("scripts/book");
+    let status = Command::new(&script).arg(&book).status();
+    let status = status.with_context(|| format!("cannot run {}", script.display()))?;
+    ensure!(status.success(), "scripts/book failed; `make setup` installs what it needs");
+    let mut pages = Vec::new();
+    pages_below(&book, &mut pages)?;
+    let mut wrong = BTreeSet::new();
+    for page in &pages {
+        let text = fs::read_to_string(page).with_context(|| format!("{}", page.display()))?;
+        let name = page.strip_prefix(&book).unwrap_or(page);
+        wrong.extend(look_through(&book, name, &text));
+    }
+    ensure!(pages.len() > 20, "the book has {} pages only", pages.len());
+    if wrong.is_empty() {
+        println!("book: {} pages, {BOOK}/index.html is the first", pages.len());
+        return Ok(());
+    }
+    let told: Vec<String> = wrong.iter().take(TOLD).cloned().collect();
+    bail!("{} links are wrong, among them\n{}", wrong.len(), told.join("\n"))
+}
+
+fn pages_below(folder: &Path, into: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| format!("{}", folder.display()))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            pages_below(&path, into)?;
+        } else if path.extension().is_some_and(|of| of == "html") {
+            into.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong with a page, whose name is relative to the book.
+fn look_through(book: &Path, name: &Path, text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for tag in text.split('<').skip(1).filter_map(|rest| Some(rest.split_once('>')?.0)) {
+        let tag = format!("<{tag}");
+        let is_loaded = LOADED.iter().any(|start| tag.starts_with(start));
+        for target in ["href=\"", "src=\""].iter().filter_map(|of| value(&tag, of)) {
+            if target.contains("://") || target.starts_with("//") {
+                if is_loaded {
+                    wrong.push(format!("{} loads {target}", name.display()));
+                }
+                continue;
+            }
+            let path = target.split(['#', '?']).next().unwrap_or_default();
+            if path.is_empty() || path.starts_with("mailto:") || path.starts_with("data:") {
+                continue;
+            }
+            let at = book.join(flat(name.parent().unwrap_or(Path::new("")), path));
+            if !at.is_file() {
+                wrong.push(format!("{} links to {target}, which is no page", name.display()));
+            }
+        }
+    }
+    wrong
+}
+
+fn value<'t>(tag: &'t str, before: &str) -> Option<&'t str> {
+    Some(tag.split_once(before)?.1.split_once('"')?.0)
+}
+
+/// A path from a folder, without `..`.
+fn flat(folder: &Path, path: &str) -> PathBuf {
+    let mut at = folder.to_owned();
+    for part in Path::new(path).components() {
+        match part {
+            Component::ParentDir => drop(at.pop()),
+            Component::Normal(name) => at.push(name),
+            _ => {}
+        }
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_to_nothing_and_what_comes_from_elsewhere_are_found() {
+        let book = tempfile::tempdir().unwrap();
+        fs::create_dir_all(book.path().join("docs/css")).unwrap();
+        fs::write(book.path().join("index.html"), "").unwrap();
+        fs::write(book.path().join("docs/css/a.css"), "").unwrap();
+        let page = "<a href=\"../index.html#top\"> <a href=\"#here\"> <link href=\"css/a.css\"> \
+                    <a href=\"https://elsewhere.example/\"> <a href=\"gone.html\"> \
+                    <a href=\"css\"> <script src=\"https://elsewhere.example/a.js\">";
+        let wrong = look_through(book.path(), Path::new("docs/a.html"), page);
+        assert_eq!(
+            wrong,
+            [
+                "docs/a.html links to gone.html, which is no page",
+                "docs/a.html links to css, which is no page",
+                "docs/a.html loads https://elsewhere.example/a.js",
+            ]
+        );
+    }
+}
