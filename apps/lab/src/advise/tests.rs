@@ -52,3 +52,67 @@ fn the_algorithm_that_carries_most_is_advised_for_teams_of_its_mode() {
     }
     assert_eq!(rules::of_run(&run), []);
 }
+
+/// The advice of a run whose values are these, by case and measure.
+fn advice_of(plan: &str, value: impl Fn(&str, &str) -> f64) -> Vec<Advice> {
+    let mut run = full_run(plan);
+    let measures: Vec<String> = run.measures.iter().map(|of| of.id.clone()).collect();
+    for part in &mut run.parts {
+        let case = part.case.clone();
+        for measure in &measures {
+            part.value(measure, value(&case, measure));
+        }
+    }
+    rules::of_run(&run)
+}
+
+fn wanted(advice: &[Advice]) -> Option<(&'static str, &'static str, Value)> {
+    let target = advice.first()?.target.as_ref()?;
+    Some((target.table, target.key, target.value.clone()))
+}
+
+#[test]
+fn an_uplinks_driver_is_advised_by_throughput_then_by_cpu_time() {
+    let of = |xdp_sent: f64, xdp_cpu: f64| {
+        advice_of("offload-ftp", |case, measure| match (case, measure) {
+            ("xdp+both", "sent") => xdp_sent,
+            ("xdp+both", "cpu-byte") => xdp_cpu,
+            _ => 1000.0,
+        })
+    };
+    let driver = |word: &str| Some(("uplink", "driver", Value::Text(word.to_owned())));
+    assert_eq!(wanted(&of(2000.0, 1500.0)), driver("af_xdp"));
+    assert_eq!(wanted(&of(500.0, 100.0)), driver("af_packet"));
+    assert_eq!(wanted(&of(990.0, 800.0)), driver("af_xdp"));
+    assert_eq!(wanted(&of(1010.0, 1200.0)), driver("af_packet"));
+    assert_eq!(of(1010.0, 990.0), []);
+}
+
+#[test]
+fn a_power_plan_is_advised_where_no_load_loses_and_the_other_where_all_win() {
+    let of = |saver: f64, high: f64| {
+        advice_of("power-plan", |case, measure| match (case, measure) {
+            ("power-saver", "tcp-rate") => saver,
+            ("power-saver", _) => 1000.0,
+            ("high-performance", _) => high,
+            _ => 1000.0,
+        })
+    };
+    let plan = |word: &str| Some(("power", "plan", Value::Text(word.to_owned())));
+    assert_eq!(wanted(&of(980.0, 1300.0)), plan("power-saver"));
+    assert_eq!(wanted(&of(700.0, 1300.0)), plan("high-performance"));
+    assert_eq!(of(700.0, 1010.0), []);
+}
+
+#[test]
+fn what_formats_cost_and_how_many_tiles_fit_is_told_and_nothing_is_changed() {
+    let told =
+        advice_of("disk-io", |case, _| if case.contains("dynamic") { 500.0 } else { 1000.0 });
+    let [advice] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!(advice.target, None);
+    let text = &advice.reason.en;
+    assert!(text.contains("vhdx-dynamic 50 %") && text.contains("vhdx-fixed 100 %"), "{text}");
+    let told = advice_of("tiles", |case, _| if case == "tiles.2" { 3.0 } else { 2.0 });
+    let [advice] = told.as_slice() else { panic!("{told:?}") };
+    assert!(advice.reason.en.contains("2 tiles"), "{advice:?}");
+}

@@ -1,33 +1,14 @@
-//! What follows from the runs of each plan.
+//! Teams and VMQ.
 
-use suimon_lab_run::Estimate;
-
-use super::{Advice, Target, Value};
+use super::{AS_GOOD, mean};
+use crate::advise::{Advice, Target, Value};
 use crate::number::number;
-use crate::plan::Plan;
 use crate::record::Run;
 use crate::words::Words;
 
-/// What does at least so much of the best is as good.
-const AS_GOOD: f64 = 0.95;
-
-/// Everything that a run has to say.
-pub(super) fn of_run(run: &Run) -> Vec<Advice> {
-    let Ok(plan) = Plan::parse(&run.plan) else { return Vec::new() };
-    match plan.head.id.as_str() {
-        "vmq-teaming" => algorithms(run),
-        "vmq-max-processors" => max_processors(run).into_iter().collect(),
-        _ => Vec::new(),
-    }
-}
-
-fn mean(run: &Run, case: &str, measure: &str) -> Option<f64> {
-    Estimate::of(&run.values(case, measure)).map(|of| of.mean)
-}
-
 /// For each team mode the algorithm that carries most when there is most to do, of those that are
 /// on one processor when there is little.
-fn algorithms(run: &Run) -> Vec<Advice> {
+pub(super) fn algorithms(run: &Run) -> Vec<Advice> {
     let busiest = busiest_phase(run);
     let mut modes: Vec<&str> =
         run.cases.iter().filter_map(|case| Some(case.id.split_once('+')?.0)).collect();
@@ -80,7 +61,7 @@ fn best_algorithm(run: &Run, mode: &str, busiest: &str) -> Option<Advice> {
 }
 
 /// The least number of processors that carries as much as the best.
-fn max_processors(run: &Run) -> Option<Advice> {
+pub(super) fn max_processors(run: &Run) -> Option<Advice> {
     let plan: toml::Table = run.plan.parse().ok()?;
     let settings = plan.get("settings")?.as_table()?;
     let first = settings.get("max_processors")?.as_integer()?;

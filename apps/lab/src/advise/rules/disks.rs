@@ -1,0 +1,55 @@
+//! Formats of disks.
+
+use std::collections::BTreeMap;
+
+use super::{AS_GOOD, mean};
+use crate::advise::Advice;
+use crate::number::number;
+use crate::record::Run;
+use crate::words::Words;
+
+/// The way by which VMs have their disks.
+const WAY: &str = "+vhost-user+";
+
+/// What formats cost beside raw files. A format is chosen with a disk and changed by `suimon disk
+/// convert`, so this is something to know.
+pub(super) fn formats(run: &Run) -> Option<Advice> {
+    let mut all: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for case in &run.cases {
+        let Some((load, rest)) = case.id.split_once(WAY) else { continue };
+        let Some((format, depth)) = rest.split_once('.') else { continue };
+        let raw = mean(run, &format!("{load}{WAY}raw.{depth}"), "rate");
+        let Some((rate, raw)) = mean(run, &case.id, "rate").zip(raw) else { continue };
+        if format.starts_with("vhd") {
+            all.entry(format).or_default().push(rate / raw);
+        }
+    }
+    // Ratios: their mean is the geometric one.
+    let of = |ratios: &Vec<f64>| {
+        (ratios.iter().map(|of| of.ln()).sum::<f64>() / ratios.len() as f64).exp()
+    };
+    let all: Vec<(&str, f64)> = all.iter().map(|(format, ratios)| (*format, of(ratios))).collect();
+    if all.is_empty() {
+        return None;
+    }
+    let told: Vec<String> =
+        all.iter().map(|(format, of)| format!("{format} {} %", number(100.0 * of, None))).collect();
+    let told = told.join(", ");
+    let (en, ja) = if all.iter().all(|(_, of)| *of >= AS_GOOD) {
+        ("choose by what else they bring", "ほかの機能で選べます")
+    } else {
+        ("raw where only speed counts", "速度だけが問題なら raw です")
+    };
+    Some(Advice {
+        reason: Words::new(
+            format!(
+                "Of what a raw disk does, on the mean of loads and depths over vhost-user: {told}; {en}."
+            ),
+            format!(
+                "raw ディスクに対する性能 (vhost-user、全負荷・全同時要求数の平均): {told}。{ja}。"
+            ),
+        ),
+        run: run.id.clone(),
+        target: None,
+    })
+}

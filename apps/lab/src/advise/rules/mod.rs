@@ -1,0 +1,37 @@
+//! What follows from the runs of each plan. A rule says nothing where the run does not tell what it
+//! compares apart.
+
+mod disks;
+mod host;
+mod vmq;
+
+use suimon_lab_run::Estimate;
+
+use super::Advice;
+use crate::plan::Plan;
+use crate::record::Run;
+
+/// What does at least so much of the best is as good.
+const AS_GOOD: f64 = 0.95;
+
+/// Everything that a run has to say.
+pub(super) fn of_run(run: &Run) -> Vec<Advice> {
+    let Ok(plan) = Plan::parse(&run.plan) else { return Vec::new() };
+    match plan.head.id.as_str() {
+        "vmq-teaming" => vmq::algorithms(run),
+        "vmq-max-processors" => vmq::max_processors(run).into_iter().collect(),
+        "offload-ftp" => host::driver(run).into_iter().collect(),
+        "power-plan" => host::power_plan(run).into_iter().collect(),
+        "tiles" => host::tiles(run).into_iter().collect(),
+        "disk-io" => disks::formats(run).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn estimate(run: &Run, case: &str, measure: &str) -> Option<Estimate> {
+    Estimate::of(&run.values(case, measure))
+}
+
+fn mean(run: &Run, case: &str, measure: &str) -> Option<f64> {
+    estimate(run, case, measure).map(|of| of.mean)
+}
