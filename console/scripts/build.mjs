@@ -17,6 +17,9 @@ const options = {
   bundle: true,
   minify: true,
   format: "esm",
+  // What a page loads when it is wanted first.
+  splitting: true,
+  chunkNames: "[name]-[hash]",
   target: ["es2022"],
   jsx: "automatic",
   outdir: "dist/assets",

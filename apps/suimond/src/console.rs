@@ -1,4 +1,4 @@
-//! The web console: the page, who is logged in to it, and what it sees live.
+//! The web console: the page, who is logged in to it, what it sees live, and serial consoles of VMs in it.
 //!
 //! A listener on loopback, without TLS, for browsers on this machine. The page may do what the REST API
 //! lets it do, by the same endpoints, for whoever is logged in: with a code that `suimon console login`
@@ -9,6 +9,7 @@ mod files;
 mod guard;
 mod live;
 mod logins;
+mod serial;
 mod sessions;
 
 use std::net::SocketAddr;
@@ -105,6 +106,7 @@ pub fn router(console: Arc<Console>, api: ApiState, endpoints: Router) -> Router
             get(sessions::show).post(sessions::log_in).delete(sessions::log_out),
         )
         .route("/console/live", get(live::follow))
+        .route("/console/vms/{name}/serial", get(serial::open))
         .fallback(endpoint_or_file)
         .layer(axum::middleware::from_fn_with_state(state.clone(), guard::check))
         .with_state(state)

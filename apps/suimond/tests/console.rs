@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::{Method, Request, Response};
@@ -17,6 +18,9 @@ use suimon_contract::{ConsoleConfig, ErrorCode};
 use suimond::api::{self, ApiState};
 use suimond::console::{Console, router};
 use support::Server;
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::{WebSocketStream, tungstenite};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -58,7 +62,7 @@ impl Site {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Response<Incoming> {
-        let stream = tokio::net::TcpStream::connect(self.address).await.unwrap();
+        let stream = TcpStream::connect(self.address).await.unwrap();
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
@@ -235,6 +239,48 @@ async fn what_changes_is_told_live_until_one_logs_out() {
     let ended = site.send((Method::DELETE, "/console/session"), &own, "").await;
     assert_eq!(ended.status(), 204);
     while events.next().await.is_some() {}
+}
+
+/// Opens a VM's serial console as a browser does from a page of this origin; or the status of the refusal.
+async fn open_serial(
+    site: &Site,
+    vm: &str,
+    headers: &[(&'static str, &str)],
+) -> Result<WebSocketStream<TcpStream>, u16> {
+    let url = format!("ws://{}/console/vms/{vm}/serial", site.address);
+    let mut request = url.into_client_request().unwrap();
+    for (name, value) in headers {
+        request.headers_mut().insert(*name, value.parse().unwrap());
+    }
+    let stream = TcpStream::connect(site.address).await.unwrap();
+    match tokio_tungstenite::client_async(request, stream).await {
+        Ok((socket, _)) => Ok(socket),
+        Err(tungstenite::Error::Http(answer)) => Err(answer.status().as_u16()),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A browser sends the cookie with WebSockets of pages that another port of this machine serves.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_serial_console_is_for_the_own_page_of_who_is_logged_in() {
+    let site = Site::new().await;
+    let cookie = site.logged_in().await;
+    let (cookie, own) = (("cookie", cookie.as_str()), format!("http://{}", site.address));
+    let own = ("origin", own.as_str());
+    assert_eq!(open_serial(&site, "web", &[own]).await.unwrap_err(), 401);
+    for origin in ["http://127.0.0.1:1", "null", "https://evil.example"] {
+        let refused = open_serial(&site, "web", &[cookie, ("origin", origin)]).await;
+        assert_eq!(refused.unwrap_err(), 403, "{origin}");
+    }
+    assert_eq!(open_serial(&site, "web", &[cookie]).await.unwrap_err(), 403);
+    // What stands against it is told where the page can read it.
+    for (vm, code) in [("none", "not_found"), ("a%2Fb", "not_found")] {
+        let mut socket = open_serial(&site, vm, &[cookie, own]).await.unwrap();
+        let told = socket.next().await.unwrap().unwrap();
+        let told: Value = serde_json::from_str(told.to_text().unwrap()).unwrap();
+        assert_eq!(told["errors"][0]["code"], code, "{told}");
+        assert!(socket.next().await.unwrap().unwrap().is_close());
+    }
 }
 
 /// What the lab's folder holds is shown by the REST API, and its reports in a frame of their own.

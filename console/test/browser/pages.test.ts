@@ -198,6 +198,33 @@ test("what the daemon refuses is told with what to do, and the form stays", asyn
   await page.getByRole("dialog").waitFor({ state: "detached" });
 });
 
+test("a guest is typed to in its serial console, which is one client's at a time", { skip: !process.env["SUIMON_CONSOLE_VM"] }, async () => {
+  const vm = process.env["SUIMON_CONSOLE_VM"] ?? "";
+  const screen = page.locator(".terminal");
+  await visit(page, `vms/${vm}`);
+  await page.getByRole("button", { name: "Open the console" }).click();
+  await screen.getByText(process.env["SUIMON_CONSOLE_VM_SAYS"] ?? "").first().waitFor({ timeout: 60_000 });
+  await page.keyboard.type(process.env["SUIMON_CONSOLE_VM_TYPED"] ?? "");
+  await page.keyboard.press("Enter");
+  await screen.getByText(process.env["SUIMON_CONSOLE_VM_ANSWERS"] ?? "").first().waitFor({ timeout: 20_000 });
+  assert.deepEqual(await violations(), []);
+  await picture(page, "serial");
+
+  const other = await page.context().newPage();
+  await visit(other, `vms/${vm}`);
+  await other.getByRole("button", { name: "Open the console" }).click();
+  await other.getByText("The console ended").waitFor();
+  await picture(other, "serial-taken");
+  await other.close();
+
+  // The keyboard gets out of the terminal, where Tab is the guest's.
+  await page.keyboard.press("Control+]");
+  assert.equal(await page.evaluate(() => document.activeElement?.textContent), "Close the console");
+  await page.keyboard.press("Enter");
+  await screen.waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Open the console" }).waitFor();
+});
+
 test("the keyboard alone reaches a page and a dialog", async () => {
   await visit(page, "overview");
   await page.reload();

@@ -1,13 +1,13 @@
 //! The web console in Chromium, against a daemon whose disks are under load: each page is accessible and
-//! asks nobody else, a maximum that is set there is what a disk gets, and an experiment that is asked for
-//! there is made.
+//! asks nobody else, a maximum that is set there is what a disk gets, a guest is typed to, and an experiment
+//! that is asked for there is made.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use suimon_rig::{Daemon, Namespace, Process, Rig, Veth, fio, program, run_any, until};
+use suimon_rig::{Daemon, HostedVms, Namespace, Process, Rig, Veth, fio, program, run_any, until};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../console");
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -16,11 +16,9 @@ const PLAN: &str = include_str!("../../../lab/plans/vmq-teaming.toml");
 const LAB_LIMIT: Duration = Duration::from_secs(60);
 
 /// A host with one of everything that pages are about.
-fn host(rig: &Rig, wires: &[Veth; 2], console: &str) -> String {
+fn host(rig: &Rig, wires: &[Veth; 2], console: &str, vms: &HostedVms) -> String {
     let store = rig.path("store");
     fs::create_dir(&store).unwrap();
-    let kernel = rig.path("kernel");
-    fs::write(&kernel, "none").unwrap();
     let results = rig.path("lab");
     let mut text = format!(
         "[host]\nname = \"lab\"\nvm_folder = \"{}\"\n\
@@ -29,10 +27,9 @@ fn host(rig: &Rig, wires: &[Veth; 2], console: &str) -> String {
          [[store]]\nname = \"fast\"\npath = \"{store}\"\ncapability_iops = 4000\n\
          [[team]]\nname = \"world\"\nmembers = [\"left\", \"right\"]\nmode = \"switch-independent\"\n\
          [[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"world\"\n\
-         [[nic]]\nname = \"shop\"\nswitch = \"wan\"\nbackend = \"vhost-user\"\n\
-         [[vm]]\nname = \"shop\"\nmemory_bytes = \"64 MiB\"\nkernel = \"{kernel}\"\n\
-         nics = [\"shop\"]\n",
-        rig.path("vms")
+         [[nic]]\nname = \"shop\"\nswitch = \"wan\"\nbackend = \"vhost-user\"\n{}",
+        vms.folder(),
+        vms.table("shop", "nics = [\"shop\"]")
     );
     for (name, wire) in ["left", "right"].iter().zip(wires) {
         let near = wire.near();
@@ -71,7 +68,9 @@ fn every_page_is_shown_and_a_maximum_set_there_is_what_a_disk_gets() {
     let wires = ["l", "r"]
         .map(|tag| Veth::new(&rig.device(tag), &rig.device(&format!("{tag}f")), &world).unwrap());
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let daemon = Daemon::start(&rig, &host(&rig, &wires, &free)).unwrap();
+    let vms = HostedVms::new(&rig).unwrap();
+    let daemon = Daemon::start(&rig, &host(&rig, &wires, &free, &vms)).unwrap();
+    daemon.ok(&["vm", "start", "shop"]).unwrap();
     for disk in ["gold", "noisy"] {
         let is_ready = || Ok(daemon.json(&["disk", "show", disk])?["state"] == "ready");
         until("the disks", PATIENCE, is_ready).unwrap();
@@ -97,6 +96,10 @@ fn every_page_is_shown_and_a_maximum_set_there_is_what_a_disk_gets() {
         &url,
         "SUIMON_CONSOLE_DISK=noisy",
         "SUIMON_CONSOLE_LAB=vmq-teaming",
+        "SUIMON_CONSOLE_VM=shop",
+        "SUIMON_CONSOLE_VM_SAYS=READY",
+        "SUIMON_CONSOLE_VM_TYPED=7 echo $((41 + 1)) of uname: $(uname -s)",
+        "SUIMON_CONSOLE_VM_ANSWERS=42 of uname: Linux",
         &shots,
         "npm",
         "--prefix",

@@ -50,7 +50,7 @@ pub(super) fn accepted(operation: Operation) -> Response {
 }
 
 /// The name in a path.
-pub(super) fn name_in_path<T: Resource>(name: &str) -> Result<Name, Failure> {
+pub(crate) fn name_in_path<T: Resource>(name: &str) -> Result<Name, Failure> {
     name.parse().map_err(|error| {
         let kind = T::KIND.word();
         let text = format!("there is no {kind} of this name: {error}");

@@ -21,6 +21,11 @@ impl Failure {
         Self { status, errors: vec![error] }
     }
 
+    /// What its answer says.
+    pub fn into_body(self) -> ErrorBody {
+        ErrorBody { errors: self.errors }
+    }
+
     /// The same with lines, where `body`, of `POST /1.0/apply`, has a host file.
     pub(super) fn located(mut self, body: &[u8]) -> Self {
         suimon_contract::locate_errors_of_apply(body, &mut self.errors);
@@ -47,7 +52,7 @@ impl From<ApiError> for Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        (self.status, Json(ErrorBody { errors: self.errors })).into_response()
+        (self.status, Json(self.into_body())).into_response()
     }
 }
 

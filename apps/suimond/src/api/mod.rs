@@ -39,6 +39,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use body::Body;
+pub(crate) use changes::name_in_path;
 pub use failure::Failure;
 pub(crate) use failure::Parameters;
 pub use state::{ApiState, EVENT_FOLLOWERS_MAX, News, NewsSender};

@@ -83,6 +83,14 @@ fn is_own_host(headers: &HeaderMap) -> bool {
         && (name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|of| of.is_loopback()))
 }
 
+/// Whether a request comes from a page that came from here. Browsers say where a page is from with each WebSocket,
+/// and whoever is none has no session of somebody else's.
+pub(super) fn is_of_own_page(headers: &HeaderMap) -> bool {
+    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let origin = text(header::ORIGIN).and_then(|origin| origin.split_once("://"));
+    matches!((origin, text(header::HOST)), (Some((_, from)), Some(host)) if from.eq_ignore_ascii_case(host))
+}
+
 /// The session that a request names.
 pub(super) fn session<'h>(headers: &'h HeaderMap, cookie: &str) -> Option<&'h str> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
@@ -120,6 +128,29 @@ mod tests {
             assert!(!is_own(host), "{host}");
         }
         assert!(!is_own_host(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn only_a_page_from_here_is_this_consoles_own() {
+        let is_own = |origin: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, HeaderValue::from_static("localhost:7446"));
+            if let Some(origin) = origin {
+                headers.insert(header::ORIGIN, HeaderValue::from_str(origin).unwrap());
+            }
+            is_of_own_page(&headers)
+        };
+        assert!(is_own(Some("http://localhost:7446")));
+        for origin in [
+            None,
+            Some("null"),
+            Some("http://localhost:3000"),
+            Some("http://127.0.0.1:7446"),
+            Some("https://evil.example"),
+            Some("http://localhost:7446.evil.example"),
+        ] {
+            assert!(!is_own(origin), "{origin:?}");
+        }
     }
 
     #[test]

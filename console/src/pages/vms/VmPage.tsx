@@ -2,10 +2,8 @@
 import { Alert, Button, Progress } from "@patternfly/react-core";
 import { useState } from "react";
 import type { VmGuest, VmStatus } from "../../api/types";
-import { command } from "../../api/commands";
 import { useEvents } from "../../live/event_log";
 import { useAnswer, useTopic } from "../../live/hooks";
-import { Command } from "../../parts/Command";
 import { DataTable } from "../../parts/DataTable";
 import { Facts } from "../../parts/Facts";
 import { PageFrame } from "../../parts/PageFrame";
@@ -17,6 +15,7 @@ import { useTexts } from "../../texts/texts";
 import { age, bytesOf, size } from "../../units/units";
 import { EventList } from "../events/EventList";
 import { isDestructive, isPossible, VM_ACTIONS, type VmAction } from "./actions";
+import { SerialConsole } from "./SerialConsole";
 import { VmActionDialog } from "./VmActionDialog";
 
 export function VmPage(props: { name: string }) {
@@ -47,10 +46,7 @@ export function VmPage(props: { name: string }) {
               <Section title={t("vm.is")}><Is vm={vm} /></Section>
               <Section title={t("vm.guest")}><Guest vm={vm} /></Section>
             </div>
-            <Section title={t("vm.console")}>
-              <p>{t("vm.console.about")}</p>
-              <div className="spaced"><Command text={command("vm", "console", props.name)} label={t("vm.console.command")} /></div>
-            </Section>
+            <SerialConsole vm={props.name} runs={vm.state === "running" || vm.state === "paused"} />
             <Section title={t("events.title")}><EventList events={events} withFields /></Section>
           </>
         ) : <Empty title={t("vm.gone", { name: props.name })} />}

@@ -1,0 +1,136 @@
+//! A VM's serial console in the page: a WebSocket (RFC 6455) whose binary messages are the bytes of both
+//! directions, as they are. What stands against it, or ends it, comes as one text message before the end: errors as
+//! the REST API has them.
+
+use std::time::{Duration, Instant};
+
+use axum::body::Bytes;
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use suimon_contract::{ApiError, ErrorCode, VmConfig};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::time::{interval, timeout};
+
+use super::{ConsoleState, guard};
+use crate::api::{Failure, name_in_path};
+use crate::line::local;
+
+/// Bytes that are shown at a time.
+const SHOWN_BYTES: usize = 16 << 10;
+/// Bytes that can be typed, or pasted, at a time.
+const TYPED_BYTES_MAX: usize = 64 << 10;
+/// A page or a guest that takes nothing for so long has gone.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often it is looked whether whoever types is still logged in.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// Opens the console of a VM to a page of this console, and to no other: a browser sends the session's cookie
+/// with WebSockets of other pages on this machine, too.
+pub(super) async fn open(
+    State(state): State<ConsoleState>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    upgrade: WebSocketUpgrade,
+) -> Result<Response, Failure> {
+    if !guard::is_of_own_page(&headers) {
+        let text =
+            "the serial console is for this console's own page; `suimon vm console` has it, too";
+        let error = ApiError::new(ErrorCode::PermissionDenied, text);
+        return Err(Failure::with_status(StatusCode::FORBIDDEN, error));
+    }
+    let session = guard::session(&headers, &state.console.cookie()).unwrap_or_default().to_owned();
+    let upgrade = upgrade.max_message_size(TYPED_BYTES_MAX).max_frame_size(TYPED_BYTES_MAX);
+    Ok(upgrade.on_upgrade(move |socket| async move {
+        let (mut page, typed) = socket.split();
+        let ended = match line(&state, &name).await {
+            Ok(line) => carry(&state, &session, line, (&mut page, typed)).await,
+            Err(failure) => Some(failure),
+        };
+        if let Some(failure) = ended {
+            let text = serde_json::to_string(&failure.into_body()).unwrap_or_default();
+            let _ = timeout(PATIENCE, page.send(Message::text(text))).await;
+        }
+        let _ = timeout(PATIENCE, page.close()).await;
+    }))
+}
+
+async fn line(state: &ConsoleState, name: &str) -> Result<UnixStream, Failure> {
+    let name = name_in_path::<VmConfig>(name)?;
+    let about = format!("vm/{name}");
+    let line = state.api.ask(move |node| node.vm_console(&name)).await?;
+    local(line).map_err(|error| {
+        let text = format!("the console cannot be used: {error}; try again");
+        ApiError::new(ErrorCode::HostError, text).about(about).into()
+    })
+}
+
+/// Carries bytes until one side has gone, nobody is logged in any more, or the daemon ends. What is to be told of
+/// that.
+async fn carry(
+    state: &ConsoleState,
+    session: &str,
+    line: UnixStream,
+    (page, typed): (&mut SplitSink<WebSocket, Message>, SplitStream<WebSocket>),
+) -> Option<Failure> {
+    let (reads, writes) = line.into_split();
+    let mut news = state.api.news.clone();
+    tokio::select! {
+        () = show(reads, page) => {
+            Some(ended("the VM closed its console: it ended, or was started anew; open it again"))
+        }
+        () = hand_on(typed, writes, || state.console.logins().renew(Instant::now(), session)) => None,
+        () = no_session(state, session) => {
+            let text = "log in with the address that `suimon console login` prints on the host";
+            Some(ApiError::new(ErrorCode::Unauthorized, text).into())
+        }
+        () = news.wait_end() => Some(ended("the daemon ends; open it again when it is back")),
+    }
+}
+
+fn ended(text: &str) -> Failure {
+    ApiError::new(ErrorCode::Conflict, text).into()
+}
+
+/// Shows what the VM says, until it says no more or the page takes no more.
+async fn show(mut from: impl AsyncRead + Unpin, page: &mut SplitSink<WebSocket, Message>) {
+    let mut buffer = vec![0; SHOWN_BYTES];
+    loop {
+        let count = from.read(&mut buffer).await.unwrap_or_default();
+        let Some(bytes) = buffer.get(..count).filter(|bytes| !bytes.is_empty()) else { return };
+        let message = Message::Binary(Bytes::copy_from_slice(bytes));
+        if !matches!(timeout(PATIENCE, page.send(message)).await, Ok(Ok(()))) {
+            return;
+        }
+    }
+}
+
+/// Hands what is typed to the VM, until the page closes, the VM takes no more or whoever types `may` not.
+async fn hand_on(
+    mut typed: SplitStream<WebSocket>,
+    mut to: impl AsyncWrite + Unpin,
+    may: impl Fn() -> bool,
+) {
+    while let Some(Ok(message)) = typed.next().await {
+        let bytes = match message {
+            Message::Binary(bytes) => bytes,
+            Message::Close(_) => return,
+            // Nobody sends text; what keeps the connection alive is answered by itself.
+            _ => continue,
+        };
+        if !may() || !matches!(timeout(PATIENCE, to.write_all(&bytes)).await, Ok(Ok(()))) {
+            return;
+        }
+    }
+}
+
+async fn no_session(state: &ConsoleState, session: &str) {
+    let mut looks = interval(LOOK_EVERY);
+    while state.console.logins().is_session(Instant::now(), session) {
+        looks.tick().await;
+    }
+}

@@ -1,0 +1,53 @@
+/** A VM's serial console: bytes of both directions over a WebSocket of this daemon. */
+import type { ErrorBody } from "../api/types";
+import { RequestFailed } from "../api/client";
+
+export interface SerialListener {
+  onOpen: () => void;
+  onBytes: (bytes: Uint8Array) => void;
+  /** It has ended: by a failure, or because the daemon does not answer; not after `close`. */
+  onEnd: (failure: RequestFailed) => void;
+}
+
+/** What a WebSocket has of which this makes use. */
+export type Socket = Pick<WebSocket, "send" | "close" | "readyState" | "addEventListener" | "binaryType">;
+
+export class SerialLine {
+  readonly #socket: Socket;
+  #failure?: RequestFailed;
+  #isClosed = false;
+
+  constructor(vm: string, listener: SerialListener, open: (path: string) => Socket = (path) => new WebSocket(path)) {
+    this.#socket = open(`/console/vms/${encodeURIComponent(vm)}/serial`);
+    this.#socket.binaryType = "arraybuffer";
+    this.#socket.addEventListener("open", () => listener.onOpen());
+    this.#socket.addEventListener("message", (event) => {
+      const { data } = event as MessageEvent<ArrayBuffer | string>;
+      if (typeof data === "string") this.#failure = failureOf(data);
+      else listener.onBytes(new Uint8Array(data));
+    });
+    this.#socket.addEventListener("close", () => {
+      if (!this.#isClosed) listener.onEnd(this.#failure ?? new RequestFailed(0, []));
+    });
+  }
+
+  /** Types a text. */
+  type(text: string): void {
+    if (this.#socket.readyState === 1) this.#socket.send(new TextEncoder().encode(text));
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#socket.close();
+  }
+}
+
+function failureOf(text: string): RequestFailed {
+  try {
+    const { errors } = JSON.parse(text) as ErrorBody;
+    if (Array.isArray(errors)) return new RequestFailed(409, errors);
+  } catch {
+    // It says no more than that it has ended.
+  }
+  return new RequestFailed(500, []);
+}
