@@ -25,6 +25,8 @@ export interface ChangeDialogProps {
   change: Change | undefined;
   /** What the button says. */
   action: string;
+  /** What is said of it afterwards, if not that it is done. */
+  done?: string;
   /** Something is lost or interrupted: it is said so, and the button is red. */
   danger?: string;
   /** The request takes no `dry_run`. */
@@ -77,7 +79,7 @@ export function ChangeDialog(props: ChangeDialogProps) {
   const apply = () => attempt(async () => {
     if (!change) return;
     await perform(change, force, setOperation);
-    tell(t("change.done"), shownCommand ?? "");
+    tell(props.done ?? t("change.done"), shownCommand ?? "");
     // It may have been closed meanwhile, and another be open in its place.
     if (isOpen.current) props.onClose();
   });

@@ -13,6 +13,9 @@ import { count, iops, latency, size } from "../../units/units";
 import type { StoreShares } from "./displacement";
 import { StoreChart } from "./FlowCharts";
 
+/** A store that does so much more than was said can be promised more. */
+const FAR_MORE = 1.5;
+
 export function StoreCard(props: { store: StoreStatus; shares: StoreShares | undefined; disks: string[] }) {
   const { t, word } = useTexts();
   const { store } = props;
@@ -20,6 +23,7 @@ export function StoreCard(props: { store: StoreStatus; shares: StoreShares | und
   const name = store.config.name;
   const capability = store.capability_iops ?? undefined;
   const ofCapability = (value: number) => (capability ? (1e6 * value) / capability : 0);
+  const doesMore = capability !== undefined && store.delivered_iops > FAR_MORE * capability;
   return (
     <Section
       title={<span className="row">{t("stores.title", { store: name })} <StateLabel state={store.state} /></span>}
@@ -38,6 +42,7 @@ export function StoreCard(props: { store: StoreStatus; shares: StoreShares | und
           [t("stores.free"), store.free_bytes == null ? "–" : t("stores.free.value", { free: size(store.free_bytes), total: size(store.total_bytes ?? 0) })],
         ]}
       />
+      {doesMore && <p className="spaced">{t("stores.more", { does: iops(store.delivered_iops), can: iops(capability ?? 0) })}</p>}
       <Displaced shares={props.shares} />
       {props.disks.length > 0 && <StoreChart store={name} disks={props.disks} />}
       {measuring && (

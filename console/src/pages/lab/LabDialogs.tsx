@@ -17,6 +17,7 @@ export function RunDialog(props: { plan: LabPlan; lab: LabStatus | undefined; on
       title={t("lab.run.title", { plan: inLanguage(plan.title, language) })}
       about={t("lab.run.about")}
       action={t("lab.run")}
+      done={t("lab.run.asked")}
       withoutPreview
       change={{ method: "POST", path: "/1.0/lab/runs", body: { plan: plan.id, scale }, command: labCommand(props.lab, "run", plan.id, "--scale", scale) }}
       onClose={props.onClose}

@@ -33,16 +33,13 @@ export function LabPage(props: PageProps) {
             <Failed lab={lab.data} />
             {a && b && <Compared a={a} b={b} lab={lab.data} />}
             <OpenList open={openOnes(lab.data, runs.data)} plans={lab.data.plans} onStop={setStopped} />
+            {runs.data.length > 0 && <Section title={t("lab.runs")}><RunTable runs={runs.data} plans={lab.data.plans} /></Section>}
             <Section title={t("lab.plans")}>
               {lab.data.plans.length === 0
                 ? <Empty title={t("lab.plans.none")}>{t("lab.plans.none.about")}</Empty>
                 : <Plans plans={lab.data.plans} canRun={lab.data.worker != null} onRun={setPlan} />}
             </Section>
-            <Section title={t("lab.runs")}>
-              {runs.data.length === 0
-                ? <Empty title={t("lab.runs.none")}>{t("lab.runs.none.about")}</Empty>
-                : <RunTable runs={runs.data} plans={lab.data.plans} />}
-            </Section>
+            {runs.data.length === 0 && <Section title={t("lab.runs")}><Empty title={t("lab.runs.none")}>{t("lab.runs.none.about")}</Empty></Section>}
           </>
         )}
       </WhenHeard>

@@ -79,7 +79,7 @@ function Figures(props: { of: readonly LabFigure[] }) {
         { title: t("lab.figure"), cell: (figure) => inLanguage(figure.of, language) },
         { title: t("lab.published"), cell: (figure) => inLanguage(figure.published, language) },
         { title: t("lab.measured"), cell: valueOf },
-        { title: t("lab.simulated"), cell: (figure) => figure.simulated?.ours ?? "–" },
+        { title: t("lab.simulated.column"), cell: (figure) => figure.simulated?.ours ?? "–" },
         { title: t("lab.agreement"), cell: (figure) => <Agreement figure={figure} /> },
       ]}
     />

@@ -50,7 +50,7 @@ export function SerialConsole(props: { vm: string; runs: boolean }) {
     >
       <p>{t(props.runs ? "vm.console.about" : "vm.console.off")}</p>
       {failure && <div className="spaced"><Errors error={failure} title={t("vm.console.ended")} /></div>}
-      {isWanted && <div ref={screen} className="terminal" data-state={shown} />}
+      {isWanted && <div ref={screen} className="serial-screen" data-state={shown} />}
       <div className="spaced"><Command text={command("vm", "console", props.vm)} label={t("vm.console.command")} /></div>
     </Section>
   );

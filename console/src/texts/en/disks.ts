@@ -15,6 +15,7 @@ export const disks = {
   "disks.chart.disk": "What disk {disk} was entitled to, wanted and got",
   "stores.title": "Store {store}",
   "stores.capability": "Can do",
+  "stores.more": "It does {does} now, far more than the {can} of which it may promise nine tenths. Measure it, or declare more, and more can be promised.",
   "stores.unknown": "not known: measure it",
   "stores.promised": "Promised",
   "stores.delivered": "Does",

@@ -15,6 +15,7 @@ export const disks = {
   "disks.chart.disk": "ディスク {disk} の権利・要求・実績",
   "stores.title": "ストア {store}",
   "stores.capability": "能力",
+  "stores.more": "現在 {does} を処理しており、設定された能力 {can} (この 9 割まで約束できます) を大きく超えています。測定するか、能力の値を上げると、より多くを約束できます。",
   "stores.unknown": "不明（測定してください）",
   "stores.promised": "約束済み",
   "stores.delivered": "実績",
