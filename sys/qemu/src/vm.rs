@@ -265,7 +265,9 @@ impl Vm for QemuVm {
         let _taking = self.plugging.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.console_chardev()?.is_disconnected() {
             let name = &self.identity.name;
-            return Err(refused(format!("somebody has the console of VM {name}, and it is for one at a time: close it there first")));
+            return Err(refused(format!(
+                "somebody has the console of VM {name}, and it is for one at a time: close it there first"
+            )));
         }
         let stream: UnixStream = connect_in(&self.identity.folder, CONSOLE_SOCKET)
             .map_err(|error| VmError::new(VmErrorKind::Gone, format!("its console: {error}")))?;

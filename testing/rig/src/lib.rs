@@ -38,6 +38,7 @@ mod etcd;
 mod file_systems;
 pub mod fio;
 mod guest;
+mod host_device;
 mod hugepages;
 mod inside;
 pub mod iperf;
@@ -77,6 +78,7 @@ pub use guest::{
     GuestSpec, HostedGuest, HostedVms, IovMachine, IovSpec, accelerator, guest_files,
     make_boot_sector, make_root_disk,
 };
+pub use host_device::HostDevice;
 pub use hugepages::Hugepages;
 pub use inside::enter_namespace;
 pub use lasting_load::{Delivered, LastingLoad, WINDOW_MS, extremes, now_ms};

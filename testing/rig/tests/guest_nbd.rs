@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use suimon_rig::{Daemon, Guest, GuestNic, GuestSpec, Rig, run, system_program};
+use suimon_rig::{Daemon, Guest, GuestNic, GuestSpec, HostDevice, Rig, system_program};
 
 const VM_MAC: &str = "52:54:00:aa:00:01";
 const HOST: &str = "10.77.0.254";
@@ -47,29 +47,12 @@ fn vm(rig: &Rig, socket: &str) -> Guest {
     vm
 }
 
-/// The host's NIC on the switch, which outlives the daemon.
-struct HostDevice(String);
-
-impl HostDevice {
-    /// With routes to single addresses, so that no network of the machine is hidden.
-    fn set_up(&self) {
-        run(&["ip", "address", "add", &format!("{HOST}/32"), "dev", &self.0]).unwrap();
-        run(&["ip", "route", "add", &format!("{VM}/32"), "dev", &self.0]).unwrap();
-    }
-}
-
-impl Drop for HostDevice {
-    fn drop(&mut self) {
-        let _ = run(&["ip", "link", "delete", &self.0]);
-    }
-}
-
 #[test]
 fn a_vm_uses_a_disk_over_the_switch_with_the_kernels_client() {
     let rig = Rig::new().unwrap();
-    let (device, socket) = (HostDevice(rig.device("h")), rig.path("vm.sock"));
-    let daemon = Daemon::start(&rig, &host(&rig, &device.0, &socket)).unwrap();
-    device.set_up();
+    let (device, socket) = (HostDevice::new(&rig), rig.path("vm.sock"));
+    let daemon = Daemon::start(&rig, &host(&rig, device.name(), &socket)).unwrap();
+    device.address(HOST, VM).unwrap();
     let mut vm = vm(&rig, &socket);
     daemon.wait_up("nic", "vm").unwrap();
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use suimon_frame::{Sum, VnetHeader};
-use suimon_rig::{Daemon, LightGuest, Namespace, Rig, Veth, run};
+use suimon_rig::{Daemon, HostDevice, LightGuest, Namespace, Rig, Veth, run};
 
 #[allow(unreachable_pub, dead_code, reason = "a module of several test binaries")]
 #[path = "support/packet_tap.rs"]
@@ -225,7 +225,8 @@ fn checksums_that_an_uplink_is_not_believed_reach_the_guest_whole() {
 fn the_host_nic_of_an_internal_switch_is_shown_and_switched() {
     let rig = Rig::new().unwrap();
     let guest = LightGuest::new(&rig, "guest", 1).unwrap();
-    let device = rig.device("h");
+    let host_nic = HostDevice::new(&rig);
+    let device = host_nic.name();
     let host = format!(
         "[[switch]]\nname = \"inside\"\nkind = \"internal\"\nhost_device = \"{device}\"\n\
          [[switch]]\nname = \"apart\"\nkind = \"private\"\n{}",
@@ -233,7 +234,7 @@ fn the_host_nic_of_an_internal_switch_is_shown_and_switched() {
     );
     let mut daemon = Daemon::start(&rig, &host).unwrap();
     guest.bring_up().unwrap();
-    run(&["ip", "link", "set", &device, "up"]).unwrap();
+    run(&["ip", "link", "set", device, "up"]).unwrap();
     let ports = daemon.json(&["offload", "show"]).unwrap();
     let name = |port: &Value| format!("{}:{}", port["kind"], port["name"]).replace('"', "");
     let names: Vec<_> = ports.as_array().unwrap().iter().map(name).collect();
@@ -257,7 +258,7 @@ fn the_host_nic_of_an_internal_switch_is_shown_and_switched() {
     set(&daemon, &["segmentation=off"]);
     // Whether the host's kernel may hand large frames to the device.
     let takes_large = || {
-        let features = run(&["ethtool", "-k", &device]).unwrap();
+        let features = run(&["ethtool", "-k", device]).unwrap();
         features.contains("\n\ttx-tcp-segmentation: on")
     };
     let check = |daemon: &Daemon, when: &str| {

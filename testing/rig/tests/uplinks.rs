@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use suimon_rig::{Daemon, LightGuest, Namespace, Rig, Veth, iperf, nginx, run, run_any};
+use suimon_rig::{
+    Daemon, HostDevice, LightGuest, Namespace, Rig, Veth, iperf, nginx, run, run_any,
+};
 
 /// A switch whose uplink leads to a namespace that plays the outside world.
 struct Outside {
@@ -106,19 +108,18 @@ fn an_uplink_that_loses_its_carrier_is_reported_and_comes_back() {
 fn the_host_is_on_its_internal_switch() {
     let rig = Rig::new().unwrap();
     let guest = LightGuest::new(&rig, "guest", 1).unwrap();
-    let device = rig.device("h");
+    let host_nic = HostDevice::new(&rig);
+    let device = host_nic.name();
     let host = format!(
         "[[switch]]\nname = \"inside\"\nkind = \"internal\"\nhost_device = \"{device}\"\n{}",
         guest.nic_toml("inside", "")
     );
     let daemon = Daemon::start(&rig, &host).unwrap();
     guest.bring_up().unwrap();
-    // A /32 and a route of its own, so that no network of the machine is hidden.
-    run(&["ip", "address", "add", "10.77.0.254/32", "dev", &device]).unwrap();
-    run(&["ip", "route", "add", "10.77.0.1/32", "dev", &device]).unwrap();
+    host_nic.address("10.77.0.254", "10.77.0.1").unwrap();
     assert!(guest.namespace.reaches("10.77.0.254"));
     daemon.ok(&["nic", "delete", "guest"]).unwrap();
     daemon.ok(&["switch", "delete", "inside"]).unwrap();
-    let gone = run_any(&["ip", "link", "show", &device], Duration::from_secs(5)).unwrap();
+    let gone = run_any(&["ip", "link", "show", device], Duration::from_secs(5)).unwrap();
     assert!(!gone.is_ok(), "the host's NIC stayed after its switch was deleted");
 }

@@ -7,21 +7,12 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{Daemon, HostedGuest, HostedVms, Rig, run, until};
+use suimon_rig::{Daemon, HostDevice, HostedGuest, HostedVms, Rig, run, until};
 
 const HOST: &str = "10.78.0.254";
 const GUEST: &str = "10.78.0.9";
 const DISK_BYTES: u64 = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// The host's NIC on the switch, which outlives the daemon.
-struct HostDevice(String);
-
-impl Drop for HostDevice {
-    fn drop(&mut self) {
-        let _ = run(&["ip", "link", "delete", &self.0]);
-    }
-}
 
 /// A host with a VM, two NICs and two disks, of which the VM has the first.
 struct Site {
@@ -39,14 +30,14 @@ impl Site {
     fn with(keys: &str) -> Self {
         let rig = Rig::new().unwrap();
         let vms = HostedVms::new(&rig).unwrap();
-        let device = HostDevice(rig.device("v"));
+        let device = HostDevice::new(&rig);
         let store = rig.path("store");
         fs::create_dir_all(&store).unwrap();
         let mut text = format!(
             "[host]\nvm_folder = \"{}\"\n[[switch]]\nname = \"lan\"\nkind = \"internal\"\n\
              host_device = \"{}\"\n[[store]]\nname = \"s\"\npath = \"{store}\"\n",
             vms.folder(),
-            device.0
+            device.name()
         );
         for (name, number) in [("web", 1), ("more", 2)] {
             text += &format!(
@@ -58,9 +49,7 @@ impl Site {
         text += &vms.table("web", keys);
         let daemon = Daemon::start(&rig, &text).unwrap();
         let site = Self { vms, daemon, device, _rig: rig };
-        // Routes to single addresses, so that no network of the machine is hidden.
-        run(&["ip", "address", "add", &format!("{HOST}/32"), "dev", &site.device.0]).unwrap();
-        run(&["ip", "route", "add", &format!("{GUEST}/32"), "dev", &site.device.0]).unwrap();
+        site.device.address(HOST, GUEST).unwrap();
         site
     }
 
