@@ -14,6 +14,37 @@ use crate::notice::Notice;
 use crate::shared::PolicyPlan;
 use crate::{GrantId, NodeId, PolicyKey, Promises, Terms};
 
+/// Of what is spare a node that waits surely uses so many times what it had.
+const CLIMB: u64 = 4;
+/// Or this part of what the store can do.
+const LEAST_STEP: u64 = 32;
+
+/// What a node asks for of what is spare.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    /// So much it may be believed to use.
+    surely: u64,
+    claim: Claim,
+}
+
+/// Divides what is spare. A node that waits says that it wants more, and not how much: often a little. So first
+/// each has what it may be believed to use, and then who may want still more has the rest. Else half of what is spare
+/// lies idle with one that wanted little, until it has said so.
+fn divide_spare(spare: u64, asked: &[Asked]) -> Vec<u64> {
+    let claims = |wanted: &dyn Fn(usize, &Asked) -> u64| -> Vec<Claim> {
+        let all = asked.iter().enumerate();
+        all.map(|(at, of)| Claim { wanted: wanted(at, of), ..of.claim }).collect()
+    };
+    let mut shares = divide(spare, &claims(&|_, of| of.surely));
+    let had = |at: usize| shares.get(at).copied().unwrap_or_default();
+    let left = spare.saturating_sub(shares.iter().sum());
+    let more = divide(left, &claims(&|at, of| of.claim.wanted.saturating_sub(had(at))));
+    for (share, more) in shares.iter_mut().zip(more) {
+        *share = share.saturating_add(more);
+    }
+    shares
+}
+
 /// What nodes are to have.
 pub(crate) type Targets = BTreeMap<NodeId, Share>;
 
@@ -151,7 +182,8 @@ impl Office {
 
     fn targets(&self, terms: &Terms, now: Time, late: &BTreeMap<NodeId, Time>) -> Targets {
         let mut base = 0_u64;
-        let mut claims: Vec<(NodeId, Claim)> = Vec::new();
+        let least = self.estimate.iops() / LEAST_STEP;
+        let mut claims: Vec<(NodeId, Asked)> = Vec::new();
         let mut targets = Targets::new();
         for (node, state) in &self.nodes {
             let target = Share {
@@ -175,11 +207,14 @@ impl Office {
                 continue;
             }
             let wanted = report.load.wanted_iops.saturating_sub(state.admitted);
-            claims.push((*node, Claim { wanted, weight: report.load.weight }));
+            let before = account.map_or(0, |account| account.last().leased_iops);
+            let surely = before.saturating_sub(state.admitted).saturating_mul(CLIMB);
+            let claim = Claim { wanted, weight: report.load.weight };
+            claims.push((*node, Asked { surely: surely.max(least).min(wanted), claim }));
         }
         let spare = self.estimate.iops().saturating_sub(base);
-        let all: Vec<Claim> = claims.iter().map(|(_, claim)| *claim).collect();
-        for ((node, _), share) in claims.iter().zip(divide(spare, &all)) {
+        let (nodes, asked): (Vec<NodeId>, Vec<Asked>) = claims.into_iter().unzip();
+        for (node, share) in nodes.iter().zip(divide_spare(spare, &asked)) {
             if let Some(target) = targets.get_mut(node) {
                 target.leased_iops = target.leased_iops.saturating_add(share);
             }

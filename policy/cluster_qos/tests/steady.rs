@@ -221,11 +221,26 @@ fn what_is_not_wanted_any_more_is_others_within_a_second() {
     cluster.run(10 * SECOND);
     assert!(cluster.cap(1) > 95_000, "{}", cluster.cap(1));
     cluster.set_disk(2, disk(2, 0, 0, 100), ALL);
-    cluster.run(3 * SECOND / 2);
+    cluster.run(3 * SECOND);
     assert!(cluster.cap(1) < 60_000, "{}", cluster.cap(1));
     cluster.set_disk(2, disk(2, 0, 0, 100), 1_000);
     cluster.run(9 * SECOND / 10);
     assert!(cluster.cap(1) > 95_000, "{}", cluster.cap(1));
+}
+
+/// Who waits says that it wants more, and not how much. For a little nobody else gives up half of what is spare.
+#[test]
+fn who_waits_for_a_little_takes_a_little_from_others() {
+    let mut cluster = of(2, 100_000);
+    cluster.set_disk(1, disk(1, 0, 0, 100), ALL);
+    cluster.set_disk(2, disk(2, 2_000, 0, 100), 1_000);
+    cluster.run(10 * SECOND);
+    cluster.set_disk(2, disk(2, 2_000, 0, 100), 2_200);
+    for _ in 0..60 {
+        cluster.run(SECOND / 20);
+        assert!(cluster.cap(1) > 90_000, "{}", cluster.cap(1));
+    }
+    assert!(cluster.cap(2) >= 2_200, "{}", cluster.cap(2));
 }
 
 /// The store does half of what it can: what is spare gets less, what is promised does not.

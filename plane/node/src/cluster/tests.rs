@@ -202,10 +202,11 @@ fn a_minimum_that_the_cluster_refuses_is_refused_with_the_arithmetic() {
     let arithmetic = "7128 IOPS are promised on all nodes and 3000 more were asked for; 90 % of the \
                       store's 10000 IOPS (declared) is 9000: lower minimums by 1128 IOPS";
     assert!(error.contains(arithmetic), "{error}");
-    assert!(
+    // Whoever leads tells it, as soon as it is written.
+    wait_until("it is told", || {
         was_told(&one, EventKind::SharedPromiseRefused)
             || was_told(&two, EventKind::SharedPromiseRefused)
-    );
+    });
     assert_eq!(two.node.config().disks[0].qos.min_iops, Some(1000), "nothing was changed");
     assert_eq!(cap(&two).reserved_iops, 1064);
     // Less is reserved before the change is made, and nothing is left of what was refused.
