@@ -92,7 +92,7 @@ fn generate(root: &Path) -> Result<Generated> {
     Ok(generated)
 }
 
-/// The list of decisions: their headings and what they say of themselves.
+/// The list of decisions, by their headings.
 fn decisions(root: &Path) -> Result<Vec<u8>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(root.join(DECISIONS)).context(DECISIONS)? {

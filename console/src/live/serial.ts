@@ -9,6 +9,9 @@ export interface SerialListener {
   onEnd: (failure: RequestFailed) => void;
 }
 
+/** Half of what the daemon takes at a time. */
+const PIECE_BYTES = 32 * 1024;
+
 /** What a WebSocket has of which this makes use. */
 export type Socket = Pick<WebSocket, "send" | "close" | "readyState" | "addEventListener" | "binaryType">;
 
@@ -31,9 +34,11 @@ export class SerialLine {
     });
   }
 
-  /** Types a text. */
+  /** Types a text. What is pasted may be long, and goes in pieces that the daemon takes. */
   type(text: string): void {
-    if (this.#socket.readyState === 1) this.#socket.send(new TextEncoder().encode(text));
+    if (this.#socket.readyState !== 1) return;
+    const bytes = new TextEncoder().encode(text);
+    for (let at = 0; at < bytes.length; at += PIECE_BYTES) this.#socket.send(bytes.slice(at, at + PIECE_BYTES));
   }
 
   close(): void {

@@ -52,6 +52,8 @@ test("bytes go both ways as they are, and nothing before it is open", () => {
   serial.type("ls é\r");
   assert.deepEqual(said, ["open", "bytes 27 91 255"]);
   assert.deepEqual(end.sent, ["ls é\r"]);
+  serial.type("x".repeat(100_000));
+  assert.deepEqual(end.sent.slice(1).map((piece) => piece.length), [32768, 32768, 32768, 1696]);
   serial.close();
   assert.ok(end.isClosed);
   assert.deepEqual(said.length, 2, "who closes it is not told that it ended");

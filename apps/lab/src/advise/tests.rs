@@ -89,19 +89,37 @@ fn an_uplinks_driver_is_advised_by_throughput_then_by_cpu_time() {
 }
 
 #[test]
-fn a_power_plan_is_advised_where_no_load_loses_and_the_other_where_all_win() {
-    let of = |saver: f64, high: f64| {
+fn a_power_plan_is_advised_where_it_surely_brings_something() {
+    let of = |saver: f64, watts: f64, high: f64| {
         advice_of("power-plan", |case, measure| match (case, measure) {
             ("power-saver", "tcp-rate") => saver,
-            ("power-saver", _) => 1000.0,
-            ("high-performance", _) => high,
+            ("power-saver", _) if measure.ends_with("-watts") => watts,
+            ("high-performance", _) if measure.ends_with("-rate") => high,
             _ => 1000.0,
         })
     };
     let plan = |word: &str| Some(("power", "plan", Value::Text(word.to_owned())));
-    assert_eq!(wanted(&of(980.0, 1300.0)), plan("power-saver"));
-    assert_eq!(wanted(&of(700.0, 1300.0)), plan("high-performance"));
-    assert_eq!(of(700.0, 1010.0), []);
+    assert_eq!(wanted(&of(980.0, 700.0, 1300.0)), plan("power-saver"));
+    assert_eq!(wanted(&of(700.0, 700.0, 1300.0)), plan("high-performance"));
+    assert_eq!(of(700.0, 700.0, 1010.0), []);
+    // A machine that cannot do what plans ask for.
+    assert_eq!(of(1000.0, 1000.0, 1000.0), []);
+}
+
+#[test]
+fn nothing_follows_from_what_the_spread_does_not_tell_apart() {
+    let mut run = full_run("tiles");
+    for part in &mut run.parts {
+        let score = if part.case == "tiles.2" { 3.0 } else { 2.0 };
+        part.value("score", score + f64::from(part.repetition) - 1.0);
+    }
+    assert_eq!(rules::of_run(&run), []);
+    let mut run = full_run("offload-ftp");
+    run.parts.retain(|part| part.repetition == 0);
+    for part in &mut run.parts {
+        part.value("sent", if part.case == "xdp+both" { 2000.0 } else { 1000.0 });
+    }
+    assert_eq!(rules::of_run(&run), [], "each was measured once");
 }
 
 #[test]

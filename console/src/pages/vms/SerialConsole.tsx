@@ -33,7 +33,8 @@ export function SerialConsole(props: { vm: string; runs: boolean }) {
       onOpen: () => setShown("open"),
       onEnd: ended,
       onLeave: () => leave.current?.focus(),
-    });
+      // The terminal itself could not be loaded, as from a daemon that is another by now.
+    }).catch(() => ended(new RequestFailed(0, [])));
     return () => gone.abort();
   }, [isWanted, props.vm]);
 

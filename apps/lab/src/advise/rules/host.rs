@@ -1,33 +1,37 @@
 //! Uplinks, power and how much a host carries.
 
-use super::{AS_GOOD, estimate, mean};
+use super::{AS_GOOD, estimate, is_surely_more};
 use crate::advise::{Advice, Target, Value};
 use crate::number::number;
 use crate::record::Run;
 use crate::words::Words;
 
 /// The way to an uplink that sends more with offloads as they are by default, or as much with less
-/// CPU time.
+/// CPU time; nothing where that is within the spread.
 pub(super) fn driver(run: &Run) -> Option<Advice> {
     let of = |case: &str, driver: &'static str| {
-        Some((driver, mean(run, case, "sent")?, mean(run, case, "cpu-byte")?))
+        Some((driver, estimate(run, case, "sent")?, estimate(run, case, "cpu-byte")?))
     };
     let mut all = [of("packet+both", "af_packet")?, of("xdp+both", "af_xdp")?];
-    all.sort_by(|(_, a, _), (_, b, _)| b.total_cmp(a));
+    all.sort_by(|(_, a, _), (_, b, _)| b.mean.total_cmp(&a.mean));
     let [(fast, most, fast_cpu), (slow, less, slow_cpu)] = all;
-    let better = if less < most * AS_GOOD {
-        fast
-    } else if slow_cpu < fast_cpu * AS_GOOD {
-        slow
-    } else if fast_cpu < slow_cpu * AS_GOOD {
-        fast
+    let better = if less.mean < most.mean * AS_GOOD {
+        is_surely_more(&most, &less).then_some(fast)?
+    } else if slow_cpu.mean < fast_cpu.mean * AS_GOOD {
+        is_surely_more(&fast_cpu, &slow_cpu).then_some(slow)?
+    } else if fast_cpu.mean < slow_cpu.mean * AS_GOOD {
+        is_surely_more(&slow_cpu, &fast_cpu).then_some(fast)?
     } else {
         return None;
     };
     let told = |driver: &str, sent: f64, cpu: f64| {
         format!("{driver} {} Mbit/s, {} ns", number(sent, None), number(cpu, None))
     };
-    let told = format!("{}; {}", told(fast, most, fast_cpu), told(slow, less, slow_cpu));
+    let told = format!(
+        "{}; {}",
+        told(fast, most.mean, fast_cpu.mean),
+        told(slow, less.mean, slow_cpu.mean)
+    );
     Some(Advice {
         reason: Words::new(
             format!(
@@ -45,21 +49,31 @@ pub(super) fn driver(run: &Run) -> Option<Advice> {
     })
 }
 
-/// The plan that saves CPU time and costs no load anything, or else the one that every load has more
-/// with.
+/// Loads of which each plan has a rate.
+const LOADS: [&str; 3] = ["tcp", "vhost-user", "nbd"];
+
+/// The plan that surely takes less power and costs no load anything, or else the one with which every load surely
+/// has more. Where a machine cannot do what plans ask for, they are alike, and nothing follows.
 pub(super) fn power_plan(run: &Run) -> Option<Advice> {
-    let loads = ["tcp-rate", "vhost-user-rate", "nbd-rate"];
-    // How much more or less of a load, where the run tells it apart from balanced.
-    let ratio =
-        |plan: &str, load: &str| Some(mean(run, plan, load)? / mean(run, "balanced", load)?);
+    let of =
+        |plan: &str, load: &str, measure: &str| estimate(run, plan, &format!("{load}-{measure}"));
     let least = |plan: &str| {
-        let all: Option<Vec<f64>> = loads.iter().map(|load| ratio(plan, load)).collect();
+        let ratio =
+            |load: &&str| Some(of(plan, load, "rate")?.mean / of("balanced", load, "rate")?.mean);
+        let all: Option<Vec<f64>> = LOADS.iter().map(ratio).collect();
         Some(all?.into_iter().fold(f64::INFINITY, f64::min))
     };
-    let (plan, least) = if least("power-saver")? >= AS_GOOD {
-        ("power-saver", least("power-saver")?)
-    } else if least("high-performance")? * AS_GOOD >= 1.0 {
-        ("high-performance", least("high-performance")?)
+    let all_have_more = |more: &str, less: &str, measure: &str| {
+        LOADS.iter().all(|load| {
+            let both = of(more, load, measure).zip(of(less, load, measure));
+            both.is_some_and(|(more, less)| is_surely_more(&more, &less))
+        })
+    };
+    let (saver, high) = ("power-saver", "high-performance");
+    let (plan, least) = if least(saver)? >= AS_GOOD && all_have_more("balanced", saver, "watts") {
+        (saver, least(saver)?)
+    } else if least(high)? * AS_GOOD >= 1.0 && all_have_more(high, "balanced", "rate") {
+        (high, least(high)?)
     } else {
         return None;
     };
@@ -79,14 +93,15 @@ pub(super) fn power_plan(run: &Run) -> Option<Advice> {
     })
 }
 
-/// With how many tiles the machine is at its best: something to know, not to set.
+/// With how many tiles the machine is surely at its best: something to know, not to set.
 pub(super) fn tiles(run: &Run) -> Option<Advice> {
     let scores =
         run.cases.iter().filter_map(|case| Some((case, estimate(run, &case.id, "score")?)));
     let mut scores: Vec<_> = scores.collect();
     scores.sort_by(|(_, a), (_, b)| b.mean.total_cmp(&a.mean));
     let ((best, score), rest) = scores.split_first()?;
-    rest.first()?;
+    let (_, second) = rest.first()?;
+    is_surely_more(score, second).then_some(())?;
     let (tiles, score) = (&best.words, number(score.mean, None));
     Some(Advice {
         reason: Words::new(

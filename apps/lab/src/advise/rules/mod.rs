@@ -1,5 +1,4 @@
-//! What follows from the runs of each plan. A rule says nothing where the run does not tell what it
-//! compares apart.
+//! What follows from the runs of each plan.
 
 mod disks;
 mod host;
@@ -26,6 +25,12 @@ pub(super) fn of_run(run: &Run) -> Vec<Advice> {
         "disk-io" => disks::formats(run).into_iter().collect(),
         _ => Vec::new(),
     }
+}
+
+/// Whether the first is surely more than the second: not where each was measured once, or where their 95 %
+/// intervals meet.
+fn is_surely_more(a: &Estimate, b: &Estimate) -> bool {
+    a.interval.zip(b.interval).is_some_and(|((low, _), (_, high))| low > high)
 }
 
 fn estimate(run: &Run, case: &str, measure: &str) -> Option<Estimate> {
