@@ -218,6 +218,8 @@ test("a guest is typed to in its serial console, which is one client's at a time
   await other.getByText("The console ended").waitFor();
   await picture(other, "serial-taken");
   await other.close();
+  // Keys go to the page in front.
+  await page.bringToFront();
 
   // The keyboard gets out of the terminal, where Tab is the guest's.
   await page.keyboard.press("Control+]");
