@@ -58,6 +58,9 @@ enum Verb {
     Docs(DocsFlags),
 }
 
+/// Where disks and other large files are made, unless it is said otherwise.
+pub(crate) const WORK_FOLDER: &str = "/var/tmp";
+
 /// Where results are.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ResultsFlags {

@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow, ensure};
 use clap::Args;
 use suimon_rig::{StopSignal, sweep_leftovers};
 
-use crate::cli::{Interrupted, Refused, ResultsFlags, print};
+use crate::cli::{Interrupted, Refused, ResultsFlags, WORK_FOLDER, print};
 use crate::experiment::{Experiment, free_mib};
 use crate::guard;
 use crate::machine;
@@ -42,7 +42,7 @@ pub(crate) struct RunFlags {
     #[arg(long, value_name = "RUN", conflicts_with = "plans")]
     resume: Option<String>,
     /// Where disks and other large files are made, and removed.
-    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    #[arg(long, value_name = "DIR", default_value = WORK_FOLDER)]
     work_folder: PathBuf,
     /// Print the runs' ids as JSON at the end.
     #[arg(long)]

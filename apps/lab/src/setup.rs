@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
-use crate::cli::print;
+use crate::cli::{WORK_FOLDER, print};
 use crate::plan::{Plan, SHIPPED, Scale};
 
 /// For which plans.
@@ -29,7 +29,7 @@ impl SetupFlags {
         for name in names {
             let experiment = Plan::find(&name)?.experiment(Scale::Full)?;
             let missing =
-                |need: &crate::experiment::Need| need.missing(Path::new("/var/tmp")).is_some();
+                |need: &crate::experiment::Need| need.missing(Path::new(WORK_FOLDER)).is_some();
             let needs = experiment.needs();
             packages.extend(
                 needs.iter().filter(|need| missing(need)).filter_map(|need| need.package()),

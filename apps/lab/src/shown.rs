@@ -1,12 +1,12 @@
 //! `suimon lab list` and `suimon lab show`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::{ResultsFlags, print};
+use crate::cli::{ResultsFlags, WORK_FOLDER, print};
 use crate::plan::{Plan, SHIPPED, Scale};
 use crate::record::{Origin, Run};
 use crate::words::{Language, Words};
@@ -17,6 +17,12 @@ pub(crate) struct ListFlags {
     /// Runs that were made, not plans.
     #[arg(long)]
     runs: bool,
+    /// The scale whose time and needs are told; JSON tells of all.
+    #[arg(long, value_enum, default_value_t)]
+    scale: Scale,
+    /// Where disks and other large files would be made.
+    #[arg(long, value_name = "DIR", default_value = WORK_FOLDER)]
+    work_folder: PathBuf,
     /// JSON instead of text.
     #[arg(long)]
     json: bool,
@@ -49,7 +55,7 @@ impl ListFlags {
     }
 
     fn plans(&self) -> Result<()> {
-        let plans = plans()?;
+        let plans = plans(&self.work_folder)?;
         if self.json {
             return print(&format!("{plans:#}\n"));
         }
@@ -58,15 +64,16 @@ impl ListFlags {
             Language::Ja => "ja",
         };
         for of in plans.as_array().into_iter().flatten() {
-            let minutes = (of["seconds"].as_f64().unwrap_or(0.0) / 60.0).max(1.0);
-            let is_whole = of["missing"].as_array().is_none_or(Vec::is_empty);
-            let missing = if is_whole { "" } else { "  (suimon lab setup)" };
+            let scales = of["scales"].as_array().into_iter().flatten();
+            let at = scales.into_iter().find(|at| at["scale"] == self.scale.name());
+            let at = at.cloned().unwrap_or_default();
+            let minutes = (at["seconds"].as_f64().unwrap_or(0.0) / 60.0).max(1.0);
             let (id, title) =
                 (of["id"].as_str().unwrap_or_default(), of["title"][language].as_str());
-            print(&format!(
-                "{id:<20} {minutes:>5.0} min  {}{missing}\n",
-                title.unwrap_or_default()
-            ))?;
+            print(&format!("{id:<20} {minutes:>5.0} min  {}\n", title.unwrap_or_default()))?;
+            for lacking in at["missing"].as_array().into_iter().flatten() {
+                print(&format!("{:<31} {}\n", "", lacking[language].as_str().unwrap_or_default()))?;
+            }
         }
         Ok(())
     }
@@ -100,23 +107,30 @@ impl ListFlags {
 }
 
 /// All shipped plans, with what of them is missing on this machine.
-pub(crate) fn plans() -> Result<Value> {
+pub(crate) fn plans(work_folder: &Path) -> Result<Value> {
     let mut values: Vec<Value> = Vec::new();
     for (id, text) in SHIPPED {
         let plan = Plan::parse(text)?;
-        let experiment = plan.experiment(Scale::Auto)?;
-        let seconds: f64 = experiment.cases().iter().map(|case| case.seconds).sum();
-        let seconds = seconds * f64::from(plan.repeat(Scale::Auto).least);
-        let needs = experiment.needs();
-        let missing: Vec<Words> =
-            needs.iter().filter_map(|need| need.missing(Path::new("/var/tmp"))).collect();
+        let scales: Vec<Value> = [Scale::Auto, Scale::Quick, Scale::Full]
+            .into_iter()
+            .map(|scale| at_scale(&plan, scale, work_folder))
+            .collect::<Result<_>>()?;
         values.push(json!({
             "id": id, "title": plan.head.title, "question": plan.head.question,
-            "document": plan.head.document, "simulation": plan.head.simulation,
-            "seconds": seconds, "missing": missing,
+            "document": plan.head.document, "simulation": plan.head.simulation, "scales": scales,
         }));
     }
     Ok(Value::Array(values))
+}
+
+/// About how long a plan takes at a scale, and what is not here that it needs.
+fn at_scale(plan: &Plan, scale: Scale, work_folder: &Path) -> Result<Value> {
+    let experiment = plan.experiment(scale)?;
+    let once: f64 = experiment.cases().iter().map(|case| case.seconds).sum();
+    let seconds = once * f64::from(plan.repeat(scale).least);
+    let needs = experiment.needs();
+    let missing: Vec<Words> = needs.iter().filter_map(|need| need.missing(work_folder)).collect();
+    Ok(json!({ "scale": scale.name(), "seconds": seconds, "missing": missing }))
 }
 
 /// A run in a list.

@@ -27,7 +27,7 @@ use serde::Serialize;
 use suimon_lab_run::folder::{Done, PLANS, REQUESTS, Request, WORKER, Worker};
 use suimon_rig::StopSignal;
 
-use crate::cli::ResultsFlags;
+use crate::cli::{ResultsFlags, WORK_FOLDER};
 use crate::plan::{SHIPPED, Scale, check_id};
 use crate::results::hold;
 use crate::shown::plans;
@@ -55,7 +55,7 @@ pub(crate) struct WorkFlags {
     #[command(flatten)]
     results: ResultsFlags,
     /// Where disks and other large files are made, and removed.
-    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    #[arg(long, value_name = "DIR", default_value = WORK_FOLDER)]
     work_folder: PathBuf,
 }
 
@@ -161,7 +161,7 @@ impl Doer<'_> {
             return Ok(());
         }
         self.listed = Some(Instant::now());
-        write(&self.flags.results.path().join(PLANS), &plans()?)
+        write(&self.flags.results.path().join(PLANS), &plans(&self.flags.work_folder)?)
     }
 
     /// Says that this is there, and which request and run it is at.

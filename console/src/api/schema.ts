@@ -2674,9 +2674,16 @@ export interface components {
             document: string;
             /** @description The simulator's scenario of the same experiment. */
             simulation?: string | null;
+            /** @description What it takes at each scale. */
+            scales: components["schemas"]["LabPlanScale"][];
+        };
+        /** @description A plan at one scale. */
+        LabPlanScale: {
+            /** @description How large. */
+            scale: components["schemas"]["LabScale"];
             /**
              * Format: double
-             * @description About how long it takes at scale `auto`.
+             * @description About how long it takes.
              */
             seconds: number;
             /**

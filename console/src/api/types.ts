@@ -16,6 +16,7 @@ export type LabComparison = S["LabComparison"];
 export type LabEstimate = S["LabEstimate"];
 export type LabFigure = S["LabFigure"];
 export type LabPlan = S["LabPlan"];
+export type LabPlanScale = S["LabPlanScale"];
 export type LabProgress = S["LabProgress"];
 export type LabRequest = S["LabRequest"];
 export type LabRun = S["LabRun"];

@@ -27,6 +27,8 @@ export interface ChangeDialogProps {
   action: string;
   /** What is said of it afterwards, if not that it is done. */
   done?: string;
+  /** Why it cannot be done as it is asked for. */
+  cannot?: ReactNode;
   /** Something is lost or interrupted: it is said so, and the button is red. */
   danger?: string;
   /** The request takes no `dry_run`. */
@@ -59,6 +61,7 @@ export function ChangeDialog(props: ChangeDialogProps) {
   }, [asked, force]);
 
   const overcommitted = error instanceof RequestFailed && error.errors.some((one) => one.code === "overcommitted");
+  const canAsk = change !== undefined && props.cannot === undefined && !busy;
   const shownCommand = change && (force ? `${change.command} --force` : change.command);
 
   const attempt = async (work: () => Promise<void>) => {
@@ -97,13 +100,14 @@ export function ChangeDialog(props: ChangeDialogProps) {
         <form
           onSubmit={(event) => {
             event.preventDefault();
-            if (change && !busy) void apply();
+            if (canAsk) void apply();
           }}
         >
           {props.children}
-          <button type="submit" hidden disabled={!change || busy} aria-hidden="true" tabIndex={-1} />
+          <button type="submit" hidden disabled={!canAsk} aria-hidden="true" tabIndex={-1} />
         </form>
         {props.danger && <Alert component="p" isInline isPlain variant="warning" title={props.danger} className="spaced" />}
+        {props.cannot !== undefined && <div className="spaced">{props.cannot}</div>}
         {error !== undefined && <div className="spaced"><Errors error={error} /></div>}
         {(overcommitted || force) && props.canForce && (
           <Checkbox
@@ -129,11 +133,11 @@ export function ChangeDialog(props: ChangeDialogProps) {
           : <p className="faint spaced">{t("change.nothing.yet")}</p>}
       </ModalBody>
       <ModalFooter>
-        <Button variant={props.danger ? "danger" : "primary"} isDisabled={!change || busy} isLoading={busy} onClick={() => void apply()}>
+        <Button variant={props.danger ? "danger" : "primary"} isDisabled={!canAsk} isLoading={busy} onClick={() => void apply()}>
           {props.action}
         </Button>
         {!props.withoutPreview && (
-          <Button variant="secondary" isDisabled={!change || busy} onClick={() => void preview()}>
+          <Button variant="secondary" isDisabled={!canAsk} onClick={() => void preview()}>
             {t("change.preview")}
           </Button>
         )}

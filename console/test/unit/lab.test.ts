@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { LabRun, LabStatus } from "../../src/api/types";
-import { chosen, labCommand, lastFailed, openOnes, percentDone } from "../../src/pages/lab/runs";
+import type { LabPlan, LabRun, LabStatus, LabWords } from "../../src/api/types";
+import { atScale, chosen, labCommand, lastFailed, openOnes, percentDone, proposedScale } from "../../src/pages/lab/runs";
 import { measured } from "../../src/units/units";
 
 const lab: LabStatus = {
@@ -47,4 +47,17 @@ test("two runs are compared, the ones that were chosen last", () => {
 test("numbers are written as reports write them", () => {
   const shown: [number, number | undefined, string][] = [[0, undefined, "0"], [1.5, undefined, "1.5"], [12345.6, undefined, "12\u202f346"], [0.12345, undefined, "0.123"], [-0.001, 1, "0"], [-2.25, 1, "−2.3"], [3, 2, "3"]];
   for (const [value, digits, text] of shown) assert.equal(measured(value, digits), text, String(value));
+});
+
+test("the scale that is proposed lacks nothing", () => {
+  const words = (text: string): LabWords => ({ en: text, ja: text });
+  const plan = (auto: LabWords[], quick: LabWords[]): LabPlan => ({
+    id: "disk-io", title: words("T"), question: words("Q"), document: "D",
+    scales: [{ scale: "auto", seconds: 60, missing: auto }, { scale: "quick", seconds: 6, missing: quick }],
+  });
+  const room = [words("6976 MiB are needed")];
+  assert.equal(proposedScale(plan([], [])), "auto");
+  assert.equal(proposedScale(plan(room, [])), "quick");
+  assert.equal(proposedScale(plan(room, room)), undefined);
+  assert.deepEqual([atScale(plan(room, []), "auto").missing, atScale(plan(room, []), "quick").seconds], [room, 6]);
 });

@@ -50,7 +50,16 @@ pub struct LabPlan {
     /// The simulator's scenario of the same experiment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulation: Option<String>,
-    /// About how long it takes at scale `auto`.
+    /// What it takes at each scale.
+    pub scales: Vec<LabPlanScale>,
+}
+
+/// A plan at one scale.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LabPlanScale {
+    /// How large.
+    pub scale: LabScale,
+    /// About how long it takes.
     pub seconds: f64,
     /// What it needs that this machine lacks, with how to get it; it can be run if there is
     /// nothing.

@@ -216,8 +216,8 @@ pub use lab_run::{
     LabSimulatedFigure,
 };
 pub use lab_status::{
-    LabPlan, LabProgress, LabRequest, LabRequestState, LabRun, LabRunRequest, LabRunState,
-    LabScale, LabStatus, LabWords, LabWorker,
+    LabPlan, LabPlanScale, LabProgress, LabRequest, LabRequestState, LabRun, LabRunRequest,
+    LabRunState, LabScale, LabStatus, LabWords, LabWorker,
 };
 pub use lacp_status::{LacpCounters, LacpMemberStatus, LacpPortStatus};
 pub use libvirt::libvirt_elements;

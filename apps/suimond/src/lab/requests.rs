@@ -40,9 +40,16 @@ impl Lab {
                 .about("lab")
                 .field("plan"));
         };
-        if !plan.missing.is_empty() {
-            let missing: Vec<&str> = plan.missing.iter().map(|of| of.en.as_str()).collect();
-            let text = format!("this machine lacks what {} needs: {}", plan.id, missing.join("; "));
+        let at_scale = plan.scales.iter().find(|of| of.scale == wanted.scale);
+        let missing: Vec<&str> =
+            at_scale.iter().flat_map(|of| &of.missing).map(|of| of.en.as_str()).collect();
+        if !missing.is_empty() {
+            let scale = wanted.scale.as_str();
+            let text = format!(
+                "this machine lacks what {} needs at scale `{scale}`: {}",
+                plan.id,
+                missing.join("; ")
+            );
             return refuse(ErrorCode::Unsupported, text);
         }
         let Some(requests) = folder.folder(REQUESTS)? else {

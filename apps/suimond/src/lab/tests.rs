@@ -35,7 +35,10 @@ impl Place {
     fn with_worker(&self) {
         let plan = |id: &str, missing: Value| {
             json!({ "id": id, "title": { "en": "T", "ja": "題" }, "question": { "en": "Q", "ja": "問" },
-                "document": "D", "simulation": null, "seconds": 60.0, "missing": missing })
+                "document": "D", "simulation": null, "scales": [
+                    { "scale": "auto", "seconds": 60.0, "missing": [] },
+                    { "scale": "quick", "seconds": 6.0, "missing": missing },
+                ] })
         };
         let lacking = json!([{ "en": "fio is not there; `suimon lab setup`", "ja": "fio" }]);
         self.write(
@@ -174,7 +177,10 @@ fn what_cannot_be_run_is_refused() {
         assert_eq!(error.code, code, "{error}");
         assert!(error.message.contains(text), "{error}");
     }
-    for at in 0..16 {
+    // At another scale it lacks nothing.
+    let wanted_auto = LabRunRequest { scale: LabScale::Auto, ..wanted("disk-io") };
+    place.lab.ask(NOW, &wanted_auto).unwrap();
+    for at in 1..16 {
         place.lab.ask(NOW + at, &wanted("vmq-teaming")).unwrap();
     }
     let error = place.lab.ask(NOW + 100, &wanted("vmq-teaming")).unwrap_err();

@@ -1,9 +1,11 @@
-import { useState } from "react";
-import type { LabPlan, LabScale, LabStatus } from "../../api/types";
+import { Alert } from "@patternfly/react-core";
+import { useState, type ReactNode } from "react";
+import type { LabPlan, LabScale, LabStatus, LabWords } from "../../api/types";
 import { ChangeDialog } from "../../parts/ChangeDialog";
 import { ChoiceField } from "../../parts/fields";
 import { useTexts } from "../../texts/texts";
-import { inLanguage, labCommand } from "./runs";
+import { age } from "../../units/units";
+import { atScale, inLanguage, labCommand, proposedScale } from "./runs";
 
 const SCALES = ["auto", "quick", "full"] as const satisfies readonly LabScale[];
 
@@ -11,7 +13,8 @@ const SCALES = ["auto", "quick", "full"] as const satisfies readonly LabScale[];
 export function RunDialog(props: { plan: LabPlan; lab: LabStatus | undefined; onClose: () => void }) {
   const { t, language } = useTexts();
   const [plan] = useState(props.plan);
-  const [scale, setScale] = useState<LabScale>("auto");
+  const [scale, setScale] = useState<LabScale>(proposedScale(plan) ?? "auto");
+  const { seconds, missing } = atScale(plan, scale);
   return (
     <ChangeDialog
       title={t("lab.run.title", { plan: inLanguage(plan.title, language) })}
@@ -20,16 +23,32 @@ export function RunDialog(props: { plan: LabPlan; lab: LabStatus | undefined; on
       done={t("lab.run.asked")}
       withoutPreview
       change={{ method: "POST", path: "/1.0/lab/runs", body: { plan: plan.id, scale }, command: labCommand(props.lab, "run", plan.id, "--scale", scale) }}
+      cannot={missing.length === 0 ? undefined : (
+        <Alert component="p" isInline variant="warning" title={t("lab.missing.at.scale")}>
+          <Lacking words={missing} />
+        </Alert>
+      )}
       onClose={props.onClose}
     >
       <ChoiceField
         label={t("lab.scale")}
-        help={t(`lab.scale.${scale}.about`)}
+        help={`${t(`lab.scale.${scale}.about`)} ${t("lab.takes")}: ${age(seconds)}`}
         value={scale}
         onChange={(value) => setScale(value as LabScale)}
         options={SCALES.map((one) => [one, t(`lab.scale.${one}`)])}
       />
     </ChangeDialog>
+  );
+}
+
+/** What a plan needs that is not here; `children` say more of it. */
+export function Lacking(props: { words: readonly LabWords[]; children?: ReactNode }) {
+  const { language } = useTexts();
+  return (
+    <ul className="plain-list">
+      {props.words.map((one) => <li key={one.en}>{inLanguage(one, language)}</li>)}
+      {props.children}
+    </ul>
   );
 }
 

@@ -12,10 +12,10 @@ import type { PageProps } from "../../shell/PageAt";
 import { useTexts } from "../../texts/texts";
 import { age } from "../../units/units";
 import { Compared } from "./Compared";
-import { RunDialog, StopDialog } from "./LabDialogs";
+import { Lacking, RunDialog, StopDialog } from "./LabDialogs";
 import { OpenList } from "./OpenList";
 import { RunTable } from "./RunTable";
-import { inLanguage, labCommand, lastFailed, openOnes } from "./runs";
+import { atScale, inLanguage, labCommand, lastFailed, openOnes, proposedScale } from "./runs";
 
 export function LabPage(props: PageProps) {
   const { t } = useTexts();
@@ -86,12 +86,10 @@ function Plans(props: { plans: readonly LabPlan[]; canRun: boolean; onRun: (plan
           ),
           sort: (plan) => plan.id,
         },
-        { title: t("lab.takes"), cell: (plan) => <span className="nowrap">{age(plan.seconds)}</span>, sort: (plan) => plan.seconds, isNumber: true },
+        { title: t("lab.takes"), cell: (plan) => <span className="nowrap">{age(atScale(plan, "auto").seconds)}</span>, sort: (plan) => atScale(plan, "auto").seconds, isNumber: true },
         {
           title: t("lab.missing"),
-          cell: (plan) => (plan.missing.length === 0 ? t("lab.missing.none") : (
-            <ul className="plain-list">{plan.missing.map((one) => <li key={one.en}>{inLanguage(one, language)}</li>)}</ul>
-          )),
+          cell: (plan) => <Missing plan={plan} />,
         },
         {
           title: "",
@@ -99,7 +97,7 @@ function Plans(props: { plans: readonly LabPlan[]; canRun: boolean; onRun: (plan
             <Button
               variant="secondary"
               size="sm"
-              isDisabled={!props.canRun || plan.missing.length > 0}
+              isDisabled={!props.canRun || proposedScale(plan) === undefined}
               aria-label={t("lab.run.of", { plan: plan.id })}
               onClick={() => props.onRun(plan)}
             >
@@ -109,5 +107,17 @@ function Plans(props: { plans: readonly LabPlan[]; canRun: boolean; onRun: (plan
         },
       ]}
     />
+  );
+}
+
+/** What the usual scale needs that is not here, and whether a smaller one does without. */
+function Missing(props: { plan: LabPlan }) {
+  const { t } = useTexts();
+  const { missing } = atScale(props.plan, "auto");
+  if (missing.length === 0) return <>{t("lab.missing.none")}</>;
+  return (
+    <Lacking words={missing}>
+      {proposedScale(props.plan) === "quick" && <li className="faint">{t("lab.missing.but.quick")}</li>}
+    </Lacking>
   );
 }

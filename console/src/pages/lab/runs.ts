@@ -1,5 +1,5 @@
 /** What the lab's page decides. */
-import type { LabProgress, LabRequest, LabRun, LabStatus, LabWords } from "../../api/types";
+import type { LabPlan, LabPlanScale, LabProgress, LabRequest, LabRun, LabScale, LabStatus, LabWords } from "../../api/types";
 import { command } from "../../api/commands";
 import type { Language } from "../../texts/texts";
 
@@ -14,6 +14,17 @@ export function inLanguage(words: LabWords, language: Language): string {
 export function labCommand(lab: LabStatus | undefined, ...words: string[]): string {
   const isUsual = lab === undefined || lab.results === USUAL;
   return command("lab", ...words, ...(isUsual ? [] : ["--results", lab.results]));
+}
+
+/** A plan at a scale: how long it takes, and what it needs that is not here. */
+export function atScale(plan: LabPlan, scale: LabScale): LabPlanScale {
+  return plan.scales.find((one) => one.scale === scale) ?? { scale, seconds: 0, missing: [] };
+}
+
+/** The scale to propose: the usual one, or a smaller one that lacks nothing; none if all lack something. */
+export function proposedScale(plan: LabPlan): LabScale | undefined {
+  const proposals: LabScale[] = ["auto", "quick"];
+  return proposals.find((scale) => atScale(plan, scale).missing.length === 0);
 }
 
 /** What is made or waits: requests, with their runs, and runs that somebody began by hand. */

@@ -14,6 +14,8 @@ export const lab = {
   "lab.takes": "Takes about",
   "lab.missing": "Missing here",
   "lab.missing.none": "nothing",
+  "lab.missing.but.quick": "The quick scale can be run.",
+  "lab.missing.at.scale": "This scale cannot be run here",
   "lab.run": "Run",
   "lab.run.of": "Run {plan}",
   "lab.run.asked": "Asked for; it begins when nothing else runs",

@@ -14,6 +14,8 @@ export const lab = {
   "lab.takes": "所要時間の目安",
   "lab.missing": "不足しているもの",
   "lab.missing.none": "なし",
+  "lab.missing.but.quick": "短時間の規模なら実行できます。",
+  "lab.missing.at.scale": "この規模はここでは実行できません",
   "lab.run": "実行",
   "lab.run.of": "{plan} を実行",
   "lab.run.asked": "依頼しました (ほかの実行が終わりしだい始まります)",
