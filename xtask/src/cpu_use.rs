@@ -1,5 +1,6 @@
 //! How busy this machine's CPUs were: what a test program that mostly waits is told by.
 
+use std::fmt;
 use std::time::Instant;
 
 /// A moment, and the CPU time that was used up to it.
@@ -17,21 +18,28 @@ impl Moment {
         Self { at: Instant::now(), ticks: told.as_deref().and_then(ticks_in) }
     }
 
-    /// Seconds since then.
-    pub(crate) fn seconds(&self) -> u64 {
-        self.at.elapsed().as_secs()
-    }
-
-    /// How long it took since then and how busy the CPUs were, in words.
-    pub(crate) fn told(&self) -> String {
-        let seconds = self.seconds();
+    /// What went by since then.
+    pub(crate) fn took(&self) -> Took {
         let busy = Self::now().ticks.zip(self.ticks).and_then(|(now, then)| {
             let all = now.1.checked_sub(then.1).filter(|all| *all > 0)?;
             Some(now.0.saturating_sub(then.0) * 100 / all)
         });
-        match busy {
-            Some(busy) => format!("{seconds} s, CPUs {busy} % busy"),
-            None => format!("{seconds} s"),
+        Took { seconds: self.at.elapsed().as_secs(), busy_percent: busy }
+    }
+}
+
+/// How long something took, and how busy the CPUs were meanwhile, with whatever it was.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Took {
+    pub(crate) seconds: u64,
+    busy_percent: Option<u64>,
+}
+
+impl fmt::Display for Took {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.busy_percent {
+            Some(busy) => write!(out, "{} s, CPUs {busy} % busy", self.seconds),
+            None => write!(out, "{} s", self.seconds),
         }
     }
 }

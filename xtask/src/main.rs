@@ -18,9 +18,11 @@ mod layers;
 mod lengths;
 mod metadata;
 mod oldest_rust;
+mod program_runs;
 mod sources;
 mod test_program;
 mod test_run;
+mod totals;
 mod workspace;
 
 use std::process::ExitCode;

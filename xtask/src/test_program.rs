@@ -15,7 +15,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(600);
 /// What a program's tests stand on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// This project's code alone, with its own time.
+    /// This project's code alone, with its own time, or that of short timers: more tests at a time
+    /// than there are CPUs.
     Own,
     /// Real time and parts of others; its tests run side by side.
     Real,
@@ -55,26 +56,32 @@ impl TestProgram {
         format!("{} / {}", folder.unwrap_or_default(), self.name)
     }
 
-    /// Runs these of its tests, or all if none is named.
-    pub(crate) fn run(&self, kind: Kind, tests: &[String]) -> Outcome {
+    /// Runs these of its tests, or all if none is named, and says each line that it prints.
+    pub(crate) fn run(&self, kind: Kind, tests: &[String], say: &mut dyn FnMut(&str)) -> Outcome {
         let mut command = Command::new(&self.executable);
         command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
         match kind {
-            Kind::Own | Kind::Real => &mut command,
+            Kind::Own => command.arg(format!("--test-threads={}", own_threads())),
+            Kind::Real => &mut command,
             Kind::Side(threads) => command.arg(format!("--test-threads={threads}")),
             Kind::Alone => command.arg("--test-threads=1"),
         };
         if !tests.is_empty() {
             command.arg("--exact").args(tests);
         }
-        follow(command, SILENCE_MAX)
+        follow(command, SILENCE_MAX, say)
     }
 }
 
-/// Runs a test program and shows what it prints.
-fn follow(command: Command, silence_max: Duration) -> Outcome {
+/// Many own tests wait for timers.
+fn own_threads() -> usize {
+    4 * std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Runs a test program and says what it prints.
+fn follow(command: Command, silence_max: Duration, say: &mut dyn FnMut(&str)) -> Outcome {
     let mut outcome = Outcome::default();
-    match follow_to_end(command, silence_max, &mut outcome) {
+    match follow_to_end(command, silence_max, &mut outcome, say) {
         Ok(true) => {}
         Ok(false) => outcome.failure = Some(anyhow!(outcome.failed_tests.join(", "))),
         Err(error) => {
@@ -90,6 +97,7 @@ fn follow_to_end(
     mut command: Command,
     silence_max: Duration,
     outcome: &mut Outcome,
+    say: &mut dyn FnMut(&str),
 ) -> Result<bool> {
     let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start it")?;
     let stdout = child.stdout.take().context("it has no output")?;
@@ -113,7 +121,7 @@ fn follow_to_end(
                 anyhow::bail!("stopped after {} s without a line of output", silence_max.as_secs());
             }
         };
-        println!("{line}");
+        say(&line);
         if let Some(counts) = counts_in(&line) {
             outcome.counts = counts;
             finished = true;
@@ -161,7 +169,7 @@ mod tests {
     fn a_program_that_dies_counts_as_a_failure() {
         let mut command = Command::new("sh");
         command.args(["-c", "echo running 2 tests; exit 101"]);
-        let outcome = follow(command, SILENCE_MAX);
+        let outcome = follow(command, SILENCE_MAX, &mut |_| ());
         assert!(outcome.failure.is_some());
         assert_eq!(outcome.counts, told(0, 1));
     }
@@ -170,7 +178,7 @@ mod tests {
     fn a_program_that_goes_round_in_circles_is_stopped() {
         let mut command = Command::new("sh");
         command.args(["-c", "echo running 2 tests; exec sleep 1000"]);
-        let outcome = follow(command, Duration::from_millis(200));
+        let outcome = follow(command, Duration::from_millis(200), &mut |_| ());
         let error = outcome.failure.unwrap();
         assert!(error.to_string().starts_with("stopped after"), "{error}");
         assert_eq!(outcome.counts, told(0, 1));
