@@ -1,39 +1,85 @@
-//! Dividing what there is.
+//! Dividing what there is by weight.
+//!
+//! What is divided rises like water in vessels that are as wide as weights and as high as what is
+//! wanted for each: at a *level*, each has the level times its weight, or all that it wants.
+
+use serde::{Deserialize, Serialize};
+
+/// Levels are counted in so many bits behind the point, so that a step is less than an operation for
+/// weights together of 2³².
+const LEVEL_BITS: u32 = 32;
+
+/// What is wanted, and by what weight it is divided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// In normalised operations per second.
+    pub wanted_iops: u64,
+    /// Its share of what many want.
+    pub weight: u64,
+}
 
 /// Who wants some of it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Claim {
-    pub(crate) wanted: u64,
-    pub(crate) weight: u64,
+pub(crate) struct Claimant<'a> {
+    pub(crate) claims: &'a [Claim],
+    /// So much of what is claimed it has already, of something else.
+    pub(crate) has: u64,
+    /// It gets so much whatever others want, as far as there is any.
+    pub(crate) least: u64,
+    /// And no more than this.
+    pub(crate) most: u64,
+}
+
+impl<'a> Claimant<'a> {
+    /// One that gets what comes of its claims.
+    pub(crate) const fn of(claims: &'a [Claim]) -> Self {
+        Self { claims, has: 0, least: 0, most: u64::MAX }
+    }
+
+    fn at(&self, level: u128) -> u64 {
+        let share = |claim: &Claim| {
+            let by_weight = level.saturating_mul(claim.weight.max(1).into()) >> LEVEL_BITS;
+            u64::try_from(by_weight).unwrap_or(u64::MAX).min(claim.wanted_iops)
+        };
+        let all = self.claims.iter().fold(0_u64, |sum, claim| sum.saturating_add(share(claim)));
+        all.saturating_sub(self.has).min(self.most).max(self.least)
+    }
 }
 
 /// Divides `total` by weight, so that nobody has more than it wants and what one does not want
 /// is divided among the others. The sum is never above `total`, and below it only if all
-/// have what they want, or by less than one for each.
-pub(crate) fn divide(total: u64, claims: &[Claim]) -> Vec<u64> {
-    let mut shares = vec![0; claims.len()];
-    // Whoever wants the least for its weight is served first.
-    let mut order: Vec<(usize, Claim)> =
-        claims.iter().copied().enumerate().filter(|(_, claim)| claim.wanted > 0).collect();
-    for (_, claim) in &mut order {
-        claim.weight = claim.weight.max(1);
-    }
-    order.sort_by(|(a, left), (b, right)| {
-        let left_by = u128::from(left.wanted) * u128::from(right.weight);
-        let right_by = u128::from(right.wanted) * u128::from(left.weight);
-        left_by.cmp(&right_by).then(a.cmp(b))
-    });
-    let mut weights: u128 = order.iter().map(|(_, claim)| u128::from(claim.weight)).sum();
-    let mut left = u128::from(total);
-    for (index, claim) in order {
-        let weight = u128::from(claim.weight);
-        let fair = left * weight / weights.max(1);
-        let share = fair.min(u128::from(claim.wanted));
-        left -= share;
-        weights -= weight;
-        if let Some(slot) = shares.get_mut(index) {
-            *slot = u64::try_from(share).unwrap_or(u64::MAX);
+/// have what they want.
+pub(crate) fn divide(total: u64, claimants: &[Claimant<'_>]) -> Vec<u64> {
+    let fits = |level: u128| {
+        let sum = claimants.iter().map(|of| u128::from(of.at(level))).sum::<u128>();
+        sum <= u128::from(total)
+    };
+    // Where all have what they want, or one has all that there is.
+    let has = claimants.iter().map(|of| of.has).max().unwrap_or_default();
+    let top = (u128::from(total) + u128::from(has) + 1) << LEVEL_BITS;
+    let (mut low, mut high) = (0, top);
+    while low < high {
+        let middle = high - (high - low) / 2;
+        if fits(middle) {
+            low = middle;
+        } else {
+            high = middle - 1;
         }
+    }
+    let mut left = total;
+    let mut shares: Vec<u64> = claimants
+        .iter()
+        .map(|of| {
+            let share = of.at(low).min(left);
+            left -= share;
+            share
+        })
+        .collect();
+    // The next step is too high for all of them, but not for the first.
+    for (share, of) in shares.iter_mut().zip(claimants) {
+        let more = of.at(low + 1).saturating_sub(*share).min(left);
+        *share += more;
+        left -= more;
     }
     shares
 }
@@ -44,32 +90,59 @@ mod tests {
 
     use super::*;
 
-    fn claim(wanted: u64, weight: u64) -> Claim {
-        Claim { wanted, weight }
+    const fn claim(wanted_iops: u64, weight: u64) -> Claim {
+        Claim { wanted_iops, weight }
+    }
+
+    fn each(total: u64, claims: &[Claim]) -> Vec<u64> {
+        let claimants: Vec<_> =
+            claims.iter().map(|claim| Claimant::of(std::slice::from_ref(claim))).collect();
+        divide(total, &claimants)
     }
 
     #[test]
     fn by_weight_and_no_more_than_wanted() {
         let claims = [claim(1000, 1), claim(1000, 3), claim(10, 1)];
-        assert_eq!(divide(410, &claims), [100, 300, 10]);
-        assert_eq!(divide(5000, &claims), [1000, 1000, 10]);
-        assert_eq!(divide(0, &claims), [0, 0, 0]);
-        assert_eq!(divide(9, &[]), [0_u64; 0]);
+        assert_eq!(each(410, &claims), [100, 300, 10]);
+        assert_eq!(each(5000, &claims), [1000, 1000, 10]);
+        assert_eq!(each(0, &claims), [0, 0, 0]);
+        assert_eq!(each(9, &[]), [0_u64; 0]);
+        assert_eq!(each(10, &[claim(9, 1), claim(9, 1), claim(9, 1)]), [4, 3, 3]);
+    }
+
+    #[test]
+    fn who_wants_a_little_with_a_large_weight_has_that_and_no_more() {
+        let [one, other] = [[claim(1 << 60, 100), claim(50, 5000)], [claim(1 << 60, 25); 2]];
+        let claimants = [Claimant::of(&one), Claimant { has: 20, ..Claimant::of(&other) }];
+        // 1 × 100 + 50 beside 2 × 25 − 20, at a level of 1.
+        assert_eq!(divide(180, &claimants), [150, 30]);
+        let kept = [claimants[0], Claimant { least: 100, ..claimants[1] }];
+        assert_eq!(divide(180, &kept), [80, 100]);
+        let held = [Claimant { most: 10, ..claimants[0] }, claimants[1]];
+        assert_eq!(divide(180, &held), [10, 170]);
+        assert_eq!(divide(60, &kept), [0, 60], "there is no more");
     }
 
     proptest! {
         #[test]
         fn nothing_is_made_and_nothing_is_lost(
             total in 0_u64..1 << 62,
-            claims in prop::collection::vec((0_u64..1 << 62, 0_u64..1 << 40), 0..20),
+            claims in prop::collection::vec((0_u64..1 << 58, 0_u64..1 << 40), 0..20),
+            pairs in prop::collection::vec((0_u64..1 << 40, any::<bool>()), 10),
         ) {
             let claims: Vec<_> = claims.into_iter().map(|(wanted, weight)| claim(wanted, weight)).collect();
-            let shares = divide(total, &claims);
+            let claimants: Vec<_> = claims.chunks(2).zip(&pairs)
+                .map(|(claims, (has, is_open))| Claimant { has: if *is_open { 0 } else { *has }, ..Claimant::of(claims) })
+                .collect();
+            let shares = divide(total, &claimants);
             let sum: u128 = shares.iter().map(|share| u128::from(*share)).sum();
-            let wanted: u128 = claims.iter().map(|claim| u128::from(claim.wanted)).sum();
-            prop_assert!(sum <= u128::from(total));
-            prop_assert!(sum + claims.len() as u128 >= wanted.min(u128::from(total)));
-            prop_assert!(shares.iter().zip(&claims).all(|(share, claim)| *share <= claim.wanted));
+            let wanted = |of: &Claimant<'_>| {
+                let all: u64 = of.claims.iter().map(|claim| claim.wanted_iops).sum();
+                all.saturating_sub(of.has)
+            };
+            let all: u128 = claimants.iter().map(|of| u128::from(wanted(of))).sum();
+            prop_assert_eq!(sum, all.min(u128::from(total)));
+            prop_assert!(shares.iter().zip(&claimants).all(|(share, of)| *share <= wanted(of)));
         }
     }
 }

@@ -99,9 +99,13 @@ mod watch;
 pub use allocator::{Allocator, AllocatorAction, AllocatorEvent, PolicyLimits};
 pub use candidacy::Candidacy;
 pub use coverage::Coverage;
+pub use divide::Claim;
 pub use grant::{Grant, PolicyShare, Share};
 pub use id::{DiskKey, GrantId, NodeId, PolicyKey, ReportId, Term};
-pub use load::{DiskLoad, NAMED_MAX, NamedDisk, NodeLoad, PolicyLoad, Report, UNBOUNDED, VERSION};
+pub use load::{
+    CLAIMS_MAX, DiskLoad, NAMED_MAX, NamedDisk, NodeLoad, PolicyLoad, Report, UNBOUNDED, VERSION,
+    Wants,
+};
 pub use member::{Kept, KeptShare, Member, MemberAction, MemberEvent, MemberNotice, PolicyCap};
 pub use notice::{AGGRESSORS_MAX, Aggressor, Cause, Notice, Stranger, Unmet};
 pub use promises::{Capability, PROMISED_PERCENT_MAX, Promises};

@@ -1,13 +1,18 @@
 //! What nodes say of their disks.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
+use crate::divide::Claim;
 use crate::{DiskKey, GrantId, NodeId, PolicyKey, ReportId};
 
 /// The version of what nodes tell each other. Another one is not understood.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// So many disks a report names of each kind.
 pub const NAMED_MAX: usize = 8;
+/// So many claims a report has at most: for what is wanted for a unit of weight, one for each power of four.
+pub const CLAIMS_MAX: usize = 34;
 /// A demand of all there is.
 pub const UNBOUNDED: u64 = u64::MAX / 4;
 /// Delivered below so many percent of what is entitled, a minimum is not met.
@@ -59,6 +64,12 @@ impl DiskLoad {
             (None, Some(max)) => demand.min(max),
             _ => demand,
         }
+    }
+
+    /// What of that is what it is to have anyway.
+    fn within_minimum(&self) -> u64 {
+        let own = if self.policy.is_none() { self.min_iops } else { 0 };
+        self.wanted_iops().min(own)
     }
 
     /// What it is entitled to of what it asks for.
@@ -147,6 +158,8 @@ pub struct Report {
     pub takes_leases: bool,
     /// Its disks together.
     pub load: NodeLoad,
+    /// What its disks want.
+    pub wants: Wants,
     /// Its policies that others share, each once, ascending.
     pub policies: Vec<PolicyLoad>,
     /// Disks that got the most beyond what they are entitled to, [`NAMED_MAX`] at most.
@@ -177,9 +190,41 @@ pub(crate) fn sum(disks: &[DiskLoad], latency_ns: u64) -> NodeLoad {
     load
 }
 
+/// What disks of a node want, where their minimums are in effect.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wants {
+    /// Within their minimums.
+    pub within_minimums_iops: u64,
+    /// Beyond, [`CLAIMS_MAX`] at most. Those that want about as much for their weight are one claim, so that
+    /// one with a large weight that wants a little claims nothing for another.
+    pub beyond_minimums: Vec<Claim>,
+}
+
+/// What disks want.
+pub(crate) fn wants(disks: &[DiskLoad]) -> Wants {
+    let mut within_minimums_iops = 0_u64;
+    let mut found: BTreeMap<u32, Claim> = BTreeMap::new();
+    for disk in disks {
+        let (within, weight) = (disk.within_minimum(), u64::from(disk.weight).max(1));
+        within_minimums_iops = within_minimums_iops.saturating_add(within);
+        let beyond = disk.wanted_iops().saturating_sub(within);
+        let kind = match (beyond / weight).checked_ilog2() {
+            _ if beyond == 0 => continue,
+            // All there is, whatever its weight.
+            _ if beyond >= UNBOUNDED / 2 => u32::MAX,
+            Some(each) => 1 + each / 2,
+            None => 0,
+        };
+        let claim = found.entry(kind).or_default();
+        claim.wanted_iops = claim.wanted_iops.saturating_add(beyond).min(UNBOUNDED);
+        claim.weight = claim.weight.saturating_add(weight);
+    }
+    Wants { within_minimums_iops, beyond_minimums: found.into_values().collect() }
+}
+
 /// The policies that disks have, and what they do for each.
 pub(crate) fn by_policy(disks: &[DiskLoad]) -> Vec<PolicyLoad> {
-    let mut found = std::collections::BTreeMap::new();
+    let mut found = BTreeMap::new();
     for disk in disks {
         let Some(policy) = disk.policy else { continue };
         let empty = PolicyLoad { policy, wanted_iops: 0, delivered_iops: 0, weight: 0 };
@@ -205,4 +250,42 @@ pub(crate) fn named(disks: &[DiskLoad]) -> (Vec<NamedDisk>, Vec<NamedDisk>) {
     unmet.sort_by_key(|disk| (core::cmp::Reverse(lacks(disk)), disk.disk));
     unmet.truncate(NAMED_MAX);
     (largest, unmet)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disk(weight: u32, min_iops: u64, delivered_iops: u64, waits: bool) -> DiskLoad {
+        DiskLoad {
+            disk: DiskKey(u64::from(weight)),
+            policy: None,
+            min_iops,
+            max_iops: None,
+            fallback_iops: None,
+            weight,
+            demanded_iops: delivered_iops,
+            delivered_iops,
+            waits_for_grant: waits,
+            waits_for_store: false,
+            is_busy: waits,
+        }
+    }
+
+    #[test]
+    fn those_that_want_as_much_for_their_weight_are_one_claim() {
+        let open = disk(25, 0, 2000, true);
+        let satisfied = DiskLoad { max_iops: Some(45), ..disk(700, 45, 45, true) };
+        let little = DiskLoad { max_iops: Some(1000), ..disk(300, 0, 1000, false) };
+        let claim = |wanted_iops, weight| Claim { wanted_iops, weight };
+        let disks = [open, satisfied, little, open, little];
+        let (of_little, of_open) = (claim(2000, 600), claim(UNBOUNDED, 50));
+        let told = wants(&disks);
+        assert_eq!(told.beyond_minimums, [of_little, of_open]);
+        assert_eq!(told.within_minimums_iops, 45);
+        let told = wants(&[satisfied, disk(9, 100, 0, false)]);
+        assert_eq!((told.beyond_minimums, told.within_minimums_iops), (vec![], 46));
+        let all = (0..64).map(|bit| DiskLoad { max_iops: Some(1 << bit), ..disk(1, 0, 1, true) });
+        assert!(wants(&all.collect::<Vec<_>>()).beyond_minimums.len() <= CLAIMS_MAX);
+    }
 }

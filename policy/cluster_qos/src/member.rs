@@ -7,7 +7,7 @@ use suimon_quantity::{Cap, Time};
 
 use crate::clock::ClockCheck;
 use crate::grant::{Grant, PolicyShare, Share};
-use crate::load::{self, DiskLoad, NamedDisk, NodeLoad, PolicyLoad, Report, VERSION};
+use crate::load::{self, DiskLoad, NamedDisk, NodeLoad, PolicyLoad, Report, VERSION, Wants};
 use crate::{GrantId, NodeId, PolicyKey, ReportId, Terms};
 
 /// A past fact on a node.
@@ -118,6 +118,7 @@ pub struct Member {
     kept: Kept,
     clock: ClockCheck,
     load: Option<NodeLoad>,
+    wants: Wants,
     by_policy: Vec<PolicyLoad>,
     largest: Vec<NamedDisk>,
     unmet: Vec<NamedDisk>,
@@ -156,6 +157,7 @@ impl Member {
             kept,
             clock: ClockCheck::default(),
             load: None,
+            wants: Wants::default(),
             by_policy: Vec::new(),
             largest: Vec::new(),
             unmet: Vec::new(),
@@ -251,6 +253,7 @@ impl Member {
         let is_less = is_spare && told >= leased;
         self.is_urgent |= is_other || is_more || is_less;
         (self.largest, self.unmet) = load::named(disks);
+        self.wants = load::wants(disks);
         self.by_policy = by_policy;
         self.load = Some(load);
     }
@@ -345,6 +348,7 @@ impl Member {
             reserved_iops: self.store.reserved_iops,
             takes_leases: !self.is_slow,
             load,
+            wants: self.wants.clone(),
             policies: self.by_policy.clone(),
             largest: self.largest.clone(),
             unmet: self.unmet.clone(),

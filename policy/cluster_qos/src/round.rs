@@ -6,7 +6,7 @@ use suimon_quantity::Time;
 
 use crate::account::{Account, Given};
 use crate::allocator::{AllocatorAction, NodeState, Office};
-use crate::divide::{Claim, divide};
+use crate::divide::{Claim, Claimant, divide};
 use crate::grant::{Grant, PolicyShare, Share};
 use crate::ledger::{Most, Room};
 use crate::load::{Report, VERSION};
@@ -20,29 +20,30 @@ const CLIMB: u64 = 4;
 const LEAST_STEP: u64 = 32;
 
 /// What a node asks for of what is spare.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Asked {
+    claims: Vec<Claim>,
+    /// So much of that it has of what is reserved for it and is not wanted by whom it is for.
+    idle: u64,
     /// So much it may be believed to use.
     surely: u64,
-    claim: Claim,
 }
 
 /// Divides what is spare. A node that waits says that it wants more, and not how much: often a little. So first
 /// each has what it may be believed to use, and then who may want still more has the rest. Else half of what is spare
 /// lies idle with one that wanted little, until it has said so.
 fn divide_spare(spare: u64, asked: &[Asked]) -> Vec<u64> {
-    let claims = |wanted: &dyn Fn(usize, &Asked) -> u64| -> Vec<Claim> {
-        let all = asked.iter().enumerate();
-        all.map(|(at, of)| Claim { wanted: wanted(at, of), ..of.claim }).collect()
-    };
-    let mut shares = divide(spare, &claims(&|_, of| of.surely));
-    let had = |at: usize| shares.get(at).copied().unwrap_or_default();
-    let left = spare.saturating_sub(shares.iter().sum());
-    let more = divide(left, &claims(&|at, of| of.claim.wanted.saturating_sub(had(at))));
-    for (share, more) in shares.iter_mut().zip(more) {
-        *share = share.saturating_add(more);
-    }
-    shares
+    let first: Vec<Claimant<'_>> = asked
+        .iter()
+        .map(|of| Claimant { has: of.idle, most: of.surely, ..Claimant::of(&of.claims) })
+        .collect();
+    let sure = divide(spare, &first);
+    let second: Vec<Claimant<'_>> = first
+        .iter()
+        .zip(&sure)
+        .map(|(of, sure)| Claimant { least: *sure, most: u64::MAX, ..*of })
+        .collect();
+    divide(spare, &second)
 }
 
 /// What nodes are to have.
@@ -206,11 +207,25 @@ impl Office {
             if !report.takes_leases {
                 continue;
             }
-            let wanted = report.load.wanted_iops.saturating_sub(state.admitted);
             let before = account.map_or(0, |account| account.last().leased_iops);
             let surely = before.saturating_sub(state.admitted).saturating_mul(CLIMB);
-            let claim = Claim { wanted, weight: report.load.weight };
-            claims.push((*node, Asked { surely: surely.max(least).min(wanted), claim }));
+            let surely = surely.max(least);
+            let wants = &report.wants;
+            let asked = match state.refused {
+                None => Asked {
+                    claims: wants.beyond_minimums.clone(),
+                    idle: state.admitted.saturating_sub(wants.within_minimums_iops),
+                    surely,
+                },
+                // Its scheduler does not divide by weight alone: what disks want for themselves says
+                // nothing of what each gets.
+                Some(_) => {
+                    let wanted_iops = report.load.wanted_iops.saturating_sub(state.admitted);
+                    let all = Claim { wanted_iops, weight: report.load.weight };
+                    Asked { claims: vec![all], idle: 0, surely }
+                }
+            };
+            claims.push((*node, asked));
         }
         let spare = self.estimate.iops().saturating_sub(base);
         let (nodes, asked): (Vec<NodeId>, Vec<Asked>) = claims.into_iter().unzip();

@@ -11,7 +11,7 @@ use suimon_quantity::Time;
 
 use crate::account::Given;
 use crate::allocator::Office;
-use crate::divide::{Claim, divide};
+use crate::divide::{Claim, Claimant, divide};
 use crate::grant::Share;
 use crate::ledger::Room;
 use crate::round::{Targets, fit};
@@ -82,10 +82,12 @@ impl Office {
         let mut claims: Vec<(NodeId, Claim)> = Vec::new();
         for (node, _, report) in self.current(terms, now) {
             let load = report.policies.iter().find(|load| load.policy == policy);
-            let claim = load.map(|load| Claim { wanted: load.wanted_iops, weight: load.weight });
+            let claim =
+                load.map(|load| Claim { wanted_iops: load.wanted_iops, weight: load.weight });
             claims.extend(claim.map(|claim| (node, claim)));
         }
-        let all: Vec<Claim> = claims.iter().map(|(_, claim)| *claim).collect();
+        let claimant = |claim| Claimant::of(std::slice::from_ref(claim));
+        let all: Vec<_> = claims.iter().map(|(_, claim)| claimant(claim)).collect();
         let nodes = claims.iter().map(|(node, _)| *node);
         let minimums = nodes.clone().zip(divide(limits.min_iops, &all)).collect();
         let users = self.nodes_with(policy).collect();
@@ -100,11 +102,11 @@ impl Office {
             targets.insert(node, target);
             left -= share;
         }
-        let beyond: Vec<Claim> = claims
+        let beyond: Vec<_> = claims
             .iter()
             .map(|(node, claim)| {
                 let has = targets.get(node).map_or(0, |target| target.reserved_iops);
-                Claim { wanted: claim.wanted.saturating_sub(has), ..*claim }
+                Claimant { has, ..claimant(claim) }
             })
             .collect();
         for (node, share) in nodes.zip(divide(left, &beyond)) {
