@@ -29,8 +29,8 @@ const WAITED_PERCENT: u64 = 95;
 /// What a fact says of a disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OfDisk {
-    /// Its minimum; 0: none.
-    Limits { disk: u32, min_iops: u64 },
+    /// Its minimum; 0: none. Its maximum; `u64::MAX`: none.
+    Limits { disk: u32, min_iops: u64, max_iops: u64 },
     /// What it wants; `u64::MAX`: all it can get.
     Wants { disk: u32, iops: u64 },
     /// So many operations were done for it.
@@ -197,7 +197,7 @@ impl<F: OfDisks> Checker<F> for Minimums {
             self.judge(now, complaints);
         }
         match fact.of_disk() {
-            Some(OfDisk::Limits { disk, min_iops }) => self.limit(now, disk, min_iops),
+            Some(OfDisk::Limits { disk, min_iops, .. }) => self.limit(now, disk, min_iops),
             Some(OfDisk::Wants { disk, iops }) => {
                 let of = &mut self.disks[disk as usize];
                 (of.wants, of.wants_since) = (iops, now + SECOND);
@@ -246,14 +246,18 @@ impl Usage {
     }
 }
 
-/// While somebody waits for its node's cap, 95 % of what the store can do is done, but for what is reserved for others
-/// and idles, which cannot be lent to other nodes, and for an eighth beside what nodes do that wait for
-/// nothing: they may have that, because what they ask for tells nothing of the next second.
+/// While somebody waits for its node's cap, 95 % of what the store can do is done, or of what disks want and may
+/// have by their maximums if that is less; but for what is reserved for others and idles, which cannot be lent to
+/// other nodes, and for an eighth beside what nodes do that wait for nothing: they may have that, because what they
+/// ask for tells nothing of the next second.
 pub(crate) struct Spare {
     place: Place,
     floor: u64,
     minimums: Vec<u64>,
+    maximums: Vec<u64>,
     wants: Vec<u64>,
+    /// What all disks of a store might use when the window began.
+    usable: Vec<u64>,
     stores: Vec<Usage>,
     window: u64,
 }
@@ -268,7 +272,9 @@ impl Spare {
         Self {
             floor: terms.floor_iops,
             minimums: vec![0; place.disks.len()],
+            maximums: vec![u64::MAX; place.disks.len()],
             wants: vec![0; place.disks.len()],
+            usable: vec![0; place.capabilities.len()],
             stores,
             window: 0,
             place: place.clone(),
@@ -278,6 +284,8 @@ impl Spare {
     fn judge(&mut self, now: u64, complaints: &mut Complaints) {
         let (from, length) = (self.window, now - self.window);
         self.window = now;
+        let usable = self.usable();
+        let before = std::mem::replace(&mut self.usable, usable.clone());
         for (store, of) in (0_usize..).zip(&mut self.stores) {
             if !of.waiting.is_empty() {
                 of.waited += now - of.since.max(from);
@@ -298,7 +306,8 @@ impl Spare {
                 continue;
             }
             complaints.judged += 1;
-            let can = self.place.capabilities[store] * (length / 1_000_000) / 1000;
+            let usable = usable[store].min(before[store]);
+            let can = self.place.capabilities[store].min(usable) * (length / 1_000_000) / 1000;
             let least = can.saturating_sub(idle) * USED_PERCENT / 100;
             if used < least {
                 let what = format!(
@@ -308,6 +317,18 @@ impl Spare {
                 complaints.add(Time::from_ns(now), "spare", what);
             }
         }
+    }
+
+    /// What all disks of each store together want and may have.
+    fn usable(&self) -> Vec<u64> {
+        let mut usable = vec![0_u64; self.place.capabilities.len()];
+        for ((_, store), (wants, max)) in
+            self.place.disks.iter().zip(self.wants.iter().zip(&self.maximums))
+        {
+            let of = &mut usable[*store as usize];
+            *of = of.saturating_add(*wants.min(max));
+        }
+        usable
     }
 
     fn disturb(&mut self, until: u64) {
@@ -322,7 +343,8 @@ impl<F: OfDisks> Checker<F> for Spare {
             self.judge(now, complaints);
         }
         match fact.of_disk() {
-            Some(OfDisk::Limits { disk, min_iops }) => {
+            Some(OfDisk::Limits { disk, min_iops, max_iops }) => {
+                self.maximums[disk as usize] = max_iops;
                 let (node, store) = self.place.disks[disk as usize];
                 let before = std::mem::replace(&mut self.minimums[disk as usize], min_iops);
                 let of = &mut self.stores[store as usize];

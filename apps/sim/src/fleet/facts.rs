@@ -42,7 +42,7 @@ impl Note for Fact {
     fn figures(&self) -> Vec<u64> {
         match *self {
             Self::Cluster(fact) => fact.figures(),
-            Self::Disk(OfDisk::Limits { disk, min_iops }) => vec![disk.into(), min_iops],
+            Self::Disk(OfDisk::Limits { disk, min_iops, .. }) => vec![disk.into(), min_iops],
             Self::Disk(OfDisk::Wants { disk, iops }) => vec![disk.into(), iops],
             Self::Disk(OfDisk::Done { disk, operations }) => vec![disk.into(), operations],
             Self::Disk(OfDisk::Waits { node, store, is_so }) => {

@@ -111,7 +111,8 @@ impl<'s> World<'s> {
         }
         for (disk, of) in (0..).zip(disks) {
             agenda.plan(Time::ZERO, Event::Wants { disk });
-            let fact = Fact::Disk(OfDisk::Limits { disk, min_iops: of.min });
+            let max_iops = of.max.unwrap_or(u64::MAX);
+            let fact = Fact::Disk(OfDisk::Limits { disk, min_iops: of.min, max_iops });
             witness.tell(Time::ZERO, &fact);
         }
         let per_pool = scenario.disks_per_store;
@@ -165,8 +166,13 @@ impl<'s> World<'s> {
     fn carry_out(&mut self, now: Time, number: u32) {
         match self.deeds[number as usize].clone() {
             Deed::Limit { disk, min_iops } => {
-                self.disks.change(now, disk, |of| of.min = min_iops);
-                self.witness.tell(now, &Fact::Disk(OfDisk::Limits { disk, min_iops }));
+                let mut max_iops = u64::MAX;
+                self.disks.change(now, disk, |of| {
+                    of.min = min_iops;
+                    max_iops = of.max.unwrap_or(u64::MAX);
+                });
+                let fact = OfDisk::Limits { disk, min_iops, max_iops };
+                self.witness.tell(now, &Fact::Disk(fact));
             }
             Deed::Fault { fault, ns } => {
                 let until = Time::from_ns(now.as_ns() + ns);

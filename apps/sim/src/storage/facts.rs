@@ -43,9 +43,11 @@ impl OfDisks for Fact {
     fn of_disk(&self) -> Option<OfDisk> {
         let rate = |rate: Option<suimon_quantity::Iops>| rate.map_or(0, |of| of.per_second());
         Some(match *self {
-            Self::Limits { disk, limits } => {
-                OfDisk::Limits { disk, min_iops: rate(limits.min_iops) }
-            }
+            Self::Limits { disk, limits } => OfDisk::Limits {
+                disk,
+                min_iops: rate(limits.min_iops),
+                max_iops: limits.max_iops.map_or(u64::MAX, |of| of.per_second()),
+            },
             Self::Wants { disk, all } => {
                 OfDisk::Wants { disk, iops: if all { u64::MAX } else { 0 } }
             }
