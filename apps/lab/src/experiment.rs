@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use suimon_rig::{Process, Rig, StopSignal};
 
+use crate::profile::{Profiler, Window};
 use crate::record::{Case, Measure, Part};
 use crate::words::Words;
 
@@ -52,12 +53,24 @@ pub(crate) struct Desk<'a> {
     stop: &'a StopSignal,
     /// In which disks and other large files are made.
     folder: &'a Path,
+    profiler: Option<&'a Profiler>,
     say: &'a dyn Fn(&str),
 }
 
 impl<'a> Desk<'a> {
-    pub(crate) fn new(stop: &'a StopSignal, folder: &'a Path, say: &'a dyn Fn(&str)) -> Self {
-        Self { stop, folder, say }
+    pub(crate) fn new(
+        stop: &'a StopSignal,
+        folder: &'a Path,
+        profiler: Option<&'a Profiler>,
+        say: &'a dyn Fn(&str),
+    ) -> Self {
+        Self { stop, folder, profiler, say }
+    }
+
+    /// Counts to what CPU time goes until what is returned is dropped, if the user wants that. What
+    /// values are of is to be measured meanwhile.
+    pub(crate) fn profile(&self) -> Window<'a> {
+        Window::open(self.profiler)
     }
 
     /// A rig whose folder is in memory or wherever `/tmp` is: for sockets and settings.

@@ -29,6 +29,7 @@ mod loads;
 mod machine;
 mod number;
 mod plan;
+mod profile;
 mod progress;
 mod record;
 mod report;

@@ -1,5 +1,6 @@
 //! What is known of a run: `formats/lab`.
 
 pub(crate) use suimon_lab_run::{
-    Better, Case, FORMAT, Mark, Measure, Origin, Part, Run, Series, SimulatedFigure,
+    Better, Case, FORMAT, Mark, Measure, Module, Origin, Part, Profile, Run, Series,
+    SimulatedFigure,
 };

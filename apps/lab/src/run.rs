@@ -13,6 +13,7 @@ use crate::experiment::{Experiment, free_mib};
 use crate::guard;
 use crate::machine;
 use crate::plan::{Plan, Scale};
+use crate::profile::PERF;
 use crate::record::{FORMAT, Origin, Run};
 use crate::report;
 use crate::results::{Results, RunFolder};
@@ -35,6 +36,9 @@ pub(crate) struct RunFlags {
     /// Repeat each case so often, whatever the spread; else the plan says.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: Option<u32>,
+    /// Say where CPU time goes, by module: perf samples all CPUs meanwhile, which takes a little
+    #[arg(long, conflicts_with = "simulated")]
+    profile: bool,
     /// In the simulator, at the document's own scale, not on this host.
     #[arg(long, conflicts_with = "resume")]
     simulated: bool,
@@ -98,7 +102,7 @@ impl RunFlags {
     /// Makes a run's folder, once all is there that the plan needs.
     fn begin(&self, plan: &Plan, results: &Results) -> Result<RunFolder> {
         let experiment = plan.experiment(self.scale)?;
-        self.check_needs(plan, experiment.as_ref())?;
+        self.check_needs(plan, experiment.as_ref(), self.profile)?;
         let folder = results.begin(&plan.head.id)?;
         if let Some(free) = free_mib(folder.path()).filter(|free| *free < RESULTS_MIB) {
             return Err(anyhow!("{free} MiB are free in {}, and {RESULTS_MIB} may be needed for results; name another folder with --results", folder.path().display()).context(Refused));
@@ -111,6 +115,7 @@ impl RunFlags {
             scale: self.scale.name().to_owned(),
             began: now(),
             took_s: 0.0,
+            profiles: self.profile,
             command: self.command(plan),
             machine: machine::look(),
             setup: experiment.setup(),
@@ -132,6 +137,9 @@ impl RunFlags {
         if let Some(count) = self.repetitions {
             command += &format!(" --repetitions {count}");
         }
+        if self.profile {
+            command += " --profile";
+        }
         command
     }
 
@@ -142,8 +150,9 @@ impl RunFlags {
         file.cloned().unwrap_or_else(|| plan.head.id.clone())
     }
 
-    fn check_needs(&self, plan: &Plan, experiment: &dyn Experiment) -> Result<()> {
-        let needs = experiment.needs();
+    fn check_needs(&self, plan: &Plan, experiment: &dyn Experiment, profiles: bool) -> Result<()> {
+        let mut needs = experiment.needs();
+        needs.extend(profiles.then_some(PERF));
         let missing: Vec<Words> =
             needs.iter().filter_map(|need| need.missing(&self.work_folder)).collect();
         if missing.is_empty() {
@@ -161,7 +170,7 @@ impl RunFlags {
             .find(|of| of.name() == run.scale)
             .unwrap_or_default();
         let experiment = plan.experiment(scale)?;
-        self.check_needs(&plan, experiment.as_ref())?;
+        self.check_needs(&plan, experiment.as_ref(), run.profiles)?;
         let mut repeat = plan.repeat(scale);
         if let Some(count) = self.repetitions {
             (repeat.least, repeat.most) = (count, count);

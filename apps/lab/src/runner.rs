@@ -14,9 +14,11 @@ use suimon_rig::StopSignal;
 use crate::experiment::{Desk, Experiment};
 use crate::machine;
 use crate::plan::Repeat;
+use crate::profile::Profiler;
 use crate::progress::progress;
 use crate::record::{Case, Part, Run};
 use crate::results::RunFolder;
+use crate::words::Words;
 use suimon_lab_run::Estimate;
 
 /// How often a case may fail before it is given up.
@@ -51,7 +53,7 @@ impl Runner<'_> {
                 let left = self.seconds_left(run, repetition);
                 bar.begin(&case, repetition, left);
                 self.folder.tell_progress(&progress(run, &case, repetition, left))?;
-                let part = self.part(&case, repetition, &bar);
+                let part = self.part(&case, repetition, run.profiles, &bar);
                 if self.stop.is_asked() {
                     run.cut_short = Some("asked to stop".to_owned());
                     return Ok(());
@@ -72,9 +74,10 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn part(&mut self, case: &Case, repetition: u32, bar: &Bar) -> Part {
+    fn part(&mut self, case: &Case, repetition: u32, profiles: bool, bar: &Bar) -> Part {
         let say = |text: &str| bar.say(text);
-        let desk = Desk::new(self.stop, self.work_folder, &say);
+        let profiler = profiles.then(|| Profiler::new(self.work_folder));
+        let desk = Desk::new(self.stop, self.work_folder, profiler.as_ref(), &say);
         let (began, load_before) = (Instant::now(), machine::load());
         let began_ms =
             SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |of| of.as_millis() as u64);
@@ -82,6 +85,12 @@ impl Runner<'_> {
             failure: Some(format!("{error:#}")),
             ..Part::default()
         });
+        match profiler.map(Profiler::end) {
+            Some(Ok(Some(profile))) => part.profile = Some(profile),
+            Some(Ok(None)) if part.failure.is_none() => part.notes.push(without_profile()),
+            Some(Err(error)) => part.notes.push(failed_profile(&error)),
+            _ => {}
+        }
         part.case.clone_from(&case.id);
         part.repetition = repetition;
         part.began_ms = began_ms;
@@ -118,6 +127,20 @@ impl Runner<'_> {
         let done: f64 = done.map(|part| part.took_s).sum();
         (all * f64::from(least - repetition) - done).max(0.0)
     }
+}
+
+fn without_profile() -> Words {
+    Words::new(
+        "No profile: what is measured runs inside a machine of its own.",
+        "プロファイルはありません: 測定対象は独立したマシンの中で動きます。",
+    )
+}
+
+fn failed_profile(error: &anyhow::Error) -> Words {
+    Words::new(
+        format!("No profile of some parts: {error:#}"),
+        format!("一部のプロファイルは取れませんでした: {error:#}"),
+    )
 }
 
 /// The cases of a repetition, each second one backwards.

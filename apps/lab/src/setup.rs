@@ -9,6 +9,7 @@ use clap::Args;
 
 use crate::cli::{WORK_FOLDER, print};
 use crate::plan::{Plan, SHIPPED, Scale};
+use crate::profile::PERF;
 
 /// For which plans.
 #[derive(Clone, Debug, Args)]
@@ -30,7 +31,8 @@ impl SetupFlags {
             let experiment = Plan::find(&name)?.experiment(Scale::Full)?;
             let missing =
                 |need: &crate::experiment::Need| need.missing(Path::new(WORK_FOLDER)).is_some();
-            let needs = experiment.needs();
+            let mut needs = experiment.needs();
+            needs.push(PERF);
             packages.extend(
                 needs.iter().filter(|need| missing(need)).filter_map(|need| need.package()),
             );

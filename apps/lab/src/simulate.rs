@@ -60,6 +60,7 @@ pub(crate) fn run(plan: &Plan, id: String, began: String) -> Result<Run> {
         scale: "full".to_owned(),
         began,
         took_s: outcome["virtual_s"].as_f64().unwrap_or(0.0),
+        profiles: false,
         command: format!("suimon lab run {} --simulated", plan.head.id),
         machine: Machine { suimon: text("commit"), ..Machine::default() },
         setup: outcome["about"]

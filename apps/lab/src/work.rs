@@ -31,7 +31,7 @@ use crate::cli::{ResultsFlags, WORK_FOLDER};
 use crate::plan::{SHIPPED, Scale, check_id};
 use crate::results::hold;
 use crate::shown::plans;
-use job::Job;
+use job::{Job, Wanted};
 pub(crate) use stop::StopFlags;
 
 /// How often it is looked for requests.
@@ -90,7 +90,7 @@ impl WorkFlags {
     }
 
     /// What is asked for, if it makes sense.
-    fn read(&self, path: &Path) -> Result<(String, Scale)> {
+    fn read(&self, path: &Path) -> Result<Wanted> {
         let bytes = fs::metadata(path)?.len();
         ensure!(bytes <= REQUEST_BYTES_MAX, "a request of {bytes} bytes");
         let request: Request = serde_json::from_slice(&fs::read(path)?)?;
@@ -100,7 +100,7 @@ impl WorkFlags {
         let Ok(scale) = Scale::from_str(&request.scale, false) else {
             bail!("there is no scale `{}`", request.scale)
         };
-        Ok((request.plan, scale))
+        Ok(Wanted { plan: request.plan, scale, profile: request.profile })
     }
 }
 
@@ -108,7 +108,7 @@ impl Doer<'_> {
     /// Does one request, whatever is in it.
     fn serve(&mut self, path: &Path) -> Result<()> {
         let done = match self.flags.read(path) {
-            Ok((plan, scale)) => self.make(path, &plan, scale)?,
+            Ok(wanted) => self.make(path, wanted)?,
             Err(error) => failed(&error),
         };
         end(path, &done)?;
@@ -116,9 +116,9 @@ impl Doer<'_> {
     }
 
     /// Makes a run; ends it if that is asked for.
-    fn make(&mut self, path: &Path, plan: &str, scale: Scale) -> Result<Done> {
+    fn make(&mut self, path: &Path, wanted: Wanted) -> Result<Done> {
         let (results, work_folder) = (&self.flags.results, &self.flags.work_folder);
-        let mut job = match Job::start(results, work_folder, plan, scale) {
+        let mut job = match Job::start(results, work_folder, wanted) {
             Ok(job) => job,
             Err(error) => return Ok(failed(&error)),
         };

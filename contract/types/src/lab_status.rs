@@ -99,6 +99,9 @@ pub struct LabRunRequest {
     /// How large.
     #[serde(default)]
     pub scale: LabScale,
+    /// Whether `perf` says meanwhile where CPU time goes, which takes some itself.
+    #[serde(default)]
+    pub profile: bool,
 }
 
 /// What was asked for.

@@ -87,6 +87,9 @@ pub struct Request {
     pub plan: String,
     /// `auto`, `quick` or `full`.
     pub scale: String,
+    /// Whether it is to be told where CPU time goes.
+    #[serde(default)]
+    pub profile: bool,
 }
 
 /// What became of a request.

@@ -23,6 +23,9 @@ mod words;
 
 pub use compare::{Compared, Finding, compare};
 pub use machine::{Machine, Noise};
-pub use run::{Better, Case, FORMAT, Mark, Measure, Origin, Part, Run, Series, SimulatedFigure};
+pub use run::{
+    Better, Case, FORMAT, Mark, Measure, Module, Origin, Part, Profile, Run, Series,
+    SimulatedFigure,
+};
 pub use stats::{Estimate, Test, mann_whitney};
 pub use words::{Language, Words};

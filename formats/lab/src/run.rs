@@ -31,6 +31,9 @@ pub struct Run {
     pub began: String,
     /// Of all parts together, without pauses between interruptions.
     pub took_s: f64,
+    /// Whether parts have a profile.
+    #[serde(default)]
+    pub profiles: bool,
     /// The command that repeats it.
     pub command: String,
     /// On what it was made.
@@ -126,10 +129,31 @@ pub struct Part {
     pub series: Vec<Series>,
     /// When something was changed, in order.
     pub marks: Vec<Mark>,
+    /// Where CPU time went, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
     /// What is to be known of it, in sentences.
     pub notes: Vec<Words>,
     /// Why there are no values, if there are none.
     pub failure: Option<String>,
+}
+
+/// Where the CPU time of the whole machine went while a part was measured, by samples.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// How long it was measured.
+    pub seconds: f64,
+    /// What ran, most time first.
+    pub modules: Vec<Module>,
+}
+
+/// A program, a library, a module of the kernel, or a part of the kernel itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Module {
+    /// `suimond`, `libc.so.6`, `kernel: TCP`.
+    pub name: String,
+    /// Of all CPUs together.
+    pub cpu_seconds: f64,
 }
 
 /// Numbers over time.
@@ -237,6 +261,7 @@ pub(crate) mod tests {
             scale: "quick".to_owned(),
             began: "2026-01-01T00:00:00Z".to_owned(),
             took_s: 0.0,
+            profiles: false,
             command: String::new(),
             machine: Machine::default(),
             setup: Vec::new(),

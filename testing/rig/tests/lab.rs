@@ -10,10 +10,14 @@ use suimon_rig::{Rig, program, run, run_any};
 /// A plan's own are 120 s at most; a machine that others use as well takes longer.
 const PLAN_LIMIT: Duration = Duration::from_secs(300);
 
+/// The plan with which it is looked where CPU time goes.
+const PROFILED: &str = "offload-ftp";
+
 /// Runs a plan; returns its record.
 fn quick(results: &str, plan: &str) -> Result<Value, String> {
     let lab = program("suimon-lab").unwrap();
-    let words = [&*lab, "run", plan, "--scale", "quick", "--json", "--results", results];
+    let mut words = vec![&*lab, "run", plan, "--scale", "quick", "--json", "--results", results];
+    words.extend((plan == PROFILED).then_some("--profile"));
     let output = run_any(&words, PLAN_LIMIT).map_err(|error| format!("{error:#}"))?;
     let said = format!("{}{}", output.stderr, output.stdout);
     if !output.is_ok() {
@@ -103,6 +107,7 @@ fn runs_quick(id: &str) {
 fn check(plan: &str, run: &Value) -> Result<(), String> {
     match plan {
         "disk-io" => check_disk_io(run),
+        PROFILED => check_profile(run),
         "power-plan" => check_power_plan(run),
         "qos-host" => check_qos_host(run),
         "qos-cluster-min" => check_qos_cluster_min(run),
@@ -113,6 +118,21 @@ fn check(plan: &str, run: &Value) -> Result<(), String> {
 
 fn expect(is_so: bool, what: &str, values: impl std::fmt::Debug) -> Result<(), String> {
     if is_so { Ok(()) } else { Err(format!("{what}: {values:?}")) }
+}
+
+/// FTP goes through the kernel's TCP and our switch, whatever else the machine does.
+fn check_profile(run: &Value) -> Result<(), String> {
+    for part in run["parts"].as_array().unwrap() {
+        let modules = part["profile"]["modules"].as_array();
+        let modules = modules.ok_or_else(|| format!("no profile: {}", part["notes"]))?;
+        let cpu_s = |name: &str| {
+            let of = modules.iter().find(|of| of["name"] == name);
+            of.map_or(0.0, |of| of["cpu_seconds"].as_f64().unwrap())
+        };
+        let both = ["suimond", "kernel: TCP"].map(cpu_s);
+        expect(both.iter().all(|of| *of > 0.0), "CPU time by module", modules)?;
+    }
+    Ok(())
 }
 
 fn check_qos_host(run: &Value) -> Result<(), String> {

@@ -46,6 +46,14 @@ fn the_algorithm_that_carries_most_is_advised_for_teams_of_its_mode() {
         let target = of.target.as_ref().unwrap();
         assert_eq!(target.value, Value::Text("ip-addresses".to_owned()));
     }
+    // The spread is larger than what lies between them.
+    let mut wide = run.clone();
+    for part in &mut wide.parts {
+        let is_odd = part.repetition % 2 == 1;
+        let carried = part.values["carried-4"];
+        part.value("carried-4", if is_odd { carried * 5.0 } else { carried });
+    }
+    assert_eq!(rules::of_run(&wide), []);
     // All alike: nothing follows.
     for part in &mut run.parts {
         part.value("carried-4", 2e6);
@@ -86,6 +94,23 @@ fn an_uplinks_driver_is_advised_by_throughput_then_by_cpu_time() {
     assert_eq!(wanted(&of(990.0, 800.0)), driver("af_xdp"));
     assert_eq!(wanted(&of(1010.0, 1200.0)), driver("af_packet"));
     assert_eq!(of(1010.0, 990.0), []);
+}
+
+#[test]
+fn as_many_processors_as_surely_carry_more_than_fewer() {
+    let of = |two: f64, spread: f64| {
+        let mut run = full_run("vmq-max-processors");
+        for part in &mut run.parts {
+            let off = f64::from(part.repetition) * spread;
+            part.value("carried-1", 1000.0 + off);
+            part.value("carried-2", two + off);
+            part.value("carried-3", 1000.0 + off);
+        }
+        rules::of_run(&run)
+    };
+    assert_eq!(wanted(&of(1900.0, 5.0)), Some(("team", "vmq.max_processors", Value::Number(2))));
+    assert_eq!(of(1010.0, 5.0), []);
+    assert_eq!(of(1900.0, 900.0), []);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What a report says of one run.
 
 use super::Read;
+use super::modules::modules;
 use super::noise::noise;
 use super::page::{both, escaped, table};
 use crate::documents::document;
@@ -53,6 +54,7 @@ pub(super) fn body(read: &Read) -> String {
     if !charts.is_empty() {
         html += &format!("<h2>{}</h2>{charts}", both(&Words::new("Charts", "グラフ")));
     }
+    html += &modules(run);
     html += &published_and_setup(read);
     html += &values(read);
     html += &failures(read);

@@ -45,6 +45,27 @@ pub(crate) fn samples(run: &Run) -> String {
     text
 }
 
+/// A line for each module of each profile; nothing if there is none.
+pub(crate) fn profile(run: &Run) -> Option<String> {
+    let mut text = String::from("case,repetition,module,measured_s,cpu_s\r\n");
+    let before = text.len();
+    for part in &run.parts {
+        let Some(profile) = &part.profile else { continue };
+        for module in &profile.modules {
+            let _ = write!(
+                text,
+                "{},{},{},{},{}\r\n",
+                field(&part.case),
+                part.repetition,
+                field(&module.name),
+                profile.seconds,
+                module.cpu_seconds
+            );
+        }
+    }
+    (text.len() > before).then_some(text)
+}
+
 /// In quotes where it must be.
 fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
@@ -57,7 +78,7 @@ fn field(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Part, Series};
+    use crate::record::{Module, Part, Profile, Series};
 
     #[test]
     fn every_value_and_every_sample_has_a_line() {
@@ -71,6 +92,14 @@ mod tests {
             points: vec![(0.5, 8.0), (1.5, 9.0)],
         });
         run.parts.push(part);
+        assert_eq!(profile(&run), None);
+        let module = Module { name: "kernel: TCP".to_owned(), cpu_seconds: 0.5 };
+        run.parts.push(Part {
+            case: "a".to_owned(),
+            profile: Some(Profile { seconds: 2.0, modules: vec![module] }),
+            ..Part::default()
+        });
+        assert_eq!(profile(&run).unwrap().lines().nth(1), Some("a,0,kernel: TCP,2,0.5"));
         assert_eq!(values(&run).lines().nth(1), Some("a,2,0,rate,,1.5"));
         assert_eq!(samples(&run).lines().count(), 3);
         assert_eq!(

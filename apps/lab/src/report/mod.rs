@@ -3,6 +3,7 @@
 mod body;
 mod chart;
 mod csv;
+mod modules;
 mod noise;
 pub(crate) mod page;
 
@@ -77,6 +78,9 @@ pub(crate) fn write(folder: &RunFolder, language: Language) -> Result<(Read, Pat
     folder.write(PAGE, page_of(&read, language).as_bytes())?;
     folder.write("values.csv", csv::values(&read.run).as_bytes())?;
     folder.write("samples.csv", csv::samples(&read.run).as_bytes())?;
+    if let Some(profile) = csv::profile(&read.run) {
+        folder.write("profile.csv", profile.as_bytes())?;
+    }
     folder.write("report.json", &serde_json::to_vec_pretty(&read.json())?)?;
     Ok((read, folder.path().join(PAGE)))
 }

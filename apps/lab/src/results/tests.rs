@@ -12,6 +12,7 @@ pub(crate) fn run(id: String) -> Run {
         scale: "quick".to_owned(),
         began: "2026-01-01T00:00:00Z".to_owned(),
         took_s: 0.0,
+        profiles: false,
         command: String::new(),
         machine: Machine::default(),
         setup: Vec::new(),

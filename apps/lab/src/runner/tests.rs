@@ -58,6 +58,7 @@ fn measure(
         scale: "auto".to_owned(),
         began: String::new(),
         took_s: 0.0,
+        profiles: false,
         command: String::new(),
         machine: Machine::default(),
         setup: Vec::new(),

@@ -34,27 +34,32 @@ pub(super) struct Job {
     is_stopping: bool,
 }
 
+/// What is asked for.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    /// One of those that are shipped.
+    pub(super) plan: String,
+    pub(super) scale: Scale,
+    pub(super) profile: bool,
+}
+
 impl Job {
-    pub(super) fn start(
-        flags: &ResultsFlags,
-        work_folder: &Path,
-        plan: &str,
-        scale: Scale,
-    ) -> Result<Self> {
+    pub(super) fn start(flags: &ResultsFlags, work_folder: &Path, wanted: Wanted) -> Result<Self> {
         let results = flags.folder();
         let before = results.ids()?.into_iter().collect();
         let said = tempfile::tempfile().context("a file for what the run says")?;
         let child = Command::new(std::env::current_exe()?)
-            .args(["run", plan, "--scale", scale.name(), "--json", "--results"])
+            .args(["run", &wanted.plan, "--scale", wanted.scale.name(), "--json", "--results"])
             .arg(flags.path())
             .arg("--work-folder")
             .arg(work_folder)
+            .args(wanted.profile.then_some("--profile"))
             .env(ASKED_BY, std::process::id().to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(said.try_clone()?)
             .spawn()?;
-        let plan = plan.to_owned();
+        let plan = wanted.plan;
         Ok(Self { child, results, plan, before, run: None, said, ended: None, is_stopping: false })
     }
 

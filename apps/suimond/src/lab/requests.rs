@@ -61,8 +61,11 @@ impl Lab {
             let text = format!("{open} runs wait already; withdraw one, or wait for it");
             return refuse(ErrorCode::Conflict, text);
         }
-        let request =
-            Request { plan: wanted.plan.clone(), scale: wanted.scale.as_str().to_owned() };
+        let request = Request {
+            plan: wanted.plan.clone(),
+            scale: wanted.scale.as_str().to_owned(),
+            profile: wanted.profile,
+        };
         let bytes = serde_json::to_vec(&request)
             .map_err(|error| ApiError::new(ErrorCode::Internal, error.to_string()).about("lab"))?;
         // Two in one millisecond are told apart by the next one.

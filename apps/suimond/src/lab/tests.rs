@@ -73,7 +73,7 @@ fn report() -> Value {
 }
 
 fn wanted(plan: &str) -> LabRunRequest {
-    LabRunRequest { plan: plan.to_owned(), scale: LabScale::Quick }
+    LabRunRequest { plan: plan.to_owned(), scale: LabScale::Quick, profile: false }
 }
 
 #[test]

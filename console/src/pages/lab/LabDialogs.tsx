@@ -1,4 +1,4 @@
-import { Alert } from "@patternfly/react-core";
+import { Alert, Checkbox } from "@patternfly/react-core";
 import { useState, type ReactNode } from "react";
 import type { LabPlan, LabScale, LabStatus, LabWords } from "../../api/types";
 import { ChangeDialog } from "../../parts/ChangeDialog";
@@ -14,6 +14,7 @@ export function RunDialog(props: { plan: LabPlan; lab: LabStatus | undefined; on
   const { t, language } = useTexts();
   const [plan] = useState(props.plan);
   const [scale, setScale] = useState<LabScale>(proposedScale(plan) ?? "auto");
+  const [profile, setProfile] = useState(false);
   const { seconds, missing } = atScale(plan, scale);
   return (
     <ChangeDialog
@@ -22,7 +23,7 @@ export function RunDialog(props: { plan: LabPlan; lab: LabStatus | undefined; on
       action={t("lab.run")}
       done={t("lab.run.asked")}
       withoutPreview
-      change={{ method: "POST", path: "/1.0/lab/runs", body: { plan: plan.id, scale }, command: labCommand(props.lab, "run", plan.id, "--scale", scale) }}
+      change={{ method: "POST", path: "/1.0/lab/runs", body: { plan: plan.id, scale, profile }, command: labCommand(props.lab, "run", plan.id, "--scale", scale, ...(profile ? ["--profile"] : [])) }}
       cannot={missing.length === 0 ? undefined : (
         <Alert component="p" isInline variant="warning" title={t("lab.missing.at.scale")}>
           <Lacking words={missing} />
@@ -36,6 +37,14 @@ export function RunDialog(props: { plan: LabPlan; lab: LabStatus | undefined; on
         value={scale}
         onChange={(value) => setScale(value as LabScale)}
         options={SCALES.map((one) => [one, t(`lab.scale.${one}`)])}
+      />
+      <Checkbox
+        id="lab-profile"
+        className="spaced"
+        label={t("lab.profile")}
+        description={t("lab.profile.about")}
+        isChecked={profile}
+        onChange={(_event, checked) => setProfile(checked)}
       />
     </ChangeDialog>
   );

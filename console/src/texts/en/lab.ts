@@ -28,6 +28,8 @@ export const lab = {
   "lab.scale.quick.about": "Two minutes at most: whether it works, hardly what comes out.",
   "lab.scale.full": "full",
   "lab.scale.full.about": "As long and as large as in the document. This may take hours.",
+  "lab.profile": "CPU time by module",
+  "lab.profile.about": "perf samples all CPUs while values are measured, which costs a little.",
   "lab.stop": "Stop",
   "lab.stop.of": "Stop {plan}",
   "lab.stop.title": "Stop this experiment",

@@ -28,6 +28,8 @@ export const lab = {
   "lab.scale.quick.about": "2 分以内で終わります。動くかどうかの確認用で、結果の精度は期待できません。",
   "lab.scale.full": "完全",
   "lab.scale.full.about": "文書と同じ時間と大きさで行います。数時間かかることがあります。",
+  "lab.profile": "モジュール別の CPU 時間",
+  "lab.profile.about": "測定中に perf が全 CPU をサンプリングします。値に少し影響します。",
   "lab.stop": "停止",
   "lab.stop.of": "{plan} を停止",
   "lab.stop.title": "実験の停止",

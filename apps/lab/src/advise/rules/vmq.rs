@@ -1,13 +1,15 @@
 //! Teams and VMQ.
 
-use super::{AS_GOOD, mean};
+use suimon_lab_run::Estimate;
+
+use super::{AS_GOOD, estimate, is_surely_more, mean};
 use crate::advise::{Advice, Target, Value};
 use crate::number::number;
 use crate::record::Run;
 use crate::words::Words;
 
 /// For each team mode the algorithm that carries most when there is most to do, of those that are
-/// on one processor when there is little.
+/// on one processor when there is little; nothing where even the weakest may do as much.
 pub(super) fn algorithms(run: &Run) -> Vec<Advice> {
     let busiest = busiest_phase(run);
     let mut modes: Vec<&str> =
@@ -30,17 +32,16 @@ fn best_algorithm(run: &Run, mode: &str, busiest: &str) -> Option<Advice> {
     let of_mode = run.cases.iter().filter_map(|case| {
         let algorithm = case.id.strip_prefix(mode)?.strip_prefix('+')?;
         let is_packed = mean(run, &case.id, "processors-1")? <= 1.0;
-        is_packed.then_some((algorithm, mean(run, &case.id, busiest)?))
+        is_packed.then_some((algorithm, estimate(run, &case.id, busiest)?))
     });
-    let mut all: Vec<(&str, f64)> = of_mode.collect();
-    all.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-    let (best, most) = *all.first()?;
-    let (_, least) = *all.last()?;
+    let mut all: Vec<(&str, Estimate)> = of_mode.collect();
+    all.sort_by(|(_, a), (_, b)| b.mean.total_cmp(&a.mean));
+    let ((best, most), (_, least)) = (all.first()?, all.last()?);
     // One of several that are alike is no better choice than what is there.
-    if all.len() < 2 || least >= most * AS_GOOD {
+    if least.mean >= most.mean * AS_GOOD || !is_surely_more(most, least) {
         return None;
     }
-    let (most, least) = (number(most, None), number(least, None));
+    let (most, least) = (number(most.mean, None), number(least.mean, None));
     Some(Advice {
         reason: Words::new(
             format!(
@@ -55,12 +56,12 @@ fn best_algorithm(run: &Run, mode: &str, busiest: &str) -> Option<Advice> {
             table: "team",
             only: Some(("mode", mode.to_owned())),
             key: "algorithm",
-            value: Value::Text(best.to_owned()),
+            value: Value::Text((*best).to_owned()),
         }),
     })
 }
 
-/// The least number of processors that carries as much as the best.
+/// The least number of processors that carries as much as the best, where fewer surely carry less.
 pub(super) fn max_processors(run: &Run) -> Option<Advice> {
     let plan: toml::Table = run.plan.parse().ok()?;
     let settings = plan.get("settings")?.as_table()?;
@@ -68,17 +69,20 @@ pub(super) fn max_processors(run: &Run) -> Option<Advice> {
     let phases = settings.get("phase")?.as_array()?;
     let case = &run.cases.first()?.id;
     let mut now = first;
-    let mut all: Vec<(i64, f64)> = Vec::new();
+    let mut all: Vec<(i64, Estimate)> = Vec::new();
     for (at, phase) in (1..).zip(phases) {
         now = phase.get("max_processors").and_then(toml::Value::as_integer).unwrap_or(now);
-        all.push((now, mean(run, case, &format!("carried-{at}"))?));
+        all.push((now, estimate(run, case, &format!("carried-{at}"))?));
     }
-    let most = all.iter().map(|(_, carried)| *carried).fold(0.0, f64::max);
-    let (processors, carried) = all
-        .into_iter()
-        .filter(|(_, carried)| *carried >= most * AS_GOOD)
-        .min_by_key(|(processors, _)| *processors)?;
-    let (carried, most) = (number(carried, None), number(most, None));
+    let most = all.iter().map(|(_, carried)| carried.mean).fold(0.0, f64::max);
+    let as_good = all.iter().filter(|(_, carried)| carried.mean >= most * AS_GOOD);
+    let (processors, carried) = as_good.min_by_key(|(processors, _)| *processors)?;
+    let mut fewer = all.iter().filter(|(of, _)| of < processors).peekable();
+    fewer.peek()?;
+    if !fewer.all(|(_, less)| is_surely_more(carried, less)) {
+        return None;
+    }
+    let (carried, most) = (number(carried.mean, None), number(most, None));
     Some(Advice {
         reason: Words::new(
             format!(
@@ -93,7 +97,7 @@ pub(super) fn max_processors(run: &Run) -> Option<Advice> {
             table: "team",
             only: None,
             key: "vmq.max_processors",
-            value: Value::Number(processors),
+            value: Value::Number(*processors),
         }),
     })
 }

@@ -152,7 +152,7 @@ impl Experiment for DiskIo {
         let count = self.counts.entry(case.id.clone()).or_default();
         *count += 1;
         // One that failed is not kept: who knows what state it is in.
-        let (iops, native_iops) = scene.measure_beside(subject, *count % 2 == 1)?;
+        let (iops, native_iops) = scene.measure_beside(subject, *count % 2 == 1, desk)?;
         self.scene = Some(scene);
         let megabytes = (subject.pattern.block_kib << 10) as f64 / 1e6;
         let percent = iops / native_iops * 100.0;

@@ -114,12 +114,13 @@ impl Scene {
         &mut self,
         subject: Subject<'_>,
         is_native_first: bool,
+        desk: &Desk<'_>,
     ) -> Result<(f64, f64)> {
-        if is_native_first {
-            let native = self.native(subject)?;
-            return Ok((self.measure(subject)?, native));
-        }
-        Ok((self.measure(subject)?, self.native(subject)?))
+        let native_first = is_native_first.then(|| self.native(subject)).transpose()?;
+        let profile = desk.profile();
+        let measured = self.measure(subject)?;
+        drop(profile);
+        Ok((measured, native_first.map_or_else(|| self.native(subject), Ok)?))
     }
 
     fn measure(&mut self, subject: Subject<'_>) -> Result<f64> {

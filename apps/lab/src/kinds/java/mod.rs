@@ -3,6 +3,8 @@
 //! It is CPU and memory alone: no part of Suimon is in its way, so it says what the machine does
 //! for VMs before any I/O.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use suimon_rig::Rig;
@@ -123,7 +125,10 @@ impl Experiment for Java {
         let load =
             OrderLoad { warehouses: vcpus as u32, warm_up_s, measure_s, heap_mib, has_huge_pages };
         let mut process = program.start(rig, &Vcpus::new(0, vcpus, cpus()), load)?;
+        desk.wait(Duration::from_secs(warm_up_s))?;
+        let profile = desk.profile();
         let done = OrderEntry::finish(&mut process, load, desk)?;
+        drop(profile);
         let mut part = Part::default();
         part.value("operations", done.per_s);
         part.value("paused", done.paused_percent);

@@ -177,6 +177,7 @@ impl Experiment for OffloadFtp {
         let scene = self.scene(driver, desk)?;
         scene.switch(offload)?;
         desk.wait(Duration::from_secs(warm_up_seconds))?;
+        let profile = desk.profile();
         let mut sampler = Sampler::begin(Some(&scene.lan.daemon))?;
         let before = scene.sent()?;
         let (mut last, mut rates) = (before, Vec::new());
@@ -186,6 +187,7 @@ impl Experiment for OffloadFtp {
             rates.push((second as f64, now.saturating_sub(last) as f64 * 8.0 / 1e6));
             last = now;
         }
+        drop(profile);
         let mut part = part(&sampler, last.saturating_sub(before) as f64);
         part.series.push(Series {
             group: "carried".to_owned(),

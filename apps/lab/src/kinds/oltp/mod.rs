@@ -3,6 +3,8 @@
 
 mod scene;
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
@@ -154,7 +156,10 @@ impl Experiment for Oltp {
         scene.database.prepare(&scene.client.namespace, load)?;
         let before = scene.daemon.process().cpu_time()?;
         let mut asking = scene.database.ask(&rig, &scene.client.namespace, load)?;
+        desk.wait(Duration::from_secs(warm_up_s))?;
+        let profile = desk.profile();
         let answered = scene.database.finish(&mut asking, load, desk)?;
+        drop(profile);
         let used = scene.daemon.process().cpu_time()?.saturating_sub(before);
         let all = answered.per_s * (warm_up_s + measure_s) as f64;
         let mut part = Part::default();

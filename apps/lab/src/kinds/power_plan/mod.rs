@@ -104,6 +104,7 @@ impl Experiment for PowerPlan {
                 format!("{}: このマシンにはありません: {missing}", case.id),
             ));
         }
+        let profile = desk.profile();
         for load in Load::ALL {
             desk.check()?;
             let seen = scene.measure(load, desk)?;
@@ -119,6 +120,7 @@ impl Experiment for PowerPlan {
                 }
             }
         }
+        drop(profile);
         self.scene = Some(scene);
         Ok(part)
     }

@@ -178,9 +178,11 @@ impl Experiment for Qos {
             seconds: Vec::new(),
         };
         self.calibrate(desk, &mut scene, &mut record)?;
+        let profile = desk.profile();
         for step in self.settings.steps.iter().enumerate() {
             self.run_step(step, desk, &mut scene, &mut record)?;
         }
+        drop(profile);
         for (at, log) in scene.end_load()?.iter().enumerate() {
             record.add_fio(at, log);
         }

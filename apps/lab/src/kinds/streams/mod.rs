@@ -143,8 +143,10 @@ impl Experiment for Streams {
         };
         let load = Load::start(&rig, &pairs(&ends, of.way)?, of.block, warm_up_seconds, seconds)?;
         desk.wait(Duration::from_secs(warm_up_seconds))?;
+        let profile = desk.profile();
         let mut sampler = Sampler::begin(ends.daemon())?;
         sampler.watch(desk, Duration::from_secs(seconds), SECOND)?;
+        drop(profile);
         let (bits, again) = load.end()?;
         let mut part = part(&sampler, bits);
         part.value("again", again as f64);

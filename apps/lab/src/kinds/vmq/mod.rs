@@ -135,6 +135,7 @@ impl Experiment for Vmq {
         let mut load = Load::default();
         let mut part = Part::default();
         let mut seconds = Vec::new();
+        let profile = desk.profile();
         let began = Instant::now();
         let mut last = scene.carried()?;
         for (number, phase) in (1..).zip(&self.settings.phases) {
@@ -153,7 +154,7 @@ impl Experiment for Vmq {
             sum_up(&mut part, number, seconds.get(first..).unwrap_or_default());
             part.value(&format!("lost-{number}"), load.lost().into());
         }
-        drop(load);
+        drop((profile, load));
         part.series = series(&seconds);
         Ok(part)
     }

@@ -125,8 +125,10 @@ impl Experiment for Web {
             let world = lan.world()?;
             clients.push(WebClients::start(&rig, world, &to, of.profile(), connections, seconds)?);
         }
+        let profile = desk.profile();
         let mut sampler = Sampler::begin(Some(&lan.daemon))?;
         sampler.watch(desk, Duration::from_secs(seconds), SECOND)?;
+        drop(profile);
         let served: Vec<Served> =
             clients.into_iter().map(WebClients::end).collect::<Result<_>>()?;
         Ok(part(&served, &sampler))

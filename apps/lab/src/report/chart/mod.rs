@@ -7,6 +7,8 @@ mod curves;
 mod lines;
 mod shares;
 
+pub(super) use shares::divided;
+
 use crate::plan::Shape;
 use crate::record::{Case, Run};
 use crate::words::Words;

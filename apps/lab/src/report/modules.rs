@@ -1,0 +1,89 @@
+//! What a report says of where CPU time went, by module.
+
+use std::collections::BTreeMap;
+
+use super::chart::divided;
+use super::page::both;
+use crate::record::{Case, Run};
+use crate::words::Words;
+
+/// So many modules have a name; the rest is one part.
+const NAMED: usize = 5;
+
+/// The drawing and what it is of; nothing if the run has no profile.
+pub(super) fn modules(run: &Run) -> String {
+    let rows: Vec<(&Case, BTreeMap<&str, f64>)> =
+        run.cases.iter().map(|case| (case, percent(run, case))).collect();
+    let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
+    for (module, percent) in rows.iter().flat_map(|(_, of)| of) {
+        *sums.entry(module).or_default() += percent;
+    }
+    let mut most: Vec<(&str, f64)> = sums.into_iter().collect();
+    most.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let named: Vec<&str> = most.iter().take(NAMED).map(|(module, _)| *module).collect();
+    let mut names: Vec<Words> = named.iter().map(|name| Words::same(*name)).collect();
+    names.push(Words::new("other", "その他"));
+    let bars = rows.iter().map(|(case, of)| {
+        let mut parts: Vec<f64> =
+            named.iter().map(|name| of.get(name).copied().unwrap_or(0.0)).collect();
+        parts.push(of.values().sum::<f64>() - parts.iter().sum::<f64>());
+        (&case.words, parts)
+    });
+    let title = Words::new("CPU time by module", "モジュール別の CPU 時間");
+    let unit = "%";
+    let Some(drawing) = divided(&title, &names, unit, bars.collect()) else {
+        return String::new();
+    };
+    let note = both(&Words::new(
+        "Of the whole machine while values were measured, in percent of one CPU; idle CPUs are left out. perf took samples of all CPUs meanwhile, which costs a little: values may be somewhat worse than without. Parts of the kernel are told by the names of its functions. profile.csv has all modules.",
+        "測定中のマシン全体の CPU 時間 (CPU 1 個に対する %、アイドルを除く)。測定中は perf が全 CPU をサンプリングするため、値はわずかに悪くなることがあります。カーネルの内訳は関数名で分類しています。全モジュールは profile.csv にあります。",
+    ));
+    format!(
+        "<h2>{}</h2><section class=chart><div class=drawings>{drawing}</div></section><p class=soft>{note}</p>",
+        both(&title)
+    )
+}
+
+/// CPU time of a case by module, in percent of one CPU, over all its repetitions.
+fn percent<'a>(run: &'a Run, case: &Case) -> BTreeMap<&'a str, f64> {
+    let profiles = || {
+        let parts = run.parts.iter().filter(|part| part.case == case.id);
+        parts.filter_map(|part| part.profile.as_ref())
+    };
+    let seconds: f64 = profiles().map(|of| of.seconds).sum();
+    let mut sums = BTreeMap::new();
+    for module in profiles().flat_map(|of| &of.modules) {
+        *sums.entry(module.name.as_str()).or_default() +=
+            module.cpu_seconds / seconds.max(1e-9) * 100.0;
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Module, Part, Profile};
+
+    #[test]
+    fn the_five_that_take_most_have_names() {
+        let mut run = crate::results::tests::run("x".to_owned());
+        assert_eq!(modules(&run), "");
+        let case = Case::new("a", Words::same("one"), 1.0);
+        run.cases.push(case.clone());
+        let module = |number: u32| Module {
+            name: format!("module {number}"),
+            cpu_seconds: f64::from(number),
+        };
+        for _ in 0..2 {
+            let profile = Profile { seconds: 10.0, modules: (1..=7).rev().map(module).collect() };
+            let part = Part { case: case.id.clone(), profile: Some(profile), ..Part::default() };
+            run.parts.push(part);
+        }
+        let of = percent(&run, &case);
+        assert!((of["module 7"] - 70.0).abs() < 1e-9, "{of:?}");
+        let html = modules(&run);
+        assert!(html.contains("module 3") && !html.contains("module 2"), "{html}");
+        // 1 and 2 of 28 seconds in ten.
+        assert!(html.contains("other: 30 %, 11 %"), "{html}");
+    }
+}
