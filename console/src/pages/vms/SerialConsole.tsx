@@ -10,11 +10,13 @@ import { Section } from "../../parts/Section";
 import { Errors } from "../../parts/States";
 import { useTexts } from "../../texts/texts";
 
-type Shown = "closed" | "opening" | "open";
+/** What has ended stays to be read until it is closed. */
+type Shown = "closed" | "opening" | "open" | "ended";
 
 export function SerialConsole(props: { vm: string; runs: boolean }) {
   const { t } = useTexts();
   const [shown, setShown] = useState<Shown>("closed");
+  const [attempt, setAttempt] = useState(0);
   const [failure, setFailure] = useState<RequestFailed>();
   const screen = useRef<HTMLDivElement>(null);
   const leave = useRef<HTMLButtonElement>(null);
@@ -26,7 +28,7 @@ export function SerialConsole(props: { vm: string; runs: boolean }) {
     const gone = new AbortController();
     const ended = (why: RequestFailed) => {
       setFailure(why);
-      setShown("closed");
+      setShown((before) => (before === "open" ? "ended" : "closed"));
     };
     void openTerminal(props.vm, place, gone.signal, {
       label: t("vm.console.screen", { name: props.vm }),
@@ -36,18 +38,28 @@ export function SerialConsole(props: { vm: string; runs: boolean }) {
       // The terminal itself could not be loaded, as from a daemon that is another by now.
     }).catch(() => ended(new RequestFailed(0, [])));
     return () => gone.abort();
-  }, [isWanted, props.vm]);
+  }, [isWanted, attempt, props.vm]);
 
   const open = () => {
     setFailure(undefined);
     setShown("opening");
+    setAttempt(attempt + 1);
+  };
+  const close = () => {
+    setFailure(undefined);
+    setShown("closed");
   };
   return (
     <Section
       title={t("vm.console")}
-      actions={isWanted
-        ? <Button ref={leave} size="sm" variant="secondary" onClick={() => setShown("closed")}>{t("vm.console.close")}</Button>
-        : <Button size="sm" variant="secondary" isDisabled={!props.runs} onClick={open}>{t("vm.console.open")}</Button>}
+      actions={(
+        <>
+          {(shown === "closed" || shown === "ended") && (
+            <Button size="sm" variant="secondary" isDisabled={!props.runs} onClick={open}>{t("vm.console.open")}</Button>
+          )}
+          {isWanted && <Button ref={leave} size="sm" variant="secondary" onClick={close}>{t("vm.console.close")}</Button>}
+        </>
+      )}
     >
       <p>{t(props.runs ? "vm.console.about" : "vm.console.off")}</p>
       {failure && <div className="spaced"><Errors error={failure} title={t("vm.console.ended")} /></div>}
@@ -87,7 +99,11 @@ async function openTerminal(vm: string, place: HTMLElement, gone: AbortSignal, t
   const line = new SerialLine(vm, {
     onOpen: told.onOpen,
     onBytes: (bytes) => terminal.write(bytes),
-    onEnd: told.onEnd,
+    onEnd: (why) => {
+      terminal.options.disableStdin = true;
+      terminal.options.cursorBlink = false;
+      told.onEnd(why);
+    },
   });
   terminal.onData((text) => line.type(text));
   terminal.focus();
