@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use crate::cpu_use::{Moment, Took};
-use crate::test_program::{Kind, Outcome, TestProgram};
+use crate::test_program::{Outcome, TestProgram};
 use crate::totals::Totals;
 
 /// The crates whose tests use real time and parts nobody here wrote.
@@ -15,19 +15,17 @@ const REAL: &str = "testing";
 /// Of them the one whose tests start daemons and guests, one at a time.
 const RIG: &str = "testing/rig";
 
-/// Test programs of it whose tests mostly wait for timers of a protocol, each in devices of
-/// its own, and how many of them run at a time.
-const PATIENT: &[(&str, u8)] = &[("lacp_conformance", 4)];
+/// Test programs whose tests mostly wait for timers, each in devices of its own if it has any; and how
+/// many of them run at a time.
+const PATIENT: &[(&str, &str, u8)] =
+    &[("testing/rig", "lacp_conformance", 4), ("plane/node", "suimon_node", 8)];
 
 /// Test programs of the rig that may run beside another of these, those that take longest first:
 /// they tell what happens, not how fast, and mostly wait for daemons and guests to start. What
 /// others leave behind does not matter to them.
 const SOCIABLE: &[&str] = &[
     "console",
-    "survival",
-    "iov_moving",
     "lacp_conformance",
-    "iov_nics",
     "virtual_machines",
     "lab_ends",
     "package",
@@ -76,7 +74,7 @@ pub(crate) fn run_own<T: Send>(
     totals: &mut Totals,
     meanwhile: impl FnOnce() -> T + Send,
 ) -> std::thread::Result<T> {
-    let own = programs.iter().filter(|of| kind_of(root, of) == Kind::Own);
+    let own = programs.iter().filter(|of| is_own(root, of));
     std::thread::scope(|scope| {
         let other = scope.spawn(meanwhile);
         own.for_each(|program| run_alone(root, program, totals));
@@ -86,10 +84,10 @@ pub(crate) fn run_own<T: Send>(
 
 /// Runs those of real time, with those of the rig if it is wanted, and adds up their totals.
 pub(crate) fn run_real(root: &Path, programs: &[TestProgram], totals: &mut Totals, with_rig: bool) {
-    let is_rig = |of: &TestProgram| of.folder.ends_with(RIG);
-    let real = programs.iter().filter(|of| kind_of(root, of) != Kind::Own);
-    let wanted = real.filter(|of| with_rig || !is_rig(of));
-    let place = |of: &TestProgram| SOCIABLE.iter().position(|name| is_rig(of) && *name == of.name);
+    let real = programs.iter().filter(|of| !is_own(root, of));
+    let wanted = real.filter(|of| with_rig || !is_of_rig(of));
+    let place =
+        |of: &TestProgram| SOCIABLE.iter().position(|name| is_of_rig(of) && *name == of.name);
     let (mut sociable, alone): (Vec<_>, Vec<_>) = wanted.partition(|of| place(of).is_some());
     alone.into_iter().for_each(|program| run_alone(root, program, totals));
     sociable.sort_by_key(|program| place(program));
@@ -99,7 +97,7 @@ pub(crate) fn run_real(root: &Path, programs: &[TestProgram], totals: &mut Total
 /// Runs a program while no other runs, and shows what it prints as it prints it.
 fn run_alone(root: &Path, program: &TestProgram, totals: &mut Totals) {
     let began = Moment::now();
-    let first = program.run(kind_of(root, program), &[], &mut |line| println!("{line}"));
+    let first = program.run(threads(program), &[], &mut |line| println!("{line}"));
     add(root, program, first, &began.took(), totals);
 }
 
@@ -113,7 +111,7 @@ fn run_in_lanes(root: &Path, programs: Vec<&TestProgram>, totals: &mut Totals) {
             let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
             let Some(program) = next else { return again };
             let (began, mut said) = (Moment::now(), String::new());
-            let first = program.run(kind_of(root, program), &[], &mut |line| {
+            let first = program.run(threads(program), &[], &mut |line| {
                 said.push_str(line);
                 said.push('\n');
             });
@@ -146,11 +144,10 @@ fn add(root: &Path, program: &TestProgram, first: Outcome, took: &Took, totals: 
     let title = program.title();
     let mut counts = first.counts;
     let mut failure = first.failure;
-    let is_own = kind_of(root, program) == Kind::Own;
-    let may_repeat = !is_own && totals.second_runs.len() < SECOND_RUNS_MAX;
+    let may_repeat = !is_own(root, program) && totals.second_runs.len() < SECOND_RUNS_MAX;
     if failure.is_some() && may_repeat && !first.failed_tests.is_empty() {
         println!("==> {title}: run again: {}", first.failed_tests.join(", "));
-        let second = program.run(Kind::Alone, &first.failed_tests, &mut |line| println!("{line}"));
+        let second = program.run(Some(1), &first.failed_tests, &mut |line| println!("{line}"));
         if second.failure.is_none() && second.counts.passed == counts.failed {
             counts.passed += counts.failed;
             counts.failed = 0;
@@ -170,12 +167,21 @@ fn add(root: &Path, program: &TestProgram, first: Outcome, took: &Took, totals: 
     }
 }
 
-fn kind_of(root: &Path, program: &TestProgram) -> Kind {
-    if program.folder.ends_with(RIG) {
-        let patient = PATIENT.iter().find(|(name, _)| *name == program.name);
-        return patient.map_or(Kind::Alone, |(_, threads)| Kind::Side(*threads));
-    }
-    if program.folder.starts_with(root.join(REAL)) { Kind::Real } else { Kind::Own }
+fn is_own(root: &Path, program: &TestProgram) -> bool {
+    !program.folder.starts_with(root.join(REAL))
+}
+
+fn is_of_rig(program: &TestProgram) -> bool {
+    program.folder.ends_with(RIG)
+}
+
+/// How many of its tests run at a time; none: as many as there are CPUs.
+fn threads(program: &TestProgram) -> Option<u8> {
+    let is_named = |(folder, name, _): &&(&str, &str, u8)| {
+        program.folder.ends_with(folder) && program.name == *name
+    };
+    let patient = PATIENT.iter().find(is_named).map(|(_, _, threads)| *threads);
+    patient.or(is_of_rig(program).then_some(1))
 }
 
 #[cfg(test)]
@@ -244,7 +250,7 @@ mod tests {
     fn sociable_programs_run_beside_each_other_and_again_alone() {
         let root = tempfile::tempdir().unwrap();
         let mut totals = Totals::default();
-        let folder = |nth: u32| format!("at-{nth}/testing/rig");
+        let folder = |nth: u32| format!("testing/{nth}/testing/rig");
         let mut programs: Vec<_> =
             (0..3).map(|nth| failing(root.path(), &folder(nth), nth)).collect();
         let names = SOCIABLE.iter().map(|name| (*name).to_owned());
@@ -261,7 +267,7 @@ mod tests {
     #[test]
     fn each_that_is_named_is_there() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        for name in SOCIABLE.iter().copied().chain(PATIENT.iter().map(|(name, _)| *name)) {
+        for name in SOCIABLE {
             assert!(here.join(RIG).join(format!("tests/{name}.rs")).is_file(), "{name}");
         }
     }

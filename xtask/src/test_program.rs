@@ -12,20 +12,6 @@ use anyhow::{Context, Error, Result, anyhow};
 /// have told is worth less than what the others tell. The longest test takes a third of it.
 const SILENCE_MAX: Duration = Duration::from_secs(600);
 
-/// What a program's tests stand on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// This project's code alone, with its own time, or that of short timers: more tests at a time
-    /// than there are CPUs.
-    Own,
-    /// Real time and parts of others; its tests run side by side.
-    Real,
-    /// The same, so many at a time.
-    Side(u8),
-    /// The same, one after the other.
-    Alone,
-}
-
 /// A compiled test program and the folder of its crate.
 pub(crate) struct TestProgram {
     pub(crate) name: String,
@@ -56,26 +42,22 @@ impl TestProgram {
         format!("{} / {}", folder.unwrap_or_default(), self.name)
     }
 
-    /// Runs these of its tests, or all if none is named, and says each line that it prints.
-    pub(crate) fn run(&self, kind: Kind, tests: &[String], say: &mut dyn FnMut(&str)) -> Outcome {
+    /// Runs these of its tests, or all if none is named, so many at a time or as many as there are
+    /// CPUs, and says each line that it prints.
+    pub(crate) fn run(
+        &self,
+        threads: Option<u8>,
+        tests: &[String],
+        say: &mut dyn FnMut(&str),
+    ) -> Outcome {
         let mut command = Command::new(&self.executable);
         command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
-        match kind {
-            Kind::Own => command.arg(format!("--test-threads={}", own_threads())),
-            Kind::Real => &mut command,
-            Kind::Side(threads) => command.arg(format!("--test-threads={threads}")),
-            Kind::Alone => command.arg("--test-threads=1"),
-        };
+        command.args(threads.map(|threads| format!("--test-threads={threads}")));
         if !tests.is_empty() {
             command.arg("--exact").args(tests);
         }
         follow(command, SILENCE_MAX, say)
     }
-}
-
-/// Many own tests wait for timers.
-fn own_threads() -> usize {
-    4 * std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Runs a test program and says what it prints.

@@ -91,3 +91,14 @@ fn five_hundred_seeds_find_nothing_in_storage_and_clusters_and_fifty_in_the_netw
         assert!(output.status.success(), "{told}");
     }
 }
+
+/// Two whose spare was not used: one node's weight was that of disks that wanted no more, and the
+/// checker took disks at their maximums for such that waited.
+#[test]
+fn seeds_that_found_something_find_it_no_more() {
+    for seed in ["7310", "9719"] {
+        let scenario = scenario("qos-cluster-min.toml");
+        let output = sim(&["swarm", &scenario, "--seeds", "1", "--first", seed]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}

@@ -306,7 +306,7 @@ async fn the_lab_is_asked_by_the_api_and_its_reports_are_no_part_of_the_page() {
     let worker = json!({ "pid": 1, "at_ms": now.as_millis() as u64 });
     let words = json!({ "en": "x", "ja": "y" });
     let plan = json!({ "id": "vmq-teaming", "title": words, "question": words, "document": "D",
-        "seconds": 1.0, "missing": [] });
+        "scales": [{ "scale": "auto", "seconds": 1.0, "missing": [] }] });
     for (name, value) in [("worker.json", worker), ("plans.json", json!([plan]))] {
         std::fs::write(results.join(name), value.to_string()).unwrap();
     }

@@ -2773,6 +2773,8 @@ export interface components {
             plan: string;
             /** @description How large. */
             scale?: components["schemas"]["LabScale"];
+            /** @description Whether `perf` says meanwhile where CPU time goes, which takes some itself. */
+            profile?: boolean;
         };
         /**
          * @description How far a run is.

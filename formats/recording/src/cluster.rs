@@ -39,6 +39,7 @@ pub enum MemberInput {
 /// What a leader's side is told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[allow(clippy::large_enum_variant, reason = "most are events, and there is one at a time")]
 pub enum AllocatorInput {
     /// [`Allocator::handle`].
     Event(AllocatorEvent),
