@@ -11,6 +11,8 @@
 
 mod modules;
 
+pub(crate) use modules::KERNEL_OTHER;
+
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};

@@ -7,6 +7,9 @@ use anyhow::{Context, Result};
 
 use crate::record::Module;
 
+/// What of the kernel fits nothing.
+pub(crate) const KERNEL_OTHER: &str = "kernel: other";
+
 /// Parts of the kernel and how their functions' names begin, without underscores before them. The
 /// first that fits counts.
 const KERNEL: &[(&str, &[&str])] = &[
@@ -294,7 +297,8 @@ fn module(object: &str, symbol: &str) -> String {
     let inner = object.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     match inner {
         Some("kernel.kallsyms" | "kernel" | "kernel.vmlinux") => {
-            format!("kernel: {}", part_of_kernel(function))
+            let part = part_of_kernel(function);
+            part.map_or_else(|| KERNEL_OTHER.to_owned(), |part| format!("kernel: {part}"))
         }
         Some("vdso") => "vdso".to_owned(),
         Some("unknown") => "unknown".to_owned(),
@@ -306,10 +310,10 @@ fn module(object: &str, symbol: &str) -> String {
     }
 }
 
-fn part_of_kernel(function: &str) -> &'static str {
+fn part_of_kernel(function: &str) -> Option<&'static str> {
     let function = function.trim_start_matches('_');
     let fits = |prefixes: &[&str]| prefixes.iter().any(|prefix| function.starts_with(prefix));
-    KERNEL.iter().find(|(_, prefixes)| fits(prefixes)).map_or("other", |(part, _)| part)
+    KERNEL.iter().find(|(_, prefixes)| fits(prefixes)).map(|(part, _)| *part)
 }
 
 #[cfg(test)]

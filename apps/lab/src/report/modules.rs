@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::chart::divided;
 use super::page::both;
+use crate::profile::KERNEL_OTHER;
 use crate::record::{Case, Run};
 use crate::words::Words;
 
@@ -20,7 +21,8 @@ pub(super) fn modules(run: &Run) -> String {
     }
     let mut most: Vec<(&str, f64)> = sums.into_iter().collect();
     most.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let named: Vec<&str> = most.iter().take(NAMED).map(|(module, _)| *module).collect();
+    let known = most.iter().map(|(module, _)| *module).filter(|module| *module != KERNEL_OTHER);
+    let named: Vec<&str> = known.take(NAMED).collect();
     let mut names: Vec<Words> = named.iter().map(|name| Words::same(*name)).collect();
     names.push(Words::new("other", "その他"));
     let bars = rows.iter().map(|(case, of)| {
@@ -35,8 +37,8 @@ pub(super) fn modules(run: &Run) -> String {
         return String::new();
     };
     let note = both(&Words::new(
-        "Of the whole machine while values were measured, in percent of one CPU; idle CPUs are left out. perf took samples of all CPUs meanwhile, which costs a little: values may be somewhat worse than without. Parts of the kernel are told by the names of its functions. profile.csv has all modules.",
-        "測定中のマシン全体の CPU 時間 (CPU 1 個に対する %、アイドルを除く)。測定中は perf が全 CPU をサンプリングするため、値はわずかに悪くなることがあります。カーネルの内訳は関数名で分類しています。全モジュールは profile.csv にあります。",
+        "Of the whole machine while values were measured, in percent of one CPU; idle CPUs are left out. perf took samples of all CPUs meanwhile, which costs a little: values may be somewhat worse than without. Parts of the kernel are told by the names of its functions; what it does while interrupts are off counts for what lets them in again, often a lock. profile.csv has all modules.",
+        "測定中のマシン全体の CPU 時間 (CPU 1 個に対する %、アイドルを除く)。測定中は perf が全 CPU をサンプリングするため、値はわずかに悪くなることがあります。カーネルの内訳は関数名で分類しています。割り込み禁止中の時間は、割り込みを許可し直した関数 (多くはロック) に数えられます。全モジュールは profile.csv にあります。",
     ));
     format!(
         "<h2>{}</h2><section class=chart><div class=drawings>{drawing}</div></section><p class=soft>{note}</p>",

@@ -38,7 +38,8 @@ pub(crate) fn divided(
         return None;
     }
     let most = rows.iter().map(|(_, of)| of.iter().sum::<f64>()).fold(0.0, f64::max);
-    let (width, left) = (860.0, 190.0);
+    let longest = rows.iter().map(|(row, _)| room(&row.en).max(room(&row.ja))).fold(0.0, f64::max);
+    let (width, left) = (860.0, (longest + 16.0).clamp(120.0, 400.0));
     let mut canvas = Canvas::new(width, ROW * rows.len() as f64 + 12.0);
     for (at, (row, of)) in rows.iter().enumerate() {
         let (y, sum) = (8.0 + ROW * at as f64, of.iter().sum::<f64>());
@@ -56,4 +57,9 @@ pub(crate) fn divided(
     }
     let legend: Vec<(usize, Words)> = names.iter().cloned().enumerate().collect();
     Some(framed(&Words::default(), &canvas.finish(title), &legend, &[]))
+}
+
+/// About how wide a text is; East Asian letters are twice as wide as others.
+fn room(text: &str) -> f64 {
+    text.chars().map(|letter| if letter > '\u{2e80}' { 11.0 } else { 6.0 }).sum()
 }
