@@ -26,6 +26,8 @@ pub enum Kind {
     ClusterLeader = 4,
     /// A store's scheduler on a processor: `policy/storage_qos`.
     StorageQos = 5,
+    /// LACP of a team: `policy/teaming`.
+    Lacp = 6,
 }
 
 impl Kind {
@@ -37,6 +39,7 @@ impl Kind {
             3 => Self::ClusterMember,
             4 => Self::ClusterLeader,
             5 => Self::StorageQos,
+            6 => Self::Lacp,
             other => return Err(Fault::UnknownPolicy(other)),
         })
     }
@@ -50,6 +53,7 @@ impl fmt::Display for Kind {
             Self::ClusterMember => "cluster-member",
             Self::ClusterLeader => "cluster-leader",
             Self::StorageQos => "storage-qos",
+            Self::Lacp => "lacp",
         })
     }
 }

@@ -36,8 +36,8 @@
 //! Streams are independent of each other: their records are in order, those of two streams need not be.
 //! A file that ends within a block is that of a daemon that was killed; what is before it holds.
 //!
-//! What it does not do: it opens no file and has no thread. LACP's machines are not recorded, only
-//! what they tell the team; neither is which frame goes where, which the distribution decides that is.
+//! What it does not do: it opens no file and has no thread. Which frame goes where is not recorded: the
+//! distribution decides it, which is.
 //!
 //! Invariants
 //! - Any bytes give records or a typed error with its offset, never a panic, and take no more memory
@@ -52,6 +52,7 @@ mod differ;
 mod error;
 mod file;
 mod kind;
+mod lacp;
 mod machine;
 mod policy;
 mod record;
@@ -71,6 +72,7 @@ pub use file::{
     block_body, block_header, encode_block, file_header, open, records,
 };
 pub use kind::{Kind, Loss, StreamId};
+pub use lacp::{LacpDecision, LacpInput};
 pub use machine::{Machine, begin};
 pub use policy::{Policy, decode};
 pub use record::{About, Names, Record, encode_about, encode_lost, encode_names};

@@ -3,6 +3,7 @@
 use suimon_cluster_qos::{Allocator, Member};
 use suimon_quantity::Time;
 use suimon_teaming::Team;
+use suimon_teaming::lacp::Lacp;
 use suimon_vmq::Vmq;
 
 use crate::differ::differ;
@@ -35,6 +36,7 @@ pub fn begin(kind: Kind, at: Time, birth: &[u8]) -> Result<Box<dyn Machine>, Fau
         Kind::Vmq => Box::new(Driven::<Vmq>::begin(at, birth)?),
         Kind::ClusterMember => Box::new(Driven::<Member>::begin(at, birth)?),
         Kind::ClusterLeader => Box::new(Driven::<Allocator>::begin(at, birth)?),
+        Kind::Lacp => Box::new(Driven::<Lacp>::begin(at, birth)?),
         Kind::StorageQos => Box::new(SchedulerMachine::begin(birth)?),
     })
 }

@@ -12,7 +12,7 @@ use crate::ledger::{Most, Room};
 use crate::load::{Report, VERSION};
 use crate::notice::Notice;
 use crate::shared::PolicyPlan;
-use crate::{GrantId, NodeId, PolicyKey, Promises, Terms};
+use crate::{CLAIMS_MAX, GrantId, NodeId, PolicyKey, Promises, Terms};
 
 /// Of what is spare a node that waits surely uses so many times what it had.
 const CLIMB: u64 = 4;
@@ -27,6 +27,27 @@ struct Asked {
     idle: u64,
     /// So much it may be believed to use.
     surely: u64,
+}
+
+impl Asked {
+    /// What is asked for by a node that had `before` in all; it may be believed to use `least` at least.
+    fn of(state: &NodeState, report: &Report, before: u64, least: u64) -> Self {
+        let beyond = before.saturating_sub(state.admitted);
+        let surely = beyond.saturating_mul(CLIMB).max(least);
+        if state.refused.is_some() {
+            // Its scheduler does not divide by weight alone: what disks want for themselves says nothing of
+            // what each gets.
+            let wanted_iops = report.load.wanted_iops.saturating_sub(state.admitted);
+            let all = Claim { wanted_iops, weight: report.load.weight };
+            return Self { claims: vec![all], idle: 0, surely };
+        }
+        let wants = &report.wants;
+        Self {
+            claims: wants.beyond_minimums.iter().copied().take(CLAIMS_MAX).collect(),
+            idle: state.admitted.saturating_sub(wants.within_minimums_iops),
+            surely,
+        }
+    }
 }
 
 /// Divides what is spare. A node that waits says that it wants more, and not how much: often a little. So first
@@ -208,24 +229,7 @@ impl Office {
                 continue;
             }
             let before = account.map_or(0, |account| account.last().leased_iops);
-            let surely = before.saturating_sub(state.admitted).saturating_mul(CLIMB);
-            let surely = surely.max(least);
-            let wants = &report.wants;
-            let asked = match state.refused {
-                None => Asked {
-                    claims: wants.beyond_minimums.clone(),
-                    idle: state.admitted.saturating_sub(wants.within_minimums_iops),
-                    surely,
-                },
-                // Its scheduler does not divide by weight alone: what disks want for themselves says
-                // nothing of what each gets.
-                Some(_) => {
-                    let wanted_iops = report.load.wanted_iops.saturating_sub(state.admitted);
-                    let all = Claim { wanted_iops, weight: report.load.weight };
-                    Asked { claims: vec![all], idle: 0, surely }
-                }
-            };
-            claims.push((*node, asked));
+            claims.push((*node, Asked::of(state, report, before, least)));
         }
         let spare = self.estimate.iops().saturating_sub(base);
         let (nodes, asked): (Vec<NodeId>, Vec<Asked>) = claims.into_iter().unzip();

@@ -63,6 +63,9 @@ fn record(rig: &Rig, file: &str) {
         running.join().unwrap();
     });
     bridged.team.daemon.ok(&["team", "set", "both", "--algorithm", "hyper-v-port"]).unwrap();
+    // The bridge does not answer to LACP.
+    bridged.team.daemon.ok(&["team", "set", "both", "--mode", "lacp"]).unwrap();
+    thread::sleep(Duration::from_secs(2));
     assert!(bridged.team.daemon.stop().unwrap().success());
 }
 
@@ -82,6 +85,7 @@ fn what_a_daemon_decided_is_decided_again_from_its_recording() {
         of.map(|of| of["steps"].as_u64().unwrap()).sum()
     };
     assert!(steps("team", "both") >= 8, "{told:#}");
+    assert!(steps("lacp", "both") >= 6, "{told:#}");
     assert!(steps("vmq", "both") >= 16, "{told:#}");
     assert!(steps("storage-qos", "fast") >= 1000, "{told:#}");
     assert!(streams.iter().all(|of| of["lost"].is_null()), "{told:#}");

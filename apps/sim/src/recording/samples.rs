@@ -15,6 +15,7 @@ use suimon_storage_qos::{
     Assignment, Borrower, Capability as Declared, DiskSlot, Limits, Next, Normalization, Proposal,
     Store, StoreScheduler, StoreSpec, Submitted,
 };
+use suimon_teaming::lacp::{Action, Activity, Lacp, LacpSpec, Link, PortSpec, Timer};
 use suimon_teaming::{
     Algorithm, BUCKETS, BucketLoad, MemberId, MemberLink, MemberSpec, Team, TeamId, TeamMode,
     TeamPort, TeamSpec,
@@ -101,6 +102,62 @@ fn team(sink: &Arc<dyn Sink>, algorithm: Algorithm, seconds: u64) {
         let _ = team.handle_loads(at(second), &loads);
         team.flush();
     }
+}
+
+/// A team that speaks LACP to another one, over two links of which one comes and goes and now and then
+/// damages a frame.
+fn lacp(sink: &Arc<dyn Sink>, seconds: u64) {
+    let mut dice = Dice::new(7, "lacp");
+    let at = |step: u64| Time::from_ns(SECOND * 500 + SECOND / 10 * step);
+    let mac = |system: u8, port: u8| suimon_frame::MacAddr::new([2, 0, 0, system, 2, port]);
+    let spec = |system: u8| LacpSpec {
+        system: mac(system, 0),
+        system_priority: 1,
+        admin_key: 7,
+        activity: Activity::Active,
+        timer: Timer::Fast,
+        individual_allowed: false,
+        max_active: 2,
+        mixed_speeds: false,
+    };
+    let mut ours = Recorded::<Lacp>::lacp(Some(sink), (at(0), "both"), spec(1)).unwrap();
+    let mut theirs = Lacp::new(spec(2)).unwrap();
+    let link = Some(Link { speed_mbps: 10_000, full_duplex: true });
+    for number in [1_u8, 2] {
+        let member = MemberId(u32::from(number));
+        let port = |system| PortSpec { port: number.into(), priority: 1, mac: mac(system, number) };
+        ours.add_member(at(0), member, port(1)).unwrap();
+        theirs.add_member(member, port(2), at(0)).unwrap();
+        ours.handle_link(at(0), member, link).unwrap();
+        theirs.handle_link(member, link, at(0)).unwrap();
+    }
+    assert!(ours.handle_link(at(0), MemberId(77), link).is_err());
+    for step in 1..=10 * seconds {
+        if dice.percent(2) {
+            ours.handle_link(at(step), MemberId(1), link.filter(|_| dice.percent(50))).unwrap();
+        }
+        let mut said = Vec::new();
+        theirs.poll(at(step), &mut said);
+        for action in said {
+            let Action::Send { member, frame } = action else { continue };
+            let mut bytes = frame.bytes().to_vec();
+            if dice.percent(5) {
+                bytes.truncate(dice.below(bytes.len() as u64) as usize);
+            }
+            let _ = ours.handle_frame(at(step), member, &bytes);
+        }
+        let mut said = Vec::new();
+        ours.poll(at(step), &mut said);
+        for action in said {
+            let Action::Send { member, frame } = action else { continue };
+            let _ = theirs.handle_frame(member, frame.bytes(), at(step));
+        }
+        ours.flush();
+    }
+    ours.set_spec(at(10 * seconds), spec(3)).unwrap();
+    ours.remove_member(at(10 * seconds), MemberId(2)).unwrap();
+    ours.poll(at(10 * seconds), &mut Vec::new());
+    ours.flush();
 }
 
 /// Four queues on four processors, whose loads rise and fall.
@@ -312,6 +369,7 @@ pub(super) fn recorded() -> Arc<Bodies> {
 pub(super) fn recorded_for(ms: u64) -> Arc<Bodies> {
     let (kept, sink) = kept();
     team(&sink, Algorithm::Dynamic, 60);
+    lacp(&sink, 60);
     vmq(&sink, 400);
     cluster(&sink, 100);
     storage(&sink, ms);

@@ -36,9 +36,16 @@ fn what_was_recorded_is_decided_again() {
     let names: Vec<&str> = told.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(
         names,
-        ["team both", "vmq wan", "cluster-member san", "cluster-leader san", "storage-qos 2"]
+        [
+            "team both",
+            "lacp both",
+            "vmq wan",
+            "cluster-member san",
+            "cluster-leader san",
+            "storage-qos 2"
+        ]
     );
-    let least = [63, 410, 210, 150, 10_000];
+    let least = [63, 200, 410, 210, 150, 10_000];
     assert!(told.iter().zip(least).all(|((_, steps), least)| *steps > least), "{told:?}");
     // What a killed daemon leaves is read as far as it goes.
     let cut = replayed(&file[..file.len() - 5]).unwrap();
@@ -178,7 +185,7 @@ fn what_cannot_be_asked_is_said() {
     for (setting, words) in [
         (
             "team.other.algorithm=dynamic",
-            "there are: cluster-leader san, cluster-member san, storage-qos 2, team both, vmq wan",
+            "there are: cluster-leader san, cluster-member san, lacp both, storage-qos 2, team both, vmq wan",
         ),
         ("team.colour=red", "there are algorithm, mode and min_links"),
         ("team.algorithm=best", "unknown variant `best`"),

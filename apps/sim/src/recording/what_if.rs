@@ -145,7 +145,7 @@ fn begin(
                 mine => Some(Box::new(DisksWhatIf::begin(birth, mine)?)),
             }
         }
-        Kind::ClusterMember | Kind::ClusterLeader => None,
+        Kind::ClusterMember | Kind::ClusterLeader | Kind::Lacp => None,
     })
 }
 

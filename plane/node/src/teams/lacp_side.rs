@@ -1,11 +1,13 @@
 //! LACP of one team: what of its configuration we choose, and what was told of partners.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use suimon_contract::{LacpSettings, LacpTimer};
 use suimon_frame::MacAddr;
 use suimon_quantity::{PortId, Time};
+use suimon_recording::{Recorded, Sink};
 use suimon_teaming::lacp::{Activity, Lacp, LacpSpec, Link, PortSpec, SpecError, Timer};
 use suimon_teaming::{MEMBERS_MAX, MemberId};
 
@@ -21,7 +23,7 @@ const KEYS: u32 = 2047;
 /// LACP of one team.
 #[derive(Clone, Debug)]
 pub(crate) struct LacpSide {
-    pub(crate) lacp: Lacp,
+    pub(crate) lacp: Recorded<Lacp>,
     ports: BTreeMap<MemberId, LacpPort>,
 }
 
@@ -51,14 +53,15 @@ pub(crate) struct PartnerNews {
 }
 
 impl LacpSide {
-    /// Speaks on no member yet.
+    /// Speaks on no member yet. Recorded where there is somewhere to.
     pub(crate) fn new(
-        team: PortId,
-        settings: LacpSettings,
+        sink: Option<&Arc<dyn Sink>>,
+        begins: (Time, &str),
+        (team, settings): (PortId, LacpSettings),
         members: &[Member],
     ) -> Result<Self, SpecError> {
         let spec = spec(team, settings, system(None, team, members));
-        Ok(Self { lacp: Lacp::new(spec)?, ports: BTreeMap::new() })
+        Ok(Self { lacp: Recorded::lacp(sink, begins, spec)?, ports: BTreeMap::new() })
     }
 
     /// Takes over settings and members.
@@ -71,7 +74,7 @@ impl LacpSide {
     ) -> Result<(), SpecError> {
         let spec = spec(team, settings, system(Some(self.lacp.spec().system), team, members));
         if spec != *self.lacp.spec() {
-            self.lacp.set_spec(spec, now)?;
+            self.lacp.set_spec(now, spec)?;
         }
         let gone: Vec<MemberId> = self
             .lacp
@@ -79,7 +82,7 @@ impl LacpSide {
             .filter(|id| members.iter().all(|member| member.id() != *id))
             .collect();
         for member in gone {
-            self.lacp.remove_member(member, now)?;
+            self.lacp.remove_member(now, member)?;
             self.ports.remove(&member);
         }
         for member in members {
@@ -93,14 +96,14 @@ impl LacpSide {
         if let Some(port) = self.ports.get_mut(&id) {
             if port.mac != mac {
                 let spec = PortSpec { port: port.number, priority: PORT_PRIORITY, mac };
-                self.lacp.set_member(id, spec, now)?;
+                self.lacp.set_member(now, id, spec)?;
                 port.mac = mac;
             }
             return Ok(());
         }
         let is_free = |number: &u16| self.ports.values().all(|port| port.number != *number);
         let number = (1..=u16::MAX).find(is_free).unwrap_or(u16::MAX);
-        self.lacp.add_member(id, PortSpec { port: number, priority: PORT_PRIORITY, mac }, now)?;
+        self.lacp.add_member(now, id, PortSpec { port: number, priority: PORT_PRIORITY, mac })?;
         let port = LacpPort {
             number,
             mac,
@@ -119,7 +122,7 @@ impl LacpSide {
             return;
         };
         port.link = link;
-        if let Err(error) = self.lacp.handle_link(member, link, now) {
+        if let Err(error) = self.lacp.handle_link(now, member, link) {
             tracing::error!(%error, "LACP does not know a member of its team");
         }
     }
@@ -155,7 +158,7 @@ impl LacpSide {
     /// Has all members leave: the next poll has their last LACPDUs.
     pub(crate) fn leave(&mut self, now: Time) {
         for member in self.lacp.members().collect::<Vec<_>>() {
-            if let Err(error) = self.lacp.remove_member(member, now) {
+            if let Err(error) = self.lacp.remove_member(now, member) {
                 tracing::error!(%error, "a member does not leave");
             }
         }

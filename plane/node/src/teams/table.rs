@@ -117,7 +117,7 @@ impl TeamTable {
             entry.poll(now, &mut self.effects);
             entry.tick(plane, now, &mut self.effects);
             entry.flush(plane);
-            entry.team.flush();
+            entry.flush_recording();
         }
         std::mem::take(&mut self.effects)
     }
@@ -148,7 +148,7 @@ impl TeamTable {
     pub(crate) fn leave(&mut self, now: Time) -> Effects {
         for entry in self.teams.values_mut() {
             entry.leave_lacp(now, &mut self.effects);
-            entry.team.flush();
+            entry.flush_recording();
         }
         std::mem::take(&mut self.effects)
     }

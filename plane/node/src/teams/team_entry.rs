@@ -43,6 +43,7 @@ pub(crate) struct TeamEntry {
     switch: SwitchId,
     pub(crate) team: Recorded<Team>,
     pub(crate) lacp: Option<LacpSide>,
+    sink: Option<Arc<dyn Sink>>,
     /// In the order in which they are configured.
     pub(crate) members: Vec<Member>,
     /// Names of members, with those that just left.
@@ -70,6 +71,7 @@ impl TeamEntry {
             switch: plan.switch,
             team: Recorded::team(sink, (now, plan.config.name.as_str()), spec(plan, &members))?,
             lacp: None,
+            sink: sink.cloned(),
             members,
             names: BTreeMap::new(),
             published: None,
@@ -96,7 +98,12 @@ impl TeamEntry {
             (Some(settings), lacp) => {
                 let side = match lacp {
                     Some(side) => side,
-                    None => lacp.insert(LacpSide::new(plan.id, settings, &self.members)?),
+                    None => lacp.insert(LacpSide::new(
+                        self.sink.as_ref(),
+                        (now, self.name.as_str()),
+                        (plan.id, settings),
+                        &self.members,
+                    )?),
                 };
                 side.follow(plan.id, settings, &self.members, now)?;
             }
@@ -154,6 +161,7 @@ impl TeamEntry {
         side.leave(now);
         let mut actions = Vec::new();
         side.lacp.poll(now, &mut actions);
+        side.lacp.flush();
         for action in actions {
             if let Action::Send { member, frame } = action {
                 effects.frames.push((PortId(member.0), frame));
@@ -221,9 +229,17 @@ impl TeamEntry {
     pub(crate) fn hear_frame(&mut self, at: usize, frame: &[u8], now: Time) {
         let id = self.members.get(at).map(Member::id);
         if let (Some(side), Some(id)) = (&mut self.lacp, id) {
-            if let Err(error) = side.lacp.handle_frame(id, frame, now) {
+            if let Err(error) = side.lacp.handle_frame(now, id, frame) {
                 tracing::debug!(team = %self.name, member = id.0, %error, "not a LACPDU");
             }
+        }
+    }
+
+    /// Hands on what was recorded.
+    pub(crate) fn flush_recording(&mut self) {
+        self.team.flush();
+        if let Some(side) = &mut self.lacp {
+            side.lacp.flush();
         }
     }
 

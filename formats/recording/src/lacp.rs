@@ -1,0 +1,213 @@
+//! LACP of a team.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use suimon_quantity::Time;
+use suimon_teaming::MemberId;
+use suimon_teaming::lacp::{Action, Lacp, LacpSpec, Link, PduError, PortSpec, Received, SpecError};
+
+use crate::{Kind, Policy, Recorded, Sink};
+
+/// What LACP is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LacpInput {
+    /// [`Lacp::set_spec`].
+    Spec(LacpSpec),
+    /// [`Lacp::add_member`].
+    Add {
+        /// Who comes.
+        member: MemberId,
+        /// Its port.
+        spec: PortSpec,
+    },
+    /// [`Lacp::set_member`].
+    Set {
+        /// Whose port.
+        member: MemberId,
+        /// As it is from now on.
+        spec: PortSpec,
+    },
+    /// [`Lacp::remove_member`].
+    Remove(MemberId),
+    /// [`Lacp::handle_link`].
+    Link {
+        /// Whose link.
+        member: MemberId,
+        /// The link, if there is one.
+        link: Option<Link>,
+    },
+    /// [`Lacp::handle_frame`].
+    Frame {
+        /// By which member it came.
+        member: MemberId,
+        /// All of it.
+        frame: Vec<u8>,
+    },
+    /// [`Lacp::poll`], when something was due.
+    Poll,
+}
+
+/// What LACP decides.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct LacpDecision {
+    /// What cannot be, or what is wrong with a frame.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// What a frame was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub received: Option<Received>,
+    /// What is to be done.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<Action>,
+}
+
+fn done(result: &Result<(), SpecError>) -> LacpDecision {
+    let refused = result.as_ref().err().map(ToString::to_string);
+    LacpDecision { refused, ..LacpDecision::default() }
+}
+
+fn heard(result: &Result<Received, PduError>) -> LacpDecision {
+    let refused = result.as_ref().err().map(ToString::to_string);
+    LacpDecision { refused, received: result.ok(), ..LacpDecision::default() }
+}
+
+impl Policy for Lacp {
+    const KIND: Kind = Kind::Lacp;
+    type Birth = LacpSpec;
+    type Input = LacpInput;
+    type Decision = LacpDecision;
+
+    fn begin(_at: Time, birth: LacpSpec) -> Result<Self, String> {
+        Self::new(birth).map_err(|error| error.to_string())
+    }
+
+    fn step(&mut self, at: Time, input: &LacpInput) -> LacpDecision {
+        match input {
+            LacpInput::Spec(spec) => done(&self.set_spec(spec.clone(), at)),
+            LacpInput::Add { member, spec } => done(&self.add_member(*member, *spec, at)),
+            LacpInput::Set { member, spec } => done(&self.set_member(*member, *spec, at)),
+            LacpInput::Remove(member) => done(&self.remove_member(*member, at)),
+            LacpInput::Link { member, link } => done(&self.handle_link(*member, *link, at)),
+            LacpInput::Frame { member, frame } => heard(&self.handle_frame(*member, frame, at)),
+            LacpInput::Poll => {
+                let mut actions = Vec::new();
+                self.poll(at, &mut actions);
+                LacpDecision { actions, ..LacpDecision::default() }
+            }
+        }
+    }
+}
+
+impl Recorded<Lacp> {
+    /// See [`Lacp::new`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn lacp(
+        sink: Option<&Arc<dyn Sink>>,
+        (at, name): (Time, &str),
+        spec: LacpSpec,
+    ) -> Result<Self, SpecError> {
+        let policy = Lacp::new(spec.clone())?;
+        Ok(Self::begun(policy, sink, (at, name), || spec))
+    }
+
+    fn change(
+        &mut self,
+        at: Time,
+        input: LacpInput,
+        change: impl FnOnce(&mut Lacp) -> Result<(), SpecError>,
+    ) -> Result<(), SpecError> {
+        let result = change(&mut self.policy);
+        self.note(at, || (input, done(&result)));
+        result
+    }
+
+    /// See [`Lacp::set_spec`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_spec(&mut self, at: Time, spec: LacpSpec) -> Result<(), SpecError> {
+        self.change(at, LacpInput::Spec(spec.clone()), |lacp| lacp.set_spec(spec, at))
+    }
+
+    /// See [`Lacp::add_member`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn add_member(
+        &mut self,
+        at: Time,
+        member: MemberId,
+        spec: PortSpec,
+    ) -> Result<(), SpecError> {
+        let input = LacpInput::Add { member, spec };
+        self.change(at, input, |lacp| lacp.add_member(member, spec, at))
+    }
+
+    /// See [`Lacp::set_member`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_member(
+        &mut self,
+        at: Time,
+        member: MemberId,
+        spec: PortSpec,
+    ) -> Result<(), SpecError> {
+        let input = LacpInput::Set { member, spec };
+        self.change(at, input, |lacp| lacp.set_member(member, spec, at))
+    }
+
+    /// See [`Lacp::remove_member`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn remove_member(&mut self, at: Time, member: MemberId) -> Result<(), SpecError> {
+        self.change(at, LacpInput::Remove(member), |lacp| lacp.remove_member(member, at))
+    }
+
+    /// See [`Lacp::handle_link`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn handle_link(
+        &mut self,
+        at: Time,
+        member: MemberId,
+        link: Option<Link>,
+    ) -> Result<(), SpecError> {
+        let input = LacpInput::Link { member, link };
+        self.change(at, input, |lacp| lacp.handle_link(member, link, at))
+    }
+
+    /// See [`Lacp::handle_frame`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn handle_frame(
+        &mut self,
+        at: Time,
+        member: MemberId,
+        frame: &[u8],
+    ) -> Result<Received, PduError> {
+        let result = self.policy.handle_frame(member, frame, at);
+        self.note(at, || (LacpInput::Frame { member, frame: frame.to_vec() }, heard(&result)));
+        result
+    }
+
+    /// See [`Lacp::poll`]. One that has nothing to do is not recorded: it changes nothing.
+    pub fn poll(&mut self, at: Time, out: &mut Vec<Action>) {
+        let is_due = self.policy.next_deadline().is_some_and(|due| due <= at);
+        let before = out.len();
+        self.policy.poll(at, out);
+        if is_due {
+            self.note(at, || {
+                let actions = out.get(before..).unwrap_or_default().to_vec();
+                (LacpInput::Poll, LacpDecision { actions, ..LacpDecision::default() })
+            });
+        }
+    }
+}
