@@ -107,7 +107,8 @@ fn what_is_asked_for_is_written_for_the_worker_and_what_it_says_is_told() {
     assert_eq!((asked.id.as_str(), second.id.as_str()), ("1800000000000", "1800000000001"));
     let file = place.folder.path().join("requests/1800000000000.json");
     let written: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-    assert_eq!(written, json!({ "plan": "vmq-teaming", "scale": "quick" }));
+    let expected = json!({ "plan": "vmq-teaming", "scale": "quick", "profile": false });
+    assert_eq!(written, expected);
     let states = |place: &Place| -> Vec<LabRequestState> {
         place.lab.status(NOW).unwrap().requests.iter().map(|of| of.state).collect()
     };
