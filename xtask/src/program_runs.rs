@@ -25,7 +25,6 @@ const PATIENT: &[(&str, &str, u8)] =
 /// others leave behind does not matter to them.
 const SOCIABLE: &[&str] = &[
     "console",
-    "lacp_conformance",
     "virtual_machines",
     "lab_ends",
     "package",
@@ -54,7 +53,6 @@ const SOCIABLE: &[&str] = &[
     "api",
     "command_line",
     "host_file",
-    "libvirt",
     "monitoring",
     "recording",
 ];
