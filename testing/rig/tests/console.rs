@@ -78,7 +78,7 @@ fn every_page_is_shown_and_a_maximum_set_there_is_what_a_disk_gets() {
     // Not more than a browser beside it can be quick with.
     let socket = rig.path("nbd.sock");
     let targets = ["gold", "noisy"].map(|disk| fio::FioTarget::Nbd { socket: &socket, disk });
-    let job = "rw=randread bs=8k iodepth=2 rate_iops=600 size=32m time_based runtime=240";
+    let job = "rw=randread bs=8k iodepth=2 rate_iops=600 size=32m time_based runtime=400";
     let file = rig.path("load");
     fs::write(&file, fio::job_file(&targets, job)).unwrap();
     let _load = Process::start(&rig, "fio", &["fio", &file]).unwrap();
