@@ -4,7 +4,7 @@
 //! counts only while one is open:
 //!
 //! ```text
-//! new ──window()──▶ perf waits ──enable──▶ counts ──window dropped, disable──▶ perf waits ──end()──▶ Profile
+//! new ──Window::open──▶ perf waits ──enable──▶ counts ──window dropped, disable──▶ perf waits ──end()──▶ Profile
 //! ```
 //!
 //! What goes wrong with `perf` never spoils what is measured: it is told at the end.

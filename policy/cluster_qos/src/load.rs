@@ -158,7 +158,8 @@ pub struct Report {
     pub takes_leases: bool,
     /// Its disks together.
     pub load: NodeLoad,
-    /// What its disks want.
+    /// What its disks want. One of an earlier version has none, and is read so far that it can be told.
+    #[serde(default)]
     pub wants: Wants,
     /// Its policies that others share, each once, ascending.
     pub policies: Vec<PolicyLoad>,
@@ -287,5 +288,26 @@ mod tests {
         assert_eq!((told.beyond_minimums, told.within_minimums_iops), (vec![], 46));
         let all = (0..64).map(|bit| DiskLoad { max_iops: Some(1 << bit), ..disk(1, 0, 1, true) });
         assert!(wants(&all.collect::<Vec<_>>()).beyond_minimums.len() <= CLAIMS_MAX);
+    }
+
+    /// The leader tells of it by its version, and can only if it can read it.
+    #[test]
+    fn a_report_of_an_earlier_version_is_read() {
+        let report = Report {
+            version: 1,
+            node: NodeId(3),
+            id: ReportId { incarnation: 1, number: 2 },
+            heard: None,
+            reserved_iops: 0,
+            takes_leases: true,
+            load: NodeLoad::default(),
+            wants: Wants::default(),
+            policies: Vec::new(),
+            largest: Vec::new(),
+            unmet: Vec::new(),
+        };
+        let mut text = serde_json::to_value(&report).unwrap();
+        assert!(text.as_object_mut().unwrap().remove("wants").is_some());
+        assert_eq!(serde_json::from_value::<Report>(text).unwrap(), report);
     }
 }
