@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{DaemonOptions, Output, Rig, fio, iperf, program, run_any};
+use suimon_rig::{DaemonOptions, Output, Rig, fio, iperf, program, run_any, until};
 
 #[path = "support/bridged.rs"]
 mod bridged;
@@ -65,7 +65,10 @@ fn record(rig: &Rig, file: &str) {
     bridged.team.daemon.ok(&["team", "set", "both", "--algorithm", "hyper-v-port"]).unwrap();
     // The bridge does not answer to LACP.
     bridged.team.daemon.ok(&["team", "set", "both", "--mode", "lacp"]).unwrap();
-    thread::sleep(Duration::from_secs(2));
+    let sent =
+        |at: usize| bridged.team.status()["members"][at]["lacp"]["counters"]["lacpdus_tx"].as_u64();
+    let both = || Ok([0, 1].into_iter().all(|at| sent(at) >= Some(2)));
+    until("LACPDUs on both members", LIMIT, both).unwrap();
     assert!(bridged.team.daemon.stop().unwrap().success());
 }
 
