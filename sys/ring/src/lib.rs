@@ -46,7 +46,7 @@
 //!
 //! What a hostile *front-end process* (not guest) can still do: cut its memory
 //! file short. Access beyond the end then reads zeros and the ring faults; see
-//! [`memory_faults`].
+//! [`suimon_mapping`].
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
@@ -80,7 +80,6 @@ mod rings;
 mod rx_ring;
 mod setup;
 mod shared_map;
-mod sigbus;
 mod split;
 mod tail;
 mod tx_ring;
@@ -99,6 +98,5 @@ pub use region::{Region, RegionSpec};
 pub use rings::{RxRing, TxRing};
 pub use rx_ring::OffloadMask;
 pub use setup::{QUEUE_SIZE_MAX, RingAddresses, RingRecords, RingSetup};
-pub use sigbus::{memory_faults, watch_memory_faults};
 pub use tx_ring::Announcer;
 pub use virtqueue::RingState;

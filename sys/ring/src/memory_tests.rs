@@ -137,7 +137,7 @@ fn a_file_cut_short_is_survived_and_noticed() {
     let mut view = MemoryView::new(Arc::clone(&memory));
     view.write(0, &[7; 0x4000]).unwrap();
     assert!(!memory.is_faulted());
-    let faults = crate::memory_faults();
+    let faults = suimon_mapping::cuts();
     ftruncate(&file, 0x1000).unwrap();
     let mut bytes = vec![1; 0x2000];
     view.read(0x800, &mut bytes).unwrap();
@@ -145,7 +145,7 @@ fn a_file_cut_short_is_survived_and_noticed() {
     assert!(bytes[0x800..].iter().all(|byte| *byte == 0));
     view.write(0x3000, &[9]).unwrap();
     assert!(memory.is_faulted());
-    assert!(crate::memory_faults() >= faults + 2);
+    assert!(suimon_mapping::cuts() >= faults + 2);
     file.write_all(&[1]).unwrap();
     drop((view, memory));
     // The place in the table is free again, and another memory is untouched.

@@ -6,9 +6,9 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::FileType;
 use rustix::mm::{MapFlags, ProtFlags};
+use suimon_mapping::CutGuard;
 
 use crate::fault::MemoryError;
-use crate::sigbus::Guard;
 
 /// One region, as the front-end describes it.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct Region {
     /// Where the region's first byte is mapped.
     base: *mut u8,
     /// Taken back before the mapping goes.
-    guard: Option<Guard>,
+    guard: Option<CutGuard>,
     map: *mut c_void,
     map_bytes: usize,
 }
@@ -113,7 +113,7 @@ impl Region {
             map_bytes,
         };
         region.guard = Some(
-            Guard::new(map as usize, map_bytes, page_bytes as usize)
+            CutGuard::new(map as usize, map_bytes, page_bytes as usize)
                 .map_err(|source| MemoryError::Host { index, action: "guard", size, source })?,
         );
         Ok(region)
@@ -141,7 +141,7 @@ impl Region {
 
     /// Whether it was touched behind the end of its file.
     pub(crate) fn is_faulted(&self) -> bool {
-        self.guard.as_ref().is_some_and(Guard::is_faulted)
+        self.guard.as_ref().is_some_and(CutGuard::is_cut)
     }
 }
 

@@ -15,7 +15,6 @@ use crate::inflight_packed::ChainEntries;
 use crate::memory::GuestMemory;
 use crate::memory_view::MemoryView;
 use crate::setup::RingSetup;
-use crate::sigbus::memory_faults;
 
 /// Buffers whose lines are asked for ahead of the one in use. Far enough to hide
 /// the way to another CPU's cache; not more lines than a CPU can wait for at once.
@@ -217,7 +216,7 @@ impl QueueSide {
             state: Arc::new(RingState::new(setup)),
             call: Arc::clone(&setup.call),
             error: Arc::clone(&setup.error),
-            faults_seen: memory_faults(),
+            faults_seen: suimon_mapping::cuts(),
             fault: None,
         }
     }
@@ -245,7 +244,7 @@ impl QueueSide {
     /// Whether the memory is still what the front-end promised.
     #[inline]
     pub(crate) fn check_memory(&mut self) -> Result<(), RingFault> {
-        let faults = memory_faults();
+        let faults = suimon_mapping::cuts();
         if faults != self.faults_seen {
             self.faults_seen = faults;
             if self.view.memory().is_faulted() {

@@ -1,5 +1,8 @@
 //! Reads and writes of files that are memory, without the ring.
 //!
+//! Where the file has pages they are copied from and to ([`MappedFile`](crate::mapped_file)); of the
+//! rest the kernel is asked.
+//!
 //! The kernel cannot say whether one of a tmpfs would wait, so it hands each that comes by
 //! io_uring to a thread of its own, which costs several times what the copy costs. Nothing
 //! is waited for there but, where the host swaps, its swap device.
@@ -25,8 +28,37 @@ pub(crate) fn is_at_once(file: &HostFile, operation: &Operation) -> bool {
 /// One turn of an operation: how many bytes were moved, or an error as the kernel says it,
 /// like a result of io_uring.
 pub(crate) fn turn(file: &HostFile, operation: &Operation) -> i32 {
+    let place = operation.place();
+    if is_copied(file, operation, place) {
+        // More than `BYTES_MAX` are not moved at once.
+        return i32::try_from(operation.len.saturating_sub(operation.done)).unwrap_or(i32::MAX);
+    }
+    let moved = ask(file, operation, place);
+    if let (Kind::Write { .. }, Ok(moved @ 1..)) = (operation.kind, u64::try_from(moved)) {
+        file.handle_written(place, moved);
+    }
+    moved
+}
+
+/// Copies all that is left of an operation from or to the file's pages. `false`: it has none
+/// there, or they are gone.
+fn is_copied(file: &HostFile, operation: &Operation, place: u64) -> bool {
+    let Some(mapped) = file.mapped() else { return false };
+    // SAFETY: what the pieces point to may be read, and written for what reads; nobody holds a
+    // reference into it while the operation lasts.
+    unsafe {
+        match operation.kind {
+            Kind::Read => mapped.read(place, &operation.pieces),
+            // Memory is as durable as it gets.
+            Kind::Write { .. } => mapped.write(place, &operation.pieces),
+            _ => false,
+        }
+    }
+}
+
+/// One turn by the kernel.
+fn ask(file: &HostFile, operation: &Operation, place: u64) -> i32 {
     let fd = file.as_fd().as_raw_fd();
-    let place = operation.offset.saturating_add(operation.done);
     let Ok(place) = libc::off_t::try_from(place) else { return -libc::EINVAL };
     let (pieces, count) = operation.list();
     let Ok(count) = libc::c_int::try_from(count) else { return -libc::EINVAL };

@@ -9,7 +9,7 @@ use crate::operation::{Kind, Operation, ZEROS_BYTES};
 /// `zeros`.
 pub(crate) fn entry(operation: &Operation, zeros: &AlignedBytes) -> squeue::Entry {
     let file = types::Fixed(operation.file.0);
-    let offset = operation.offset.saturating_add(operation.done);
+    let offset = operation.place();
     let left = operation.len.saturating_sub(operation.done);
     match operation.kind {
         Kind::Read => read(operation, file, offset),

@@ -111,6 +111,7 @@ impl UringFileIo {
             }
             FileOp::Flush => new(Kind::Flush, 0, 0),
             FileOp::Zero { range, may_unmap } => {
+                file.handle_zeroing(range.offset(), range.len());
                 new(Kind::Zero { may_unmap }, range.offset(), range.len())
             }
             FileOp::Extend { len } => {
@@ -122,7 +123,7 @@ impl UringFileIo {
     }
 
     fn host_file(&self, slot: FileSlot) -> Option<&HostFile> {
-        self.files.get(slot.0 as usize)?.as_ref()?.as_any().downcast_ref()
+        host_file(&self.files, slot)
     }
 
     /// Puts an operation's next turn into the ring, or into the line before it.
@@ -160,6 +161,11 @@ impl UringFileIo {
     /// The kernel says what came of an operation's turn.
     fn handle_turn(&mut self, index: u32, result: i32) -> Option<FileDone> {
         let operation = self.operations.get_mut(index as usize)?.as_mut()?;
+        if let (Kind::Write { .. }, Ok(moved @ 1..)) = (operation.kind, u64::try_from(result)) {
+            if let Some(file) = host_file(&self.files, operation.file) {
+                file.handle_written(operation.place(), moved);
+            }
+        }
         let next = next(operation, result);
         if matches!(next, Next::Turn) {
             self.begin(index);
@@ -204,6 +210,10 @@ impl UringFileIo {
     fn is_at_once(&self, operation: &Operation) -> bool {
         self.host_file(operation.file).is_some_and(|file| at_once::is_at_once(file, operation))
     }
+}
+
+fn host_file(files: &[Option<Arc<dyn DiskFile>>], slot: FileSlot) -> Option<&HostFile> {
+    files.get(slot.0 as usize)?.as_ref()?.as_any().downcast_ref()
 }
 
 /// What follows a turn.

@@ -12,17 +12,17 @@ use crate::host_file_tests::folder;
 use crate::{FileAccess, HostFile, PayloadTable, PayloadUse, Piece, UringFileIo};
 
 /// A ring, a file in it, and memory for payloads.
-struct Bench {
+pub(crate) struct Bench {
     io: UringFileIo,
-    file: Arc<HostFile>,
+    pub(crate) file: Arc<HostFile>,
     slot: FileSlot,
-    memory: Arc<Memory>,
+    pub(crate) memory: Arc<Memory>,
     table: PayloadTable,
-    folder: tempfile::TempDir,
+    pub(crate) folder: tempfile::TempDir,
 }
 
 /// Bytes that nobody holds a reference to while the kernel works on them.
-struct Memory(Vec<std::cell::UnsafeCell<[u8; 16]>>);
+pub(crate) struct Memory(Vec<std::cell::UnsafeCell<[u8; 16]>>);
 
 #[allow(unsafe_code, reason = "tests share memory with the kernel as clients do")]
 mod shared {
@@ -41,13 +41,13 @@ mod shared {
             unsafe { start.add(at) }
         }
 
-        pub(super) fn bytes(&self, at: usize, len: usize) -> Vec<u8> {
+        pub(crate) fn bytes(&self, at: usize, len: usize) -> Vec<u8> {
             assert!(at + len <= self.0.len() * 16);
             // SAFETY: no operation is under way when tests ask.
             unsafe { core::slice::from_raw_parts(self.pointer(at), len) }.to_vec()
         }
 
-        pub(super) fn fill(&self, at: usize, bytes: &[u8]) {
+        pub(crate) fn fill(&self, at: usize, bytes: &[u8]) {
             assert!(at + bytes.len() <= self.0.len() * 16);
             // SAFETY: as in `bytes`.
             unsafe { self.pointer(at).copy_from(bytes.as_ptr(), bytes.len()) };
@@ -63,7 +63,7 @@ impl Bench {
     }
 
     /// On a file that is memory.
-    fn in_memory(capacity: u16, unit: u32) -> Self {
+    pub(crate) fn in_memory(capacity: u16, unit: u32) -> Self {
         let bench = Self::within(tempfile::tempdir_in("/dev/shm").unwrap(), capacity, unit);
         assert!(bench.file.is_in_memory());
         bench
@@ -81,7 +81,7 @@ impl Bench {
     }
 
     #[allow(unsafe_code, reason = "says where payloads lie")]
-    fn payload(&mut self, tag: u32, usage: PayloadUse, pieces: &[(usize, usize)]) {
+    pub(crate) fn payload(&mut self, tag: u32, usage: PayloadUse, pieces: &[(usize, usize)]) {
         let memory = &self.memory;
         let pieces = pieces.iter().map(|&(at, len)| Piece { pointer: memory.pointer(at), len });
         // SAFETY: they are in memory that the table holds.
@@ -102,7 +102,7 @@ impl Bench {
         done.into_iter().map(|done| (done.token, done)).collect()
     }
 
-    fn run(&mut self, op: impl FnOnce(&PayloadTable) -> FileOp<'_>) -> FileDone {
+    pub(crate) fn run(&mut self, op: impl FnOnce(&PayloadTable) -> FileOp<'_>) -> FileDone {
         assert!(self.io.submit(self.slot, op(&self.table), 7));
         self.wait().remove(&7).unwrap()
     }

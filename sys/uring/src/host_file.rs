@@ -13,6 +13,7 @@ use suimon_ports::{AllocatedExtent, Allocation, DiskFile, FileFacts};
 use crate::aligned::AlignedBytes;
 use crate::facts::direct_alignment;
 use crate::image_lock::unlock;
+use crate::mapped_file::MappedFile;
 
 /// Bytes moved at once by what waits.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -46,6 +47,8 @@ pub struct HostFile {
     /// Whether locks are given back with it.
     is_locked: bool,
     is_in_memory: bool,
+    /// Of a file in memory.
+    mapped: Option<MappedFile>,
 }
 
 impl HostFile {
@@ -90,7 +93,10 @@ impl HostFile {
         let memory_alignment = direct.map_or(1, |direct| direct.memory);
         let system = rustix::fs::fstatfs(&plain)?.f_type;
         let is_in_memory = !is_block_device && [TMPFS, RAMFS].contains(&(system as u64));
-        Ok(Self { fd: plain, facts, memory_alignment, is_locked: false, is_in_memory })
+        let mapped = is_in_memory
+            .then(|| MappedFile::new(plain.as_fd(), access != FileAccess::Read, len))
+            .flatten();
+        Ok(Self { fd: plain, facts, memory_alignment, is_locked: false, is_in_memory, mapped })
     }
 
     /// The file's locks were taken, and are given back with it.
@@ -115,6 +121,26 @@ impl HostFile {
     /// Whether it lies in memory and on no device (tmpfs, ramfs).
     pub(crate) fn is_in_memory(&self) -> bool {
         self.is_in_memory
+    }
+
+    /// Its mapping, if it has one.
+    #[inline]
+    pub(crate) fn mapped(&self) -> Option<&MappedFile> {
+        self.mapped.as_ref()
+    }
+
+    /// Bytes were written by the kernel.
+    pub(crate) fn handle_written(&self, offset: u64, len: u64) {
+        if let Some(mapped) = &self.mapped {
+            mapped.handle_written(offset, len);
+        }
+    }
+
+    /// A range is to be zeros, and may become a hole.
+    pub(crate) fn handle_zeroing(&self, offset: u64, len: u64) {
+        if let Some(mapped) = &self.mapped {
+            mapped.handle_zeroing(offset, len);
+        }
     }
 
     /// What direct I/O wants of memory, in bytes.
@@ -153,7 +179,10 @@ impl HostFile {
         while let Some(rest) = units.get(done..).filter(|rest| !rest.is_empty()) {
             match rustix::io::pwrite(&self.fd, rest, offset + done as u64) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => done += written,
+                Ok(written) => {
+                    self.handle_written(offset + done as u64, written as u64);
+                    done += written;
+                }
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
             }
@@ -288,6 +317,9 @@ impl ImageFile for HostFile {
     }
 
     fn set_len(&self, len: u64) -> Result<(), FileError> {
+        if let Some(mapped) = &self.mapped {
+            mapped.handle_len(len);
+        }
         Ok(rustix::fs::ftruncate(&self.fd, len).map_err(io::Error::from)?)
     }
 
@@ -297,6 +329,7 @@ impl ImageFile for HostFile {
         if len == 0 {
             return Ok(());
         }
+        self.handle_zeroing(offset, len);
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match rustix::fs::fallocate(&self.fd, flags, offset, len) {
             Ok(()) => Ok(()),

@@ -21,13 +21,15 @@
 //!         └─► carried out at once, on a file in memory ────┘
 //! ```
 //! The kernel gets operations before all of a round are in the ring, if the device would wait.
-//! Reads and writes of files that are memory (tmpfs) end in `submit`, without the ring.
+//! Reads and writes of files that are memory (tmpfs) end in `submit`, without the ring, and on
+//! pages that the file has without a system call.
 //!
 //! Invariants
 //! - Memory that the kernel works on is held by the operation until the kernel has said
 //!   that it ended, also if the ring is dropped.
 //! - All I/O on a file goes past the page cache, or all of it through it.
 //! - Behind the end of a file are zeros.
+//! - To read a hole makes no page of it, and a file that others cut short costs nobody but its disk.
 //! - A ring does I/O on files it was given, and nothing else of what io_uring can do,
 //!   whoever writes into its memory.
 //! - No name leads out of a store, and nothing but a regular file is opened in one.
@@ -51,7 +53,11 @@ mod host_store;
 #[cfg(test)]
 mod host_store_tests;
 mod image_lock;
+#[cfg(test)]
+mod in_memory_tests;
+mod mapped_file;
 mod operation;
+mod pages;
 mod payload;
 mod restrictions;
 mod source;

@@ -101,6 +101,11 @@ impl Operation {
         Some((piece.iov_base.cast(), u32::try_from(piece.iov_len).ok()?))
     }
 
+    /// Where in the file it goes on.
+    pub(crate) fn place(&self) -> u64 {
+        self.offset.saturating_add(self.done)
+    }
+
     /// The memory as a list, which is good as long as the operation is not changed.
     pub(crate) fn list(&self) -> (*const libc::iovec, u32) {
         (self.pieces.as_ptr(), self.pieces.len() as u32)

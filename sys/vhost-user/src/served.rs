@@ -42,7 +42,7 @@ impl Served {
     ) -> Result<Self, DeviceError> {
         let name = subject.name();
         let host_error = |action, error: &io::Error| host_error(name, action, error);
-        suimon_ring::watch_memory_faults()
+        suimon_mapping::watch_for_cuts()
             .map_err(|error| host_error("watch over guests' memory", &error))?;
         let event = || {
             eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)

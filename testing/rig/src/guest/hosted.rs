@@ -173,6 +173,14 @@ impl HostedGuest {
         Ok(Self { shell })
     }
 
+    /// Leaves the console to whoever comes next, with a shell for a person on it.
+    ///
+    /// # Errors
+    /// The guest is gone.
+    pub fn leave_a_shell(mut self) -> Result<()> {
+        self.shell.begin("a shell")
+    }
+
     /// Has the guest turn itself off when its power button is pressed.
     ///
     /// # Errors

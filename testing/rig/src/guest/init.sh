@@ -29,6 +29,12 @@ exec <"$line" >"$line"
 echo READY
 while read -r id command; do
     [ -n "$id" ] || continue
+    if [ "$command" = "a shell" ]; then
+        stty sane
+        PS1='guest # ' setsid sh -c "exec sh -i <$line >$line 2>&1"
+        stty raw -echo
+        continue
+    fi
     sh -c "$command" </dev/null >/tmp/output 2>&1
     code=$?
     echo "BEGIN $id"

@@ -41,8 +41,9 @@ fn main() -> Result<()> {
     let rig = Rig::new()?;
     let folder = rig.folder().to_owned();
     let scene = Scene::set(&rig, &stop);
-    let result = scene.and_then(|mut scene| {
-        scene.look_inside()?;
+    let result = scene.and_then(|(mut scene, mut vm)| {
+        scene.look_inside(&mut vm)?;
+        vm.leave_a_shell()?;
         scene.explain()?;
         scene.show_rates(&stop, seconds)
     });
@@ -56,7 +57,6 @@ fn main() -> Result<()> {
 struct Scene {
     _lab: Process,
     traffic: Vec<Process>,
-    vm: HostedGuest,
     _vms: HostedVms,
     daemon: Daemon,
     guests: Vec<Namespace>,
@@ -69,7 +69,8 @@ struct Scene {
 }
 
 impl Scene {
-    fn set(rig: &Rig, stop: &StopSignal) -> Result<Self> {
+    /// All of it, and the VM's guest, which takes commands.
+    fn set(rig: &Rig, stop: &StopSignal) -> Result<(Self, HostedGuest)> {
         say("making the guest's kernel and initramfs (once), from Debian's kernel package");
         let vms = HostedVms::with(rig, &disks::programs())?;
         let check = || if stop.is_asked() { bail!("asked to stop") } else { Ok(()) };
@@ -115,7 +116,6 @@ impl Scene {
         let mut scene = Self {
             _lab: Process::start(rig, "lab", &words)?,
             traffic: Vec::new(),
-            vm,
             _vms: vms,
             daemon,
             guests,
@@ -125,11 +125,11 @@ impl Scene {
             places,
             results,
         };
-        scene.start_traffic(rig)?;
-        Ok(scene)
+        scene.start_traffic(rig, &mut vm)?;
+        Ok((scene, vm))
     }
 
-    fn start_traffic(&mut self, rig: &Rig) -> Result<()> {
+    fn start_traffic(&mut self, rig: &Rig, vm: &mut HostedGuest) -> Result<()> {
         let download = format!(
             "while curl --silent --show-error --limit-rate 20M --output /dev/null \
              http://{WORLD}/file; do :; done"
@@ -141,21 +141,21 @@ impl Scene {
             )
         };
         self.traffic.push(self.guests[1].start(rig, "stream", &["sh", "-c", &streams(WORLD)])?);
-        self.vm.run(&format!("( {} ) >/tmp/stream.log 2>&1 &", streams(GUESTS[2].1)))?;
-        self.traffic.extend(self.places.start_load(rig, &mut self.vm)?);
+        vm.run(&format!("( {} ) >/tmp/stream.log 2>&1 &", streams(GUESTS[2].1)))?;
+        self.traffic.extend(self.places.start_load(rig, vm)?);
         Ok(())
     }
 
     /// What is inside the VM, as its guest sees it.
-    fn look_inside(&mut self) -> Result<()> {
+    fn look_inside(&self, vm: &mut HostedGuest) -> Result<()> {
         println!("\nThe VM, from outside (suimon vm show vm):\n");
         println!("{}", indented(&self.daemon.ok(&["vm", "show", "vm"])?));
         // The kernel tells of a carrier up to a second later.
-        self.vm.run("for i in 1 2 3 4 5 6 7 8 9 10; do ip link show eth0 | grep -q NO-CARRIER || break; sleep 0.2; done")?;
+        vm.run("for i in 1 2 3 4 5 6 7 8 9 10; do ip link show eth0 | grep -q NO-CARRIER || break; sleep 0.2; done")?;
         // Its list of names is large; 1af4:1041 and 1af4:1042 are virtio NICs and disks.
         let commands = ["lspci -n | grep -e ' 02' -e ' 01'", "ip address show dev eth0", "lsblk"];
         for command in commands {
-            println!("In the VM: {command}\n\n{}", indented(&self.vm.run(command)?));
+            println!("In the VM: {command}\n\n{}", indented(&vm.run(command)?));
         }
         Ok(())
     }
@@ -191,6 +191,7 @@ impl Scene {
             "team set world --algorithm hyper-v-port",
             "nic list",
             "vm show vm",
+            "vm console vm                 # a shell in its guest, after Enter",
             "vm pause vm                   # and vm resume vm",
             "vm set vm --cpus 2            # while it runs",
             "nic show vm",

@@ -1,11 +1,11 @@
-//! What happens when the file behind a VM's memory is cut short.
+//! What happens when the file behind a mapping is cut short.
 //!
 //! A page behind the end of a shared file mapping raises `SIGBUS`, which ends the
-//! process: one hostile or crashed front-end would stop every VM of the host. The
-//! handler here recognises addresses inside mapped guest memory, puts a private
-//! page of zeros there and lets the access go on. The fault is counted and marked
-//! on the mapping; rings see the count change and stop with
-//! [`RingFault::MemoryGone`](crate::RingFault::MemoryGone). Any other `SIGBUS`
+//! process: one hostile or crashed front-end, or whoever cuts the file of one disk
+//! in memory, would stop every VM of the host. The
+//! handler here recognises addresses inside guarded mappings, puts a private
+//! page of zeros there and lets the access go on. The cut is counted and marked
+//! on the mapping, whose owner looks. Any other `SIGBUS`
 //! goes to whoever handled it before.
 //!
 //! State: a fixed table of mappings, read by the handler without a lock. A slot
@@ -19,15 +19,16 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::io;
 use std::sync::OnceLock;
 
-/// Mappings that can exist at once, over all VMs.
-const SLOTS: usize = 4096;
+/// Mappings that can be guarded at once, over all VMs and disks.
+const SLOTS: usize = 16_384;
 
+#[derive(Debug)]
 struct Slot {
     start: AtomicUsize,
     end: AtomicUsize,
     page_bytes: AtomicUsize,
     claimed: AtomicBool,
-    faulted: AtomicBool,
+    is_cut: AtomicBool,
 }
 
 static TABLE: [Slot; SLOTS] = [const {
@@ -36,17 +37,18 @@ static TABLE: [Slot; SLOTS] = [const {
         end: AtomicUsize::new(0),
         page_bytes: AtomicUsize::new(0),
         claimed: AtomicBool::new(false),
-        faulted: AtomicBool::new(false),
+        is_cut: AtomicBool::new(false),
     }
 }; SLOTS];
 
-static FAULTS: AtomicU64 = AtomicU64::new(0);
+static CUTS: AtomicU64 = AtomicU64::new(0);
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// How often guest memory was touched behind the end of its file since the
-/// process started. Stays 0 unless a front-end cuts the file of a running VM.
-pub fn memory_faults() -> u64 {
-    FAULTS.load(Ordering::Relaxed)
+/// How often a guarded mapping was touched behind the end of its file since the
+/// process started. Stays 0 unless a front-end cuts the file of a running VM's memory, or
+/// somebody that of a disk.
+pub fn cuts() -> u64 {
+    CUTS.load(Ordering::Acquire)
 }
 
 /// Installs the handler now rather than with the first mapping, for programs whose
@@ -54,41 +56,44 @@ pub fn memory_faults() -> u64 {
 ///
 /// # Errors
 /// The host refuses.
-pub fn watch_memory_faults() -> io::Result<()> {
+pub fn watch_for_cuts() -> io::Result<()> {
     install()
 }
 
 /// A mapping's entry in the table; dropping it takes the entry back.
-pub(crate) struct Guard {
+#[derive(Debug)]
+pub struct CutGuard {
     slot: &'static Slot,
 }
 
-impl Guard {
+impl CutGuard {
     /// Watches over the mapping at `start`, made of pages of `page_bytes` (a
     /// power of two).
     ///
     /// # Errors
     /// The table is full, or the handler could not be installed.
-    pub(crate) fn new(start: usize, bytes: usize, page_bytes: usize) -> io::Result<Self> {
+    pub fn new(start: usize, bytes: usize, page_bytes: usize) -> io::Result<Self> {
         install()?;
         let slot = TABLE
             .iter()
             .find(|slot| !slot.claimed.swap(true, Ordering::AcqRel))
-            .ok_or_else(|| io::Error::other("too many memory regions over all VMs"))?;
+            .ok_or_else(|| io::Error::other("too much memory is mapped for VMs and disks"))?;
         slot.end.store(start + bytes, Ordering::Relaxed);
         slot.page_bytes.store(page_bytes, Ordering::Relaxed);
-        slot.faulted.store(false, Ordering::Relaxed);
+        slot.is_cut.store(false, Ordering::Relaxed);
         slot.start.store(start, Ordering::Release);
         Ok(Self { slot })
     }
 
     /// Whether the mapping was touched behind the end of its file.
-    pub(crate) fn is_faulted(&self) -> bool {
-        self.slot.faulted.load(Ordering::Relaxed)
+    #[must_use]
+    #[inline]
+    pub fn is_cut(&self) -> bool {
+        self.slot.is_cut.load(Ordering::Acquire)
     }
 }
 
-impl Drop for Guard {
+impl Drop for CutGuard {
     fn drop(&mut self) {
         self.slot.start.store(0, Ordering::Release);
         self.slot.claimed.store(false, Ordering::Release);
@@ -130,7 +135,7 @@ extern "C" fn handle_sigbus(signal: c_int, info: *mut libc::siginfo_t, context: 
     }
 }
 
-/// Puts zeros where `address` lies, if that is guest memory.
+/// Puts zeros where `address` lies, if that is guarded.
 fn replace_page(address: usize) -> bool {
     for slot in &TABLE {
         let start = slot.start.load(Ordering::Acquire);
@@ -139,6 +144,9 @@ fn replace_page(address: usize) -> bool {
         }
         let page_bytes = slot.page_bytes.load(Ordering::Relaxed);
         let page = address & !(page_bytes - 1);
+        // Before there are zeros, so that whoever has read some finds it.
+        slot.is_cut.store(true, Ordering::Release);
+        CUTS.fetch_add(1, Ordering::Release);
         // SAFETY: the page belongs to a mapping that its owner holds while the
         // slot is filled; references into it do not exist, only raw copies.
         let mapped = unsafe {
@@ -151,8 +159,6 @@ fn replace_page(address: usize) -> bool {
                 0,
             )
         };
-        slot.faulted.store(true, Ordering::Relaxed);
-        FAULTS.fetch_add(1, Ordering::Relaxed);
         return mapped != libc::MAP_FAILED;
     }
     false

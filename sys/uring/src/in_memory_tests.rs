@@ -1,0 +1,207 @@
+//! Files in memory are arrays of bytes, whoever writes to them, and take space only where
+//! something was written.
+
+use proptest::prelude::*;
+use rustix::io::pwrite;
+use suimon_image::{ByteRange, ImageFile};
+use suimon_ports::{FileOp, PayloadPart};
+
+use crate::file_io_tests::Bench;
+use crate::{HostFile, PayloadTable, PayloadUse};
+
+#[derive(Clone, Debug)]
+enum Change {
+    Write {
+        at: u64,
+        len: usize,
+        byte: u8,
+    },
+    Zero {
+        at: u64,
+        len: u64,
+        may_unmap: bool,
+    },
+    SetLen(u64),
+    /// By another process, which nobody tells us of.
+    Foreign {
+        at: u64,
+        len: usize,
+        byte: u8,
+    },
+}
+
+const END: u64 = 96 << 10;
+
+fn change() -> impl Strategy<Value = Change> {
+    let write = || (0..END, 1..20_000_usize, 1..=u8::MAX);
+    prop_oneof![
+        4 => write().prop_map(|(at, len, byte)| Change::Write { at, len, byte }),
+        1 => write().prop_map(|(at, len, byte)| Change::Foreign { at, len, byte }),
+        2 => (0..END, 1..40_000_u64, any::<bool>())
+            .prop_map(|(at, len, may_unmap)| Change::Zero { at, len, may_unmap }),
+        1 => (0..END).prop_map(Change::SetLen),
+    ]
+}
+
+fn write_model(model: &mut Vec<u8>, at: u64, len: usize, byte: u8) {
+    let end = at as usize + len;
+    model.resize(model.len().max(end), 0);
+    model[at as usize..end].fill(byte);
+}
+
+fn part(payloads: &PayloadTable, tag: u32, len: u64) -> PayloadPart<'_> {
+    PayloadPart { payloads, tag, from: 0, len }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #[test]
+    fn it_is_an_array_of_bytes(changes in proptest::collection::vec(change(), 1..24)) {
+        let mut bench = Bench::in_memory(8, 1);
+        let mut model = Vec::new();
+        for change in changes {
+            match change {
+                Change::Write { at, len, byte } => {
+                    bench.payload(0, PayloadUse::Source, &[(0, len)]);
+                    bench.memory.fill(0, &vec![byte; len]);
+                    let done = bench.run(|table| {
+                        let from = part(table, 0, len as u64);
+                        FileOp::Write { offset: at, from, is_durable: false }
+                    });
+                    prop_assert!(done.outcome.is_ok());
+                    write_model(&mut model, at, len, byte);
+                }
+                Change::Foreign { at, len, byte } => {
+                    pwrite(&*bench.file, &vec![byte; len], at).unwrap();
+                    write_model(&mut model, at, len, byte);
+                }
+                Change::Zero { at, len, may_unmap } => {
+                    // Disks free what they have, not what is behind their end.
+                    let len = len.min((model.len() as u64).saturating_sub(at));
+                    if len > 0 {
+                        let range = ByteRange::new(at, len).unwrap();
+                        let done = bench.run(|_| FileOp::Zero { range, may_unmap });
+                        prop_assert!(done.outcome.is_ok());
+                        model[at as usize..(at + len) as usize].fill(0);
+                    }
+                }
+                Change::SetLen(len) => {
+                    bench.file.set_len(len).unwrap();
+                    model.resize(len as usize, 0);
+                }
+            }
+            prop_assert_eq!(ImageFile::len(&*bench.file).unwrap(), model.len() as u64);
+            let len = model.len();
+            if len > 0 {
+                bench.payload(1, PayloadUse::Destination, &[(0, len)]);
+                let done = bench.run(|table| {
+                    FileOp::Read { offset: 0, to: part(table, 1, len as u64) }
+                });
+                prop_assert!(done.outcome.is_ok());
+                prop_assert!(bench.memory.bytes(0, len) == model);
+            }
+        }
+    }
+}
+
+/// Space that a file takes, in bytes.
+fn space(file: &HostFile) -> u64 {
+    rustix::fs::fstat(file).unwrap().st_blocks as u64 * 512
+}
+
+#[test]
+fn a_hole_in_memory_stays_one_when_it_is_read() {
+    let mut bench = Bench::in_memory(8, 4096);
+    bench.file.set_len(16 << 20).unwrap();
+    bench.file.write_at(8 << 20, &[7; 4096]).unwrap();
+    let before = space(&bench.file);
+    bench.payload(0, PayloadUse::Destination, &[(0, 64 << 10)]);
+    for at in (0..16 << 20).step_by(64 << 10) {
+        let done = bench.run(|table| FileOp::Read { offset: at, to: part(table, 0, 64 << 10) });
+        assert!(done.outcome.is_ok());
+        let first = if at == 8 << 20 { 7 } else { 0 };
+        assert_eq!(bench.memory.bytes(0, 1), [first]);
+    }
+    assert_eq!(space(&bench.file), before);
+}
+
+#[test]
+fn what_is_freed_in_memory_gives_its_space_back_and_is_zeros() {
+    let mut bench = Bench::in_memory(8, 4096);
+    bench.payload(0, PayloadUse::Source, &[(0, 256 << 10)]);
+    bench.memory.fill(0, &[9; 256 << 10]);
+    bench.run(|table| {
+        let from = part(table, 0, 256 << 10);
+        FileOp::Write { offset: 0, from, is_durable: false }
+    });
+    assert_eq!(space(&bench.file), 256 << 10);
+    let range = ByteRange::new(64 << 10, 64 << 10).unwrap();
+    bench.run(|_| FileOp::Zero { range, may_unmap: true });
+    bench.payload(1, PayloadUse::Destination, &[(0, 256 << 10)]);
+    bench.run(|table| FileOp::Read { offset: 0, to: part(table, 1, 256 << 10) });
+    let found = bench.memory.bytes(0, 256 << 10);
+    assert!(
+        found
+            .iter()
+            .enumerate()
+            .all(|(at, byte)| { *byte == if (64 << 10..128 << 10).contains(&at) { 0 } else { 9 } })
+    );
+    assert_eq!(space(&bench.file), 192 << 10);
+}
+
+/// A file of 64 KiB of fives that somebody else has cut to 16 KiB.
+fn cut_short() -> Bench {
+    let mut bench = Bench::in_memory(8, 4096);
+    bench.payload(0, PayloadUse::Source, &[(0, 64 << 10)]);
+    bench.payload(1, PayloadUse::Destination, &[(64 << 10, 64 << 10)]);
+    bench.memory.fill(0, &[5; 64 << 10]);
+    bench.memory.fill(64 << 10, &[1; 64 << 10]);
+    bench.run(|table| {
+        let from = part(table, 0, 64 << 10);
+        FileOp::Write { offset: 0, from, is_durable: false }
+    });
+    let other = std::fs::OpenOptions::new().write(true).open(bench.folder.path().join("image"));
+    other.unwrap().set_len(16 << 10).unwrap();
+    bench
+}
+
+#[test]
+fn what_others_have_cut_off_reads_as_zeros() {
+    let mut bench = cut_short();
+    let done = bench.run(|table| FileOp::Read { offset: 0, to: part(table, 1, 64 << 10) });
+    assert!(done.outcome.is_ok());
+    let found = bench.memory.bytes(64 << 10, 64 << 10);
+    assert!(found[..16 << 10].iter().all(|byte| *byte == 5));
+    assert!(found[16 << 10..].iter().all(|byte| *byte == 0));
+}
+
+#[test]
+fn what_is_written_where_others_have_cut_it_off_is_in_the_file() {
+    let mut bench = cut_short();
+    let done = bench.run(|table| {
+        let from = part(table, 0, 4096);
+        FileOp::Write { offset: 32 << 10, from, is_durable: true }
+    });
+    assert!(done.outcome.is_ok());
+    let there = std::fs::read(bench.folder.path().join("image")).unwrap();
+    assert_eq!(there.len(), (32 << 10) + 4096);
+    assert!(there[32 << 10..].iter().all(|byte| *byte == 5));
+}
+
+#[test]
+fn a_file_in_memory_grows_as_it_is_written() {
+    let mut bench = Bench::in_memory(8, 512);
+    bench.payload(0, PayloadUse::Source, &[(0, 4096)]);
+    bench.memory.fill(0, &[3; 4096]);
+    for nth in 0..20_u64 {
+        // The last page of the file is there, and part of it is behind the end.
+        bench.run(|table| FileOp::Write {
+            offset: nth * 1536,
+            from: part(table, 0, 1536),
+            is_durable: false,
+        });
+        assert_eq!(ImageFile::len(&*bench.file).unwrap(), (nth + 1) * 1536);
+    }
+    let there = std::fs::read(bench.folder.path().join("image")).unwrap();
+    assert!(there.len() == 20 * 1536 && there.iter().all(|byte| *byte == 3));
+}

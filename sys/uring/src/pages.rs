@@ -1,0 +1,152 @@
+//! Which pages a file has: one bit for each, read and changed by any thread.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::sync::OnceLock;
+
+/// Bits of a word.
+const BITS: u64 = 64;
+/// Words of a part. Parts in which there never was a page cost nothing.
+const PART_WORDS: u64 = 512;
+const PART_PAGES: u64 = PART_WORDS * BITS;
+
+/// A set of pages of a file. What is behind its end is never in it.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    parts: Vec<OnceLock<Box<[AtomicU64]>>>,
+}
+
+impl Pages {
+    /// Bytes of a page.
+    pub(crate) const BYTES: u64 = 4096;
+
+    /// No pages, of a file of which at most `bytes` bytes count.
+    pub(crate) fn new(bytes: u64) -> Self {
+        let parts = (bytes / Self::BYTES).div_ceil(PART_PAGES);
+        Self { parts: (0..parts).map(|_| OnceLock::new()).collect() }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.parts.len() as u64 * PART_PAGES * Self::BYTES
+    }
+
+    /// Whether all pages of a range are there. Of nothing they are.
+    #[inline]
+    pub(crate) fn has(&self, offset: u64, len: u64) -> bool {
+        offset.checked_add(len).is_some_and(|end| end <= self.bytes())
+            && Masks::of(offset, len)
+                .all(|(word, mask)| self.word(word).is_some_and(|found| found & mask == mask))
+    }
+
+    /// The pages of a range are there, as far as they count.
+    pub(crate) fn add(&self, offset: u64, len: u64) {
+        let end = offset.saturating_add(len).min(self.bytes());
+        for (word, mask) in Masks::of(offset, end.saturating_sub(offset)) {
+            let Some(part) = self.parts.get((word / PART_WORDS) as usize) else { return };
+            let words = part.get_or_init(|| (0..PART_WORDS).map(|_| AtomicU64::new(0)).collect());
+            if let Some(word) = words.get((word % PART_WORDS) as usize) {
+                word.fetch_or(mask, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The pages of a range may not be there any more, the first and the last among them.
+    pub(crate) fn remove(&self, offset: u64, len: u64) {
+        let end = offset.saturating_add(len).min(self.bytes());
+        for (word, mask) in Masks::of(offset, end.saturating_sub(offset)) {
+            let Some(part) = self.parts.get((word / PART_WORDS) as usize) else { return };
+            let words = part.get();
+            if let Some(word) = words.and_then(|words| words.get((word % PART_WORDS) as usize)) {
+                word.fetch_and(!mask, Ordering::Relaxed);
+            }
+        }
+    }
+
+    #[inline]
+    fn word(&self, word: u64) -> Option<u64> {
+        let part = self.parts.get((word / PART_WORDS) as usize)?.get()?;
+        Some(part.get((word % PART_WORDS) as usize)?.load(Ordering::Relaxed))
+    }
+}
+
+/// The words that a range of bytes has pages in, with those pages' bits.
+struct Masks {
+    /// The next page, and the one behind the last.
+    page: u64,
+    end: u64,
+}
+
+impl Masks {
+    #[inline]
+    const fn of(offset: u64, len: u64) -> Self {
+        let end = offset.saturating_add(len).div_ceil(Pages::BYTES);
+        Self { page: offset / Pages::BYTES, end: if len == 0 { 0 } else { end } }
+    }
+}
+
+impl Iterator for Masks {
+    type Item = (u64, u64);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.page >= self.end {
+            return None;
+        }
+        let (word, first) = (self.page / BITS, self.page % BITS);
+        let count = (BITS - first).min(self.end - self.page);
+        self.page += count;
+        Some((word, (u64::MAX >> (BITS - count)) << first))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::{PART_PAGES, Pages};
+
+    proptest! {
+        #[test]
+        fn it_is_a_set_of_the_pages_that_ranges_touch(
+            changes in proptest::collection::vec(
+                (any::<bool>(), 0..PART_PAGES * 3 * Pages::BYTES, 0..300 * Pages::BYTES), 1..20),
+        ) {
+            let of = |offset: u64, len: u64| match len {
+                0 => 0..0,
+                _ => offset / Pages::BYTES..(offset + len).div_ceil(Pages::BYTES),
+            };
+            // Two parts: some ranges lie partly or all behind them.
+            let pages = Pages::new(PART_PAGES * 2 * Pages::BYTES);
+            let mut model = BTreeSet::new();
+            for (is_added, offset, len) in changes.clone() {
+                if is_added {
+                    pages.add(offset, len);
+                    model.extend(of(offset, len).filter(|page| *page < PART_PAGES * 2));
+                } else {
+                    pages.remove(offset, len);
+                    model.retain(|page| !of(offset, len).contains(page));
+                }
+            }
+            for (_, offset, len) in changes {
+                let expected = of(offset, len).all(|page| model.contains(&page))
+                    && offset + len <= PART_PAGES * 2 * Pages::BYTES;
+                prop_assert_eq!(pages.has(offset, len), expected);
+                let first = offset / Pages::BYTES;
+                let has_first = pages.has(first * Pages::BYTES, Pages::BYTES);
+                prop_assert_eq!(has_first, model.contains(&first));
+            }
+        }
+    }
+
+    #[test]
+    fn a_range_without_end_is_cut_where_the_set_ends() {
+        let pages = Pages::new(PART_PAGES * Pages::BYTES);
+        pages.add(0, u64::MAX);
+        assert!(pages.has(0, PART_PAGES * Pages::BYTES));
+        assert!(!pages.has(PART_PAGES * Pages::BYTES - 1, 2));
+        assert!(!pages.has(u64::MAX, 1));
+        pages.remove(Pages::BYTES + 1, u64::MAX);
+        assert!(pages.has(0, Pages::BYTES) && !pages.has(Pages::BYTES, 1));
+    }
+}
