@@ -4,6 +4,10 @@
 //! The number grows while requests wait for it and the device answers fast, and shrinks
 //! while it answers slowly: slower than [`SLOWDOWN_MAX`] times what it takes when it has
 //! little to do. Latency is compared with that of requests of about the same size.
+//!
+//! Who has the store for itself is kept waiting for nobody's sake. It has a number of its
+//! own, which may make the device slower, up to [`StoreSpec::alone_latency`]; as soon as somebody
+//! else has a request the other number holds again.
 
 use core::time::Duration;
 
@@ -30,6 +34,8 @@ const FAST_ENOUGH: u64 = 900;
 const PROBE_EVERY: Duration = Duration::from_secs(30);
 const PROBE_MAX: Duration = Duration::from_millis(500);
 const START: u32 = 4;
+/// Who was not seen for so long has left the store.
+const GONE_AFTER: Duration = Duration::from_secs(1);
 
 /// Requests of about the same size.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,7 +51,13 @@ struct Class {
 pub(crate) struct Depth {
     min: u32,
     max: u32,
+    /// How many the device may have while several disks use it.
     limit: u32,
+    /// And while one does.
+    alone: Option<u32>,
+    alone_ns: u64,
+    /// Until then several disks use it.
+    shared_until: Time,
     pub(crate) in_flight: u32,
     was_full: bool,
     classes: [Class; 4],
@@ -73,6 +85,9 @@ impl Depth {
             min,
             max,
             limit: START.clamp(min, max),
+            alone: None,
+            alone_ns: u64::try_from(spec.alone_latency.as_nanos()).unwrap_or(u64::MAX),
+            shared_until: Time::ZERO,
             in_flight: 0,
             was_full: false,
             classes: [Class::default(); 4],
@@ -87,7 +102,38 @@ impl Depth {
     /// How many requests the device may have.
     #[inline]
     pub(crate) fn limit(&self) -> u32 {
-        self.probe.map_or(self.limit, |probe| probe.limit)
+        self.probe.map_or(self.tuned(), |probe| probe.limit)
+    }
+
+    #[inline]
+    fn tuned(&self) -> u32 {
+        self.alone.unwrap_or(self.limit)
+    }
+
+    /// Whether all requests there are, in the device or waiting for it, are of one disk.
+    #[inline]
+    pub(crate) fn handle_use(&mut self, now: Time, is_alone: bool) {
+        if !is_alone {
+            self.shared_until = now + GONE_AFTER;
+        }
+        if is_alone == self.alone.is_some() {
+            return;
+        }
+        if !is_alone {
+            self.turn(None);
+        } else if self.alone_ns > 0 && now >= self.shared_until && self.probe.is_none() {
+            self.turn(Some(self.limit));
+        }
+    }
+
+    /// The other number counts, and what has completed says nothing of it.
+    #[cold]
+    fn turn(&mut self, alone: Option<u32>) {
+        self.alone = alone;
+        self.completed = 0;
+        for class in &mut self.classes {
+            (class.sum_ns, class.count) = (0, 0);
+        }
     }
 
     /// Whether it is being found out what the device takes when it has little to do.
@@ -154,7 +200,7 @@ impl Depth {
         }
         let before = self.completed;
         self.completed += judged;
-        if self.completed >= self.limit.clamp(JUDGED_BY, JUDGED_BY_MAX)
+        if self.completed >= self.tuned().clamp(JUDGED_BY, JUDGED_BY_MAX)
             || before / FEW != self.completed / FEW
         {
             self.look(now);
@@ -166,7 +212,7 @@ impl Depth {
         let enough = match self.probe {
             Some(probe) => now.since(probe.began) >= PROBE_MAX || self.completed >= JUDGED_BY / 2,
             None => {
-                self.completed >= self.limit.clamp(JUDGED_BY, JUDGED_BY_MAX)
+                self.completed >= self.tuned().clamp(JUDGED_BY, JUDGED_BY_MAX)
                     || now.since(self.judged) >= JUDGED_AFTER
             }
         };
@@ -177,12 +223,14 @@ impl Depth {
 
     fn judge(&mut self, now: Time) {
         let is_probe = self.probe.take().is_some();
+        let patience_ns = if self.alone.is_some() { self.alone_ns.max(SHORT_NS) } else { SHORT_NS };
+        let tuned = self.tuned();
         let (mut ratios, mut sum, mut count) = (0u64, 0u64, 0u64);
         for class in &mut self.classes {
             let of = u64::from(class.count);
             if let Some(mean) = class.sum_ns.checked_div(of) {
                 // With so few requests it has little to do, whatever it once took.
-                let has_little = is_probe || self.limit <= START;
+                let has_little = is_probe || tuned <= START;
                 if class.count >= FEW
                     && (has_little || class.least_ns == 0 || mean < class.least_ns)
                 {
@@ -192,7 +240,7 @@ impl Depth {
                     // They are too few to say what is long for them, and go on being counted.
                     continue;
                 }
-                let allowed = SHORT_NS.max(class.least_ns.saturating_mul(SLOWDOWN_MAX));
+                let allowed = patience_ns.max(class.least_ns.saturating_mul(SLOWDOWN_MAX));
                 let ratio = mean.saturating_mul(ONE) / allowed;
                 ratios = ratios.saturating_add(ratio.saturating_mul(of));
                 sum = sum.saturating_add(class.sum_ns);
@@ -218,7 +266,7 @@ impl Depth {
     }
 
     fn adjust(&mut self, ratio: u64) {
-        let limit = u64::from(self.limit);
+        let limit = u64::from(self.tuned());
         let wanted = if ratio > ONE {
             // Half the way to where latency would be as allowed, if it grows with depth.
             (limit + limit * ONE / ratio) / 2
@@ -229,7 +277,8 @@ impl Depth {
         } else {
             limit
         };
-        self.limit = u32::try_from(wanted).unwrap_or(u32::MAX).clamp(self.min, self.max);
+        let wanted = u32::try_from(wanted).unwrap_or(u32::MAX).clamp(self.min, self.max);
+        *self.alone.as_mut().unwrap_or(&mut self.limit) = wanted;
     }
 }
 

@@ -49,3 +49,47 @@ fn a_few_large_requests_do_not_keep_the_device_empty() {
     }
     assert!(depth.limit() >= 16, "{}", depth.limit());
 }
+
+/// A device that has one request at a time from each of many disks, or many of one.
+fn used(depth: &mut Depth, now: &mut Time, is_alone: bool, completions: u32) -> u32 {
+    for _ in 0..completions {
+        let limit = u64::from(depth.limit());
+        // It does more with more of them, ever less so.
+        let latency_ns = 30_000 + 11_000 * limit;
+        *now = *now + Duration::from_nanos(latency_ns / limit);
+        depth.in_flight = depth.limit();
+        depth.handle_full();
+        depth.handle_use(*now, is_alone);
+        depth.handle_completed(*now, 1, 1, latency_ns);
+    }
+    depth.limit()
+}
+
+/// One disk by itself has all that the device does, and whoever comes finds the device as if it
+/// had always been shared.
+#[test]
+fn who_is_alone_waits_for_nobodys_sake() {
+    let mut depth = Depth::new(&StoreSpec::default());
+    let mut now = Time::from_ns(1);
+    let shared = used(&mut depth, &mut now, false, 2_000);
+    assert!((4..=18).contains(&shared), "{shared}");
+    // It has only just become alone.
+    assert_eq!(used(&mut depth, &mut now, true, 1), shared);
+    now = now + GONE_AFTER;
+    let alone = used(&mut depth, &mut now, true, 2_000);
+    assert!((120..=182).contains(&alone), "{alone}");
+    assert_eq!(used(&mut depth, &mut now, false, 1), shared);
+    assert_eq!(used(&mut depth, &mut now, true, 200), shared);
+}
+
+/// A slow device is not filled up although nobody else is there yet.
+#[test]
+fn who_is_alone_on_a_slow_device_leaves_it_as_it_is() {
+    let mut depth = Depth::new(&StoreSpec::default());
+    let mut now = Time::from_ns(1);
+    for _ in 0..2_000 {
+        depth.handle_use(now, true);
+        served(&mut depth, &mut now, 8_000_000, 1, 1);
+    }
+    assert!(depth.limit() <= 3 * START, "{}", depth.limit());
+}

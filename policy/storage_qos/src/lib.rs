@@ -26,6 +26,8 @@
 //! - A minimum whose requests are in the device for too long, because others' are there
 //!   too, holds the others back. mClock cannot help a disk at depth 1. Where that does not
 //!   help within a second it is tried again after 2 s, then later and later, up to 30 s.
+//! - The device gets so many requests that it stays quick, for the sake of who is next; a disk
+//!   that has the store for itself may fill it.
 //! - Where a store can do less than all minimums together, all are served in proportion.
 //!
 //! What it does not do: it moves no data, reads no clock, and keeps no latency

@@ -138,6 +138,12 @@ impl StoreScheduler {
         if requests == 0 {
             return;
         }
+        // Where all nodes together may do only so much, others of them use the store.
+        let is_alone = disk.in_flight == self.depth.in_flight
+            && disk.waiting == flow.waiting
+            && self.shares.first().is_none_or(|first| first.id == disk.flow)
+            && !self.gate.is_capped();
+        self.depth.handle_use(now, is_alone);
         let cost = self.spec.normalization.cost(of.bytes);
         let all = u64::from(cost) * u64::from(requests);
         let is_full = !self.depth.has_room() && !self.shares.is_empty() && !self.depth.is_probing();

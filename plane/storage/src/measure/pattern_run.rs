@@ -49,7 +49,9 @@ impl PatternRun {
         let capacity = u32::try_from(device.io.capacity()).unwrap_or(u32::MAX);
         let depth_max = plan.spec.depth_max.min(capacity);
         let all = depth_max.saturating_add(WAITING);
-        let spec = StoreSpec { depth_max, waiting_max: all, ..plan.spec.clone() };
+        // What it is measured for is shared.
+        let alone_latency = Duration::ZERO;
+        let spec = StoreSpec { depth_max, waiting_max: all, alone_latency, ..plan.spec.clone() };
         let request_bytes = spec.normalization.bytes();
         let mut scheduler = StoreScheduler::new(spec);
         let mut store = Store::new(Capability::Unknown);

@@ -20,11 +20,23 @@ use crate::cpu_times::CpuTimes;
 pub(crate) const IN_MEMORY: &str = "/dev/shm";
 /// Of a disk in memory: more than most caches hold.
 pub(crate) const DISK_BYTES: u64 = 256 << 20;
+/// Where files on a device lie. Tests keep large files there too; it is rarely in memory.
+pub(crate) const ON_DISK: &str = "/var/tmp";
+/// Of a file on a device.
+pub(crate) const FILE_BYTES: u64 = 1 << 30;
+/// `statfs(2)`.
+const TMPFS: u64 = 0x0102_1994;
 pub(crate) const REQUEST_BYTES: u32 = 4096;
 /// Where the processor runs.
 pub(crate) const CPU: u16 = 1;
 const WARM_UP: Duration = Duration::from_millis(300);
 const FILL_BYTES: u32 = 1 << 20;
+
+/// Why nothing can be said here of files on a device.
+pub(crate) fn not_on_a_device() -> Result<Option<String>> {
+    let system = rustix::fs::statfs(ON_DISK)?;
+    Ok((system.f_type as u64 == TMPFS).then(|| format!("{ON_DISK} is in memory")))
+}
 
 /// What a client got.
 #[derive(Clone, Copy, Debug)]

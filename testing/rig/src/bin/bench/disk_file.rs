@@ -12,16 +12,13 @@ use suimon_disk_tests::{Asks, ClientSpec, StoreFolder, new_disk};
 use suimon_rig::{Rig, fio, system_program};
 use suimon_storage::images::{DiskFormat, DiskKind, DiskPlan};
 
-use crate::disk_engine::{CPU, REQUEST_BYTES, rates, write_file};
+use crate::disk_engine::{
+    CPU, FILE_BYTES, ON_DISK, REQUEST_BYTES, not_on_a_device, rates, write_file,
+};
 use crate::report::{Bar, Pair, Sample, Work};
 
-const FILE_BYTES: u64 = 1 << 30;
 const DEPTHS: [u32; 3] = [1, 4, 32];
 const WINDOW: Duration = Duration::from_secs(4);
-/// Tests keep large files there too; it is rarely in memory.
-const ON_DISK: &str = "/var/tmp";
-/// `statfs(2)`.
-const TMPFS: u64 = 0x0102_1994;
 
 /// Runs `pairs` pairs at each depth.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
@@ -52,8 +49,7 @@ fn missing() -> Result<Option<String>> {
     if let Err(error) = system_program("fio") {
         return Ok(Some(error.to_string()));
     }
-    let system = rustix::fs::statfs(ON_DISK)?;
-    Ok((system.f_type as u64 == TMPFS).then(|| format!("{ON_DISK} is in memory")))
+    not_on_a_device()
 }
 
 /// Thousands a second.

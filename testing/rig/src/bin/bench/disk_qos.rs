@@ -1,5 +1,5 @@
-//! What Storage QoS costs a request: in the engine alone, on files that take no time, and on
-//! a file in memory.
+//! What Storage QoS costs a request: in the engine alone, on files that take no time, of a
+//! read from a device, and of one from a file in memory.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,11 +8,15 @@ use anyhow::Result;
 use suimon_disk_tests::{
     Asks, ClientSpec, EngineLoad, HeldTo, StoreFolder, new_disk, request_cost_ns,
 };
+use suimon_quantity::Iops;
 use suimon_rig::{Rig, fill_disk};
-use suimon_storage::images::{DiskFormat, DiskKind};
+use suimon_storage::images::{DiskFormat, DiskKind, DiskPlan};
 use suimon_storage_qos::Limits;
 
-use crate::disk_engine::{CPU, DISK_BYTES, IN_MEMORY, REQUEST_BYTES, rates};
+use crate::disk_engine::{
+    CPU, DISK_BYTES, FILE_BYTES, IN_MEMORY, ON_DISK, REQUEST_BYTES, not_on_a_device, rates,
+    write_file,
+};
 use crate::report::{Bar, Pair, Sample, Work, median};
 
 const DEPTH: u32 = 32;
@@ -42,7 +46,7 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let works: Result<Vec<Work>> =
         CASES.into_iter().map(|case| in_the_engine(case, pairs)).collect();
     let mut works = works?;
-    works.push(on_a_file(pairs)?);
+    works.extend(on_files(pairs)?);
     Ok(works)
 }
 
@@ -77,28 +81,50 @@ pub(crate) fn engine_pair(peer: &EngineLoad, suimon: &EngineLoad) -> Result<Pair
     Ok(Pair { peer, suimon })
 }
 
-/// A share of a whole request.
-fn on_a_file(pairs: usize) -> Result<Work> {
+/// Shares of a whole request, on a file in memory and on a device.
+fn on_files(pairs: usize) -> Result<Vec<Work>> {
+    let title = |from| {
+        format!(
+            "4 KB random reads from a file {from}, depth {DEPTH}, a minimum that is met and maximums that are never \
+             reached, for each second of CPU time"
+        )
+    };
+    let work = |name, from| Work::new(name, &title(from), "Suimon without Storage QoS", "thousand");
+    let mut in_memory = work("disk-qos-memory", "in memory");
     let rig = Rig::new_in(Path::new(IN_MEMORY))?;
     let store = StoreFolder::open(rig.folder())?;
-    let plan = |size| new_disk(DiskFormat::Raw, DiskKind::Fixed, size);
-    store.make(&plan(Some(DISK_BYTES)))?;
-    fill_disk(CPU, store.disk(&plan(None))?, DISK_BYTES)?;
+    store.make(&raw(Some(DISK_BYTES)))?;
+    fill_disk(CPU, store.disk(&raw(None))?, DISK_BYTES)?;
+    push_pairs(&mut in_memory, pairs, &store, DISK_BYTES)?;
+    let mut on_disk = work("disk-qos-file", "past the page cache").with_bar(Bar::Ratio(0.98));
+    on_disk.missing = not_on_a_device()?;
+    if on_disk.missing.is_none() {
+        let rig = Rig::new_in(Path::new(ON_DISK))?;
+        write_file(&rig.file(&raw(None).label()), FILE_BYTES)?;
+        push_pairs(&mut on_disk, pairs, &StoreFolder::open(rig.folder())?, FILE_BYTES)?;
+    }
+    Ok(vec![on_disk, in_memory])
+}
+
+fn raw(size: Option<u64>) -> DiskPlan {
+    new_disk(DiskFormat::Raw, DiskKind::Fixed, size)
+}
+
+/// A minimum that any device gives, and maximums that none reaches.
+fn kept() -> Limits {
+    Limits { min_iops: Iops::new(1000), ..HeldTo::AllLimits.limits(1) }
+}
+
+fn push_pairs(work: &mut Work, pairs: usize, store: &StoreFolder, disk_bytes: u64) -> Result<()> {
     let rate = |limits: Option<Limits>| -> Result<Sample> {
         let (asks, bytes) = (Asks::RandomReads, REQUEST_BYTES);
-        let client = ClientSpec { asks, depth: DEPTH, bytes, disk_bytes: DISK_BYTES };
-        let rates = rates(store.disk(&plan(None))?, limits, client, WINDOW)?;
+        let client = ClientSpec { asks, depth: DEPTH, bytes, disk_bytes };
+        let rates = rates(store.disk(&raw(None))?, limits, client, WINDOW)?;
         Ok(Sample::alone(rates.per_cpu_second / 1e3))
     };
-    let title = format!(
-        "4 KB random reads from a file in memory, depth {DEPTH}, limits that are never reached, \
-         for each second of CPU time"
-    );
-    let mut work = Work::new("disk-qos-file", &title, "Suimon without Storage QoS", "thousand")
-        .with_bar(Bar::Ratio(0.98));
     for _ in 0..pairs {
         let peer = rate(None)?;
-        work.push(Pair { peer, suimon: rate(Some(HeldTo::AllLimits.limits(1)))? });
+        work.push(Pair { peer, suimon: rate(Some(kept()))? });
     }
-    Ok(work)
+    Ok(())
 }
