@@ -40,6 +40,9 @@ const LATE_CAPABILITY: u64 = 1500;
 const WISH: u64 = 900;
 const LATE_DISKS: [(&str, u64); 2] = [("wish", WISH), ("thief", 0)];
 
+/// After so long a node that lost etcd has seen on the store what others did since: they write each 5 s.
+const SEEN_MS: u64 = 11_000;
+
 struct Site {
     daemons: Vec<Daemon>,
     etcd: Etcd,
@@ -194,6 +197,8 @@ fn promises_hold_while_a_node_stands_still_another_is_cut_off_and_leaders_die() 
     let cut = frozen + 14_000;
     wait_until(cut);
     site.network.cut(1).unwrap();
+    wait_until(cut + SEEN_MS);
+    assert_seen_on_store(&site.daemons[1]);
     let mended = cut + 12_000;
     wait_until(mended);
     site.network.mend(1).unwrap();
@@ -243,6 +248,18 @@ fn promises_hold_while_a_node_stands_still_another_is_cut_off_and_leaders_die() 
         load.end().unwrap();
     }
     until_alive(&mut site, ended);
+}
+
+/// Who is cut off from etcd sees on the store itself what the first node does there.
+fn assert_seen_on_store(daemon: &Daemon) {
+    let seen = store(daemon)["seen"].take();
+    let first = seen.as_array().into_iter().flatten().find(|of| of["node"] == NODES[0]);
+    let first = first.unwrap_or_else(|| panic!("{} is not seen: {seen}", NODES[0]));
+    eprintln!("  seen on the store: {first}");
+    assert_eq!(first["is_stranger"], false, "{first}");
+    assert!(first["delivered_iops"].as_u64().unwrap() > 0, "{first}");
+    // Not from before it was cut off.
+    assert!(first["age_ms"].as_u64().unwrap() < SEEN_MS, "{first}");
 }
 
 /// Each node knows what the disk lacks, and who has it.

@@ -5,39 +5,18 @@ use std::collections::BinaryHeap;
 
 use suimon_quantity::Time;
 
-/// An event that is planned. Its order is that of its time and then of its planning, whatever
-/// the event is.
-#[derive(Debug)]
-struct Planned<E> {
-    at: Time,
-    number: u64,
-    event: E,
-}
+/// When an event is planned for, as the how manieth, and where it is kept.
+type Planned = (Time, u64, usize);
 
-impl<E> PartialEq for Planned<E> {
-    fn eq(&self, other: &Self) -> bool {
-        (self.at, self.number) == (other.at, other.number)
-    }
-}
-
-impl<E> Eq for Planned<E> {}
-
-impl<E> PartialOrd for Planned<E> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<E> Ord for Planned<E> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.number).cmp(&(other.at, other.number))
-    }
-}
-
-/// The events of a run.
+/// The events of a run. Their order is that of their time and then of their planning, whatever
+/// they are. They stay where they are while that is found: what is sorted is small, however many
+/// there are.
 #[derive(Debug)]
 pub(crate) struct Agenda<E> {
-    planned: BinaryHeap<Reverse<Planned<E>>>,
+    planned: BinaryHeap<Reverse<Planned>>,
+    events: Vec<Option<E>>,
+    /// Places among those where nothing is.
+    free: Vec<usize>,
     now: Time,
     number: u64,
     happened: u64,
@@ -46,7 +25,8 @@ pub(crate) struct Agenda<E> {
 impl<E> Agenda<E> {
     /// Nothing is planned, and it is `now`.
     pub(crate) fn new(now: Time) -> Self {
-        Self { planned: BinaryHeap::new(), now, number: 0, happened: 0 }
+        let (planned, events, free) = (BinaryHeap::new(), Vec::new(), Vec::new());
+        Self { planned, events, free, now, number: 0, happened: 0 }
     }
 
     /// What time it is.
@@ -62,8 +42,12 @@ impl<E> Agenda<E> {
     /// Plans an event; what is planned for the past happens now.
     pub(crate) fn plan(&mut self, at: Time, event: E) {
         self.number += 1;
-        let at = at.max(self.now);
-        self.planned.push(Reverse(Planned { at, number: self.number, event }));
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.events.push(None);
+            self.events.len() - 1
+        });
+        self.events[place] = Some(event);
+        self.planned.push(Reverse((at.max(self.now), self.number, place)));
     }
 
     /// Plans an event `ns` nanoseconds from now.
@@ -73,14 +57,15 @@ impl<E> Agenda<E> {
 
     /// The next event that happens before `until`; without one it is `until` afterwards.
     pub(crate) fn next(&mut self, until: Time) -> Option<E> {
-        if self.planned.peek().is_none_or(|first| first.0.at >= until) {
+        if self.planned.peek().is_none_or(|Reverse((at, ..))| *at >= until) {
             self.now = self.now.max(until);
             return None;
         }
-        let Reverse(first) = self.planned.pop()?;
-        self.now = first.at;
+        let Reverse((at, _, place)) = self.planned.pop()?;
+        self.free.push(place);
+        self.now = at;
         self.happened += 1;
-        Some(first.event)
+        self.events[place].take()
     }
 }
 

@@ -4,17 +4,19 @@
 //! A change on a node is made in the cluster's store first, with the record as it was read as a condition,
 //! so that of two changes at a time one is refused. Nodes hear of records by a watch and bring
 //! desired state into line with them (`driver/policies.rs`). One that disks of any node have is not
-//! deleted.
+//! deleted, and one whose minimum would not fit beside what leaders have promised is not changed.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use suimon_cluster_qos::{NodeId, PolicyKey, PolicyLimits};
+use suimon_cluster_qos::{Capability, Grant, NodeId, PolicyKey, PolicyLimits, Promises};
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Kind, Name, QosPolicyConfig};
 use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition, ClusterEntry, ClusterStore};
 
 use super::cluster_prefix;
-use super::keys::{MEMBERS, MemberRecord, NEXT_POLICY, POLICIES, REPORTS, Said, report_of};
+use super::keys::{
+    GRANTS, MEMBERS, MemberRecord, NEXT_POLICY, POLICIES, REPORTS, Said, grant_of, report_of,
+};
 use super::session::{read, write};
 use crate::shared::Shared;
 
@@ -161,20 +163,65 @@ impl PolicyDesk<'_> {
         Err(ApiError::new(ErrorCode::Conflict, text))
     }
 
+    fn below(&self, prefix: &str) -> Result<Vec<ClusterEntry>, ApiError> {
+        let view = self.store.read(&format!("{}{prefix}", self.root));
+        view.map_err(|error| Self::failed(&error)).map(|view| view.entries)
+    }
+
+    /// Whether stores on which disks have a policy have room for its minimum, if that is to be more.
+    /// Leaders promise on their own account, and what they do not promise is not in effect; this is said
+    /// while the change can still be refused.
+    ///
+    /// # Errors
+    /// A store has no room.
+    fn check_raise(&self, policy: &QosPolicyConfig) -> Result<(), ApiError> {
+        let key = format!("{}{POLICIES}{}", self.root, policy.name);
+        let Some(before) = self.entry(&key)?.as_ref().and_then(read::<PolicyRecord>) else {
+            // No disk has it yet.
+            return Ok(());
+        };
+        let asked_iops =
+            policy.min_iops.unwrap_or_default().saturating_sub(before.limits().min_iops);
+        if asked_iops == 0 {
+            return Ok(());
+        }
+        let mut capabilities = BTreeMap::new();
+        for entry in &self.below(REPORTS)? {
+            let of = entry.key.strip_prefix(&self.root).and_then(report_of);
+            let Some(((store, _), said)) = of.zip(read::<Said>(entry)) else { continue };
+            if said.report.policies.iter().any(|load| load.policy == before.key) {
+                let least = capabilities.entry(store.to_owned()).or_insert(u64::MAX);
+                *least = said.capability_iops.min(*least);
+            }
+        }
+        let grants = self.below(GRANTS)?;
+        for (store, capability_iops) in capabilities {
+            let reserved = grants.iter().filter_map(|entry| {
+                let (_, of) = grant_of(entry.key.strip_prefix(&self.root)?)?;
+                (of == store).then(|| read::<Grant>(entry)).flatten()
+            });
+            let promised_iops = reserved.map(|grant| grant.store.reserved_iops).sum();
+            let capability = Capability::Declared(capability_iops);
+            let promises = Promises { promised_iops, asked_iops, capability };
+            if !promises.fit() {
+                let text = format!("the cluster refuses it, on store {store}: {promises}");
+                return Err(ApiError::new(ErrorCode::Overcommitted, text));
+            }
+        }
+        Ok(())
+    }
+
     /// Another node of which disks have a policy, as it said last, and the store.
     fn user(&self, policy: PolicyKey, own: &str) -> Result<Option<(String, String)>, ApiError> {
-        let below = |prefix: &str| {
-            let view = self.store.read(&format!("{}{prefix}", self.root));
-            view.map_err(|error| Self::failed(&error)).map(|view| view.entries)
-        };
-        let members: BTreeMap<NodeId, String> = below(MEMBERS)?
+        let members: BTreeMap<NodeId, String> = self
+            .below(MEMBERS)?
             .iter()
             .filter_map(|entry| {
                 let name = entry.key.strip_prefix(&self.root)?.strip_prefix(MEMBERS)?;
                 Some((read::<MemberRecord>(entry)?.id, name.to_owned()))
             })
             .collect();
-        Ok(below(REPORTS)?.iter().find_map(|entry| {
+        Ok(self.below(REPORTS)?.iter().find_map(|entry| {
             let (store, node) = report_of(entry.key.strip_prefix(&self.root)?)?;
             let node = members.get(&node).filter(|node| *node != own)?;
             let said: Said = read(entry)?;
@@ -188,7 +235,8 @@ impl Shared {
     /// Makes in the cluster's store what a change makes of its policies.
     ///
     /// # Errors
-    /// The cluster does not answer, or a policy that is to go is used on another node.
+    /// The cluster does not answer, a policy that is to go is used on another node, or a minimum has
+    /// no room.
     pub(super) fn prepare_policies(
         &self,
         from: &HostConfig,
@@ -215,6 +263,9 @@ impl Shared {
             ApiError::new(ErrorCode::HostError, text)
         })?;
         let desk = PolicyDesk { store: store.as_ref(), root: cluster_prefix(&cluster.name) };
+        for (name, policy) in &changed {
+            desk.check_raise(policy).map_err(|error| about(name, error))?;
+        }
         for (name, policy) in changed {
             desk.put(policy, false).map_err(|error| about(name, error))?;
         }

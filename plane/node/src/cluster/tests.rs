@@ -415,6 +415,35 @@ fn a_policy_of_the_cluster_is_the_same_on_all_nodes_and_holds_for_all_together()
     assert!(error.contains("disk/d-n1"), "{error}");
 }
 
+/// What leaders could not promise is refused by the command, and changes nothing on any node.
+#[test]
+fn a_policys_minimum_that_has_no_room_is_refused_with_the_arithmetic() {
+    let cluster = FakeCluster::default();
+    let disks = FakeDisks::default();
+    disks.put_store(DISK_STORE, cluster.files());
+    let one = Harness::in_cluster(MemoryStore::default(), disks, cluster.clone());
+    one.apply_well(&host(&with_policy("n1", 9000)));
+    let two = node(&cluster.other(), "n2", 5000);
+    wait_until("the other has its minimum", || cap(&two).reserved_iops == 5064);
+    wait_until("both know the policy", || max_of(&two, "batch") == Some(9000));
+    wait_until("a leader knows whose disks have it", || part(&one) > 0 && part(&one) < u64::MAX);
+    let raise = |min: u64| {
+        let body = format!("{{\"min_iops\":{min}}}").into_bytes();
+        policy(&two, ResourceEdit::Patch(name("batch"), body))
+    };
+    let error = raise(4000).unwrap_err();
+    assert!(error.contains("store san") && error.contains("4000 more were asked for"), "{error}");
+    assert!(error.contains("90 % of the store's 10000 IOPS"), "{error}");
+    let min_of = |of: &Harness| of.node.config().qos_policies[0].min_iops;
+    assert_eq!((min_of(&one), min_of(&two)), (None, None));
+    raise(3000).unwrap();
+    wait_until("it is reserved where its disk is", || cap(&one).reserved_iops == 3064);
+    // A little more is the difference, not all of it anew.
+    raise(3500).unwrap();
+    wait_until("the rest is, too", || cap(&one).reserved_iops == 3564);
+    assert_eq!(min_of(&one), Some(3500));
+}
+
 #[test]
 fn a_policy_that_another_node_uses_is_not_deleted_and_one_that_is_gone_is_not_without_limit() {
     let cluster = FakeCluster::default();
