@@ -147,6 +147,12 @@ impl Account {
         self.leased(then).max(self.reserved())
     }
 
+    /// What it had leased when it made its last report: the first it may still adhere to is the one that
+    /// it had heard.
+    pub(crate) fn heard_leased(&self) -> u64 {
+        self.entries.first().map_or(0, |entry| entry.leased)
+    }
+
     /// What it was given last.
     pub(crate) fn last(&self) -> Share {
         self.entries.last().map_or_else(Share::default, |entry| Share {

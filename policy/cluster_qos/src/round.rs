@@ -14,9 +14,9 @@ use crate::notice::Notice;
 use crate::shared::PolicyPlan;
 use crate::{CLAIMS_MAX, GrantId, NodeId, PolicyKey, Promises, Terms};
 
-/// Of what is spare a node that waits surely uses so many times what it had.
+/// A node that waits surely uses so many times what it had.
 const CLIMB: u64 = 4;
-/// Or this part of what the store can do.
+/// Or of what is spare this part of what the store can do.
 const LEAST_STEP: u64 = 32;
 
 /// What a node asks for of what is spare.
@@ -30,10 +30,10 @@ struct Asked {
 }
 
 impl Asked {
-    /// What is asked for by a node that had `before` in all; it may be believed to use `least` at least.
+    /// What is asked for by a node that had `before` in all when it said so; it may be believed to use `least` at least.
     fn of(state: &NodeState, report: &Report, before: u64, least: u64) -> Self {
-        let beyond = before.saturating_sub(state.admitted);
-        let surely = beyond.saturating_mul(CLIMB).max(least);
+        // Of all it had: what of that is promised to it says nothing of what it wants.
+        let surely = before.saturating_mul(CLIMB).saturating_sub(state.admitted).max(least);
         if state.refused.is_some() {
             // Its scheduler does not divide by weight alone: what disks want for themselves says nothing of
             // what each gets.
@@ -228,7 +228,8 @@ impl Office {
             if !report.takes_leases {
                 continue;
             }
-            let before = account.map_or(0, |account| account.last().leased_iops);
+            // Not what it was given since: it has not said yet what came of that.
+            let before = account.map_or(0, Account::heard_leased);
             claims.push((*node, Asked::of(state, report, before, least)));
         }
         let spare = self.estimate.iops().saturating_sub(base);

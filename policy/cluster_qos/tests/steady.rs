@@ -243,6 +243,33 @@ fn who_waits_for_a_little_takes_a_little_from_others() {
     assert!(cluster.cap(2) >= 2_200, "{}", cluster.cap(2));
 }
 
+/// And it is not believed to want ever more before it has said what came of the last grant.
+#[test]
+fn who_waits_for_more_than_a_little_is_believed_step_by_step() {
+    for phase in 0..10 {
+        let mut cluster = of(5, 100_000);
+        for node in [1, 3] {
+            cluster.set_disk(node, disk(u64::from(node), 0, 0, 100), ALL);
+        }
+        for node in [2, 4, 5] {
+            cluster.set_disk(node, disk(u64::from(node), 0, 0, 100), 2_200);
+        }
+        cluster.run(10 * SECOND + phase * SECOND / 10);
+        // Others want other things, too, so that the store is divided anew again and again.
+        cluster.set_disk(2, disk(2, 0, 0, 100), 6_600);
+        // Nodes report once a second.
+        for round in 0..18 {
+            if round % 5 == 0 {
+                cluster.set_disk(4, disk(4, 0, 0, 100), 2_200 + round * 20);
+            }
+            cluster.run(SECOND / 20);
+            assert!(cluster.cap(2) <= 12_000, "{phase} {round}: {}", cluster.cap(2));
+        }
+        cluster.run(3 * SECOND);
+        assert!(cluster.cap(2) >= 6_600, "{}", cluster.cap(2));
+    }
+}
+
 /// The store does half of what it can: what is spare gets less, what is promised does not.
 #[test]
 fn foreign_load_is_named_and_minimums_stay() {

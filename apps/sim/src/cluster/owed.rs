@@ -23,6 +23,9 @@ const USED_PERCENT: u64 = 95;
 const CLIMB_NS: u64 = 45 * SECOND;
 /// That somebody wants so much of what a store can do more or less makes no difference: a 50th.
 const LITTLE: u64 = 50;
+/// So long it takes until others have what a disk wants no more, in milliseconds: its node says so within
+/// 250, the leader divides the store twice a second, and grants have their way.
+const TOLD_MS: u64 = 1000;
 /// For so much of a window somebody has to wait, in percent.
 const WAITED_PERCENT: u64 = 95;
 
@@ -252,19 +255,23 @@ struct Usable {
     now: u64,
     /// The least of it in this window.
     least: u64,
+    /// How much less disks have come to want in this window, each for itself.
+    given_up: u64,
 }
 
 impl Usable {
-    /// What one disk might use has changed.
-    fn change(&mut self, from: u64, to: u64) {
+    /// What one disk might use has changed. Nobody can use more than the store can do.
+    fn change(&mut self, capability: u64, from: u64, to: u64) {
+        let (from, to) = (from.min(capability), to.min(capability));
         self.now = self.now - from + to;
         self.least = self.least.min(self.now);
+        self.given_up += from.saturating_sub(to);
     }
 }
 
 /// While somebody waits for its node's cap, 95 % of what the store can do is done, or of what disks want all the time and may
 /// have by their maximums if that is less; but for what is reserved for others and idles, which cannot be lent to
-/// other nodes, and for an eighth beside what nodes do that wait for nothing: they may have that, because what they
+/// other nodes, for what a disk wants no more, until others can know, and for an eighth beside what nodes do that wait for nothing: they may have that, because what they
 /// ask for tells nothing of the next second.
 pub(crate) struct Spare {
     place: Place,
@@ -302,13 +309,14 @@ impl Spare {
         self.window = now;
         let stores = self.stores.iter_mut().zip(&mut self.usable).zip(&self.place.capabilities);
         for (store, ((of, usable), capability)) in stores.enumerate() {
+            let given_up = std::mem::take(&mut usable.given_up);
             let usable = std::mem::replace(&mut usable.least, usable.now);
             if !of.waiting.is_empty() {
                 of.waited += now - of.since.max(from);
             }
             of.since = now;
             let waited = std::mem::take(&mut of.waited);
-            let (mut used, mut idle) = (0, 0);
+            let (mut used, mut idle) = (0, given_up * TOLD_MS / 1000);
             for (node, (reserved, done)) in &mut of.nodes {
                 let done = std::mem::take(done);
                 used += done;
@@ -350,7 +358,8 @@ impl<F: OfDisks> Checker<F> for Spare {
                 let (node, store) = self.place.disks[disk as usize];
                 let wants = self.wants[disk as usize];
                 let max = std::mem::replace(&mut self.maximums[disk as usize], max_iops);
-                self.usable[store as usize].change(wants.min(max), wants.min(max_iops));
+                let capability = self.place.capabilities[store as usize];
+                self.usable[store as usize].change(capability, wants.min(max), wants.min(max_iops));
                 let before = std::mem::replace(&mut self.minimums[disk as usize], min_iops);
                 let of = &mut self.stores[store as usize];
                 if let Some((reserved, _)) = of.nodes.get_mut(&node) {
@@ -362,8 +371,9 @@ impl<F: OfDisks> Checker<F> for Spare {
                 let store = self.place.disks[disk as usize].1 as usize;
                 let before = std::mem::replace(&mut self.wants[disk as usize], iops);
                 let max = self.maximums[disk as usize];
-                self.usable[store].change(before.min(max), iops.min(max));
-                if before.abs_diff(iops) > self.place.capabilities[store] / LITTLE {
+                let capability = self.place.capabilities[store];
+                self.usable[store].change(capability, before.min(max), iops.min(max));
+                if before.abs_diff(iops) > capability / LITTLE {
                     self.stores[store].disturb(now + JUDGED_NS);
                 }
             }
