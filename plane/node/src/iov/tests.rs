@@ -122,6 +122,11 @@ impl Bench {
         wait_until(part, || reason().contains(part));
     }
 
+    /// The switch reaches a NIC's address by the adapter: told right after the NIC has its path.
+    fn wait_led_there(&self, nic: &str) {
+        wait_until(&format!("{nic} reached"), || self.reached_by(nic) == Some(self.uplink()));
+    }
+
     /// By which port the switch reaches a NIC's address in place of its own.
     fn reached_by(&self, nic: &str) -> Option<PortId> {
         reached_by(&self.harness.plane.topology(), self.mac(nic))
@@ -178,7 +183,7 @@ fn who_weighs_most_has_the_vf_and_the_switch_reaches_it_there() {
         (Some(20), Some(true))
     );
     assert_eq!(bench.vms.plugged_vfs("web")["web"], vf.address.to_string());
-    assert_eq!(bench.reached_by("web"), Some(bench.uplink()));
+    bench.wait_led_there("web");
     assert_eq!(bench.reached_by("light"), None);
     // VFs find the others behind the adapter, and this one not there.
     let led = || bench.sriov.led();
@@ -298,7 +303,7 @@ fn a_new_daemon_finds_vfs_where_they_are_and_frees_those_of_vms_that_are_gone() 
     bench.wait_path("web", IovPath::Vf);
     bench.wait_path("db", IovPath::Vf);
     assert_eq!((bench.vms.plugged_vfs("web"), bench.vms.plugged_vfs("db")), before);
-    assert_eq!(bench.reached_by("web"), Some(bench.uplink()));
+    bench.wait_led_there("web");
     bench.work("db", VmWork::Kill);
     wait_until("one is free", || bench.vms.vfs().len() == 1);
     assert_eq!(bench.path("web"), IovPath::Vf);
