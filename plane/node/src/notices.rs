@@ -146,7 +146,8 @@ fn device_event(key: &PortKey, notice: DeviceNotice) -> Option<Draft> {
             DeviceNotice::LinkUp | DeviceNotice::LinkDown { .. },
         ) => return None,
         (_, DeviceNotice::Negotiated { features, queue_pairs }) => {
-            let text = format!("The guest's driver is ready with {queue_pairs} queue pairs.");
+            let pairs = if queue_pairs == 1 { "queue pair" } else { "queue pairs" };
+            let text = format!("The guest's driver is ready with {queue_pairs} {pairs}.");
             Draft::new(EventKind::NicDriverReady, key, text)
                 .with("features", format!("{features:#x}"))
                 .with("queue_pairs", queue_pairs)
