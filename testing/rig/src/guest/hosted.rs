@@ -178,7 +178,7 @@ impl HostedGuest {
     /// # Errors
     /// The guest is gone.
     pub fn leave_a_shell(mut self) -> Result<()> {
-        self.shell.begin("a shell")
+        self.shell.run("a shell").map(drop)
     }
 
     /// Has the guest turn itself off when its power button is pressed.

@@ -30,6 +30,9 @@ echo READY
 while read -r id command; do
     [ -n "$id" ] || continue
     if [ "$command" = "a shell" ]; then
+        # Said first: what is on its way when the line is let go is lost.
+        echo "BEGIN $id"
+        echo "END $id 0"
         stty sane
         PS1='guest # ' setsid sh -c "exec sh -i <$line >$line 2>&1"
         stty raw -echo
