@@ -2,7 +2,7 @@
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import { isDark, useSettings } from "../shell/settings";
-import { clock } from "../units/units";
+import { clock, distinct } from "../units/units";
 import { seriesColor } from "./palette";
 
 export interface Series {
@@ -122,7 +122,7 @@ function options(of: () => ChartProps, width: number, dark: boolean): uPlot.Opti
     },
     axes: [
       { ...axis, space: 80, values: (_plot, times) => times.map((time) => clock(time * 1000)) },
-      { ...axis, size: (plot, values) => axisWidth(plot, values), values: (_plot, values) => values.map((value) => of().format(value)) },
+      { ...axis, size: (plot, values) => axisWidth(plot, values), values: (_plot, values) => distinct(values.map((value) => of().format(value))) },
     ],
     series: [
       {},

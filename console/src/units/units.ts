@@ -137,3 +137,8 @@ function scaledBy(value: number, step: number, units: string[]): string {
   const shown = value / divisor;
   return `${shown.toFixed(shown < 10 ? 2 : shown < 100 ? 1 : 0)} ${unit}`;
 }
+
+/** The same number is not written beside two lines of a chart: what is between whole numbers stays without. */
+export function distinct(texts: string[]): string[] {
+  return texts.map((text, at) => (text === texts[at - 1] ? "" : text));
+}

@@ -38,3 +38,8 @@ test("sizes of the API are numbers or texts", () => {
 test("what is no number is shown as not known", () => {
   assert.equal(units.bitRate(Number.NaN), "–");
 });
+
+test("lines between whole numbers have no number of their own", () => {
+  assert.deepEqual(units.distinct([0, 0.2, 0.4, 0.6, 1].map(units.bitRate)), ["0 bit/s", "", "", "1 bit/s", ""]);
+  assert.deepEqual(units.distinct(["0 %", "50 %", "100 %"]), ["0 %", "50 %", "100 %"]);
+});

@@ -1,4 +1,4 @@
-//! The web console in Chromium, against a daemon whose disks are under load: each page is accessible and
+//! The web console in Chromium, against a daemon whose disks and uplinks are under load: each page is accessible and
 //! asks nobody else, a maximum that is set there is what a disk gets, a guest is typed to, and an experiment
 //! that is asked for there is made.
 
@@ -7,16 +7,25 @@ use std::fs;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use suimon_rig::{Daemon, HostedVms, Namespace, Process, Rig, Veth, fio, program, run_any, until};
+use suimon_rig::{
+    Daemon, HostedVms, Namespace, Process, Rig, Veth, fio, iperf, program, run_any, until,
+};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../console");
 const PATIENCE: Duration = Duration::from_secs(20);
 const BROWSER_LIMIT: Duration = Duration::from_secs(330);
 const PLAN: &str = include_str!("../../../lab/plans/vmq-teaming.toml");
 const LAB_LIMIT: Duration = Duration::from_secs(60);
+const WORLD: &str = "10.78.0.1";
+const WEB: &str = "10.78.0.11";
 
 /// A host with one of everything that pages are about.
-fn host(rig: &Rig, wires: &[Veth; 2], console: &str, vms: &HostedVms) -> String {
+fn host(
+    rig: &Rig,
+    (wires, web): (&[Veth; 2], &Namespace),
+    console: &str,
+    vms: &HostedVms,
+) -> String {
     let store = rig.path("store");
     fs::create_dir(&store).unwrap();
     let results = rig.path("lab");
@@ -27,8 +36,10 @@ fn host(rig: &Rig, wires: &[Veth; 2], console: &str, vms: &HostedVms) -> String 
          [[store]]\nname = \"fast\"\npath = \"{store}\"\ncapability_iops = 4000\n\
          [[team]]\nname = \"world\"\nmembers = [\"left\", \"right\"]\nmode = \"switch-independent\"\n\
          [[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"world\"\n\
+         [[nic]]\nname = \"web\"\nswitch = \"wan\"\nbackend = \"tap\"\ndevice = \"eth0\"\nnetns = \"{}\"\n\
          [[nic]]\nname = \"shop\"\nswitch = \"wan\"\nbackend = \"vhost-user\"\n{}",
         vms.folder(),
+        web.name(),
         vms.table("shop", "nics = [\"shop\"]")
     );
     for (name, wire) in ["left", "right"].iter().zip(wires) {
@@ -44,6 +55,21 @@ fn host(rig: &Rig, wires: &[Veth; 2], console: &str, vms: &HostedVms) -> String 
         );
     }
     text
+}
+
+/// TCP both ways between a guest and the world outside, beyond both uplinks; not more than a browser
+/// beside it can be quick with.
+fn load_uplinks(rig: &Rig, world: &Namespace, ends: &[String], web: &Namespace) -> [Process; 2] {
+    world.run(&["ip", "link", "add", "wan", "type", "bridge"]).unwrap();
+    for end in ends {
+        world.run(&["ip", "link", "set", end, "master", "wan"]).unwrap();
+    }
+    world.address("wan", &format!("{WORLD}/24")).unwrap();
+    web.wait_device("eth0").unwrap();
+    web.address("eth0", &format!("{WEB}/24")).unwrap();
+    let server = iperf::serve(rig, world).unwrap();
+    let words = ["iperf3", "--client", WORLD, "--bidir", "--bitrate", "20M", "--time", "400"];
+    [server, web.start(rig, "stream", &words).unwrap()]
 }
 
 /// A run of the plan that the browser asks for too, much shorter, to be compared with that.
@@ -65,11 +91,14 @@ fn make_a_run(rig: &Rig, lab: &str) {
 fn every_page_is_shown_and_a_maximum_set_there_is_what_a_disk_gets() {
     let rig = Rig::new().unwrap();
     let world = Namespace::new(&rig, "world").unwrap();
-    let wires = ["l", "r"]
-        .map(|tag| Veth::new(&rig.device(tag), &rig.device(&format!("{tag}f")), &world).unwrap());
+    let ends = ["lf", "rf"].map(|tag| rig.device(tag));
+    let wires = [("l", &ends[0]), ("r", &ends[1])]
+        .map(|(tag, end)| Veth::new(&rig.device(tag), end, &world).unwrap());
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let vms = HostedVms::new(&rig).unwrap();
-    let daemon = Daemon::start(&rig, &host(&rig, &wires, &free, &vms)).unwrap();
+    let web = Namespace::new(&rig, "web").unwrap();
+    let daemon = Daemon::start(&rig, &host(&rig, (&wires, &web), &free, &vms)).unwrap();
+    let _streams = load_uplinks(&rig, &world, &ends, &web);
     daemon.ok(&["vm", "start", "shop"]).unwrap();
     for disk in ["gold", "noisy"] {
         let is_ready = || Ok(daemon.json(&["disk", "show", disk])?["state"] == "ready");
