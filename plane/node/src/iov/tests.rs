@@ -207,7 +207,9 @@ fn who_weighs_most_has_the_vf_and_the_switch_reaches_it_there() {
     assert_eq!(bench.reached_by("web"), Some(bench.uplink()), "its VF carries it as long");
     bench.vms.let_go_of_vf("web", "web");
     bench.wait_path("db", IovPath::Vf);
-    assert_eq!((bench.nic("web").iov, bench.reached_by("web")), (None, None));
+    wait_until("web on the switch", || {
+        (bench.nic("web").iov, bench.reached_by("web")) == (None, None)
+    });
     let settings = bench.sriov.facts(0).vfs[0].settings.clone().unwrap();
     assert_eq!((settings.mac.to_string().as_str(), settings.vlan), ("52:54:00:00:00:02", None));
     assert_eq!((bench.harness.events(9008).len(), bench.harness.events(9009).len()), (2, 1));
