@@ -23,9 +23,6 @@ const USED_PERCENT: u64 = 95;
 const CLIMB_NS: u64 = 45 * SECOND;
 /// That somebody wants so much of what a store can do more or less makes no difference: a 50th.
 const LITTLE: u64 = 50;
-/// So long it takes until others have what a disk wants no more, in milliseconds: its node says so within
-/// 250, the leader divides the store twice a second, and grants have their way.
-const TOLD_MS: u64 = 1000;
 /// For so much of a window somebody has to wait, in percent.
 const WAITED_PERCENT: u64 = 95;
 
@@ -249,29 +246,9 @@ impl Usage {
     }
 }
 
-/// What all disks of a store want and may have together.
-#[derive(Clone, Copy, Debug, Default)]
-struct Usable {
-    now: u64,
-    /// The least of it in this window.
-    least: u64,
-    /// How much less disks have come to want in this window, each for itself.
-    given_up: u64,
-}
-
-impl Usable {
-    /// What one disk might use has changed. Nobody can use more than the store can do.
-    fn change(&mut self, capability: u64, from: u64, to: u64) {
-        let (from, to) = (from.min(capability), to.min(capability));
-        self.now = self.now - from + to;
-        self.least = self.least.min(self.now);
-        self.given_up += from.saturating_sub(to);
-    }
-}
-
-/// While somebody waits for its node's cap, 95 % of what the store can do is done, or of what disks want all the time and may
+/// While somebody waits for its node's cap, 95 % of what the store can do is done, or of what disks want and may
 /// have by their maximums if that is less; but for what is reserved for others and idles, which cannot be lent to
-/// other nodes, for what a disk wants no more, until others can know, and for an eighth beside what nodes do that wait for nothing: they may have that, because what they
+/// other nodes, and for an eighth beside what nodes do that wait for nothing: they may have that, because what they
 /// ask for tells nothing of the next second.
 pub(crate) struct Spare {
     place: Place,
@@ -279,8 +256,8 @@ pub(crate) struct Spare {
     minimums: Vec<u64>,
     maximums: Vec<u64>,
     wants: Vec<u64>,
-    /// What all disks of each store want and may have.
-    usable: Vec<Usable>,
+    /// What all disks of a store might use when the window began.
+    usable: Vec<u64>,
     stores: Vec<Usage>,
     window: u64,
 }
@@ -297,7 +274,7 @@ impl Spare {
             minimums: vec![0; place.disks.len()],
             maximums: vec![u64::MAX; place.disks.len()],
             wants: vec![0; place.disks.len()],
-            usable: vec![Usable::default(); place.capabilities.len()],
+            usable: vec![0; place.capabilities.len()],
             stores,
             window: 0,
             place: place.clone(),
@@ -307,16 +284,15 @@ impl Spare {
     fn judge(&mut self, now: u64, complaints: &mut Complaints) {
         let (from, length) = (self.window, now - self.window);
         self.window = now;
-        let stores = self.stores.iter_mut().zip(&mut self.usable).zip(&self.place.capabilities);
-        for (store, ((of, usable), capability)) in stores.enumerate() {
-            let given_up = std::mem::take(&mut usable.given_up);
-            let usable = std::mem::replace(&mut usable.least, usable.now);
+        let usable = self.usable();
+        let before = std::mem::replace(&mut self.usable, usable.clone());
+        for (store, of) in (0_usize..).zip(&mut self.stores) {
             if !of.waiting.is_empty() {
                 of.waited += now - of.since.max(from);
             }
             of.since = now;
             let waited = std::mem::take(&mut of.waited);
-            let (mut used, mut idle) = (0, given_up * TOLD_MS / 1000);
+            let (mut used, mut idle) = (0, 0);
             for (node, (reserved, done)) in &mut of.nodes {
                 let done = std::mem::take(done);
                 used += done;
@@ -330,7 +306,8 @@ impl Spare {
                 continue;
             }
             complaints.judged += 1;
-            let can = (*capability).min(usable) * (length / 1_000_000) / 1000;
+            let usable = usable[store].min(before[store]);
+            let can = self.place.capabilities[store].min(usable) * (length / 1_000_000) / 1000;
             let least = can.saturating_sub(idle) * USED_PERCENT / 100;
             if used < least {
                 let what = format!(
@@ -340,6 +317,18 @@ impl Spare {
                 complaints.add(Time::from_ns(now), "spare", what);
             }
         }
+    }
+
+    /// What all disks of each store together want and may have.
+    fn usable(&self) -> Vec<u64> {
+        let mut usable = vec![0_u64; self.place.capabilities.len()];
+        for ((_, store), (wants, max)) in
+            self.place.disks.iter().zip(self.wants.iter().zip(&self.maximums))
+        {
+            let of = &mut usable[*store as usize];
+            *of = of.saturating_add(*wants.min(max));
+        }
+        usable
     }
 
     fn disturb(&mut self, until: u64) {
@@ -355,11 +344,8 @@ impl<F: OfDisks> Checker<F> for Spare {
         }
         match fact.of_disk() {
             Some(OfDisk::Limits { disk, min_iops, max_iops }) => {
+                self.maximums[disk as usize] = max_iops;
                 let (node, store) = self.place.disks[disk as usize];
-                let wants = self.wants[disk as usize];
-                let max = std::mem::replace(&mut self.maximums[disk as usize], max_iops);
-                let capability = self.place.capabilities[store as usize];
-                self.usable[store as usize].change(capability, wants.min(max), wants.min(max_iops));
                 let before = std::mem::replace(&mut self.minimums[disk as usize], min_iops);
                 let of = &mut self.stores[store as usize];
                 if let Some((reserved, _)) = of.nodes.get_mut(&node) {
@@ -370,10 +356,7 @@ impl<F: OfDisks> Checker<F> for Spare {
             Some(OfDisk::Wants { disk, iops }) => {
                 let store = self.place.disks[disk as usize].1 as usize;
                 let before = std::mem::replace(&mut self.wants[disk as usize], iops);
-                let max = self.maximums[disk as usize];
-                let capability = self.place.capabilities[store];
-                self.usable[store].change(capability, before.min(max), iops.min(max));
-                if before.abs_diff(iops) > capability / LITTLE {
+                if before.abs_diff(iops) > self.place.capabilities[store] / LITTLE {
                     self.stores[store].disturb(now + JUDGED_NS);
                 }
             }

@@ -89,14 +89,17 @@ fn on_files(pairs: usize) -> Result<Vec<Work>> {
              reached, for each second of CPU time"
         )
     };
-    let work = |name, from| Work::new(name, &title(from), "Suimon without Storage QoS", "thousand");
+    let work = |name, from| {
+        Work::new(name, &title(from), "Suimon without Storage QoS", "thousand")
+            .with_bar(Bar::Ratio(0.98))
+    };
     let mut in_memory = work("disk-qos-memory", "in memory");
     let rig = Rig::new_in(Path::new(IN_MEMORY))?;
     let store = StoreFolder::open(rig.folder())?;
     store.make(&raw(Some(DISK_BYTES)))?;
     fill_disk(CPU, store.disk(&raw(None))?, DISK_BYTES)?;
     push_pairs(&mut in_memory, pairs, &store, DISK_BYTES)?;
-    let mut on_disk = work("disk-qos-file", "past the page cache").with_bar(Bar::Ratio(0.98));
+    let mut on_disk = work("disk-qos-file", "past the page cache");
     on_disk.missing = not_on_a_device()?;
     if on_disk.missing.is_none() {
         let rig = Rig::new_in(Path::new(ON_DISK))?;
