@@ -23,6 +23,21 @@ fn a_guest_boots_and_runs_commands() {
     assert!(!Path::new(&format!("/proc/{id}")).exists());
 }
 
+/// Orphans end all the time; each is told to the guest's first process.
+#[test]
+fn a_guest_hears_every_command_while_processes_end() {
+    let rig = Rig::new().unwrap();
+    let spec = GuestSpec { name: "orphans".to_owned(), ..GuestSpec::default() };
+    let mut guest = Guest::start(&rig, &spec).unwrap();
+    guest.run("(while [ ! -e /tmp/enough ]; do (true &); done) &").unwrap();
+    for number in 0..50 {
+        let words = format!("command {number} of more words than the line holds at once");
+        let output = guest.run_any(&format!("echo {words}"), Duration::from_secs(20)).unwrap();
+        assert_eq!(output.stdout, words);
+    }
+    guest.run("touch /tmp/enough").unwrap();
+}
+
 #[test]
 fn namespaces_carry_traffic_and_are_removed() {
     let rig = Rig::new().unwrap();

@@ -13,7 +13,7 @@ use crate::programs::system_program;
 use crate::rig::Rig;
 
 /// Counts up when what is in the initramfs changes.
-const FORMAT: &str = "8";
+const FORMAT: &str = "9";
 
 /// Programs of the host that the guest gets too, with the libraries they need.
 const PROGRAMS: &[&str] = &["iperf3", "ethtool"];

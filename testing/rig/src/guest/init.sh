@@ -27,22 +27,26 @@ line=/dev/${line:-ttyS1}
 stty -F "$line" raw -echo
 exec <"$line" >"$line"
 echo READY
-while read -r id command; do
-    [ -n "$id" ] || continue
-    if [ "$command" = "a shell" ]; then
-        # Said first: what is on its way when the line is let go is lost.
+# A shell that hears of a process's end while it reads a line forgets what it has read of it.
+# Processes whose parents are gone are told to the first one, so it is another that reads.
+(
+    while read -r id command; do
+        [ -n "$id" ] || continue
+        if [ "$command" = "a shell" ]; then
+            # Said first: what is on its way when the line is let go is lost.
+            echo "BEGIN $id"
+            echo "END $id 0"
+            stty sane
+            PS1='guest # ' setsid sh -c "exec sh -i <$line >$line 2>&1"
+            stty raw -echo
+            continue
+        fi
+        sh -c "$command" </dev/null >/tmp/output 2>&1
+        code=$?
         echo "BEGIN $id"
-        echo "END $id 0"
-        stty sane
-        PS1='guest # ' setsid sh -c "exec sh -i <$line >$line 2>&1"
-        stty raw -echo
-        continue
-    fi
-    sh -c "$command" </dev/null >/tmp/output 2>&1
-    code=$?
-    echo "BEGIN $id"
-    cat /tmp/output
-    echo
-    echo "END $id $code"
-done
+        cat /tmp/output
+        echo
+        echo "END $id $code"
+    done
+)
 poweroff -f
