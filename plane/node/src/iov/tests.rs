@@ -212,7 +212,8 @@ fn who_weighs_most_has_the_vf_and_the_switch_reaches_it_there() {
     });
     let settings = bench.sriov.facts(0).vfs[0].settings.clone().unwrap();
     assert_eq!((settings.mac.to_string().as_str(), settings.vlan), ("52:54:00:00:00:02", None));
-    assert_eq!((bench.harness.events(9008).len(), bench.harness.events(9009).len()), (2, 1));
+    let told = || (bench.harness.events(9008).len(), bench.harness.events(9009).len());
+    wait_until("both that have had it are told of", || told() == (2, 1));
 }
 
 /// Two VMs run, and both could have the VF from the same moment on: not the first by its name has it.
