@@ -92,7 +92,7 @@ pub use power::{PowerError, PowerHost};
 pub use processor::{
     CpuPlace, Placement, ProcessorBody, ProcessorJoin, ProcessorRuntime, ThreadStart, Wait, Waker,
 };
-pub use processor_work::{NoOtherWork, ProcessorWork, ProcessorWorks, Watches};
+pub use processor_work::{Expects, NoOtherWork, ProcessorWork, ProcessorWorks, Watches};
 pub use queue::{FaultKind, FrameSink, FrameSource, PortFault, QueueHost, Sent, Wakeup};
 pub use socket_files::{FileIdentity, LeftSocket, SocketFiles};
 pub use sriov::{PfFacts, SriovHost, SriovSupport, VfChange, VfFacts, VfLinkState, VfSettings};

@@ -27,7 +27,8 @@ pub trait Wait: Send {
 
     /// Appends the tokens of readable descriptors to `ready`. With
     /// `until` = `Some(t)` it sleeps until something is readable, the waker is
-    /// called, or `t` has passed; with `None` it only looks.
+    /// called, the thread is interrupted, as by an answer in its ring, or `t` has
+    /// passed; with `None` it only looks.
     ///
     /// # Errors
     /// The errno of the system call.

@@ -41,6 +41,17 @@ impl<'a> Watches<'a> {
     }
 }
 
+/// What a processor's other work waits for, which decides how long polling for it is worth it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expects {
+    /// Nothing that polling finds sooner than a wake-up does.
+    Nothing,
+    /// More of what came a moment ago, perhaps.
+    More,
+    /// Answers, which are sure to come.
+    Answers,
+}
+
 /// Work that a processor does on its thread in turn with its frames: it is polled once in
 /// each round, and the processor sleeps only when it says that everything waits.
 pub trait ProcessorWork: Send {
@@ -56,8 +67,8 @@ pub trait ProcessorWork: Send {
     /// from time to time.
     fn is_waiting(&self) -> bool;
 
-    /// Whether more may come in a moment that only polling finds at once.
-    fn may_spin(&self) -> bool;
+    /// What may come in a moment that polling finds at once.
+    fn expects(&self) -> Expects;
 
     /// Asks for wake-ups. `true`: everything waits, and the processor may sleep until a
     /// watched descriptor is readable, its waker is called or the deadline has passed.
@@ -104,8 +115,8 @@ impl ProcessorWork for NoOtherWork {
         false
     }
 
-    fn may_spin(&self) -> bool {
-        false
+    fn expects(&self) -> Expects {
+        Expects::Nothing
     }
 
     fn arm(&mut self) -> bool {

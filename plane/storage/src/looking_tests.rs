@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use suimon_image::ByteRange;
-use suimon_ports::{DiskOp, DiskOutcome};
+use suimon_ports::{DiskOp, DiskOutcome, Expects};
 use suimon_quantity::Time;
 
 use super::{LOOK, Looking};
@@ -73,7 +73,7 @@ fn ask_and_wait(bench: &mut Bench) {
 /// How long the queue is polled on.
 fn polled_for(bench: &mut Bench) -> Duration {
     let start = bench.now;
-    while bench.work.may_spin() {
+    while bench.work.expects() != Expects::Nothing {
         assert!(bench.poll().is_empty());
         assert!(
             bench.now.since(start) < LOOK * 10,
@@ -93,7 +93,7 @@ fn a_queue_is_polled_on_behind_its_answers_and_not_while_it_waits_for_them() {
     for _ in 0..3 {
         ask_and_wait(&mut bench);
         assert!(bench.poll().is_empty());
-        assert!(bench.work.may_spin(), "the next request may come at once");
+        assert!(bench.work.expects() != Expects::Nothing, "the next request may come at once");
     }
     assert!(polled_for(&mut bench) >= LOOK / 2);
     // What takes its time is waited for.

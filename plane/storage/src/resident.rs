@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
-use suimon_ports::{DiskQueue, FaultKind, FileIo, PortFault, ProcessorWork, Watches};
+use suimon_ports::{DiskQueue, Expects, FaultKind, FileIo, PortFault, ProcessorWork, Watches};
 use suimon_quantity::{DiskId, ProcessorId, StoreId, Time};
 use suimon_recording::Sink;
 use suimon_storage_qos::DiskSlot;
@@ -439,8 +439,8 @@ impl ProcessorWork for Resident {
         self.work.as_ref().is_some_and(StorageWork::has_waiting)
     }
 
-    fn may_spin(&self) -> bool {
-        self.work.as_ref().is_some_and(StorageWork::may_spin)
+    fn expects(&self) -> Expects {
+        self.work.as_ref().map_or(Expects::Nothing, StorageWork::expects)
     }
 
     fn arm(&mut self) -> bool {

@@ -1,7 +1,7 @@
 //! When a queue is left alone, and for how long.
 
 use suimon_image::ByteRange;
-use suimon_ports::{DiskOp, DiskOutcome};
+use suimon_ports::{DiskOp, DiskOutcome, Expects};
 
 use super::*;
 use crate::fakes::FakeQueue;
@@ -122,7 +122,7 @@ fn what_is_left_alone_may_sleep_and_is_served_when_its_time_has_come() {
     let mut bench = bench();
     ask_two(&mut bench);
     assert_eq!(bench.wait(1), DiskOutcome::Done);
-    assert!(!bench.work.may_spin() && !bench.work.has_waiting());
+    assert!(bench.work.expects() == Expects::Nothing && !bench.work.has_waiting());
     ask_two(&mut bench);
     assert!(bench.work.arm(), "its processor may sleep although something is there");
     let until = bench.work.next_deadline().unwrap();

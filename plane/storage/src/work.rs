@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use suimon_image::ByteRange;
-use suimon_ports::{DiskOutcome, DiskQueue, DiskRequest, FileDone, FileIo, Wakeup};
+use suimon_ports::{DiskOutcome, DiskQueue, DiskRequest, Expects, FileDone, FileIo, Wakeup};
 use suimon_quantity::{ProcessorId, Time};
 use suimon_recording::Sink;
 
@@ -265,10 +265,17 @@ impl StorageWork {
         self.io.wake_fd()
     }
 
-    /// Whether more may come in a moment that only polling finds at once.
+    /// What may come in a moment that polling finds at once: answers of files and devices, or
+    /// requests of queues that are polled.
     #[must_use]
-    pub fn may_spin(&self) -> bool {
-        self.io.under_way() > 0 || !self.active.is_empty()
+    pub fn expects(&self) -> Expects {
+        if self.io.under_way() > 0 {
+            Expects::Answers
+        } else if self.active.is_empty() {
+            Expects::Nothing
+        } else {
+            Expects::More
+        }
     }
 
     /// Whether queues wait for their descriptors, which a busy processor has to look at.

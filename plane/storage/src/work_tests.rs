@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use suimon_image::testing::{Crash, Fate, MemoryFile};
 use suimon_image::{ByteRange, Image, Linear, Shape};
-use suimon_ports::{DiskOp, DiskOutcome, DiskRequest, FaultKind, PortFault};
+use suimon_ports::{DiskOp, DiskOutcome, DiskRequest, Expects, FaultKind, PortFault};
 use suimon_quantity::Time;
 
 use crate::fakes::{Client, Dice, FakeFile, FakeIo, FakeQueue, Payloads, Trouble};
@@ -436,7 +436,7 @@ fn a_processor_without_work_polls_a_queue_until_it_sleeps() {
     for _ in 0..5000 {
         bench.poll();
     }
-    assert!(bench.work.may_spin() && !bench.work.has_waiting());
+    assert!(bench.work.expects() != Expects::Nothing && !bench.work.has_waiting());
     assert!(bench.work.arm(), "it sleeps");
     assert!(bench.work.has_waiting());
     bench.work.wake_queue(bench.queue);

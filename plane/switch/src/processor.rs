@@ -19,14 +19,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use suimon_frame::FrameBatch;
-use suimon_ports::{ProcessorWork, Wait, Watches};
+use suimon_ports::{Expects, ProcessorWork, Wait, Watches};
 use suimon_quantity::Time;
 
 use crate::engine::Engine;
 use crate::link::{Link, Mail};
 use crate::notice::{Notices, PlaneNotice};
 use crate::owned::{OwnedSource, Readiness, unwatchable};
-use crate::patience::Patience;
+use crate::patience::{Patience, Polling};
 use crate::published::Published;
 use crate::sources::Sources;
 use crate::stages::{Stage, StageClock};
@@ -75,6 +75,7 @@ pub(crate) struct Processor {
     /// When descriptors were last looked at.
     looked: Time,
     patience: Arc<Patience>,
+    polling: Polling,
 }
 
 impl Processor {
@@ -104,6 +105,7 @@ impl Processor {
             stages,
             looked: now,
             patience,
+            polling: Polling::default(),
         }
     }
 
@@ -184,13 +186,20 @@ impl Processor {
         self.stages.probe(&*self.wait).mark(stage);
     }
 
-    /// Whether a ring is polled that had something a moment ago.
+    /// Whether something may come in a moment that only polling finds at once.
     fn may_spin(&self) -> bool {
-        self.now.since(self.last_work) < self.patience.get()
-            && (self.work.may_spin()
-                || self.sources.iter_active().any(|owned| {
-                    owned.readiness == Readiness::Polling && !owned.source.is_polled_by_fd()
-                }))
+        let expects = self.work.expects();
+        let idle = self.now.since(self.last_work);
+        if expects == Expects::Answers && idle < self.polling.for_answers(self.patience.get()) {
+            return true;
+        }
+        idle < self.patience.get() && (expects != Expects::Nothing || self.has_polled_ring())
+    }
+
+    /// Whether a ring is polled that had something a moment ago.
+    fn has_polled_ring(&self) -> bool {
+        let mut rings = self.sources.iter_active();
+        rings.any(|owned| owned.readiness == Readiness::Polling && !owned.source.is_polled_by_fd())
     }
 
     fn read_mail(&mut self) -> bool {
@@ -227,8 +236,12 @@ impl Processor {
         self.stages.end_round(self.now, false);
         self.engine.ledger().settle();
         self.stages.publish(&self.link.tally.stages, true);
+        let expects = self.work.expects();
         self.wait_until(Some(until));
         self.now = self.wait.now();
+        if expects == Expects::Answers {
+            self.polling.handle_slept(self.now.since(self.last_work), self.patience.get());
+        }
         self.stages.end_sleep(self.now);
         self.stages.publish(&self.link.tally.stages, false);
         self.wake_ready();

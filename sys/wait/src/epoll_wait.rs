@@ -128,10 +128,8 @@ impl EpollWait {
         }
     }
 
-    /// Hands the tokens out and clears what is ours; whether the waker or the
-    /// timer was among them.
-    fn collect(&mut self, ready: &mut Vec<u64>) -> bool {
-        let mut own = false;
+    /// Hands the tokens out and clears what is ours.
+    fn collect(&mut self, ready: &mut Vec<u64>) {
         for token in self.events.tokens() {
             match token {
                 TOKEN_WAKER => drain(self.shared.kick.as_fd()),
@@ -140,29 +138,21 @@ impl EpollWait {
                         drain(timer.as_fd());
                     }
                 }
-                _ => {
-                    ready.push(token);
-                    continue;
-                }
+                _ => ready.push(token),
             }
-            own = true;
         }
-        own
     }
 
     fn sleep_until(&mut self, until: Time, ready: &mut Vec<u64>) -> io::Result<()> {
-        let before = ready.len();
-        loop {
-            match self.sleep(until) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
+        match self.sleep(until) {
+            Ok(()) => {
+                self.collect(ready);
+                Ok(())
             }
-            // The kernel's timeout is relative to its own entry and therefore
-            // never early; the loop covers signals only.
-            if self.collect(ready) || ready.len() > before || clock::now() >= until {
-                return Ok(());
-            }
+            // io_uring has put an answer into the thread's ring, which is found sooner by
+            // looking there than by asking for descriptors again.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            Err(error) => Err(error),
         }
     }
 }

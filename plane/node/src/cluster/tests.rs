@@ -80,7 +80,10 @@ fn was_told(of: &Harness, kind: EventKind) -> bool {
 #[test]
 fn two_nodes_share_a_store_and_never_more_than_it_can_do() {
     let cluster = FakeCluster::default();
-    let (one, two) = (node(&cluster, "n1", 2000), node(&cluster.other(), "n2", 3000));
+    let one = node(&cluster, "n1", 2000);
+    // Who joins first has the first number.
+    wait_until("the first joins", || was_told(&one, EventKind::ClusterJoined));
+    let two = node(&cluster.other(), "n2", 3000);
     wait_until("both have what is reserved", || {
         cap(&one).reserved_iops == 2064 && cap(&two).reserved_iops == 3064
     });

@@ -80,6 +80,13 @@ fn assert_nothing_left(harness: &Harness, files: &[&str]) {
     });
 }
 
+fn assert_given_up(harness: &Harness, why: &str) {
+    let told = || harness.events(EventKind::DiskWorkGivenUp.id());
+    wait_until("it is told", || !told().is_empty());
+    assert_eq!(told().len(), 1);
+    assert!(told()[0].text.contains(why), "{}", told()[0].text);
+}
+
 #[test]
 fn it_goes_on_where_it_was_when_the_daemon_ended() {
     let harness = end(converting());
@@ -130,9 +137,7 @@ fn what_three_daemons_have_died_of_is_given_up() {
     harness.node.go_on();
     assert_nothing_left(&harness, &["data.vhdx"]);
     assert!(harness.node.operations().is_empty());
-    let told = harness.events(EventKind::DiskWorkGivenUp.id());
-    assert_eq!(told.len(), 1);
-    assert!(told[0].text.contains("3 daemons"), "{}", told[0].text);
+    assert_given_up(&harness, "3 daemons");
 }
 
 #[test]
@@ -141,8 +146,7 @@ fn a_disk_that_has_another_file_or_is_gone_meanwhile_is_left_alone() {
     harness.apply_well(&config("file = \"other.vhdx\""));
     harness.node.go_on();
     assert_nothing_left(&harness, &["data.vhdx", "other.vhdx"]);
-    let told = harness.events(EventKind::DiskWorkGivenUp.id());
-    assert!(told[0].text.contains("another file"), "{}", told[0].text);
+    assert_given_up(&harness, "another file");
 
     let harness = end(converting());
     harness.apply_well(&host("[[store]]\nname = \"fast\"\npath = \"/srv/fast\""));
