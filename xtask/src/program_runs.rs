@@ -24,6 +24,7 @@ const PATIENT: &[(&str, &str, u8)] =
 /// they tell what happens, not how fast, and mostly wait for daemons and guests to start. What
 /// others leave behind does not matter to them.
 const SOCIABLE: &[&str] = &[
+    "lab",
     "console",
     "virtual_machines",
     "lab_ends",

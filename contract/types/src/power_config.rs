@@ -98,8 +98,8 @@ pub struct PowerConfig {
     /// Whether dynamic VMQ empties processors with little to do, so that they park.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parking: Option<bool>,
-    /// How long in microseconds a processor polls rings after the last frame before it sleeps,
-    /// 0 to 10 000.
+    /// How long in microseconds a processor polls rings after the last frame or request before it
+    /// sleeps, 0 to 10 000; up to four times as long for answers of devices that come so soon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub poll_us: Option<u32>,
     /// High-water mark of dynamic VMQ, in percent of a processor, 50 to 95: a processor above

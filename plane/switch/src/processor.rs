@@ -9,7 +9,8 @@
 //! Each ingress queue has its own rung: a busy one is polled, one whose last
 //! polls brought nothing waits for its notification, and one whose bandwidth is
 //! used up is left alone until it has some again. So hundreds of idle queues cost
-//! a busy processor nothing, and an idle processor sleeps.
+//! a busy processor nothing, and an idle processor sleeps. While devices have requests it
+//! sleeps later, if their answers have come soon before.
 
 mod commands;
 mod polling;

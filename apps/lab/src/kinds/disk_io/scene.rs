@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use suimon_rig::fio::{self, FioTarget};
 use suimon_rig::{
-    Daemon, EngineAsks, EngineDisks, Guest, GuestDisk, GuestSpec, LoopDevice, Rig, example, run,
+    Daemon, EngineAsks, EngineDisks, Guest, GuestDisk, GuestSpec, LoopDevice, Process, Rig, example, run,
 };
 
 use super::payload::Payload;
@@ -121,6 +121,20 @@ impl Scene {
         let measured = self.measure(subject)?;
         drop(profile);
         Ok((measured, native_first.map_or_else(|| self.native(subject), Ok)?))
+    }
+
+    /// The same natively while the client's CPU is busy, as it is when a front-end polls: what a
+    /// kernel that has one CPU less does. `None` where no front-end keeps a CPU.
+    pub(super) fn native_beside_a_busy_cpu(&self, subject: Subject<'_>) -> Result<Option<f64>> {
+        if subject.way != Way::VhostUser {
+            return Ok(None);
+        }
+        let cpu = CLIENT_CPU.to_string();
+        let words = ["taskset", "--cpu-list", &cpu, "sh", "-c", "while :; do :; done"];
+        let busy = Process::start(&self.rig, "busy", &words)?;
+        let iops = self.native(subject);
+        drop(busy);
+        iops.map(Some)
     }
 
     fn measure(&mut self, subject: Subject<'_>) -> Result<f64> {
