@@ -9,7 +9,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use suimon_rig::fio::{self, FioTarget};
 use suimon_rig::{
-    Daemon, EngineAsks, EngineDisks, Guest, GuestDisk, GuestSpec, LoopDevice, Process, Rig, example, run,
+    Daemon, EngineAsks, EngineDisks, Guest, GuestDisk, GuestSpec, LoopDevice, Process, Rig,
+    example, run,
 };
 
 use super::payload::Payload;
