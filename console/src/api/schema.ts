@@ -3436,8 +3436,8 @@ export interface components {
             parking?: boolean | null;
             /**
              * Format: int32
-             * @description How long in microseconds a processor polls rings after the last frame before it sleeps,
-             *     0 to 10 000.
+             * @description How long in microseconds a processor polls rings after the last frame or request before it
+             *     sleeps, 0 to 10 000; up to four times as long for answers of devices that come so soon.
              */
             poll_us?: number | null;
             /**
