@@ -58,7 +58,11 @@ const SOCIABLE: &[&str] = &[
     "recording",
 ];
 
-/// How many of those run at a time.
+/// Test programs of the rig that may run beside another of these and no others: they measure, and
+/// leave most of the CPUs to whoever wants them, for they wait for timers and slow devices.
+const QUIET: &[&str] = &["lacp_conformance", "team_flapping", "cluster_qos", "cluster_policy"];
+
+/// How many of either run at a time.
 const LANES: usize = 2;
 
 /// So many test programs may have tests run a second time. If more need that, it is not
@@ -85,12 +89,23 @@ pub(crate) fn run_own<T: Send>(
 pub(crate) fn run_real(root: &Path, programs: &[TestProgram], totals: &mut Totals, with_rig: bool) {
     let real = programs.iter().filter(|of| !is_own(root, of));
     let wanted = real.filter(|of| with_rig || !is_of_rig(of));
-    let place =
-        |of: &TestProgram| SOCIABLE.iter().position(|name| is_of_rig(of) && *name == of.name);
-    let (mut sociable, alone): (Vec<_>, Vec<_>) = wanted.partition(|of| place(of).is_some());
+    let (sociable, others) = listed(SOCIABLE, wanted.collect());
+    let (quiet, alone) = listed(QUIET, others);
     alone.into_iter().for_each(|program| run_alone(root, program, totals));
-    sociable.sort_by_key(|program| place(program));
+    run_in_lanes(root, quiet, totals);
     run_in_lanes(root, sociable, totals);
+}
+
+/// Those of the rig that are in a list, in its order, and those that are not.
+fn listed<'a>(
+    list: &[&str],
+    programs: Vec<&'a TestProgram>,
+) -> (Vec<&'a TestProgram>, Vec<&'a TestProgram>) {
+    let place = |of: &TestProgram| list.iter().position(|name| is_of_rig(of) && *name == of.name);
+    let (mut those, others): (Vec<_>, Vec<_>) =
+        programs.into_iter().partition(|of| place(of).is_some());
+    those.sort_by_key(|program| place(program));
+    (those, others)
 }
 
 /// Runs a program while no other runs, and shows what it prints as it prints it.
@@ -266,7 +281,7 @@ mod tests {
     #[test]
     fn each_that_is_named_is_there() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        for name in SOCIABLE {
+        for name in SOCIABLE.iter().chain(QUIET) {
             assert!(here.join(RIG).join(format!("tests/{name}.rs")).is_file(), "{name}");
         }
     }
