@@ -187,7 +187,7 @@ fn a_vm_s_disks_survive_the_daemon_s_deaths() {
     assert_eq!((sight.bytes, sight.serial.as_str()), (DISK_BYTES, "S-1"));
     guest.begin_verifying("/dev/vdb", 12, "").unwrap();
     for _ in 0..3 {
-        // A QEMU whose back-end dies while it comes back to it does not come back again.
+        // QEMU comes back to each disk by itself; a life begins when it has to both.
         for name in ["boot", "data"] {
             until("VM that is back", PATIENCE, || {
                 let status = daemon.json(&["disk", "show", name])?;
