@@ -94,10 +94,10 @@ impl Experiment for DiskIo {
             ),
             Words::new(
                 format!(
-                    "Native is fio's io_uring engine past the page cache, on the very blocks that the disk has, for {window_ms} ms right before or behind the disk, in turn. Both sides put their requests to the file from CPU 1; clients of the daemon run on CPU 0. Beside a front-end that polls, native is measured once more while CPU 0 is busy: so one sees what the CPU is worth that the front-end keeps, to the threads of a loop device above all."
+                    "Native is fio's io_uring engine past the page cache, on the very blocks that the disk has, for {window_ms} ms right before or behind the disk, in turn. Both sides put their requests to the file from CPU 1; clients of the daemon run on CPU 0. Beside a front-end that polls, native is measured once more while a loop keeps CPU 0 busy, as the front-end does."
                 ),
                 format!(
-                    "ネイティブは、そのディスクが使うブロックそのものに対する fio の io_uring (ページキャッシュなし) で、ディスクの直前または直後に交互に {window_ms} ms 測ります。ファイルへの要求はどちらも CPU 1 から出し、クライアントは CPU 0 で動きます。ポーリングするフロントエンドの場合は、CPU 0 が埋まった状態のネイティブも測ります。フロントエンドが占める CPU が、とくにループデバイスのスレッドにとってどれだけの意味を持つかがわかります。"
+                    "ネイティブは、そのディスクが使うブロックそのものに対する fio の io_uring (ページキャッシュなし) で、ディスクの直前または直後に交互に {window_ms} ms 測ります。ファイルへの要求はどちらも CPU 1 から出し、クライアントは CPU 0 で動きます。ポーリングするフロントエンドの場合は、フロントエンドと同じように CPU 0 をループで埋めた状態のネイティブも測ります。"
                 ),
             ),
         ]
@@ -105,8 +105,8 @@ impl Experiment for DiskIo {
 
     fn cases(&self) -> Vec<Case> {
         // Each measurement, and fio's own beginning and end.
-        let seconds = |way| {
-            let measurements = if way == Way::VhostUser { 3.0 } else { 2.0 };
+        let seconds = |way: Way| {
+            let measurements = if way.keeps_a_cpu() { 3.0 } else { 2.0 };
             measurements * (self.settings.window_ms as f64 / 1000.0 + 0.35)
         };
         let subjects = self.settings.subjects().into_iter();

@@ -127,7 +127,7 @@ impl Scene {
     /// The same natively while the client's CPU is busy, as it is when a front-end polls: what a
     /// kernel that has one CPU less does. `None` where no front-end keeps a CPU.
     pub(super) fn native_beside_a_busy_cpu(&self, subject: Subject<'_>) -> Result<Option<f64>> {
-        if subject.way != Way::VhostUser {
+        if !subject.way.keeps_a_cpu() {
             return Ok(None);
         }
         let cpu = CLIENT_CPU.to_string();

@@ -171,6 +171,11 @@ impl Way {
         self != Self::Engine
     }
 
+    /// Whether the client keeps a CPU busy, whatever the disk does.
+    pub(super) fn keeps_a_cpu(self) -> bool {
+        self == Self::VhostUser
+    }
+
     /// Whether the disk is a vhost-user device.
     pub(super) fn is_vhost_user(self) -> bool {
         matches!(self, Self::VhostUser | Self::VhostUserWaiting | Self::Vm)
