@@ -228,8 +228,10 @@ impl Session {
     /// Looks whether the lease still holds, and takes another.
     pub(super) fn tend(&mut self) -> Result<bool, ClusterStoreError> {
         if self.lease.holds_for() == Duration::ZERO {
-            self.led.clear();
+            // Elections end with the lease that is let go of, and not before there is another: the
+            // old one may turn out to hold.
             self.lease = self.store.lease(LEASE)?;
+            self.led.clear();
         }
         self.take_name()
     }

@@ -168,6 +168,22 @@ fn leases_of_the_cluster_that_end_are_taken_again() {
     wait_until("and has a cap", || now(&one) >= 2064);
 }
 
+/// It writes nothing meanwhile, so nothing tells it that it could not.
+#[test]
+fn a_leader_that_did_not_reach_etcd_while_nothing_changed_goes_on() {
+    let cluster = FakeCluster::default();
+    let one = node(&cluster, "n1", 2000);
+    wait_until("it leads", || was_told(&one, EventKind::ClusterLeads));
+    wait_until("it has what is reserved", || now(&one) >= 2064);
+    cluster.set(Faults { is_unreachable: true, ..Faults::default() });
+    wait_until("it looks for a lease", || cluster.times_without_lease() > 0);
+    cluster.set(Faults::default());
+    wait_until("it has a lease again", || {
+        load(&one, 4000);
+        now(&one) > 3500
+    });
+}
+
 #[test]
 fn what_is_reserved_outlives_the_daemon() {
     let cluster = FakeCluster::default();

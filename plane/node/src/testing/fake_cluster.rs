@@ -1,6 +1,7 @@
 //! A cluster's store in memory, with all that can be wrong with one.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,8 @@ pub(crate) struct FakeCluster {
     world: Arc<Mutex<World>>,
     faults: Arc<Mutex<Faults>>,
     answered: Arc<Mutex<Option<Instant>>>,
+    /// How often it asked for a lease in vain.
+    without_lease: Arc<AtomicUsize>,
 }
 
 #[derive(Default)]
@@ -77,6 +80,11 @@ impl FakeCluster {
     pub(crate) fn keys(&self, prefix: &str) -> Vec<String> {
         let world = lock(&self.world);
         world.entries.keys().filter(|key| key.starts_with(prefix)).cloned().collect()
+    }
+
+    /// How often a lease was asked for in vain.
+    pub(crate) fn times_without_lease(&self) -> usize {
+        self.without_lease.load(Relaxed)
     }
 
     /// A directory that all nodes see.
@@ -211,7 +219,9 @@ impl ClusterStore for FakeCluster {
     }
 
     fn lease(&self, span: Duration) -> Result<Box<dyn ClusterLease>, ClusterStoreError> {
-        self.ask()?;
+        self.ask().inspect_err(|_| {
+            self.without_lease.fetch_add(1, Relaxed);
+        })?;
         let mut world = lock(&self.world);
         world.leases += 1;
         let (id, world) = (world.leases, Arc::clone(&self.world));
