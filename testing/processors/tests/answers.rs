@@ -1,0 +1,149 @@
+//! How long a processor polls for answers of devices before it sleeps. Time is the test's own: a
+//! microsecond passes in each round.
+
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use suimon_ports::{Expects, ProcessorRuntime, ProcessorWork, ProcessorWorks, Waker, Watches};
+use suimon_processor_tests::OnClock;
+use suimon_quantity::{ProcessorId, Time};
+use suimon_switch::DataPlane;
+
+const ROUND_NS: u64 = 1000;
+const POLL: Duration = Duration::from_micros(50);
+/// Longer than rings are polled for, and less than four times as long.
+const SOON: Duration = Duration::from_micros(120);
+const LATE: Duration = Duration::from_millis(1);
+const ANSWERS: u64 = 100;
+
+/// A device that always has a request.
+#[derive(Default)]
+struct Device {
+    clock_ns: AtomicU64,
+    takes_ns: AtomicU64,
+    due_ns: AtomicU64,
+    answers: AtomicU64,
+    waker: Mutex<Option<Arc<dyn Waker>>>,
+}
+
+struct Devices(Arc<Device>);
+
+impl ProcessorWorks for Devices {
+    fn begin(&self, _: ProcessorId, waker: Arc<dyn Waker>) -> Box<dyn ProcessorWork> {
+        *self.0.waker.lock().unwrap() = Some(waker);
+        Box::new(Work(Arc::clone(&self.0)))
+    }
+
+    fn retire(&self, _: &[ProcessorId]) {}
+
+    fn end(&self) {}
+}
+
+struct Work(Arc<Device>);
+
+impl ProcessorWork for Work {
+    fn poll(&mut self, now: Time, _: bool, _: &mut Watches<'_>) -> bool {
+        let of = &self.0;
+        of.clock_ns.fetch_add(ROUND_NS, SeqCst);
+        if now.as_ns() < of.due_ns.load(SeqCst) {
+            return false;
+        }
+        of.due_ns.store(now.as_ns() + of.takes_ns.load(SeqCst), SeqCst);
+        of.answers.fetch_add(1, SeqCst);
+        true
+    }
+
+    fn wake(&mut self, _: u32) {}
+
+    fn is_waiting(&self) -> bool {
+        false
+    }
+
+    fn expects(&self) -> Expects {
+        Expects::Answers
+    }
+
+    fn arm(&mut self) -> bool {
+        true
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        None
+    }
+}
+
+/// A device that answers late, and a processor that has slept for an answer of its. What starting
+/// has woken it for, and what that has taught it of answers, is past.
+fn started() -> (Arc<Device>, DataPlane) {
+    let device = Arc::new(Device::default());
+    set_time(&device, LATE);
+    let clock = Arc::clone(&device);
+    let now = move || Time::from_ns(clock.clock_ns.load(SeqCst));
+    let runtime: Arc<dyn ProcessorRuntime> = Arc::new(OnClock::new(now));
+    let cpu = runtime.cpus()[0];
+    let works = Arc::new(Devices(Arc::clone(&device)));
+    let plane = DataPlane::start_with(&[cpu], runtime, works).unwrap();
+    plane.set_patience(POLL);
+    for _ in 0..2 {
+        answer_a_sleeper(&device, &plane);
+    }
+    (device, plane)
+}
+
+/// How long requests take that come from now on.
+fn set_time(device: &Device, takes: Duration) {
+    device.takes_ns.store(u64::try_from(takes.as_nanos()).unwrap(), SeqCst);
+}
+
+fn wait(what: &str, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(20), "not {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// The processor sleeps, and is woken when the next answer is there.
+fn answer_a_sleeper(device: &Device, plane: &DataPlane) {
+    wait("asleep", || plane.processors()[0].asleep);
+    let answers = device.answers.load(SeqCst);
+    device.clock_ns.fetch_max(device.due_ns.load(SeqCst), SeqCst);
+    device.waker.lock().unwrap().as_ref().unwrap().wake();
+    wait("answered", || device.answers.load(SeqCst) > answers);
+}
+
+#[test]
+fn answers_that_come_soon_are_slept_for_once() {
+    let (device, plane) = started();
+    set_time(&device, SOON);
+    answer_a_sleeper(&device, &plane);
+    // The first that comes soon is still slept for.
+    answer_a_sleeper(&device, &plane);
+    let (sleeps, answers) = (plane.processors()[0].sleeps, device.answers.load(SeqCst));
+    wait("answered by polling", || device.answers.load(SeqCst) > answers + ANSWERS);
+    assert_eq!(plane.processors()[0].sleeps, sleeps);
+    plane.stop();
+}
+
+#[test]
+fn answers_that_come_late_are_slept_for_each_time() {
+    let (device, plane) = started();
+    for _ in 0..10 {
+        answer_a_sleeper(&device, &plane);
+    }
+    assert!(plane.processors()[0].sleeps >= 10);
+    plane.stop();
+}
+
+#[test]
+fn a_processor_that_does_not_poll_sleeps_for_each_answer() {
+    let (device, plane) = started();
+    plane.set_patience(Duration::ZERO);
+    set_time(&device, SOON);
+    for _ in 0..10 {
+        answer_a_sleeper(&device, &plane);
+    }
+    assert!(plane.processors()[0].sleeps >= 10);
+    plane.stop();
+}
