@@ -34,6 +34,9 @@ pub trait Wait: Send {
     /// The errno of the system call.
     fn wait(&mut self, until: Option<Time>, ready: &mut Vec<u64>) -> io::Result<()>;
 
+    /// Lets other threads run that wait for this thread's CPU, if there are any.
+    fn give_way(&mut self);
+
     /// Now, on the clock that all processors share.
     fn now(&self) -> Time;
 

@@ -40,6 +40,7 @@ impl Wait for Sleepless {
     fn wait(&mut self, _: Option<Time>, _: &mut Vec<u64>) -> io::Result<()> {
         Ok(())
     }
+    fn give_way(&mut self) {}
     fn now(&self) -> Time {
         Time::ZERO
     }

@@ -143,7 +143,7 @@ impl Processor {
                     self.look();
                 }
                 if !is_busy {
-                    std::hint::spin_loop();
+                    self.relax();
                 }
             } else if self.sources.arm_all() {
                 if self.work.arm() {
@@ -191,10 +191,24 @@ impl Processor {
     fn may_spin(&self) -> bool {
         let expects = self.work.expects();
         let idle = self.now.since(self.last_work);
-        if expects == Expects::Answers && idle < self.polling.for_answers(self.patience.get()) {
-            return true;
+        let patience = self.patience.get();
+        let may_for_work = match expects {
+            Expects::Answers => idle < self.polling.for_answers(self.now, patience),
+            Expects::More => idle < patience,
+            Expects::Nothing => false,
+        };
+        may_for_work || (idle < patience && self.has_polled_ring())
+    }
+
+    /// There was nothing to do in this round, and another one follows at once.
+    fn relax(&mut self) {
+        if self.work.expects() == Expects::Answers && self.polling.is_to_give_way(self.now) {
+            let gone = self.wait.now();
+            self.wait.give_way();
+            self.polling.handle_back(gone, self.wait.now());
+        } else {
+            std::hint::spin_loop();
         }
-        idle < self.patience.get() && (expects != Expects::Nothing || self.has_polled_ring())
     }
 
     /// Whether a ring is polled that had something a moment ago.

@@ -194,6 +194,10 @@ impl Wait for EpollWait {
         result
     }
 
+    fn give_way(&mut self) {
+        std::thread::yield_now();
+    }
+
     fn now(&self) -> Time {
         clock::now()
     }

@@ -11,6 +11,7 @@ use suimon_quantity::Time;
 use suimon_wait::ProcessorThreads;
 
 type Now = Arc<dyn Fn() -> Time + Send + Sync>;
+type GiveWay = Arc<dyn Fn() + Send + Sync>;
 
 /// Threads whose clock is the test's. They sleep until something happens to their
 /// descriptors or they are woken, however soon they wanted to be back: a deadline on
@@ -18,6 +19,7 @@ type Now = Arc<dyn Fn() -> Time + Send + Sync>;
 #[derive(Clone)]
 pub struct OnClock {
     now: Now,
+    give_way: GiveWay,
     /// The kernel's number of the thread that started last.
     thread: Arc<AtomicU64>,
 }
@@ -26,7 +28,13 @@ impl OnClock {
     /// Threads that are told this time whenever they ask, as is everybody else. A
     /// processor asks once in each round.
     pub fn new(now: impl Fn() -> Time + Send + Sync + 'static) -> Self {
-        Self { now: Arc::new(now), thread: Arc::default() }
+        Self { now: Arc::new(now), give_way: Arc::new(|| {}), thread: Arc::default() }
+    }
+
+    /// The same, where this is done whenever a thread gives way to others.
+    #[must_use]
+    pub fn giving_way(self, give_way: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { give_way: Arc::new(give_way), ..self }
     }
 
     /// Whether the thread that started last waits in the kernel, so that nothing is
@@ -44,11 +52,11 @@ impl ProcessorRuntime for OnClock {
         placement: Placement,
         body: ProcessorBody,
     ) -> io::Result<(Arc<dyn Waker>, ProcessorJoin)> {
-        let Self { now, thread } = self.clone();
+        let Self { now, give_way, thread } = self.clone();
         let on_clock = move |wait| {
             let id = rustix::thread::gettid().as_raw_nonzero().get();
             thread.store(id.unsigned_abs().into(), Ordering::SeqCst);
-            body(Box::new(WaitOnClock { wait, now }));
+            body(Box::new(WaitOnClock { wait, now, give_way }));
         };
         ProcessorThreads.start(name, placement, Box::new(on_clock))
     }
@@ -65,6 +73,7 @@ impl ProcessorRuntime for OnClock {
 struct WaitOnClock {
     wait: Box<dyn Wait>,
     now: Now,
+    give_way: GiveWay,
 }
 
 impl Wait for WaitOnClock {
@@ -78,6 +87,10 @@ impl Wait for WaitOnClock {
 
     fn wait(&mut self, until: Option<Time>, ready: &mut Vec<u64>) -> io::Result<()> {
         self.wait.wait(until.map(|_| Time::NEVER), ready)
+    }
+
+    fn give_way(&mut self) {
+        (self.give_way)();
     }
 
     fn now(&self) -> Time {

@@ -1,5 +1,5 @@
-//! How long a processor polls for answers of devices before it sleeps. Time is the test's own: a
-//! microsecond passes in each round.
+//! How long a processor polls for answers of devices before it sleeps, and how it shares its CPU
+//! meanwhile. Time is the test's own: a microsecond passes in each round.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -24,6 +24,9 @@ struct Device {
     takes_ns: AtomicU64,
     due_ns: AtomicU64,
     answers: AtomicU64,
+    /// How often the processor gave way to others, and how long these take.
+    gave_way: AtomicU64,
+    others_take_ns: AtomicU64,
     waker: Mutex<Option<Arc<dyn Waker>>>,
 }
 
@@ -80,7 +83,12 @@ fn started() -> (Arc<Device>, DataPlane) {
     set_time(&device, LATE);
     let clock = Arc::clone(&device);
     let now = move || Time::from_ns(clock.clock_ns.load(SeqCst));
-    let runtime: Arc<dyn ProcessorRuntime> = Arc::new(OnClock::new(now));
+    let others = Arc::clone(&device);
+    let give_way = move || {
+        others.gave_way.fetch_add(1, SeqCst);
+        others.clock_ns.fetch_add(others.others_take_ns.load(SeqCst), SeqCst);
+    };
+    let runtime: Arc<dyn ProcessorRuntime> = Arc::new(OnClock::new(now).giving_way(give_way));
     let cpu = runtime.cpus()[0];
     let works = Arc::new(Devices(Arc::clone(&device)));
     let plane = DataPlane::start_with(&[cpu], runtime, works).unwrap();
@@ -107,10 +115,22 @@ fn wait(what: &str, is_so: impl Fn() -> bool) {
 /// The processor sleeps, and is woken when the next answer is there.
 fn answer_a_sleeper(device: &Device, plane: &DataPlane) {
     wait("asleep", || plane.processors()[0].asleep);
+    wake_at(device, device.due_ns.load(SeqCst));
+}
+
+/// A processor that sleeps is woken not before this, when an answer is there.
+fn wake_at(device: &Device, ns: u64) {
     let answers = device.answers.load(SeqCst);
-    device.clock_ns.fetch_max(device.due_ns.load(SeqCst), SeqCst);
+    device.clock_ns.fetch_max(ns, SeqCst);
     device.waker.lock().unwrap().as_ref().unwrap().wake();
     wait("answered", || device.answers.load(SeqCst) > answers);
+}
+
+/// The processor has so many answers without having slept.
+fn assert_polls(device: &Device, plane: &DataPlane) {
+    let (sleeps, answers) = (plane.processors()[0].sleeps, device.answers.load(SeqCst));
+    wait("answered by polling", || device.answers.load(SeqCst) > answers + ANSWERS);
+    assert_eq!(plane.processors()[0].sleeps, sleeps);
 }
 
 #[test]
@@ -120,9 +140,7 @@ fn answers_that_come_soon_are_slept_for_once() {
     answer_a_sleeper(&device, &plane);
     // The first that comes soon is still slept for.
     answer_a_sleeper(&device, &plane);
-    let (sleeps, answers) = (plane.processors()[0].sleeps, device.answers.load(SeqCst));
-    wait("answered by polling", || device.answers.load(SeqCst) > answers + ANSWERS);
-    assert_eq!(plane.processors()[0].sleeps, sleeps);
+    assert_polls(&device, &plane);
     plane.stop();
 }
 
@@ -145,5 +163,46 @@ fn a_processor_that_does_not_poll_sleeps_for_each_answer() {
         answer_a_sleeper(&device, &plane);
     }
     assert!(plane.processors()[0].sleeps >= 10);
+    plane.stop();
+}
+
+/// Who brings the answers may need this very CPU.
+#[test]
+fn who_polls_gives_way_to_others_that_take_little() {
+    let (device, plane) = started();
+    set_time(&device, SOON);
+    device.others_take_ns.store(20_000, SeqCst);
+    for _ in 0..2 {
+        answer_a_sleeper(&device, &plane);
+    }
+    let (gave_way, answers) = (device.gave_way.load(SeqCst), device.answers.load(SeqCst));
+    assert_polls(&device, &plane);
+    // Some five times for an answer after 120 µs: each takes 4 µs and 20.
+    let gave_way = device.gave_way.load(SeqCst) - gave_way;
+    let answers = device.answers.load(SeqCst) - answers;
+    assert!((4 * answers..=6 * answers).contains(&gave_way), "{gave_way} for {answers}");
+    plane.stop();
+}
+
+#[test]
+fn who_has_its_cpu_back_late_sleeps_for_a_while() {
+    let (device, plane) = started();
+    set_time(&device, SOON);
+    answer_a_sleeper(&device, &plane);
+    device.others_take_ns.store(2_000_000, SeqCst);
+    // It polls once more, and learns by it that it is not alone.
+    answer_a_sleeper(&device, &plane);
+    wait("asleep", || plane.processors()[0].asleep);
+    let (began, gave_way) = (device.clock_ns.load(SeqCst), device.gave_way.load(SeqCst));
+    for _ in 0..20 {
+        answer_a_sleeper(&device, &plane);
+    }
+    wait("asleep", || plane.processors()[0].asleep);
+    assert_eq!(device.gave_way.load(SeqCst), gave_way);
+    // The others are gone.
+    device.others_take_ns.store(0, SeqCst);
+    wake_at(&device, began + 100_000_000);
+    answer_a_sleeper(&device, &plane);
+    assert_polls(&device, &plane);
     plane.stop();
 }
