@@ -15,6 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Everything that a VM of libvirt's can have of ours.
 const HOST: &str = r#"
+[host]
+vm_folder = "{vms}"
 [[switch]]
 name = "lan"
 kind = "private"
@@ -147,6 +149,7 @@ fn libvirt_starts_a_vm_with_our_nics_and_disks() {
     fs::set_permissions(&sockets, fs::Permissions::from_mode(0o2770)).unwrap();
     fs::create_dir_all(&store).unwrap();
     let host = HOST.replace("{sockets}", &sockets).replace("{store}", &store);
+    let host = host.replace("{vms}", vms.folder());
     let host = host + &peer.nic_toml("lan", "");
     let mut daemon = Daemon::start(&rig, &host).unwrap();
     peer.bring_up().unwrap();

@@ -169,7 +169,7 @@ fn a_disk_that_cannot_grow_goes_on_as_it_was() {
     assert_eq!(harness.node.config(), two_disks());
     harness.disks.refuse_resuming(false);
     wait_until("it is tried again", || harness.disks.served().0 == 2);
-    assert_eq!(harness.offered(), ["boot", "data"]);
+    wait_until("it is offered", || harness.offered() == ["boot", "data"]);
     // The file may have become larger before; that is no error, and told as it is.
     assert_eq!(sizes(&harness), [Some(2 << 20), Some(1 << 20)]);
 
