@@ -10,7 +10,8 @@
 //! polls brought nothing waits for its notification, and one whose bandwidth is
 //! used up is left alone until it has some again. So hundreds of idle queues cost
 //! a busy processor nothing, and an idle processor sleeps. While devices have requests it
-//! sleeps later, if their answers have come soon before.
+//! sleeps later, if their answers have come soon before, and gives way to others that want its CPU
+//! meanwhile.
 
 mod commands;
 mod polling;

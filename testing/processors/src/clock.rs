@@ -26,7 +26,7 @@ pub struct OnClock {
 
 impl OnClock {
     /// Threads that are told this time whenever they ask, as is everybody else. A
-    /// processor asks once in each round.
+    /// processor asks once in each round, and before and after it gives way to others.
     pub fn new(now: impl Fn() -> Time + Send + Sync + 'static) -> Self {
         Self { now: Arc::new(now), give_way: Arc::new(|| {}), thread: Arc::default() }
     }

@@ -133,6 +133,18 @@ fn assert_polls(device: &Device, plane: &DataPlane) {
     assert_eq!(plane.processors()[0].sleeps, sleeps);
 }
 
+/// The processor sleeps before each of so many answers, and has none by polling.
+fn assert_sleeps_for_each(device: &Device, plane: &DataPlane, count: u64) {
+    wait("asleep", || plane.processors()[0].asleep);
+    let (sleeps, answers) = (plane.processors()[0].sleeps, device.answers.load(SeqCst));
+    for _ in 0..count {
+        answer_a_sleeper(device, plane);
+    }
+    wait("asleep", || plane.processors()[0].asleep);
+    assert_eq!(device.answers.load(SeqCst) - answers, count);
+    assert!(plane.processors()[0].sleeps >= sleeps + count);
+}
+
 #[test]
 fn answers_that_come_soon_are_slept_for_once() {
     let (device, plane) = started();
@@ -147,10 +159,7 @@ fn answers_that_come_soon_are_slept_for_once() {
 #[test]
 fn answers_that_come_late_are_slept_for_each_time() {
     let (device, plane) = started();
-    for _ in 0..10 {
-        answer_a_sleeper(&device, &plane);
-    }
-    assert!(plane.processors()[0].sleeps >= 10);
+    assert_sleeps_for_each(&device, &plane, 10);
     plane.stop();
 }
 
@@ -159,10 +168,7 @@ fn a_processor_that_does_not_poll_sleeps_for_each_answer() {
     let (device, plane) = started();
     plane.set_patience(Duration::ZERO);
     set_time(&device, SOON);
-    for _ in 0..10 {
-        answer_a_sleeper(&device, &plane);
-    }
-    assert!(plane.processors()[0].sleeps >= 10);
+    assert_sleeps_for_each(&device, &plane, 10);
     plane.stop();
 }
 
@@ -194,10 +200,7 @@ fn who_has_its_cpu_back_late_sleeps_for_a_while() {
     answer_a_sleeper(&device, &plane);
     wait("asleep", || plane.processors()[0].asleep);
     let (began, gave_way) = (device.clock_ns.load(SeqCst), device.gave_way.load(SeqCst));
-    for _ in 0..20 {
-        answer_a_sleeper(&device, &plane);
-    }
-    wait("asleep", || plane.processors()[0].asleep);
+    assert_sleeps_for_each(&device, &plane, 20);
     assert_eq!(device.gave_way.load(SeqCst), gave_way);
     // The others are gone.
     device.others_take_ns.store(0, SeqCst);
