@@ -32,9 +32,14 @@ impl Time {
         self.0
     }
 
+    /// Nanoseconds by which this is after `earlier`; zero if it is not after it.
+    pub const fn ns_since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
     /// How long after `earlier` this is; zero if it is not after it.
     pub const fn since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+        Duration::from_nanos(self.ns_since(earlier))
     }
 }
 

@@ -10,6 +10,7 @@ use suimon_quantity::{StoreId, Time};
 use suimon_storage_qos::DiskSlot;
 
 use crate::dirty::DirtyMap;
+use crate::held::Held;
 use crate::idle::Calm;
 use crate::looking::Looking;
 use crate::notices::FaultPace;
@@ -68,7 +69,7 @@ pub(crate) struct MirrorUse {
     /// Its place in Storage QoS.
     pub(crate) place: Option<Place>,
     /// Requests that wait for their store, in the order in which they came.
-    pub(crate) held: VecDeque<usize>,
+    pub(crate) held: Held,
     /// What changes is marked here, if it is copied from here.
     pub(crate) dirty: Option<Arc<DirtyMap>>,
 }
@@ -147,6 +148,8 @@ pub(crate) struct Queue {
     pub(crate) left_alone: Option<Time>,
     /// Requests of it that wait for their store.
     pub(crate) held: u32,
+    /// How many may.
+    pub(crate) held_max: u32,
     /// Where its requests are in Storage QoS.
     pub(crate) place: Option<Place>,
     /// The disk is not in service.
@@ -225,7 +228,7 @@ pub(crate) struct Disk {
     pub(crate) one_piece: Option<OnePiece>,
     pub(crate) place: Option<Place>,
     /// Requests that wait for their store, in the order in which they came.
-    pub(crate) held: VecDeque<usize>,
+    pub(crate) held: Held,
     pub(crate) mirror: MirrorUse,
     pub(crate) service: Service,
     /// How many queues it has.
@@ -263,7 +266,7 @@ impl Disk {
             one_piece: OnePiece::of(&layers),
             layers,
             place,
-            held: VecDeque::new(),
+            held: Held::default(),
             mirror: MirrorUse::default(),
             service: Service::On,
             queues: 0,
@@ -298,7 +301,7 @@ impl Disk {
     }
 
     /// Requests of either kind that wait for their store.
-    pub(crate) fn held_of(&mut self, is_mirror: bool) -> &mut VecDeque<usize> {
+    pub(crate) fn held_of(&mut self, is_mirror: bool) -> &mut Held {
         if is_mirror { &mut self.mirror.held } else { &mut self.held }
     }
 

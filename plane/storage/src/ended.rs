@@ -1,8 +1,6 @@
 //! Requests that ended in a turn and that their store has yet to hear of: those of one disk and size
 //! are told at once, because telling costs as much for many as for one.
 
-use core::time::Duration;
-
 use suimon_quantity::Time;
 use suimon_recording::Recorded;
 use suimon_storage_qos::{Completed, DiskSlot, StoreScheduler};
@@ -10,20 +8,23 @@ use suimon_storage_qos::{Completed, DiskSlot, StoreScheduler};
 #[derive(Debug)]
 pub(crate) struct Ended {
     slot: DiskSlot,
-    /// Of no requests: there are none.
-    completed: Completed,
+    bytes: u32,
+    /// None: there are no others.
+    requests: u32,
+    /// How long they were in the device, all together.
+    latency_ns: u64,
+    is_measured: bool,
 }
 
 impl Default for Ended {
     fn default() -> Self {
-        let completed = Completed { bytes: 0, requests: 0, latency_ns: None };
-        Self { slot: DiskSlot(0), completed }
+        Self { slot: DiskSlot(0), bytes: 0, requests: 0, latency_ns: 0, is_measured: false }
     }
 }
 
 impl Ended {
     pub(crate) const fn is_empty(&self) -> bool {
-        self.completed.requests == 0
+        self.requests == 0
     }
 
     /// One more. If it is unlike those before, the store hears of those.
@@ -34,37 +35,35 @@ impl Ended {
         now: Time,
         slot: DiskSlot,
         bytes: u32,
-        latency: Option<Duration>,
+        latency_ns: Option<u64>,
     ) {
-        let ns = |latency: Duration| u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
-        let latency_ns = latency.map(ns);
-        let is_alike = self.slot == slot
-            && self.completed.bytes == bytes
-            && self.completed.latency_ns.is_some() == latency_ns.is_some();
-        if !is_alike {
+        let is_measured = latency_ns.is_some();
+        let kind = (slot, bytes, is_measured);
+        if (self.slot, self.bytes, self.is_measured) != kind {
             self.tell(scheduler, now);
-            self.slot = slot;
-            self.completed = Completed { bytes, requests: 0, latency_ns: latency_ns.map(|_| 0) };
+            (self.slot, self.bytes, self.is_measured) = kind;
         }
-        self.completed.requests += 1;
-        if let Some((sum, ns)) = self.completed.latency_ns.as_mut().zip(latency_ns) {
-            *sum = sum.saturating_add(ns);
-        }
+        self.requests += 1;
+        self.latency_ns = self.latency_ns.saturating_add(latency_ns.unwrap_or_default());
     }
 
     /// The store hears of all.
     #[inline]
     pub(crate) fn tell(&mut self, scheduler: &mut Recorded<StoreScheduler>, now: Time) {
         if !self.is_empty() {
-            scheduler.handle_completed(now, self.slot, self.completed);
-            self.completed.requests = 0;
-            self.completed.latency_ns = self.completed.latency_ns.map(|_| 0);
+            let requests = core::mem::take(&mut self.requests);
+            let latency_ns = core::mem::take(&mut self.latency_ns);
+            let latency_ns = self.is_measured.then_some(latency_ns);
+            let of = Completed { bytes: self.bytes, requests, latency_ns };
+            scheduler.handle_completed(now, self.slot, of);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use core::time::Duration;
+
     use suimon_quantity::{DiskId, StoreId};
     use suimon_storage_qos::{
         Assignment, Capability, Limits, Next, Proposal, Store, StoreSpec, Submitted,
@@ -97,7 +96,7 @@ mod tests {
         assert_eq!(of.submit(now, first, 4096, 0), Ok(Submitted::Dispatch));
         assert_eq!(of.submit(now, second, 4096, 1), Ok(Submitted::Waits));
         assert_eq!(of.poll(now), Next::Idle);
-        of.handle_answered(now, first, 4096, Some(Duration::from_micros(80)));
+        of.handle_answered(now, first, 4096, Some(80_000), false);
         assert_eq!(of.next_deadline(), Some(Time::ZERO));
         of.tell_ended(now);
         assert_eq!(of.poll(now), Next::Dispatch { disk: second, tag: 1 });
@@ -126,9 +125,9 @@ mod tests {
             }
         }
         for (at, (slot, bytes, count)) in all.into_iter().enumerate() {
-            let latency = (at != 1).then_some(Duration::from_micros(100));
+            let latency_ns = (at != 1).then_some(100_000);
             for _ in 0..count {
-                ended.add(&mut scheduler, now, slot, bytes, latency);
+                ended.add(&mut scheduler, now, slot, bytes, latency_ns);
             }
         }
         assert_eq!(scheduler.in_flight(), 4, "the last are not told yet");

@@ -13,8 +13,6 @@
 //! have waiting at most, however often they come and go, and what it does in sum is as if
 //! it had waited.
 
-use core::time::Duration;
-
 use suimon_ports::DiskOp;
 use suimon_quantity::Time;
 use suimon_storage_qos::{Next, Submitted, Together};
@@ -78,7 +76,9 @@ impl StorageWork {
                 request.is_charged = true;
             }
         }
-        disk.held_of(is_mirror).extend(numbers.iter().skip(of.dispatched).take(of.waiting));
+        for &number in numbers.iter().skip(of.dispatched).take(of.waiting) {
+            disk.held_of(is_mirror).push(&mut self.requests, number);
+        }
         self.held += of.waiting;
         if let Some(queue) = self.queues.get_mut(queue) {
             queue.held += u32::try_from(of.waiting).unwrap_or(u32::MAX);
@@ -101,12 +101,11 @@ impl StorageWork {
         match of.submit(self.now, slot, bytes, tag_of(disk_number, is_mirror)) {
             Ok(Submitted::Dispatch) => request.is_charged = true,
             Ok(Submitted::Waits) => {
-                disk.held_of(is_mirror).push_back(number);
-                self.held += 1;
                 if let Some(of) = self.queues.get_mut(request.queue) {
                     of.held += 1;
                 }
-                return;
+                self.held += 1;
+                return disk.held_of(is_mirror).push(&mut self.requests, number);
             }
             // The disk was removed from its store, which has no say in it any more. Full
             // it is not: nothing is taken from a queue for which there is no room.
@@ -152,8 +151,8 @@ impl StorageWork {
     /// Begins the first request of a disk that waits for its store, by the store's tag.
     fn begin_first(&mut self, tag: u32) {
         let (disk, is_mirror) = ((tag & !MIRROR_TAG) as usize, tag & MIRROR_TAG != 0);
-        let first = self.disks.get_mut(disk).and_then(|disk| disk.held_of(is_mirror).pop_front());
-        let Some(number) = first else { return };
+        let Some(disk) = self.disks.get_mut(disk) else { return };
+        let Some(number) = disk.held_of(is_mirror).pop(&self.requests) else { return };
         self.held -= 1;
         let Some(request) = self.requests.get_mut(number) else { return };
         request.is_charged = true;
@@ -170,7 +169,8 @@ impl StorageWork {
     /// then.
     pub(crate) fn let_through(&mut self, disk_number: usize, is_mirror: bool, is_owed: bool) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
-        let through = core::mem::take(disk.held_of(is_mirror));
+        let mut held = core::mem::take(disk.held_of(is_mirror));
+        let through: Vec<usize> = core::iter::from_fn(|| held.pop(&self.requests)).collect();
         if through.is_empty() {
             return;
         }
@@ -178,6 +178,7 @@ impl StorageWork {
         if let Some(Place { store, slot }) = disk.place_of(is_mirror) {
             if let Some(of) = self.stores.get_mut(store) {
                 if is_owed {
+                    self.has_room = false;
                     let bytes = |number: &usize| self.requests.get(*number).map(|of| of.bytes);
                     of.owed.entry(slot).or_default().extend(through.iter().filter_map(bytes));
                 } else {
@@ -200,16 +201,25 @@ impl StorageWork {
         self.requests.len() - self.held
     }
 
+    /// Whether so many requests may come from whichever queues, as far as each may have them waiting.
+    pub(crate) fn has_room(&self, requests: usize) -> bool {
+        let mut stores = self.stores.numbers().filter_map(|store| self.stores.get(store));
+        self.begun() + requests <= REQUESTS_MAX && stores.all(|of| of.has_room(requests))
+    }
+
     /// How many requests may be taken from a queue. It is asked of each queue in each turn,
-    /// so it looks at no disk.
+    /// so it looks at no disk, and at no store where [there is room](Self::has_room) in this turn.
     #[inline]
     pub(crate) fn room(&self, number: usize) -> usize {
-        let room = REQUESTS_MAX - self.begun().min(REQUESTS_MAX);
         let Some(queue) = self.queues.get(number).filter(|of| !of.is_stopped) else { return 0 };
+        if self.has_room {
+            return queue.held_max.saturating_sub(queue.held) as usize;
+        }
+        let room = REQUESTS_MAX - self.begun().min(REQUESTS_MAX);
         let Some(Place { store, slot }) = queue.place else { return room };
         match self.stores.get(store) {
             Some(of) if of.is_owed(slot) => 0,
-            Some(of) => room.min(of.room(queue.held)),
+            Some(of) => room.min(of.room()).min(queue.held_max.saturating_sub(queue.held) as usize),
             None => room,
         }
     }
@@ -256,6 +266,20 @@ impl StorageWork {
         }
     }
 
+    /// So many queues of a store came, or went: what each may have waiting follows from that.
+    pub(crate) fn add_queues(&mut self, store: usize, count: i32) {
+        let Some(of) = self.stores.get_mut(store) else { return };
+        let before = of.each;
+        of.add_queues(count);
+        let (each, has_changed) = (of.each, of.each != before);
+        for number in self.queues.numbers().filter(|_| has_changed) {
+            let queue = self.queues.get_mut(number);
+            if let Some(queue) = queue.filter(|of| of.place.is_some_and(|of| of.store == store)) {
+                queue.held_max = each;
+            }
+        }
+    }
+
     /// When something is to be done although nothing comes and nothing ends.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
@@ -287,12 +311,19 @@ impl StorageWork {
     }
 }
 
-/// A request that its store let go was answered; the store hears of it.
+/// A request that its store let go was answered; the store hears of it. `is_alone`: as in
+/// [`StoreUse::handle_answered`].
 #[inline]
-pub(crate) fn tell_store(of: &mut StoreUse, now: Time, place: Place, request: &Request) {
-    let latency = request.moved.since(request.sent);
-    let latency = Some(latency).filter(|latency| *latency > Duration::ZERO);
-    of.handle_answered(now, place.slot, request.bytes, latency);
+pub(crate) fn tell_store(
+    of: &mut StoreUse,
+    now: Time,
+    place: Place,
+    request: &Request,
+    is_alone: bool,
+) {
+    let latency_ns = request.moved.ns_since(request.sent);
+    let latency_ns = Some(latency_ns).filter(|ns| *ns > 0);
+    of.handle_answered(now, place.slot, request.bytes, latency_ns, is_alone);
 }
 
 /// The bytes by which a request counts; 0: as one operation.

@@ -68,6 +68,7 @@ mod exclusive;
 #[cfg(test)]
 mod fakes;
 mod gate;
+mod held;
 mod idle;
 #[cfg(test)]
 mod idle_tests;

@@ -69,6 +69,33 @@ proptest! {
     }
 }
 
+/// What a queue may have waiting is as much as its store has room for in all, divided, however many
+/// queues come and go.
+#[test]
+fn each_queue_has_its_part_of_the_room() {
+    let store = StoreSpec { waiting_max: 6400, ..deep() };
+    let mut bench = Bench::new(1, &store, 32, 200_000);
+    bench.add_disk(0, 0, limits(0, 1));
+    bench.add_disk(0, 1, limits(0, 1));
+    let has = |bench: &Bench, each: u32| {
+        let work = &bench.works[0];
+        let queues: Vec<_> = work.queues.numbers().filter_map(|at| work.queues.get(at)).collect();
+        assert!(queues.iter().all(|of| of.held_max == each && of.held <= each), "{each}");
+        (queues.len(), queues.iter().filter(|of| of.held == each).count())
+    };
+    for seat in 0..200 {
+        bench.add_seat(seat % 2, Load::reads(4096, 100));
+    }
+    bench.run(20 * MILLISECOND);
+    let (all, full) = has(&bench, 32);
+    assert!(all == 200 && full >= 198, "{full}");
+    for queue in 0..150 {
+        bench.works[0].close_queue(queue);
+    }
+    bench.run(SECOND);
+    assert_eq!(has(&bench, 64).0, 50);
+}
+
 #[test]
 fn a_minimum_is_met_beside_disks_that_take_all_they_can_get() {
     // 8 at a time of 200 us are 40 000 per second.

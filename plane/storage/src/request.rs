@@ -26,6 +26,8 @@ pub(crate) struct Request {
     pub(crate) is_charged: bool,
     /// What its store is told of its size.
     pub(crate) bytes: u32,
+    /// Who waits for their store right behind it, if it does.
+    pub(crate) behind: u32,
     /// Parts that have not ended.
     pub(crate) parts: u32,
     /// What became of it so far.

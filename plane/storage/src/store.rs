@@ -7,8 +7,8 @@ use core::time::Duration;
 use suimon_quantity::{ProcessorId, StoreId, Time};
 use suimon_recording::{Recorded, Sink};
 use suimon_storage_qos::{
-    Borrower, CapabilityEstimate, Change, DiskFlow, DiskSlot, Event, Next, SAMPLE, StoreBudget,
-    StoreScheduler, StoreSpec, SubmitError, Submitted, Together,
+    Borrower, CapabilityEstimate, Change, Completed, DiskFlow, DiskSlot, Event, Next, SAMPLE,
+    StoreBudget, StoreScheduler, StoreSpec, SubmitError, Submitted, Together,
 };
 
 use crate::ended::Ended;
@@ -79,7 +79,7 @@ pub(crate) struct StoreUse {
     pub(crate) disks: u32,
     queues: u32,
     /// Requests of each queue that may wait.
-    each: u32,
+    pub(crate) each: u32,
     /// Requests that wait here, and what is [`StoreUse::owed`].
     pub(crate) waiting: u32,
     /// Requests that were let go and not answered.
@@ -179,6 +179,7 @@ impl StoreUse {
     }
 
     /// What goes next.
+    #[inline]
     pub(crate) fn poll(&mut self, now: Time) -> Next {
         match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.poll(now),
@@ -187,19 +188,24 @@ impl StoreUse {
         }
     }
 
-    /// A request that was let go was answered.
+    /// A request that was let go was answered. `is_alone`: nothing else of its queue is under way that
+    /// could end in this turn, so it need not be collected.
     #[inline]
     pub(crate) fn handle_answered(
         &mut self,
         now: Time,
         slot: DiskSlot,
         bytes: u32,
-        latency: Option<Duration>,
+        latency_ns: Option<u64>,
+        is_alone: bool,
     ) {
         self.under_way = self.under_way.saturating_sub(1);
         match &mut self.mode {
-            Mode::Sole(scheduler) => self.ended.add(scheduler, now, slot, bytes, latency),
-            _ => self.complete(now, slot, bytes, latency),
+            Mode::Sole(scheduler) if is_alone && self.ended.is_empty() => {
+                scheduler.handle_completed(now, slot, Completed { bytes, requests: 1, latency_ns });
+            }
+            Mode::Sole(scheduler) => self.ended.add(scheduler, now, slot, bytes, latency_ns),
+            _ => self.complete(now, slot, bytes, latency_ns.map(Duration::from_nanos)),
         }
     }
 
@@ -225,6 +231,7 @@ impl StoreUse {
     }
 
     /// Something that waits was let go: whether it was only owed.
+    #[inline]
     pub(crate) fn handle_let_go(&mut self, now: Time, slot: DiskSlot) -> bool {
         self.waiting = self.waiting.saturating_sub(1);
         let paid = self.owed.get_mut(&slot).and_then(VecDeque::pop_front);
@@ -252,11 +259,15 @@ impl StoreUse {
         !self.owed.is_empty() && self.owed.contains_key(&slot)
     }
 
-    /// Requests that a queue may bring, of which `waiting` wait already.
+    /// Requests that may come, from all queues together.
     #[inline]
-    pub(crate) fn room(&self, waiting: u32) -> usize {
-        let each = self.each.saturating_sub(waiting);
-        each.min(self.spec.waiting_max.saturating_sub(self.waiting)) as usize
+    pub(crate) fn room(&self) -> usize {
+        self.spec.waiting_max.saturating_sub(self.waiting) as usize
+    }
+
+    /// Whether so many may come, of whichever disks.
+    pub(crate) fn has_room(&self, requests: usize) -> bool {
+        self.owed.is_empty() && requests <= self.room()
     }
 
     /// When something may go, or must be told, although nothing comes and nothing ends.

@@ -304,6 +304,7 @@ impl StorageWork {
     #[inline]
     pub(crate) fn answer(&mut self, number: usize, outcome: DiskOutcome) {
         let Some(request) = self.requests.get(number) else { return };
+        let is_alone = self.queues.get(request.queue).is_some_and(|of| of.under_way == 1);
         if let Some(disk) = self.disks.get_mut(request.disk) {
             let times = (request.taken, self.now);
             if !request.is_mirror {
@@ -319,7 +320,7 @@ impl StorageWork {
             if let Some((of, place)) =
                 of.and_then(|place| Some((self.stores.get_mut(place.store)?, place)))
             {
-                tell_store(of, self.now, place, request);
+                tell_store(of, self.now, place, request, is_alone);
             }
         }
         let queue = request.queue;

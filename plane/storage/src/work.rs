@@ -67,6 +67,8 @@ pub struct StorageWork {
     pub(crate) recording: Option<Arc<dyn Sink>>,
     /// Requests that wait for their store.
     pub(crate) held: usize,
+    /// Whether there is room in this turn for whatever queues bring.
+    pub(crate) has_room: bool,
     /// Queues whose descriptors are to be watched again.
     pub(crate) to_watch: Vec<usize>,
     pub(crate) outbox: Outbox,
@@ -109,6 +111,7 @@ impl StorageWork {
             stores: Slab::default(),
             recording: None,
             held: 0,
+            has_room: false,
             to_watch: Vec::new(),
             outbox: Outbox::default(),
             inbox: VecDeque::new(),
@@ -176,10 +179,12 @@ impl StorageWork {
     ) -> Option<usize> {
         let owner = self.disks.get_mut(disk).filter(|owner| !owner.is_closing)?;
         owner.queues += 1;
-        if let Some(of) = owner.place.and_then(|place| self.stores.get_mut(place.store)) {
-            of.add_queues(1);
-        }
         let (place, is_stopped) = (owner.place_of(is_mirror), owner.service != Service::On);
+        if let Some(Place { store, .. }) = owner.place {
+            self.add_queues(store, 1);
+        }
+        let store = place.and_then(|place| self.stores.get(place.store));
+        let held_max = store.map_or(u32::MAX, |of| of.each);
         let number = self.queues.insert(Queue {
             outlives_process: queue.outlives_process(),
             queue,
@@ -193,6 +198,7 @@ impl StorageWork {
             is_mirror,
             left_alone: None,
             held: 0,
+            held_max,
             place,
             is_stopped,
             is_paused: false,
@@ -343,7 +349,9 @@ impl StorageWork {
     /// `false` only when each that is polled was looked at and had none.
     fn look_at_queues(&mut self) -> bool {
         let mut any = false;
-        for _ in 0..self.active.per_turn() {
+        let looks = self.active.per_turn();
+        self.has_room = self.has_room(looks * REQUESTS_PER_TURN);
+        for _ in 0..looks {
             let Some(queue) = self.active.next() else { break };
             let has_brought = self.serve(queue);
             self.active.note(has_brought);
@@ -423,6 +431,7 @@ impl StorageWork {
                 moved: self.now,
                 is_charged: false,
                 bytes: 0,
+                behind: 0,
                 parts: 0,
                 outcome: DiskOutcome::Done,
             });
@@ -531,8 +540,8 @@ impl StorageWork {
         self.closed_queues.push((number, of.queue));
         if let Some(disk) = self.disks.get_mut(of.disk) {
             disk.queues -= 1;
-            if let Some(of) = disk.place.and_then(|place| self.stores.get_mut(place.store)) {
-                of.add_queues(-1);
+            if let Some(Place { store, .. }) = disk.place {
+                self.add_queues(store, -1);
             }
         }
         self.end_disk(of.disk);

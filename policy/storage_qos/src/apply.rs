@@ -41,7 +41,7 @@ impl StoreScheduler {
             return;
         }
         let Some(flow) = self.flows.get_mut(at.0 as usize) else { return };
-        flow.account_busy(now);
+        flow.account_entitled(now);
         if let Some(watch) = self.watches.get_mut(at.0 as usize) {
             if flow.limits.min_iops != limits.min_iops || flow.holder != Some(holder) {
                 *watch = Watch::default();
@@ -66,7 +66,7 @@ impl StoreScheduler {
         let Some(at) = self.flows.iter().position(|flow| flow.holder == holder) else { return };
         let clock = self.clock(now);
         let Some(flow) = self.flows.get_mut(at) else { return };
-        flow.account_busy(now);
+        flow.account_entitled(now);
         flow.set_part(now, clock, part);
         let Ok(at) = u32::try_from(at) else { return };
         self.displace(at);
@@ -94,9 +94,10 @@ impl StoreScheduler {
             let count = index + 1;
             self.flows.resize_with(count, Flow::default);
             self.watches.resize_with(count, Watch::default);
-            for order in [&mut self.held, &mut self.due, &mut self.shares] {
+            for order in [&mut self.held, &mut self.due] {
                 order.reserve(count);
             }
+            self.shares.reserve(count);
         }
         true
     }
@@ -154,7 +155,7 @@ impl StoreScheduler {
         flow.waiting = flow.waiting.saturating_sub(waiting);
         flow.in_flight = flow.in_flight.saturating_sub(in_flight);
         if !flow.is_busy() {
-            flow.idle_since = now;
+            flow.since = now;
         }
         self.place(now, of);
     }
@@ -162,8 +163,8 @@ impl StoreScheduler {
     fn join(&mut self, now: Time, slot: u32, of: u32, waiting: u32, in_flight: u32) {
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
         let Some(disk) = self.disks.get_mut(slot as usize) else { return };
-        if !flow.is_busy() {
-            flow.busy_since = now;
+        if !flow.is_busy() && waiting + in_flight > 0 {
+            flow.since = now;
         }
         // What it was served in one flow means nothing in another.
         disk.served = flow.member_time;

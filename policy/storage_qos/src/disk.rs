@@ -6,13 +6,16 @@ use crate::WaitCause;
 use crate::history::{Done, Totals};
 use crate::records::Fifo;
 
+/// In the order in which it lies in memory: what each request needs is in the first cache line, what
+/// one that waited does in the second.
 #[derive(Clone, Debug, Default)]
+#[repr(C, align(64))]
 pub(crate) struct Disk {
     /// `None`: there is no disk in this slot.
     pub(crate) id: Option<DiskId>,
     pub(crate) flow: u32,
-    pub(crate) fifo: Fifo,
     pub(crate) waiting: u32,
+    pub(crate) fifo: Fifo,
     pub(crate) in_flight: u32,
     /// Up to where it is served among the disks of its policy, in operations.
     pub(crate) served: u64,

@@ -6,7 +6,7 @@ use suimon_quantity::{Iops, Time};
 
 use crate::gate::Gate;
 use crate::heap::Heap;
-use crate::history::FlowTotals;
+use crate::history::{Entitled, FlowTotals};
 use crate::meter::Meter;
 use crate::minimum::Minimum;
 use crate::pace::Fine;
@@ -14,10 +14,10 @@ use crate::records::Units;
 use crate::{Holder, Limits, PolicyPart, WaitCause};
 
 /// Virtual time that an operation takes at weight 1.
-const SHARE_ONE: u64 = 1 << 24;
+const SHARE_ONE: u32 = 1 << 24;
 /// By so many operations a disk may be ahead of its share because of its minimum: what
 /// it was owed is not held against it for longer.
-const AHEAD_MAX: u64 = 256;
+const AHEAD_MAX: u32 = 256;
 
 /// For so many seconds nobody is held back for a minimum which that did not help: at first, and
 /// at most when it did not help again and again. A device that was slow for a moment has its
@@ -54,26 +54,33 @@ pub(crate) struct Flow {
     maximum: Option<Meter>,
     bandwidth: Option<Meter>,
 
-    pub(crate) totals: FlowTotals,
+    /// Normalised operations, and how long it was busy up to `since`. They wrap.
+    pub(crate) demanded: u64,
+    pub(crate) delivered: u64,
+    busy_ns: u64,
+    /// Since when it is busy, as far as that is not in `busy_ns`; or idle.
+    pub(crate) since: Time,
+    pub(crate) member_time: u64,
     /// Virtual time of one operation.
-    share: u64,
-    pub(crate) busy_since: Time,
-    pub(crate) idle_since: Time,
-
+    share: u32,
+    /// Whether other disks may be in it.
+    pub(crate) is_shared: bool,
+    /// Whether it is held to more than a maximum and a bandwidth.
+    has_more_limits: bool,
+    /// Whether it is, or lately was, behind.
+    is_late: bool,
     /// Its disks that have requests waiting, by what they were served.
     pub(crate) members: Heap,
-    pub(crate) member_time: u64,
+
     /// Since when it is behind although nobody else is served.
     pub(crate) behind_since: Option<Time>,
     /// For so many seconds nobody was held back for it when that last did not help; 0: it was
     /// not behind since.
     pub(crate) futile_s: u8,
-
-    /// Whether other disks may be in it.
-    pub(crate) is_shared: bool,
-    peak: Option<Meter>,
     /// Until then nobody is held back for its minimum, because it did not help.
     pub(crate) futile_until: Time,
+    peak: Option<Meter>,
+    entitled: Entitled,
     pub(crate) limits: Limits,
     /// The minimum that is metered.
     kept: Option<Iops>,
@@ -104,7 +111,7 @@ impl Flow {
         if self.holder != Some(holder) {
             self.keep(None, clock);
         }
-        self.share = SHARE_ONE / u64::from(limits.weight.number());
+        self.share = SHARE_ONE / u32::from(limits.weight.number());
         (self.limits, self.own_min) = (limits, limits.min_iops);
         self.is_shared = matches!(holder, Holder::Policy(_));
         self.holder = Some(holder);
@@ -122,7 +129,7 @@ impl Flow {
             before.map_or_else(|| Minimum::new(rate, clock), |before| before.retuned(rate))
         });
         if before.is_none() {
-            (self.behind_since, self.futile_s) = (None, 0);
+            self.forget_lateness();
             self.futile_until = Time::ZERO;
         }
     }
@@ -144,7 +151,7 @@ impl Flow {
     /// When its maximums let the next request go, as far as that is known now.
     #[inline]
     pub(crate) fn opens(&mut self, now: Time) -> Time {
-        if self.part.is_some() && self.opens <= now {
+        if self.has_more_limits && self.opens <= now {
             self.look_at_part(now);
         }
         self.opens
@@ -177,17 +184,22 @@ impl Flow {
         let mut opens = Time::ZERO;
         if let Some(meter) = &mut self.maximum {
             opens = meter.charge(now, cost);
-            if let Some(meter) = &mut self.peak {
-                opens = opens.max(meter.charge(now, cost));
-            }
         }
         if let Some(meter) = &mut self.bandwidth {
             opens = opens.max(meter.charge(now, bytes));
         }
+        if self.has_more_limits {
+            opens = opens.max(self.charge_more_limits(now, cost));
+        }
+        self.opens = opens;
+    }
+
+    #[inline(never)]
+    fn charge_more_limits(&mut self, now: Time, cost: u32) -> Time {
         if let Some(part) = &mut self.part {
             part.charge(cost);
         }
-        self.opens = opens;
+        self.peak.as_mut().map_or(Time::ZERO, |meter| meter.charge(now, cost))
     }
 
     /// Charges the maximums, if they let another request go after that. Whether they do.
@@ -210,6 +222,7 @@ impl Flow {
     fn reopen(&mut self) {
         let meters = [self.maximum, self.peak, self.bandwidth].into_iter().flatten();
         self.opens = meters.map(|meter| meter.opens()).max().unwrap_or(Time::ZERO);
+        self.has_more_limits = self.peak.is_some() || self.part.is_some();
     }
 
     /// Takes back what was charged and was not done.
@@ -227,7 +240,13 @@ impl Flow {
         if let Some(minimum) = &mut self.minimum {
             minimum.refund(units.cost);
         }
-        self.served = self.served.saturating_sub(self.share.saturating_mul(units.cost.into()));
+        self.served = self.served.saturating_sub(self.span(units.cost));
+    }
+
+    /// Virtual time of what counts as so much.
+    #[inline]
+    fn span(&self, cost: u32) -> u64 {
+        u64::from(self.share) * u64::from(cost)
     }
 
     /// Moves its place by what it is served; `virtual_time` bounds how far ahead of the
@@ -235,9 +254,9 @@ impl Flow {
     #[inline]
     pub(crate) fn charge_share(&mut self, cost: u32, virtual_time: u64, was_due: bool) {
         let before = self.served;
-        self.served = before.saturating_add(self.share.saturating_mul(cost.into()));
+        self.served = before.saturating_add(self.span(cost));
         if was_due {
-            let most = virtual_time.saturating_add(self.share.saturating_mul(AHEAD_MAX));
+            let most = virtual_time.saturating_add(self.span(AHEAD_MAX));
             self.served = self.served.min(before.max(most));
         }
     }
@@ -246,6 +265,25 @@ impl Flow {
     #[inline]
     pub(crate) const fn is_busy(&self) -> bool {
         self.waiting > 0 || self.in_flight > 0
+    }
+
+    /// It is behind although nobody else is served; since when.
+    pub(crate) fn handle_late(&mut self, now: Time) -> Time {
+        self.is_late = true;
+        *self.behind_since.get_or_insert(now)
+    }
+
+    /// It is not behind.
+    #[inline]
+    pub(crate) fn handle_in_time(&mut self) {
+        if self.is_late {
+            self.forget_lateness();
+        }
+    }
+
+    #[cold]
+    fn forget_lateness(&mut self) {
+        (self.behind_since, self.futile_s, self.is_late) = (None, 0, false);
     }
 
     /// That nobody else was served did not help its minimum.
@@ -258,17 +296,31 @@ impl Flow {
 
     /// How long it was busy, up to now.
     pub(crate) fn busy_ns(&self, now: Time) -> u64 {
-        let since = now.as_ns().saturating_sub(self.busy_since.as_ns());
-        self.totals.busy_ns.wrapping_add(if self.is_busy() { since } else { 0 })
+        let since = now.as_ns().saturating_sub(self.since.as_ns());
+        self.busy_ns.wrapping_add(if self.is_busy() { since } else { 0 })
     }
 
-    /// Adds to what it is entitled to, up to now.
+    /// Adds to how long it was busy, up to now.
+    #[inline]
     pub(crate) fn account_busy(&mut self, now: Time) {
         if self.is_busy() {
-            let ns = now.as_ns().saturating_sub(self.busy_since.as_ns());
-            self.totals.entitle(self.limits.min_iops, ns);
-            self.busy_since = now;
+            self.busy_ns = self.busy_ns.wrapping_add(now.ns_since(self.since));
+            self.since = now;
         }
+    }
+
+    /// Adds to what it is entitled to by the minimum that it has up to now.
+    pub(crate) fn account_entitled(&mut self, now: Time) {
+        self.account_busy(now);
+        self.entitled.reckon(self.limits.min_iops, self.busy_ns);
+    }
+
+    /// What it did, with what it was entitled to while it was busy.
+    pub(crate) fn totals(&self) -> FlowTotals {
+        let mut entitled = self.entitled;
+        entitled.reckon(self.limits.min_iops, self.busy_ns);
+        let Self { demanded, delivered, busy_ns, .. } = *self;
+        FlowTotals { entitled: entitled.operations, demanded, delivered, busy_ns }
     }
 }
 

@@ -5,8 +5,6 @@ use crate::ranking::Entry;
 
 /// Nowhere.
 const ABSENT: u32 = u32::MAX;
-/// The first of an empty heap.
-const NOBODY: Entry = Entry { key: 0, id: ABSENT };
 /// Children of an entry: fewer levels than two have, and they lie side by side.
 const ARITY: usize = 4;
 
@@ -40,15 +38,19 @@ impl Places {
 ///
 /// The first is kept apart: most heaps have no other, and need no memory elsewhere then.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Heap {
-    /// Its place is not written down.
-    first: Entry,
+    /// The first; its place is not written down.
+    key: u64,
+    id: u32,
+    /// There are others.
+    is_many: bool,
     rest: Vec<Entry>,
 }
 
 impl Default for Heap {
     fn default() -> Self {
-        Self { first: NOBODY, rest: Vec::new() }
+        Self { key: 0, id: ABSENT, is_many: false, rest: Vec::new() }
     }
 }
 
@@ -59,27 +61,26 @@ impl Heap {
 
     #[inline]
     pub(crate) fn first(&self) -> Option<Entry> {
-        Some(self.first).filter(|first| first.id != ABSENT)
+        (self.id != ABSENT).then_some(Entry { key: self.key, id: self.id })
     }
 
     /// Puts `id` in, or gives it another key.
     #[inline]
     pub(crate) fn set(&mut self, places: &mut Places, id: u32, key: u64) {
-        let entry = Entry { key, id };
-        if self.rest.is_empty() && (self.first.id == id || self.first.id == ABSENT) {
-            self.first = entry;
+        if !self.is_many && (self.id == id || self.id == ABSENT) {
+            (self.key, self.id) = (key, id);
         } else {
-            self.set_among_many(places, entry);
+            self.set_among_many(places, Entry { key, id });
         }
     }
 
     /// Takes `id` out, if it is in.
     #[inline]
     pub(crate) fn remove(&mut self, places: &mut Places, id: u32) {
-        if !self.rest.is_empty() {
+        if self.is_many {
             self.remove_of_many(places, id);
-        } else if self.first.id == id {
-            self.first = NOBODY;
+        } else if self.id == id {
+            self.id = ABSENT;
         }
     }
 
@@ -87,6 +88,7 @@ impl Heap {
         match self.place(places, entry.id) {
             None => {
                 self.rest.push(entry);
+                self.is_many = true;
                 self.rise(places, self.rest.len(), entry);
             }
             Some(at) => match self.at(at) {
@@ -101,6 +103,7 @@ impl Heap {
         let Some(at) = self.place(places, id) else { return };
         places.set(id, ABSENT as usize);
         let Some(last) = self.rest.pop() else { return };
+        self.is_many = !self.rest.is_empty();
         let Some(gap) = self.at(at) else { return };
         if last.key < gap.key {
             self.rise(places, at, last);
@@ -110,12 +113,12 @@ impl Heap {
     }
 
     fn place(&self, places: &Places, id: u32) -> Option<usize> {
-        if self.first.id == id { Some(0) } else { places.at(id) }
+        if self.id == id { Some(0) } else { places.at(id) }
     }
 
     fn at(&self, at: usize) -> Option<Entry> {
         match at.checked_sub(1) {
-            None => Some(self.first),
+            None => self.first(),
             Some(at) => self.rest.get(at).copied(),
         }
     }
@@ -150,7 +153,7 @@ impl Heap {
     fn put(&mut self, places: &mut Places, at: usize, entry: Entry) {
         match at.checked_sub(1) {
             None => {
-                self.first = entry;
+                (self.key, self.id) = (entry.key, entry.id);
                 places.set(entry.id, ABSENT as usize);
             }
             Some(of_rest) => {

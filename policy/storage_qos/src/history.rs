@@ -18,6 +18,7 @@ const LONG_EVERY: u32 = 60;
 
 /// Normalised operations since a disk is there, and its waits. They wrap.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
 pub(crate) struct Totals {
     pub(crate) demanded: u64,
     pub(crate) delivered: u64,
@@ -33,17 +34,26 @@ pub(crate) struct FlowTotals {
     pub(crate) demanded: u64,
     pub(crate) delivered: u64,
     pub(crate) busy_ns: u64,
-    /// Of an operation, in billionths.
-    part: u64,
 }
 
-impl FlowTotals {
-    pub(crate) fn entitle(&mut self, min: Option<Iops>, ns: u64) {
-        self.busy_ns = self.busy_ns.wrapping_add(ns);
+/// What a flow's minimum came to while it was busy. It is reckoned when somebody looks, and before the
+/// flow has another minimum: a request need not divide for it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Entitled {
+    pub(crate) operations: u64,
+    /// Of an operation, in billionths.
+    part: u64,
+    /// Up to which count of [`FlowTotals::busy_ns`].
+    reckoned_ns: u64,
+}
+
+impl Entitled {
+    pub(crate) fn reckon(&mut self, min: Option<Iops>, busy_ns: u64) {
+        let ns = busy_ns.wrapping_sub(core::mem::replace(&mut self.reckoned_ns, busy_ns));
         let Some(min) = min else { return };
         let due = u128::from(min.per_second()) * u128::from(ns) + u128::from(self.part);
         self.part = (due % NS_PER_SECOND) as u64;
-        self.entitled = self.entitled.wrapping_add((due / NS_PER_SECOND) as u64);
+        self.operations = self.operations.wrapping_add((due / NS_PER_SECOND) as u64);
     }
 }
 

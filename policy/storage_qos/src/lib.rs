@@ -70,6 +70,7 @@ mod policy;
 mod ranking;
 mod records;
 mod scheduler;
+mod shares;
 mod shortage;
 mod spare;
 mod spec;

@@ -36,13 +36,13 @@ impl StoreScheduler {
     /// [`crate::SAMPLE`] while there are requests; pauses do no harm.
     pub fn observe(&mut self, now: Time) -> Vec<Event> {
         for flow in &mut self.flows {
-            flow.account_busy(now);
+            flow.account_entitled(now);
         }
         let disks = self.disks.iter_mut().zip(&mut self.histories);
         for (disk, history) in disks.filter(|(disk, _)| disk.id.is_some()) {
             let Some(flow) = self.flows.get(disk.flow as usize) else { continue };
             disk.account_wait(now, flow.held_by.unwrap_or(self.contention));
-            history.sample(now, &disk.totals, &flow.totals);
+            history.sample(now, &disk.totals, &flow.totals());
         }
         let mut findings = Vec::new();
         for (of, (flow, watch)) in self.flows.iter_mut().zip(&mut self.watches).enumerate() {
@@ -50,7 +50,7 @@ impl StoreScheduler {
                 *watch = Watch::default();
                 continue;
             }
-            let found = watch.sample(now, &flow.totals, flow.cost_max, TOLD_AFTER);
+            let found = watch.sample(now, &flow.totals(), flow.cost_max, TOLD_AFTER);
             flow.cost_max -= flow.cost_max / 8;
             findings.extend(found.map(|found| (of, found)));
         }
@@ -75,7 +75,8 @@ impl StoreScheduler {
         let disk = self.disks.get(slot.0 as usize)?;
         let flow = self.flows.get(disk.flow as usize)?;
         let history = self.histories.get(slot.0 as usize)?;
-        let over = |window| history.delivery(window, now, &disk.totals, &flow.totals);
+        let of = flow.totals();
+        let over = |window| history.delivery(window, now, &disk.totals, &of);
         Some(DiskFlow {
             disk: disk.id?,
             holder: flow.holder?,
@@ -118,7 +119,7 @@ impl StoreScheduler {
         for (disk, history) in self.disks.iter().zip(&self.histories) {
             let Some(id) = disk.id else { continue };
             let Some(flow) = self.flows.get(disk.flow as usize) else { continue };
-            let short = history.delivery(Window::Short, now, &disk.totals, &flow.totals);
+            let short = history.delivery(Window::Short, now, &disk.totals, &flow.totals());
             let delivered_iops = short.per_second(short.delivered);
             total = total.saturating_add(delivered_iops);
             if disk.flow as usize != of && delivered_iops > 0 {

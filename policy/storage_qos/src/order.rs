@@ -41,19 +41,25 @@ impl StoreScheduler {
 
     /// Puts a flow where it belongs: out, if none of its requests waits; to those that a
     /// maximum holds; or to those that may go.
+    #[inline]
     pub(crate) fn place(&mut self, now: Time, of: u32) {
+        let Some(flow) = self.flows.get_mut(of as usize) else { return };
+        if flow.waiting > 0 {
+            return self.place_waiting(now, of);
+        }
+        flow.held_by = None;
+        if core::mem::take(&mut flow.listed.held) {
+            self.held.remove(of);
+        }
+        if core::mem::take(&mut flow.listed.shares) {
+            self.shares.remove(of);
+        }
+    }
+
+    /// The same of one of which requests wait.
+    pub(crate) fn place_waiting(&mut self, now: Time, of: u32) {
         let clock = self.clock(now);
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
-        if flow.waiting == 0 {
-            flow.held_by = None;
-            if core::mem::take(&mut flow.listed.held) {
-                self.held.remove(of);
-            }
-            if core::mem::take(&mut flow.listed.shares) {
-                self.shares.remove(of);
-            }
-            return;
-        }
         let opens = flow.opens(now);
         let held_by = (opens > now).then(|| flow.held_last_by());
         if held_by != flow.held_by {

@@ -11,10 +11,12 @@ const NS_PER_SECOND: u128 = 1_000_000_000;
 /// A time, or a span, in nanoseconds with binary places.
 pub(crate) type Fine = u128;
 
-pub(crate) fn fine(now: Time) -> Fine {
-    Fine::from(now.as_ns()) << PLACES
+#[inline]
+pub(crate) const fn fine(now: Time) -> Fine {
+    fine_ns(now.as_ns())
 }
 
+#[inline]
 pub(crate) const fn fine_ns(ns: u64) -> Fine {
     (ns as Fine) << PLACES
 }

@@ -49,11 +49,6 @@ impl Ranking {
         self.nodes.get(self.last).copied().filter(|first| first.key != ABSENT)
     }
 
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.first().is_none()
-    }
-
     /// Everything that is in.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
         self.nodes.iter().skip(self.leaves).copied().filter(|entry| entry.key != ABSENT)
@@ -168,7 +163,7 @@ mod tests {
         let mut ranking = Ranking::default();
         assert_eq!(ranking.first(), None);
         ranking.set(3, 5);
-        assert!(ranking.is_empty(), "there is no room for it");
+        assert_eq!(ranking.first(), None, "there is no room for it");
         ranking.reserve(4);
         ranking.set(3, u64::MAX);
         assert_eq!(ranking.first().map(|first| first.id), Some(3));

@@ -16,6 +16,7 @@ use crate::history::History;
 use crate::pace::{Fine, fine_ns, not_before};
 use crate::ranking::{LAST, Ranking};
 use crate::records::{Records, Units};
+use crate::shares::Shares;
 use crate::shortage::Shortage;
 use crate::spare::Spare;
 use crate::watch::Watch;
@@ -57,7 +58,7 @@ pub struct StoreScheduler {
     /// then, so that what is done by weight costs nothing here.
     pub(crate) due: Ranking,
     /// Flows with requests that may go, by what they were served for their weight.
-    pub(crate) shares: Ranking,
+    pub(crate) shares: Shares,
     /// Of disks within their flow.
     pub(crate) member_places: Places,
     pub(crate) clocks: Clocks,
@@ -87,7 +88,7 @@ impl StoreScheduler {
             watches: Vec::new(),
             held: Ranking::default(),
             due: Ranking::default(),
-            shares: Ranking::default(),
+            shares: Shares::default(),
             member_places: Places::default(),
             clocks: Clocks::default(),
             spare: Spare::new(),
@@ -191,7 +192,7 @@ impl StoreScheduler {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
         let Some(flow) = self.flows.get_mut(way.of as usize) else { return };
         demand(disk, flow, units.cost);
-        self.clocks.start(now, disk, flow, units, way.is_due);
+        self.clocks.start_now(now, disk, flow, units, way.is_due);
         self.gate.charge(units.cost);
         self.depth.in_flight += 1;
         if self.clocks.is_long() {
@@ -213,7 +214,7 @@ impl StoreScheduler {
             flow.members.set(&mut self.member_places, slot.0, disk.served);
         }
         if way.is_first {
-            self.place(now, way.of);
+            self.place_waiting(now, way.of);
         }
     }
 
@@ -241,7 +242,7 @@ impl StoreScheduler {
             if self.shares.first().is_some_and(|next| next.id != first.id) {
                 self.contention = WaitCause::OthersMinimums;
             }
-            return self.dispatch(now, first.id, true);
+            return self.dispatch_due(now, first.id);
         }
         if let Some(first) = self.shares.first() {
             if self.spare.has_room(self.depth.in_flight) {
@@ -307,13 +308,13 @@ impl StoreScheduler {
         let cost = u64::from(units.cost);
         let requests = requests.min(disk.in_flight);
         disk.totals.demanded = disk.totals.demanded.wrapping_sub(cost);
-        flow.totals.demanded = flow.totals.demanded.wrapping_sub(cost);
+        flow.demanded = flow.demanded.wrapping_sub(cost);
         flow.take_back(units);
         self.gate.refund(units.cost);
         disk.in_flight -= requests;
         if requests > 0 && flow.in_flight <= requests && flow.waiting == 0 {
             flow.account_busy(now);
-            flow.idle_since = now;
+            flow.since = now;
         }
         flow.in_flight = flow.in_flight.saturating_sub(requests);
         self.depth.in_flight = self.depth.in_flight.saturating_sub(requests);
@@ -321,6 +322,14 @@ impl StoreScheduler {
         self.place(now, of);
     }
 
+    /// [`StoreScheduler::dispatch`] of a flow whose minimum is due. The other way is in line where
+    /// it is called, which is what all others take.
+    #[inline(never)]
+    fn dispatch_due(&mut self, now: Time, of: u32) -> Next {
+        self.dispatch(now, of, true)
+    }
+
+    #[inline(always)]
     fn dispatch(&mut self, now: Time, of: u32, is_due: bool) -> Next {
         let Some(flow) = self.flows.get_mut(of as usize) else { return Next::Idle };
         let Some(member) = flow.members.first() else { return Next::Idle };
@@ -362,7 +371,7 @@ impl StoreScheduler {
 #[inline]
 fn demand(disk: &mut Disk, flow: &mut Flow, cost: u32) {
     disk.totals.demanded = disk.totals.demanded.wrapping_add(cost.into());
-    flow.totals.demanded = flow.totals.demanded.wrapping_add(cost.into());
+    flow.demanded = flow.demanded.wrapping_add(cost.into());
 }
 
 /// A flow has a request again, after none waited. Whether its minimum is due.
@@ -370,27 +379,27 @@ fn demand(disk: &mut Disk, flow: &mut Flow, cost: u32) {
 fn wake(flow: &mut Flow, spare: &mut Spare, now: Time, clock: Fine) -> bool {
     let mut idle_ns = 0;
     if flow.in_flight == 0 {
-        idle_ns = now.as_ns().saturating_sub(flow.idle_since.as_ns());
-        flow.busy_since = now;
+        idle_ns = now.as_ns().saturating_sub(flow.since.as_ns());
+        flow.since = now;
     }
     let Some(minimum) = &mut flow.minimum else { return false };
     if minimum.due > clock {
-        (flow.behind_since, flow.futile_s) = (None, 0);
+        flow.handle_in_time();
         return false;
     }
     minimum.resume(clock, fine_ns(idle_ns));
     let (is_behind, is_due) = (minimum.is_behind(clock), minimum.due <= clock);
-    if !is_behind || now < flow.futile_until {
+    if !is_behind {
+        flow.handle_in_time();
+        return is_due;
+    }
+    if now < flow.futile_until {
         flow.behind_since = None;
-        if !is_behind {
-            flow.futile_s = 0;
-        }
         return is_due;
     }
     spare.handle_behind();
     if spare.is_least() {
-        let since = *flow.behind_since.get_or_insert(now);
-        if now.since(since) >= TRIED {
+        if now.since(flow.handle_late(now)) >= TRIED {
             flow.handle_futile(now);
         }
     } else {

@@ -150,10 +150,10 @@ impl StoreScheduler {
         self.estimate.handle_completed(now, all, requests, is_full);
         disk.in_flight -= requests;
         disk.totals.delivered = disk.totals.delivered.wrapping_add(all);
-        flow.totals.delivered = flow.totals.delivered.wrapping_add(all);
+        flow.delivered = flow.delivered.wrapping_add(all);
         if flow.in_flight <= requests && flow.waiting == 0 {
             flow.account_busy(now);
-            flow.idle_since = now;
+            flow.since = now;
         }
         flow.in_flight = flow.in_flight.saturating_sub(requests);
         match of.latency_ns {

@@ -1,0 +1,97 @@
+//! Requests that wait for their store, in the order in which they came.
+//!
+//! Each says itself who is behind it, so that nothing but the requests is touched when they come
+//! and go: that counts where many disks have one each.
+
+use crate::request::Request;
+use crate::slab::Slab;
+
+/// Nobody.
+const NOBODY: u32 = u32::MAX;
+
+/// Of a disk: the first and the last of those that wait, by their numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    first: u32,
+    last: u32,
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        Self { first: NOBODY, last: NOBODY }
+    }
+}
+
+impl Held {
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.first == NOBODY
+    }
+
+    /// A request waits behind all others.
+    #[inline]
+    pub(crate) fn push(&mut self, requests: &mut Slab<Request>, number: usize) {
+        // There are no more requests than a few thousand and those that a store has room for.
+        let at = u32::try_from(number).unwrap_or(NOBODY);
+        let Some(request) = requests.get_mut(number).filter(|_| at != NOBODY) else { return };
+        request.behind = NOBODY;
+        if self.is_empty() {
+            self.first = at;
+        } else if let Some(last) = requests.get_mut(self.last as usize) {
+            last.behind = at;
+        }
+        self.last = at;
+    }
+
+    /// The first does not wait any more.
+    #[inline]
+    pub(crate) fn pop(&mut self, requests: &Slab<Request>) -> Option<usize> {
+        let number = self.first as usize;
+        self.first = requests.get(number)?.behind;
+        Some(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_image::ByteRange;
+    use suimon_ports::{DiskOp, DiskOutcome};
+    use suimon_quantity::Time;
+
+    use super::*;
+
+    fn request() -> Request {
+        Request {
+            disk: 0,
+            queue: 0,
+            is_mirror: false,
+            tag: 0,
+            op: DiskOp::Read,
+            range: ByteRange::new(0, 512).unwrap(),
+            taken: Time::ZERO,
+            sent: Time::ZERO,
+            moved: Time::ZERO,
+            is_charged: false,
+            bytes: 0,
+            parts: 0,
+            outcome: DiskOutcome::Done,
+            behind: 0,
+        }
+    }
+
+    #[test]
+    fn those_of_two_disks_keep_their_order() {
+        let mut requests = Slab::default();
+        let numbers: Vec<usize> = (0..6).map(|_| requests.insert(request())).collect();
+        let (mut even, mut odd) = (Held::default(), Held::default());
+        for &number in numbers.iter().rev() {
+            if number % 2 == 0 { &mut even } else { &mut odd }.push(&mut requests, number);
+        }
+        assert_eq!((even.pop(&requests), even.pop(&requests)), (Some(4), Some(2)));
+        even.push(&mut requests, 2);
+        let rest: Vec<usize> = core::iter::from_fn(|| even.pop(&requests)).collect();
+        assert_eq!((rest, even.is_empty()), (vec![0, 2], true));
+        odd.push(&mut requests, 4);
+        let rest: Vec<usize> = core::iter::from_fn(|| odd.pop(&requests)).collect();
+        assert_eq!(rest, [5, 3, 1, 4]);
+    }
+}

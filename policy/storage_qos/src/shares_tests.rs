@@ -1,0 +1,108 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+proptest! {
+    /// As a plain list has it, whatever is done; without more memory than was reserved.
+    #[test]
+    fn the_first_is_the_least(
+        ops in prop::collection::vec((0u32..12, prop::option::of(0u64..40), 1usize..13), 1..600),
+        grows in any::<bool>(),
+    ) {
+        let (mut shares, mut model) = (Shares::default(), BTreeMap::new());
+        let mut room = if grows { 0 } else { 12 };
+        shares.reserve(room as usize);
+        // Keys grow, as those of who is served do, and are sometimes far ahead or behind.
+        for (at, (id, key, count)) in ops.into_iter().enumerate() {
+            if grows {
+                shares.reserve(count);
+                room = room.max(count as u32);
+            }
+            let capacity = shares.row.len();
+            match key.map(|key| key + at as u64 / 2) {
+                Some(key) if id < room => {
+                    shares.set(id, key);
+                    model.insert(id, key);
+                }
+                Some(_) => {}
+                None => {
+                    shares.remove(id);
+                    model.remove(&id);
+                }
+            }
+            prop_assert_eq!(shares.row.len(), capacity);
+            prop_assert_eq!(shares.is_empty(), model.is_empty());
+            prop_assert_eq!(shares.first().map(|first| first.key), model.values().min().copied());
+            let entries: Vec<(u32, u64)> = shares.entries().map(|entry| (entry.id, entry.key)).collect();
+            prop_assert_eq!(entries.len(), model.len());
+            prop_assert_eq!(&entries.into_iter().collect::<BTreeMap<_, _>>(), &model);
+            if let Some(first) = shares.first() {
+                prop_assert_eq!(model.get(&first.id), Some(&first.key));
+            }
+        }
+    }
+}
+
+fn shares_of(count: usize) -> Shares {
+    let mut shares = Shares::default();
+    shares.reserve(count);
+    shares
+}
+
+/// Serves them in turn, each for as much as `span` says. How many stood beside the row at most.
+fn ranked_at_most(shares: &mut Shares, rounds: u32, span: impl Fn(u32) -> u64) -> usize {
+    let mut most = 0;
+    for _ in 0..rounds {
+        let first = shares.first().unwrap();
+        shares.remove(first.id);
+        shares.set(first.id, first.key + span(first.id));
+        most = most.max(shares.ranked.entries().count());
+    }
+    most
+}
+
+#[test]
+fn those_alike_stand_in_the_row_and_who_came_first_goes_first() {
+    let mut shares = shares_of(8);
+    for id in [5, 2, 7, 0] {
+        shares.set(id, 10);
+    }
+    let order = [5, 2, 7, 0].map(|id| {
+        let first = shares.first().unwrap();
+        shares.remove(first.id);
+        (first.id, id)
+    });
+    assert!(order.iter().all(|(is, was)| is == was), "{order:?}");
+    for id in 0..8 {
+        shares.set(id, 20);
+    }
+    assert_eq!(ranked_at_most(&mut shares, 100, |_| 16), 0);
+}
+
+/// One whose requests are large is served rarely, and the others stand in the row nonetheless.
+#[test]
+fn one_far_behind_does_not_keep_the_others_out_of_the_row() {
+    let mut shares = shares_of(8);
+    for id in 0..8 {
+        shares.set(id, 0);
+    }
+    assert_eq!(ranked_at_most(&mut shares, 1000, |id| if id == 3 { 1000 } else { 16 }), 1);
+}
+
+/// Where the first is never served by weight, gaps behind it are closed.
+#[test]
+fn gaps_take_no_more_room_than_there_is() {
+    let mut shares = shares_of(3);
+    shares.set(0, 1);
+    let capacity = shares.row.len();
+    for key in 0..1000 {
+        shares.set(1, key);
+        shares.set(2, key);
+        shares.remove(1);
+    }
+    assert_eq!((shares.row.len(), shares.first().unwrap().id), (capacity, 0));
+    shares.remove(0);
+    assert_eq!(shares.first(), Some(Entry { key: 999, id: 2 }));
+}
