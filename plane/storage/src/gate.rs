@@ -127,6 +127,8 @@ impl StorageWork {
         let (now, mut any) = (self.now, false);
         let Some(of) = self.stores.get_mut(store) else { return false };
         of.exchange(now, self.processor, &mut self.outbox);
+        // Also where nothing waits: else what a queue brings next would wait for what has ended.
+        of.tell_ended(now);
         while self.begun() < REQUESTS_MAX {
             let Some(of) = self.stores.get_mut(store).filter(|of| of.waiting > 0) else { break };
             of.tell_ended(now);

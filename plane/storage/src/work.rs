@@ -383,7 +383,7 @@ impl StorageWork {
     }
 
     /// What ended since the last time.
-    fn take_in(&mut self) -> bool {
+    pub(crate) fn take_in(&mut self) -> bool {
         let mut done = std::mem::take(&mut self.done);
         self.io.poll_done(&mut done);
         let any = !done.is_empty();

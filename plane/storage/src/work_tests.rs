@@ -9,9 +9,11 @@ use suimon_image::testing::{Crash, Fate, MemoryFile};
 use suimon_image::{ByteRange, Image, Linear, Shape};
 use suimon_ports::{DiskOp, DiskOutcome, DiskRequest, Expects, FaultKind, PortFault};
 use suimon_quantity::Time;
+use suimon_storage_qos::StoreSpec;
 
 use crate::fakes::{Client, Dice, FakeFile, FakeIo, FakeQueue, Payloads, Trouble};
 use crate::kinds::{KINDS, Kind};
+use crate::qos_bench::{self, Load, MILLISECOND, STORE, limits};
 use crate::{DiskLayer, DiskSpec, StorageNotice, StorageWork};
 
 /// What one request of a client is about; requests under way never share one.
@@ -495,4 +497,23 @@ fn zeros_that_would_have_to_be_written_are_refused_who_wants_them_fast() {
             assert_eq!(said, [Done, fast], "{}", kind.name);
         }
     }
+}
+
+/// Else what a queue brings in the same turn waits for room that there is.
+#[test]
+fn a_store_hears_of_what_ended_before_queues_are_looked_at() {
+    let store = StoreSpec { depth_min: 8, depth_max: 8, ..StoreSpec::default() };
+    let mut bench = qos_bench::Bench::new(1, &store, 8, 200_000);
+    bench.add_disk(0, 0, limits(0, 0));
+    bench.add_seat(0, Load::reads(4096, 8));
+    bench.run(1000);
+    let in_flight = |work: &StorageWork| work.store_status(STORE).unwrap().in_flight;
+    assert_eq!(in_flight(&bench.works[0]), 8);
+    bench.device().now += MILLISECOND;
+    let now = bench.time();
+    let work = &mut bench.works[0];
+    work.now = now;
+    assert!(work.take_in());
+    work.let_go();
+    assert_eq!(in_flight(work), 0);
 }
