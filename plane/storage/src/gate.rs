@@ -127,11 +127,13 @@ impl StorageWork {
         let (now, mut any) = (self.now, false);
         let Some(of) = self.stores.get_mut(store) else { return false };
         of.exchange(now, self.processor, &mut self.outbox);
-        // Also where nothing waits: else what a queue brings next would wait for what has ended.
-        of.tell_ended(now);
         while self.begun() < REQUESTS_MAX {
-            let Some(of) = self.stores.get_mut(store).filter(|of| of.waiting > 0) else { break };
+            let Some(of) = self.stores.get_mut(store) else { break };
+            // Also where nothing waits: else what a queue brings next would wait for what has ended.
             of.tell_ended(now);
+            if of.waiting == 0 {
+                break;
+            }
             let Next::Dispatch { disk: slot, tag } = of.poll(now) else { break };
             any = true;
             if !of.handle_let_go(now, slot) {

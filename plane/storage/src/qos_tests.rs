@@ -96,6 +96,23 @@ fn each_queue_has_its_part_of_the_room() {
     assert_eq!(has(&bench, 64).0, 50);
 }
 
+/// Also what had room when the turn began.
+#[test]
+fn nothing_is_taken_from_a_disk_that_owes_from_the_moment_on() {
+    let mut bench = Bench::new(1, &deep(), 32, 200_000);
+    bench.add_disk(0, 0, limits(0, 10));
+    let [first, second] = [32, 4].map(|depth| {
+        let seat = bench.add_seat(0, Load::reads(4096, depth));
+        bench.seats[seat].queue
+    });
+    bench.run(10 * MILLISECOND);
+    let work = &mut bench.works[0];
+    work.has_room = true;
+    assert!(work.room(second) > 0);
+    work.close_queue(first);
+    assert_eq!(work.room(second), 0);
+}
+
 #[test]
 fn a_minimum_is_met_beside_disks_that_take_all_they_can_get() {
     // 8 at a time of 200 us are 40 000 per second.
