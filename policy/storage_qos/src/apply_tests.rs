@@ -247,3 +247,36 @@ fn the_end_of_time_comes_to_an_end() {
     scheduler.handle_complete(now, slot, 4096, Duration::from_millis(1));
     assert_eq!(scheduler.poll(now), Next::Dispatch { disk: slot, tag: 1 });
 }
+
+/// A disk that was idle for a millisecond is owed a millisecond less, however often it finds no room.
+#[test]
+fn what_is_refused_takes_nothing_of_what_a_minimum_is_owed() {
+    let due_after = |tries: u32| {
+        let spec = StoreSpec { depth_min: 1, depth_max: 1, waiting_max: 1, ..StoreSpec::default() };
+        let mut scheduler = StoreScheduler::new(spec);
+        let mut store = Store::new(Capability::Declared(10_000));
+        let at = |ms: u64| Time::from_ns((1 << 40) + ms * 1_000_000);
+        let owed = Limits { min_iops: Iops::new(1000), ..Limits::default() };
+        let all = [(DiskId(0), owed), (DiskId(1), Limits::default())];
+        let all = all.map(|(disk, limits)| Proposal::Disk(disk, Assignment::Own(limits)));
+        for change in store.propose(&all, false).unwrap() {
+            scheduler.apply(at(0), change);
+        }
+        let [disk, other] = [0, 1].map(|disk| store.slot(DiskId(disk)).unwrap());
+        let millisecond = Duration::from_millis(1);
+        // It waits for 50 ms, and asks again a millisecond after it was answered.
+        assert_eq!(scheduler.submit(at(0), other, 4096, 0), Ok(Submitted::Dispatch));
+        assert_eq!(scheduler.submit(at(0), disk, 4096, 0), Ok(Submitted::Waits));
+        scheduler.handle_complete(at(50), other, 4096, millisecond);
+        assert_eq!(scheduler.poll(at(50)), Next::Dispatch { disk, tag: 0 });
+        scheduler.handle_complete(at(51), disk, 4096, millisecond);
+        assert_eq!(scheduler.submit(at(51), other, 4096, 0), Ok(Submitted::Dispatch));
+        assert_eq!(scheduler.submit(at(51), other, 4096, 0), Ok(Submitted::Waits));
+        for _ in 0..tries {
+            assert_eq!(scheduler.submit(at(52), disk, 4096, 0), Err(SubmitError::Full));
+        }
+        let flow = scheduler.disks[disk.0 as usize].flow as usize;
+        scheduler.flows[flow].minimum.unwrap().due
+    };
+    assert_eq!(due_after(100), due_after(1));
+}
