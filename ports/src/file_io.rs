@@ -150,6 +150,12 @@ pub trait FileIo: Send {
     /// Appends what has ended and returns how many.
     fn poll_done(&mut self, done: &mut Vec<FileDone>) -> usize;
 
+    /// Whether operations have ended while they were begun, because they needed no waiting, and
+    /// are there for [`FileIo::poll_done`].
+    fn has_ended_at_once(&self) -> bool {
+        false
+    }
+
     /// Operations that are under way.
     fn under_way(&self) -> usize;
 

@@ -29,6 +29,12 @@ impl<'a> Watches<'a> {
         self.0.watch(fd, FIRST_TOKEN | u64::from(token))
     }
 
+    /// The time now, for work that has taken some since its round began.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.0.now()
+    }
+
     /// Stops watching. Unknown descriptors are ignored.
     pub fn unwatch(&mut self, fd: BorrowedFd<'_>) {
         self.0.unwatch(fd);

@@ -195,6 +195,8 @@ pub(crate) struct Trouble {
     pub(crate) is_stalled: bool,
     /// Operations on this file do not end.
     pub(crate) stalled_file: Option<FileSlot>,
+    /// Operations end as they begin.
+    pub(crate) is_at_once: bool,
 }
 
 /// I/O whose operations take effect, and end, in any order. A flush makes durable what
@@ -328,7 +330,9 @@ impl FileIo for FakeIo {
         let (stalled, free) = pending.partition(|of| Some(of.file) == stalled);
         let stalled: Vec<Pending> = stalled;
         self.pending = free;
-        let count = self.dice.below(self.pending.len() as u64 + 1);
+        let all = self.pending.len() as u64;
+        let is_at_once = self.trouble.lock().unwrap().is_at_once;
+        let count = if is_at_once { all } else { self.dice.below(all + 1) };
         for _ in 0..count {
             let which = self.dice.below(self.pending.len() as u64) as usize;
             let pending = self.pending.swap_remove(which);
@@ -343,6 +347,9 @@ impl FileIo for FakeIo {
         }
         self.pending.extend(stalled);
         count as usize
+    }
+    fn has_ended_at_once(&self) -> bool {
+        self.trouble.lock().unwrap().is_at_once && !self.pending.is_empty()
     }
     fn under_way(&self) -> usize {
         self.pending.len()

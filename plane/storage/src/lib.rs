@@ -57,6 +57,8 @@
 //!   bounded ([`NOTICES_MAX`]).
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod at_once_tests;
 mod command;
 mod commit;
 mod dirty;

@@ -27,12 +27,21 @@ impl FileIoSource for Source {
 
 /// A processor that never sleeps needs to wait for nothing; on a system that watches so many
 /// descriptors more.
-struct Sleepless(Arc<AtomicUsize>);
+pub(crate) struct Sleepless {
+    left: Arc<AtomicUsize>,
+    pub(crate) now: Time,
+}
+
+impl Sleepless {
+    pub(crate) const fn new(left: Arc<AtomicUsize>) -> Self {
+        Self { left, now: Time::ZERO }
+    }
+}
 
 impl Wait for Sleepless {
     fn watch(&mut self, _: BorrowedFd<'_>, _: u64) -> io::Result<()> {
         let ordering = Ordering::Relaxed;
-        let taken = self.0.fetch_update(ordering, ordering, |left| left.checked_sub(1));
+        let taken = self.left.fetch_update(ordering, ordering, |left| left.checked_sub(1));
         // ENOSPC, as `fs.epoll.max_user_watches` has it.
         taken.map(|_| ()).map_err(|_| io::Error::from_raw_os_error(28))
     }
@@ -42,14 +51,14 @@ impl Wait for Sleepless {
     }
     fn give_way(&mut self) {}
     fn now(&self) -> Time {
-        Time::ZERO
+        self.now
     }
     fn cpu_time(&self) -> Duration {
         Duration::ZERO
     }
 }
 
-struct NoWaker;
+pub(crate) struct NoWaker;
 
 impl Waker for NoWaker {
     fn wake(&self) {}
@@ -73,9 +82,10 @@ impl Processors {
             let mut work = plane.begin(ProcessorId(number), Arc::new(NoWaker));
             let (ended, left) = (Arc::clone(&ended), Arc::clone(left));
             std::thread::spawn(move || {
-                let (mut now, mut wait) = (Time::ZERO, Sleepless(left));
+                let mut wait = Sleepless::new(left);
                 while !ended.load(Ordering::Relaxed) {
-                    now = now + Duration::from_micros(20);
+                    let now = wait.now + Duration::from_micros(20);
+                    wait.now = now;
                     // As if whoever asks told it, each time.
                     (0..4).for_each(|queue| work.wake(queue));
                     work.poll(now, false, &mut Watches::new(&mut wait));

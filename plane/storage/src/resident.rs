@@ -417,6 +417,9 @@ impl ProcessorWork for Resident {
         let Some(work) = &mut self.work else { return has_worked };
         work.note_busy(is_busy);
         has_worked |= work.poll(now);
+        if work.has_ended_at_once() {
+            work.answer_at_once(watches.now());
+        }
         while let Some(queue) = self.work.as_mut().and_then(StorageWork::poll_watch) {
             self.watch(queue, watches);
         }

@@ -345,6 +345,23 @@ impl StorageWork {
         has_worked
     }
 
+    /// Whether something that this turn began has ended by now, because it needed no waiting:
+    /// [`StorageWork::answer_at_once`] is to be called.
+    #[must_use]
+    pub fn has_ended_at_once(&self) -> bool {
+        self.io.has_ended_at_once()
+    }
+
+    /// Answers what needed no waiting in the turn in which it came, instead of after a round of
+    /// the processor's. `now` is later than the turn's time, by what carrying it out took.
+    pub fn answer_at_once(&mut self, now: Time) {
+        self.now = now;
+        self.take_in();
+        self.calm();
+        self.tell_ended();
+        self.show_answers();
+    }
+
     /// Takes requests from the queues whose turn it is. Whether there may be more:
     /// `false` only when each that is polled was looked at and had none.
     fn look_at_queues(&mut self) -> bool {

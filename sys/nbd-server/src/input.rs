@@ -4,6 +4,7 @@ use std::io::IoSliceMut;
 use std::os::fd::OwnedFd;
 
 use rustix::io::{Errno, readv};
+use rustix::net::{RecvFlags, recv};
 use suimon_nbd::{Incoming, Refused, Request, Transmission};
 
 use crate::pool::{CHUNK_BYTES, Memory};
@@ -250,7 +251,12 @@ fn receive(
         return Ok(None);
     }
     loop {
-        match readv(socket, rooms) {
+        // To look for one piece costs a third less so.
+        let got = match rooms {
+            [room] => recv(socket, &mut **room, RecvFlags::empty()).map(|(got, _)| got),
+            _ => readv(socket, rooms),
+        };
+        match got {
             Ok(0) => return Err(InputError::Closed),
             Ok(got) => {
                 *is_dry = got < room;

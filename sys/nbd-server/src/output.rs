@@ -5,7 +5,7 @@ use std::io::IoSlice;
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
-use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
 use crate::pool::{CHUNK_BYTES, Memory};
 
@@ -84,10 +84,7 @@ impl Output {
         while !self.replies.is_empty() {
             let mut slices = [IoSlice::new(&[]); SLICES_MAX];
             let count = self.gather(memory, &mut slices);
-            let slices = slices.get(..count).unwrap_or_default();
-            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            let mut sent = match sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), flags)
-            {
+            let mut sent = match hand_over(socket, slices.get(..count).unwrap_or_default()) {
                 Ok(sent) => sent,
                 Err(Errno::AGAIN) => {
                     self.drop_heads();
@@ -162,6 +159,15 @@ impl Output {
             count += 1;
         }
         count
+    }
+}
+
+/// Bytes that the socket takes now.
+fn hand_over(socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Result<usize, Errno> {
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    match slices {
+        [slice] => send(socket, slice, flags),
+        _ => sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), flags),
     }
 }
 

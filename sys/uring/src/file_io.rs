@@ -355,6 +355,10 @@ impl FileIo for UringFileIo {
         done.len() - before
     }
 
+    fn has_ended_at_once(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
     fn under_way(&self) -> usize {
         self.operations.len() - self.free.len() + self.ended.len()
     }

@@ -150,6 +150,10 @@ impl FileIo for FaultyIo {
         count
     }
 
+    fn has_ended_at_once(&self) -> bool {
+        self.io.has_ended_at_once()
+    }
+
     fn under_way(&self) -> usize {
         self.io.under_way()
     }

@@ -74,6 +74,10 @@ impl FileIo for NullIo {
         count
     }
 
+    fn has_ended_at_once(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
     fn under_way(&self) -> usize {
         self.ended.len()
     }

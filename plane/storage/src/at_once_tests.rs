@@ -1,0 +1,123 @@
+//! Requests that need no waiting, on a processor that is polled by hand.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use suimon_ports::{DiskOp, DiskOutcome, ProcessorWork, Watches};
+use suimon_quantity::{ProcessorId, StoreId};
+use suimon_storage_qos::{Assignment, Capability, Limits, Proposal, Store, StoreSpec};
+
+use crate::command::{Command, Mirrored, Taken};
+use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, Trouble};
+use crate::kinds::KINDS;
+use crate::plane_stores::Mailbox;
+use crate::plane_suspend_tests::{DISK, NoWaker, Sleepless, ask};
+use crate::resident::Resident;
+use crate::{DiskLayer, DiskPlace, DiskSpec, DiskTally, QueueKey, StoreRole};
+
+const STORE: StoreId = StoreId(1);
+/// What a turn takes until its requests have been carried out.
+const TAKES: Duration = Duration::from_nanos(700);
+
+/// A processor with a disk on a store that has one request at a time.
+struct Processor {
+    resident: Resident,
+    commands: Sender<Command>,
+    wait: Sleepless,
+    client: Arc<Mutex<Client>>,
+    trouble: Arc<Mutex<Trouble>>,
+}
+
+impl Processor {
+    fn new() -> Self {
+        let (commands, receiver) = channel();
+        let mailbox = Arc::new(Mailbox::new(Arc::new(NoWaker)));
+        let resident = Resident::new(ProcessorId(0), receiver, Arc::default(), mailbox, None);
+        let wait = Sleepless::new(Arc::new(AtomicUsize::new(usize::MAX)));
+        let io = FakeIo::new(7, 16);
+        let queue = FakeQueue::new(4);
+        queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);
+        let (client, trouble) = (Arc::clone(&queue.client), Arc::clone(&io.trouble));
+        let mut processor = Self { resident, commands, wait, client, trouble };
+        processor.equip(io, queue);
+        processor
+    }
+
+    fn equip(&mut self, io: FakeIo, queue: FakeQueue) {
+        let mut store = Store::new(Capability::Declared(1000));
+        let proposal = Proposal::Disk(DISK, Assignment::Own(Limits::default()));
+        let changes = store.propose(&[proposal], false).unwrap();
+        let place = store.slot(DISK).map(|slot| DiskPlace { store: STORE, slot });
+        let spec = StoreSpec { depth_min: 1, depth_max: 1, ..StoreSpec::default() };
+        let memory = (KINDS[0].create)();
+        let image = (KINDS[0].open)(&memory);
+        let layers = vec![DiskLayer { image, file: FakeFile::new(memory) }];
+        let queues = vec![(QueueKey::Client(0), Box::new(queue) as _)];
+        let taken = Taken { spec: DiskSpec { layers }, place, mirror: Mirrored::default(), queues };
+        let (equipped, joined, added) = (channel(), channel(), channel());
+        let role = StoreRole::Sole;
+        for command in [
+            Command::Equip(Box::new(io), equipped.0),
+            Command::Join { store: STORE, spec, role, changes, reply: joined.0 },
+            Command::AddDisk { disk: DISK, taken, reply: added.0 },
+        ] {
+            self.commands.send(command).unwrap();
+        }
+        self.poll();
+        equipped.1.recv().unwrap().unwrap();
+        assert!(added.1.recv().unwrap().is_ok());
+    }
+
+    /// A turn. What was answered by its end.
+    fn poll(&mut self) -> Vec<(u32, DiskOutcome)> {
+        let now = self.wait.now + Duration::from_micros(20);
+        self.wait.now = now + TAKES;
+        self.resident.poll(now, false, &mut Watches::new(&mut self.wait));
+        std::mem::take(&mut self.client.lock().unwrap().answers)
+    }
+
+    fn tally(&mut self) -> DiskTally {
+        let (reply, views) = channel();
+        self.commands.send(Command::View(Arc::default(), reply)).unwrap();
+        self.poll();
+        views.recv().unwrap().disks[0].tally
+    }
+}
+
+#[test]
+fn what_needs_no_waiting_is_answered_in_the_turn_in_which_it_came() {
+    let mut processor = Processor::new();
+    processor.trouble.lock().unwrap().is_at_once = true;
+    ask(&processor.client, 0, DiskOp::Read, 0);
+    assert_eq!(processor.poll(), [(0, DiskOutcome::Done)]);
+    // It took as long as the turn had lasted by then.
+    let reads = processor.tally().reads;
+    assert_eq!((reads.requests, reads.latency_ns), (1, TAKES.as_nanos() as u64));
+    assert_eq!(processor.poll(), []);
+}
+
+#[test]
+fn what_others_wait_for_goes_in_the_turns_after_it() {
+    let mut processor = Processor::new();
+    processor.trouble.lock().unwrap().is_at_once = true;
+    (0..3).for_each(|tag| ask(&processor.client, tag, DiskOp::Read, u64::from(tag) * 512));
+    // The store has one at a time, so each turn ends one and lets the next go.
+    for tag in 0..3 {
+        assert_eq!(processor.poll(), [(tag, DiskOutcome::Done)]);
+    }
+    assert_eq!(processor.poll(), []);
+}
+
+#[test]
+fn what_takes_time_is_answered_when_it_has_ended() {
+    let mut processor = Processor::new();
+    processor.trouble.lock().unwrap().is_stalled = true;
+    ask(&processor.client, 0, DiskOp::Read, 0);
+    assert_eq!(processor.poll(), []);
+    assert_eq!(processor.poll(), []);
+    processor.trouble.lock().unwrap().is_stalled = false;
+    let answer = (0..100).find_map(|_| processor.poll().pop());
+    assert_eq!(answer, Some((0, DiskOutcome::Done)));
+}
