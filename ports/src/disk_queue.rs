@@ -126,6 +126,10 @@ pub trait DiskQueue: Send {
     /// Takes the request back. Called after each wake-up, before polling.
     fn disarm(&mut self);
 
+    /// Takes the request back before the descriptor was seen to be readable, without a system call;
+    /// if it is by now, that is told yet.
+    fn park(&mut self) {}
+
     /// The descriptor to wait on; valid while the queue lives.
     fn wake_fd(&self) -> BorrowedFd<'_>;
 

@@ -163,6 +163,22 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
+    /// A request was answered. Whether the queue, which is waited for, is polled from now on: its
+    /// client has an answer, soon asks for more, and would have to wake the processor for that. A
+    /// queue that costs a system call to look at is looked at when all it asked is answered.
+    #[inline]
+    pub(crate) fn is_polled_behind_answer(&mut self) -> bool {
+        let is_polled = self.is_waiting
+            && !self.is_closing
+            && (self.under_way == 0 || !self.queue.is_polled_by_fd());
+        if is_polled {
+            self.is_waiting = false;
+            self.empty_polls = 0;
+            self.queue.park();
+        }
+        is_polled
+    }
+
     /// It was looked at, and brought so many requests, which is all that was there or not.
     /// `is_busy`: others had something.
     pub(crate) fn handle_looked(

@@ -327,6 +327,9 @@ impl StorageWork {
         if let Some(of) = self.queues.get_mut(queue) {
             of.queue.complete(request.tag, outcome);
             of.under_way -= 1;
+            if of.is_polled_behind_answer() {
+                self.active.add(queue);
+            }
         }
         self.mark_answered(queue);
         self.requests.free(number);

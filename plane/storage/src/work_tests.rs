@@ -429,6 +429,45 @@ fn a_queue_that_has_nothing_is_waited_for_and_woken() {
     assert!(tally.latency_ns > 0);
 }
 
+/// Who has answers asks for more, and need not wake the processor for that.
+#[test]
+fn a_queue_that_is_waited_for_is_polled_when_its_client_has_answers() {
+    let mut bench = Bench::new(KINDS[0], 1, 8);
+    bench.trouble.lock().unwrap().is_stalled = true;
+    bench.ask(0, WRITE, range(0, 512), vec![1; 512]);
+    bench.poll();
+    assert!(!bench.work.arm() && bench.work.has_waiting(), "its answer is to come");
+    bench.trouble.lock().unwrap().is_stalled = false;
+    assert_eq!(bench.wait(0), DiskOutcome::Done);
+    assert!(!bench.work.has_waiting() && bench.work.expects() == Expects::More);
+    bench.ask(1, WRITE, range(0, 512), vec![1; 512]);
+    assert_eq!(bench.wait(1), DiskOutcome::Done, "nobody woke it");
+}
+
+/// To look at such a queue costs a system call, and with requests under way its client may wait
+/// for their answers.
+#[test]
+fn a_queue_with_a_descriptor_is_looked_at_when_all_that_it_asked_is_answered() {
+    let mut queue = FakeQueue::new(TAGS);
+    queue.is_polled_by_fd = true;
+    let memory = (KINDS[0].create)();
+    let mut bench = Bench::with_queue(KINDS[0], memory, 1, 8, queue);
+    for tag in [0, 1] {
+        bench.ask(tag, WRITE, range(u64::from(tag) * 512, 512), vec![1; 512]);
+    }
+    bench.trouble.lock().unwrap().is_stalled = true;
+    (0..2).for_each(|_| assert!(bench.poll().is_empty()));
+    bench.trouble.lock().unwrap().is_stalled = false;
+    let mut answered = 0;
+    while answered < 2 {
+        answered += bench.poll().len();
+        // Requests that are under way let it be waited for, answers to all have it looked at.
+        assert_eq!(bench.work.has_waiting(), answered < 2);
+    }
+    bench.ask(2, WRITE, range(0, 512), vec![1; 512]);
+    assert_eq!(bench.wait(2), DiskOutcome::Done, "nobody woke it");
+}
+
 /// However long that is: the processor's patience ends it, and not a number of polls.
 #[test]
 fn a_processor_without_work_polls_a_queue_until_it_sleeps() {

@@ -115,6 +115,10 @@ impl Processor {
     pub(crate) fn run(mut self) {
         loop {
             self.now = self.wait.now();
+            if self.has_moved {
+                // Until now, not since then: a round may take longer than more is waited for.
+                self.last_work = self.now;
+            }
             self.end_round();
             while let Some(command) = self.link.poll_command() {
                 self.last_work = self.now;
@@ -135,9 +139,6 @@ impl Processor {
             }
             let had_work = self.poll_work();
             self.has_moved = had_traffic || had_work;
-            if self.has_moved {
-                self.last_work = self.now;
-            }
             let is_busy = self.has_moved || !self.engine.outbox().is_empty();
             if is_busy || self.may_spin() {
                 if self.has_waiting() && self.now.since(self.looked) >= LOOK_PERIOD {

@@ -353,6 +353,10 @@ impl<Q: AnyOrder> DiskQueue for DiskEngine<Q> {
         if self.is_poll_only { Wakeup::Pending } else { self.queue.arm() }
     }
 
+    fn park(&mut self) {
+        self.queue.park();
+    }
+
     fn disarm(&mut self) {
         self.queue.park();
         let _ = rustix::io::read(&*self.kick, &mut [0; 8]);

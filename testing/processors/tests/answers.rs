@@ -22,6 +22,8 @@ const ANSWERS: u64 = 100;
 struct Device {
     clock_ns: AtomicU64,
     takes_ns: AtomicU64,
+    /// How long a turn takes that brings an answer; the next one is asked for at its end.
+    turn_takes_ns: AtomicU64,
     due_ns: AtomicU64,
     answers: AtomicU64,
     /// How often the processor gave way to others, and how long these take.
@@ -52,7 +54,9 @@ impl ProcessorWork for Work {
         if now.as_ns() < of.due_ns.load(SeqCst) {
             return false;
         }
-        of.due_ns.store(now.as_ns() + of.takes_ns.load(SeqCst), SeqCst);
+        let turn_takes = of.turn_takes_ns.load(SeqCst);
+        of.clock_ns.fetch_add(turn_takes, SeqCst);
+        of.due_ns.store(now.as_ns() + turn_takes + of.takes_ns.load(SeqCst), SeqCst);
         of.answers.fetch_add(1, SeqCst);
         true
     }
@@ -151,6 +155,17 @@ fn answers_that_come_soon_are_slept_for_once() {
     set_time(&device, SOON);
     answer_a_sleeper(&device, &plane);
     // The first that comes soon is still slept for.
+    answer_a_sleeper(&device, &plane);
+    assert_polls(&device, &plane);
+    plane.stop();
+}
+
+/// However long it took to take in the ones before and to ask for them.
+#[test]
+fn answers_that_come_soon_after_a_long_turn_are_polled_for() {
+    let (device, plane) = started();
+    device.turn_takes_ns.store(u64::try_from(LATE.as_nanos()).unwrap(), SeqCst);
+    set_time(&device, Duration::from_micros(20));
     answer_a_sleeper(&device, &plane);
     assert_polls(&device, &plane);
     plane.stop();
