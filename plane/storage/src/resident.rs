@@ -419,6 +419,7 @@ impl ProcessorWork for Resident {
         has_worked |= work.poll(now);
         if work.has_ended_at_once() {
             work.answer_at_once(watches.now());
+            has_worked = true;
         }
         while let Some(queue) = self.work.as_mut().and_then(StorageWork::poll_watch) {
             self.watch(queue, watches);

@@ -116,7 +116,7 @@ impl Processor {
         loop {
             self.now = self.wait.now();
             if self.has_moved {
-                // Until now, not since then: a round may take longer than more is waited for.
+                // At the round's end: it may have taken longer than is polled for.
                 self.last_work = self.now;
             }
             self.end_round();
