@@ -107,7 +107,7 @@ impl Recorded<StoreScheduler> {
     }
 
     /// See [`StoreScheduler::handle_completed`].
-    #[inline]
+    #[inline(always)]
     pub fn handle_completed(&mut self, now: Time, slot: DiskSlot, of: Completed) {
         self.policy.handle_completed(now, slot, of);
         self.note_bytes(now, |input, _| code::put_completed(input, slot, of));

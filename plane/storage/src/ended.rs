@@ -51,12 +51,17 @@ impl Ended {
     #[inline]
     pub(crate) fn tell(&mut self, scheduler: &mut Recorded<StoreScheduler>, now: Time) {
         if !self.is_empty() {
-            let requests = core::mem::take(&mut self.requests);
-            let latency_ns = core::mem::take(&mut self.latency_ns);
-            let latency_ns = self.is_measured.then_some(latency_ns);
-            let of = Completed { bytes: self.bytes, requests, latency_ns };
-            scheduler.handle_completed(now, self.slot, of);
+            self.hand_over(scheduler, now);
         }
+    }
+
+    #[inline(never)]
+    fn hand_over(&mut self, scheduler: &mut Recorded<StoreScheduler>, now: Time) {
+        let requests = core::mem::take(&mut self.requests);
+        let latency_ns = core::mem::take(&mut self.latency_ns);
+        let latency_ns = self.is_measured.then_some(latency_ns);
+        let of = Completed { bytes: self.bytes, requests, latency_ns };
+        scheduler.handle_completed(now, self.slot, of);
     }
 }
 

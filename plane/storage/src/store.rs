@@ -66,6 +66,17 @@ pub(crate) enum Mode {
     Between,
 }
 
+impl Mode {
+    /// What borrows for this processor, where several use the store.
+    #[inline(never)]
+    fn borrower(&mut self) -> Option<&mut Borrower> {
+        match self {
+            Self::Home { own, .. } | Self::Away { own, .. } => Some(own),
+            Self::Sole(_) | Self::Between => None,
+        }
+    }
+}
+
 /// A store on a processor.
 pub(crate) struct StoreUse {
     pub(crate) id: StoreId,
@@ -138,7 +149,7 @@ impl StoreUse {
     }
 
     /// A disk's request came; `tag` is the disk's number.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn submit(
         &mut self,
         now: Time,
@@ -149,8 +160,10 @@ impl StoreUse {
         self.is_used = true;
         let submitted = match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.submit(now, slot, bytes, tag),
-            Mode::Home { own, .. } | Mode::Away { own, .. } => own.submit(now, slot, bytes, tag),
-            Mode::Between => Err(SubmitError::NoDisk(slot)),
+            of => match of.borrower() {
+                Some(own) => own.submit(now, slot, bytes, tag),
+                None => Err(SubmitError::NoDisk(slot)),
+            },
         };
         match submitted {
             Ok(Submitted::Dispatch) => self.under_way += 1,
@@ -183,14 +196,13 @@ impl StoreUse {
     pub(crate) fn poll(&mut self, now: Time) -> Next {
         match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.poll(now),
-            Mode::Home { own, .. } | Mode::Away { own, .. } => own.poll(),
-            Mode::Between => Next::Idle,
+            of => of.borrower().map_or(Next::Idle, |own| own.poll()),
         }
     }
 
     /// A request that was let go was answered. `is_alone`: nothing else of its queue is under way that
     /// could end in this turn, so it need not be collected.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn handle_answered(
         &mut self,
         now: Time,

@@ -157,6 +157,7 @@ impl StoreScheduler {
         if !flow.is_busy() {
             flow.since = now;
         }
+        self.list_members(of);
         self.place(now, of);
     }
 
@@ -170,12 +171,7 @@ impl StoreScheduler {
         disk.served = flow.member_time;
         flow.waiting += waiting;
         flow.in_flight += in_flight;
-        let count = self.disks.iter().filter(|disk| disk.flow == of).count();
-        let Some(flow) = self.flows.get_mut(of as usize) else { return };
-        flow.members.reserve(count);
-        if waiting > 0 {
-            flow.members.set(&mut self.member_places, slot, flow.member_time);
-        }
+        self.list_members(of);
         self.place(now, of);
     }
 }

@@ -72,20 +72,20 @@ impl Clocks {
         units: Units,
         is_due: bool,
     ) {
-        self.start(now, disk, flow, units, is_due);
+        let clock = self.reservation(now);
+        self.start((now, clock), disk, flow, units, is_due);
     }
 
-    /// Accounts for a request that goes to the device now.
+    /// Accounts for a request that goes to the device now, which is `clock` on the reservation clock.
     #[inline(always)]
     pub(crate) fn start(
         &mut self,
-        now: Time,
+        (now, clock): (Time, Fine),
         disk: &mut Disk,
         flow: &mut Flow,
         units: Units,
         is_due: bool,
     ) {
-        let clock = self.reservation(now);
         let cost = units.cost;
         flow.cost_max = flow.cost_max.max(cost);
         flow.charge_maximums(now, cost, units.bytes);

@@ -52,9 +52,13 @@ pub(crate) struct Depth {
     min: u32,
     max: u32,
     /// How many the device may have while several disks use it.
-    limit: u32,
+    shared: u32,
     /// And while one does.
     alone: Option<u32>,
+    /// And now, while it is probed or not: what follows from these is looked at for each request.
+    limit: u32,
+    /// Completions that are enough to judge by.
+    enough: u32,
     alone_ns: u64,
     /// Until then several disks use it.
     shared_until: Time,
@@ -81,11 +85,14 @@ impl Depth {
     pub(crate) fn new(spec: &StoreSpec) -> Self {
         let max = spec.depth_max.max(1);
         let min = spec.depth_min.clamp(1, max);
-        Self {
+        let start = START.clamp(min, max);
+        let mut depth = Self {
             min,
             max,
-            limit: START.clamp(min, max),
+            shared: start,
             alone: None,
+            limit: start,
+            enough: start,
             alone_ns: u64::try_from(spec.alone_latency.as_nanos()).unwrap_or(u64::MAX),
             shared_until: Time::ZERO,
             in_flight: 0,
@@ -96,18 +103,26 @@ impl Depth {
             latency_ns: 0,
             probed: Time::ZERO,
             probe: None,
-        }
+        };
+        depth.settle();
+        depth
     }
 
     /// How many requests the device may have.
     #[inline]
-    pub(crate) fn limit(&self) -> u32 {
-        self.probe.map_or(self.tuned(), |probe| probe.limit)
+    pub(crate) const fn limit(&self) -> u32 {
+        self.limit
     }
 
-    #[inline]
     fn tuned(&self) -> u32 {
-        self.alone.unwrap_or(self.limit)
+        self.alone.unwrap_or(self.shared)
+    }
+
+    /// One of the numbers has changed.
+    fn settle(&mut self) {
+        let tuned = self.tuned();
+        self.limit = self.probe.map_or(tuned, |probe| probe.limit);
+        self.enough = tuned.clamp(JUDGED_BY, JUDGED_BY_MAX);
     }
 
     /// Whether all requests there are, in the device or waiting for it, are of one disk.
@@ -122,7 +137,7 @@ impl Depth {
         if !is_alone {
             self.turn(None);
         } else if self.alone_ns > 0 && now >= self.shared_until && self.probe.is_none() {
-            self.turn(Some(self.limit));
+            self.turn(Some(self.shared));
         }
     }
 
@@ -130,6 +145,7 @@ impl Depth {
     #[cold]
     fn turn(&mut self, alone: Option<u32>) {
         self.alone = alone;
+        self.settle();
         self.completed = 0;
         for class in &mut self.classes {
             (class.sum_ns, class.count) = (0, 0);
@@ -200,9 +216,7 @@ impl Depth {
         }
         let before = self.completed;
         self.completed += judged;
-        if self.completed >= self.tuned().clamp(JUDGED_BY, JUDGED_BY_MAX)
-            || before / FEW != self.completed / FEW
-        {
+        if self.completed >= self.enough || before / FEW != self.completed / FEW {
             self.look(now);
         }
     }
@@ -211,10 +225,7 @@ impl Depth {
     fn look(&mut self, now: Time) {
         let enough = match self.probe {
             Some(probe) => now.since(probe.began) >= PROBE_MAX || self.completed >= JUDGED_BY / 2,
-            None => {
-                self.completed >= self.tuned().clamp(JUDGED_BY, JUDGED_BY_MAX)
-                    || now.since(self.judged) >= JUDGED_AFTER
-            }
+            None => self.completed >= self.enough || now.since(self.judged) >= JUDGED_AFTER,
         };
         if enough {
             self.judge(now);
@@ -256,10 +267,11 @@ impl Depth {
             self.latency_ns = sum.checked_div(count).unwrap_or(self.latency_ns);
             self.adjust(ratio);
             if now.since(self.probed) >= PROBE_EVERY && self.was_full {
-                let limit = (self.limit / 4).max(self.min);
+                let limit = (self.shared / 4).max(self.min);
                 self.probe = Some(Probe { limit, began: now, skip: self.in_flight });
             }
         }
+        self.settle();
         self.completed = 0;
         self.was_full = false;
         self.judged = now;
@@ -278,7 +290,7 @@ impl Depth {
             limit
         };
         let wanted = u32::try_from(wanted).unwrap_or(u32::MAX).clamp(self.min, self.max);
-        *self.alone.as_mut().unwrap_or(&mut self.limit) = wanted;
+        *self.alone.as_mut().unwrap_or(&mut self.shared) = wanted;
     }
 }
 

@@ -17,6 +17,9 @@ pub(crate) struct Disk {
     pub(crate) waiting: u32,
     pub(crate) fifo: Fifo,
     pub(crate) in_flight: u32,
+    /// The only one of its flow, which has it among its members also while none of its requests
+    /// waits: they need no order.
+    pub(crate) is_only: bool,
     /// Up to where it is served among the disks of its policy, in operations.
     pub(crate) served: u64,
     pub(crate) waits_since: Time,

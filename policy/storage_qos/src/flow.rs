@@ -69,7 +69,7 @@ pub(crate) struct Flow {
     has_more_limits: bool,
     /// Whether it is, or lately was, behind.
     is_late: bool,
-    /// Its disks that have requests waiting, by what they were served.
+    /// Its disks that have requests waiting, by what they were served; or its only one.
     pub(crate) members: Heap,
 
     /// Since when it is behind although nobody else is served.

@@ -61,6 +61,7 @@ mod gate;
 mod heap;
 mod history;
 mod limits;
+mod members;
 mod meter;
 mod minimum;
 mod observe;

@@ -52,19 +52,21 @@ impl Meter {
         let owed = ahead.saturating_sub(fine_ns(self.tolerance_ns));
         let owed = fine_ns(new.tolerance_ns).saturating_add(self.pace.translate(owed, new.pace));
         let ahead = self.pace.translate(ahead, new.pace).min(owed);
-        Self { used_until: fine(now).saturating_add(ahead), ..new }
+        // No later than there is time, so that sums of it and of requests' spans are far from overflow.
+        Self { used_until: fine(now).saturating_add(ahead).min(fine(Time::NEVER)), ..new }
     }
 
     /// When the next request may go; may be in the past.
     #[inline]
     pub(crate) fn opens(&self) -> Time {
-        not_before(self.used_until.saturating_sub(fine_ns(self.tolerance_ns)))
+        let ns = not_before(self.used_until).as_ns();
+        Time::from_ns(ns.saturating_sub(self.tolerance_ns))
     }
 
     /// When the next request may go then.
     #[inline]
     pub(crate) fn charge(&mut self, now: Time, units: u32) -> Time {
-        self.used_until = self.used_until.max(fine(now)).saturating_add(self.pace.span(units));
+        self.used_until = self.used_until.max(fine(now)) + self.pace.span(units);
         self.opens()
     }
 

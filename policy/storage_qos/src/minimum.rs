@@ -35,9 +35,10 @@ impl Minimum {
     /// what was done early puts the next one off by no more than its own time.
     #[inline]
     pub(crate) fn charge(&mut self, clock: Fine, cost: u32) {
-        let span = self.pace.span(cost);
-        let due = self.due.saturating_add(span);
-        self.due = due.min(self.due.max(clock.saturating_add(span)));
+        if self.due > clock {
+            return self.charge_early(clock, cost, cost);
+        }
+        self.due += self.pace.span(cost);
         self.last = cost;
     }
 
@@ -45,7 +46,7 @@ impl Minimum {
     /// as `most`.
     #[inline]
     pub(crate) fn charge_early(&mut self, clock: Fine, most: u32, last: u32) {
-        self.due = self.due.max(clock.saturating_add(self.pace.span(most)));
+        self.due = self.due.max(clock + self.pace.span(most));
         self.last = last;
     }
 

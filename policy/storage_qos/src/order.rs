@@ -3,34 +3,39 @@
 use suimon_quantity::Time;
 
 use crate::StoreScheduler;
-use crate::pace::{Fine, fine_ns, not_before};
+use crate::pace::not_before;
 use crate::ranking::{Entry, Ranking};
 
 impl StoreScheduler {
-    /// Whose minimum is due first, if it is due at `clock`.
+    /// Whose minimum is due first, if it is due at this time of the reservation clock.
     #[inline]
-    pub(crate) fn first_due(&mut self, clock: Fine) -> Option<Entry> {
+    pub(crate) fn first_due(&mut self, clock: Time) -> Option<Entry> {
+        let first = self.due.first_until(clock.as_ns())?;
+        self.first_due_from(first, clock)
+    }
+
+    /// The same, where `first` comes first by what the order knows. Mostly nobody does.
+    #[inline(never)]
+    fn first_due_from(&mut self, mut first: Entry, clock: Time) -> Option<Entry> {
         loop {
-            let first = self.due.first().filter(|first| fine_ns(first.key) <= clock)?;
             let flow = self.flows.get_mut(first.id as usize)?;
             let minimum = flow.minimum.as_ref().filter(|_| flow.listed.shares);
-            let Some(minimum) = minimum else {
-                flow.listed.due = false;
-                self.due.remove(first.id);
-                continue;
-            };
-            let due = not_before(minimum.due).as_ns();
-            if Ranking::is_reached(first, due) {
-                return Some(first);
+            match minimum.map(|minimum| not_before(minimum.due).as_ns()) {
+                Some(due) if Ranking::is_reached(first, due) => return Some(first),
+                Some(due) => self.due.set(first.id, due),
+                None => {
+                    flow.listed.due = false;
+                    self.due.remove(first.id);
+                }
             }
-            self.due.set(first.id, due);
+            first = self.due.first_until(clock.as_ns())?;
         }
     }
 
     /// Flows that waited for a maximum that lets them go now.
     #[inline]
     pub(crate) fn release(&mut self, now: Time) {
-        while let Some(first) = self.held.first().filter(|first| first.key <= now.as_ns()) {
+        while let Some(first) = self.held.first_until(now.as_ns()) {
             self.place(now, first.id);
             // A flow stays only where its maximum holds it for longer.
             if self.held.first() == Some(first) {
@@ -57,7 +62,19 @@ impl StoreScheduler {
     }
 
     /// The same of one of which requests wait.
+    #[inline]
     pub(crate) fn place_waiting(&mut self, now: Time, of: u32) {
+        let Some(flow) = self.flows.get_mut(of as usize) else { return };
+        if flow.held_by.is_some() || flow.opens(now) > now {
+            self.place_held(now, of);
+        } else {
+            self.place_free(of);
+        }
+    }
+
+    /// The same of one that a maximum holds, or held until now.
+    #[inline(never)]
+    fn place_held(&mut self, now: Time, of: u32) {
         let clock = self.clock(now);
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
         let opens = flow.opens(now);
@@ -86,6 +103,13 @@ impl StoreScheduler {
         if core::mem::take(&mut flow.listed.held) {
             self.held.remove(of);
         }
+        self.place_free(of);
+    }
+
+    /// The same of one that no maximum holds.
+    #[inline]
+    fn place_free(&mut self, of: u32) {
+        let Some(flow) = self.flows.get_mut(of as usize) else { return };
         flow.served = flow.served.max(self.clocks.virtual_time);
         flow.listed.shares = true;
         self.shares.set(of, flow.served);

@@ -23,15 +23,17 @@ pub(crate) const fn fine_ns(ns: u64) -> Fine {
 
 /// The first whole nanosecond that is not before `at`.
 #[inline]
-pub(crate) fn not_before(at: Fine) -> Time {
+pub(crate) const fn not_before(at: Fine) -> Time {
     let is_between = at as u32 != 0;
-    Time::from_ns(not_after(at).as_ns().saturating_add(is_between.into()))
+    Time::from_ns(not_after(at).as_ns().saturating_add(is_between as u64))
 }
 
-/// The last whole nanosecond that is not after `at`.
+/// The last whole nanosecond that is not after `at`; later than all that there is, the latest time.
 #[inline]
-pub(crate) fn not_after(at: Fine) -> Time {
-    Time::from_ns(u64::try_from(at >> PLACES).unwrap_or(u64::MAX))
+pub(crate) const fn not_after(at: Fine) -> Time {
+    // Asked in this way it is two instructions, and all requests ask it several times.
+    let is_out = (at >> 64) as u64 >> PLACES != 0;
+    if is_out { Time::NEVER } else { Time::from_ns((at >> PLACES) as u64) }
 }
 
 /// A rate, as the time that one unit takes.

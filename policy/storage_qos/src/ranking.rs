@@ -15,9 +15,14 @@ pub(crate) struct Entry {
     pub(crate) id: u32,
 }
 
+/// Nobody: behind all.
+const NOBODY: Entry = Entry { key: ABSENT, id: 0 };
+
 /// The entry with the lowest key. Nothing allocates once room was reserved.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ranking {
+    /// The winner of the final.
+    first: Entry,
     /// The entries from `leaves` on, each winner above its match, up to the final.
     nodes: Vec<Entry>,
     leaves: usize,
@@ -25,6 +30,12 @@ pub(crate) struct Ranking {
     /// where it is above all others: what would be played above it has one side only.
     width: usize,
     last: usize,
+}
+
+impl Default for Ranking {
+    fn default() -> Self {
+        Self { first: NOBODY, nodes: Vec::new(), leaves: 0, width: 0, last: 0 }
+    }
 }
 
 impl Ranking {
@@ -35,7 +46,8 @@ impl Ranking {
             return;
         }
         let entries: Vec<Entry> = self.entries().collect();
-        self.nodes = vec![Entry { key: ABSENT, id: 0 }; 2 * leaves];
+        self.nodes = vec![NOBODY; 2 * leaves];
+        self.first = NOBODY;
         self.leaves = leaves;
         self.width = 1;
         self.last = leaves;
@@ -46,7 +58,14 @@ impl Ranking {
 
     #[inline]
     pub(crate) fn first(&self) -> Option<Entry> {
-        self.nodes.get(self.last).copied().filter(|first| first.key != ABSENT)
+        Some(self.first).filter(|first| first.key != ABSENT)
+    }
+
+    /// The same, if its key is not higher than this.
+    #[inline]
+    pub(crate) fn first_until(&self, key: u64) -> Option<Entry> {
+        // There is a latest key so that this need not look whether there is anybody.
+        Some(self.first).filter(|first| first.key <= key.min(LAST))
     }
 
     /// Everything that is in.
@@ -107,6 +126,7 @@ impl Ranking {
                 *node = winner;
             }
         }
+        self.first = winner;
     }
 }
 

@@ -13,7 +13,8 @@ use crate::flow::Flow;
 use crate::gate::Gate;
 use crate::heap::Places;
 use crate::history::History;
-use crate::pace::{Fine, fine_ns, not_before};
+use crate::members;
+use crate::pace::{Fine, fine_ns, not_after, not_before};
 use crate::ranking::{LAST, Ranking};
 use crate::records::{Records, Units};
 use crate::shares::Shares;
@@ -181,7 +182,7 @@ impl StoreScheduler {
             && self.shares.is_empty()
             && self.depth.has_room()
             && (is_due || self.spare.has_room(self.depth.in_flight))
-            && self.held.first().is_none_or(|first| first.key > now.as_ns())
+            && self.held.first_until(now.as_ns()).is_none()
             && flow.opens(now) <= now
             && self.gate.is_open(now);
         Ok(Way { of, is_first, is_due, is_free })
@@ -210,8 +211,7 @@ impl StoreScheduler {
         disk.waiting += 1;
         flow.waiting += 1;
         if disk.waiting == 1 {
-            disk.served = disk.served.max(flow.member_time);
-            flow.members.set(&mut self.member_places, slot.0, disk.served);
+            members::enter(flow, disk, slot.0, &mut self.member_places);
         }
         if way.is_first {
             self.place_waiting(now, way.of);
@@ -238,20 +238,20 @@ impl StoreScheduler {
             return self.next_deadline().map_or(Next::Idle, Next::WaitUntil);
         }
         let clock = self.clock(now);
-        if let Some(first) = self.first_due(clock) {
+        if let Some(first) = self.first_due(not_after(clock)) {
             if self.shares.first().is_some_and(|next| next.id != first.id) {
                 self.contention = WaitCause::OthersMinimums;
             }
-            return self.dispatch_due(now, first.id);
+            return self.dispatch_due(now, clock, first.id);
         }
         if let Some(first) = self.shares.first() {
             if self.spare.has_room(self.depth.in_flight) {
                 self.contention = self.gate.contention();
-                return self.dispatch(now, first.id, false);
+                return self.dispatch(now, clock, first.id, false);
             }
             self.contention = WaitCause::OthersMinimums;
             // The deadline is that of the first minimum, as it is now.
-            self.first_due(Fine::MAX);
+            self.first_due(Time::NEVER);
         }
         self.next_deadline().map_or(Next::Idle, Next::WaitUntil)
     }
@@ -270,7 +270,8 @@ impl StoreScheduler {
             return (next != Time::NEVER).then_some(next);
         }
         let due = self.due.first().filter(|_| !self.shares.is_empty());
-        let due = due.map(|first| not_before(fine_ns(first.key).saturating_add(self.clocks.lost)));
+        let lost_ns = not_before(self.clocks.lost).as_ns();
+        let due = due.map(|first| Time::from_ns(first.key.saturating_add(lost_ns)));
         held.into_iter().chain(due).min()
     }
 
@@ -325,12 +326,12 @@ impl StoreScheduler {
     /// [`StoreScheduler::dispatch`] of a flow whose minimum is due. The other way is in line where
     /// it is called, which is what all others take.
     #[inline(never)]
-    fn dispatch_due(&mut self, now: Time, of: u32) -> Next {
-        self.dispatch(now, of, true)
+    fn dispatch_due(&mut self, now: Time, clock: Fine, of: u32) -> Next {
+        self.dispatch(now, clock, of, true)
     }
 
     #[inline(always)]
-    fn dispatch(&mut self, now: Time, of: u32, is_due: bool) -> Next {
+    fn dispatch(&mut self, now: Time, clock: Fine, of: u32, is_due: bool) -> Next {
         let Some(flow) = self.flows.get_mut(of as usize) else { return Next::Idle };
         let Some(member) = flow.members.first() else { return Next::Idle };
         let Some(disk) = self.disks.get_mut(member.id as usize) else { return Next::Idle };
@@ -338,21 +339,21 @@ impl StoreScheduler {
         let Some(record) = self.records.pop(&mut disk.fifo) else { return Next::Idle };
         let cost = record.units.cost;
         disk.waiting -= 1;
-        flow.waiting = flow.waiting.saturating_sub(1);
-        flow.member_time = disk.served;
-        disk.served = disk.served.saturating_add(cost.into());
-        if disk.waiting == 0 {
-            flow.members.remove(&mut self.member_places, member.id);
-        } else {
-            flow.members.set(&mut self.member_places, member.id, disk.served);
-        }
-        self.clocks.start(now, disk, flow, record.units, is_due);
+        flow.waiting -= 1;
+        members::serve(flow, disk, member.id, cost, &mut self.member_places);
+        self.clocks.start((now, clock), disk, flow, record.units, is_due);
         self.gate.charge(cost);
         self.depth.in_flight += 1;
+        if flow.waiting == 0 {
+            // Nothing holds who is let go: he is in no other order but that of minimums, and stays there.
+            flow.listed.shares = false;
+            self.shares.remove(of);
+        } else {
+            self.place_waiting(now, of);
+        }
         if self.clocks.is_long() {
             self.start_virtual_time_again(now);
         }
-        self.place(now, of);
         Next::Dispatch { disk: DiskSlot(member.id), tag: record.tag }
     }
 

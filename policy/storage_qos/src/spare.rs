@@ -52,8 +52,7 @@ impl Spare {
         depth: u32,
         latency_ns: u64,
     ) {
-        let is_at_rest = !self.is_behind && self.limit == u32::MAX;
-        if !is_at_rest && now >= self.next {
+        if (self.is_behind || self.limit != u32::MAX) && now >= self.next {
             self.judge(now, in_flight, depth, latency_ns);
         }
     }

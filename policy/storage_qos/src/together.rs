@@ -128,8 +128,9 @@ impl StoreScheduler {
         true
     }
 
-    /// Requests that went to the device completed.
-    #[inline]
+    /// Requests that went to the device completed. It is in line where it is called, because one by
+    /// itself needs less than several.
+    #[inline(always)]
     pub fn handle_completed(&mut self, now: Time, slot: DiskSlot, of: Completed) {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
         let Some(flow) = self.flows.get_mut(disk.flow as usize) else { return };
