@@ -28,7 +28,7 @@ impl Ended {
     }
 
     /// One more. If it is unlike those before, the store hears of those.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(
         &mut self,
         scheduler: &mut Recorded<StoreScheduler>,
@@ -37,11 +37,10 @@ impl Ended {
         bytes: u32,
         latency_ns: Option<u64>,
     ) {
-        let is_measured = latency_ns.is_some();
-        let kind = (slot, bytes, is_measured);
-        if (self.slot, self.bytes, self.is_measured) != kind {
+        let is_alike = self.slot == slot && self.bytes == bytes;
+        if !is_alike || self.is_measured != latency_ns.is_some() {
             self.tell(scheduler, now);
-            (self.slot, self.bytes, self.is_measured) = kind;
+            (self.slot, self.bytes, self.is_measured) = (slot, bytes, latency_ns.is_some());
         }
         self.requests += 1;
         self.latency_ns = self.latency_ns.saturating_add(latency_ns.unwrap_or_default());

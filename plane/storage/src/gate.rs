@@ -67,15 +67,18 @@ impl StorageWork {
         for &number in numbers {
             let request = self.requests.get_mut(number)?;
             request.bytes = counted_bytes(disk, request);
+            request.is_charged = true;
             self.sizes.push(request.bytes);
         }
         let tag = tag_of(disk_number, is_mirror);
-        let of = of.submit_together(self.now, slot, &self.sizes, tag)?;
-        for &number in numbers.iter().take(of.dispatched) {
+        let of = of.submit_together(self.now, slot, &self.sizes, tag);
+        let dispatched = of.map_or(0, |of| of.dispatched);
+        for &number in numbers.iter().skip(dispatched) {
             if let Some(request) = self.requests.get_mut(number) {
-                request.is_charged = true;
+                request.is_charged = false;
             }
         }
+        let of = of?;
         for &number in numbers.iter().skip(of.dispatched).take(of.waiting) {
             disk.held_of(is_mirror).push(&mut self.requests, number);
         }

@@ -43,19 +43,19 @@ impl Clocks {
         run: Run,
     ) -> bool {
         let clock = self.reservation(now);
-        if !flow.charge_maximums_if_open(now, run.units.cost, run.units.bytes) {
+        if !flow.charge_maximums_if_open(now, run.all.cost, run.all.bytes) {
             return false;
         }
-        let demanded = u64::from(run.units.cost);
+        let demanded = u64::from(run.all.cost);
         disk.totals.demanded = disk.totals.demanded.wrapping_add(demanded);
         flow.demanded = flow.demanded.wrapping_add(demanded);
-        flow.cost_max = flow.cost_max.max(run.cost_max);
+        flow.cost_max = flow.cost_max.max(run.each.cost);
         flow.served = flow.served.max(self.virtual_time);
-        flow.charge_share(run.units.cost - run.cost_last, self.virtual_time, false);
+        flow.charge_share(run.all.cost - run.each.cost, self.virtual_time, false);
         self.virtual_time = flow.served;
-        flow.charge_share(run.cost_last, self.virtual_time, false);
+        flow.charge_share(run.each.cost, self.virtual_time, false);
         if let Some(minimum) = &mut flow.minimum {
-            minimum.charge_early(clock, run.cost_max, run.cost_last);
+            minimum.charge_early(clock, run.each.cost);
         }
         disk.in_flight += run.requests;
         flow.in_flight += run.requests;

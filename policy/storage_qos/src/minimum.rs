@@ -36,18 +36,17 @@ impl Minimum {
     #[inline]
     pub(crate) fn charge(&mut self, clock: Fine, cost: u32) {
         if self.due > clock {
-            return self.charge_early(clock, cost, cost);
+            return self.charge_early(clock, cost);
         }
         self.due += self.pace.span(cost);
         self.last = cost;
     }
 
-    /// The same of several requests at once before the minimum is due, of which the largest counts
-    /// as `most`.
+    /// The same of one request or several that count as `cost` each, before the minimum is due.
     #[inline]
-    pub(crate) fn charge_early(&mut self, clock: Fine, most: u32, last: u32) {
-        self.due = self.due.max(clock + self.pace.span(most));
-        self.last = last;
+    pub(crate) fn charge_early(&mut self, clock: Fine, cost: u32) {
+        self.due = self.due.max(clock + self.pace.span(cost));
+        self.last = cost;
     }
 
     /// Takes a charge back.

@@ -29,28 +29,25 @@ pub struct Together {
     pub waiting: usize,
 }
 
-/// Requests that are charged at once.
-#[derive(Clone, Copy, Debug, Default)]
+/// Requests of one size that are charged at once.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub(crate) requests: u32,
+    /// Of each.
+    pub(crate) each: Units,
     /// In sum.
-    pub(crate) units: Units,
-    pub(crate) cost_max: u32,
-    pub(crate) cost_last: u32,
+    pub(crate) all: Units,
 }
 
 impl Run {
-    /// With one more; `None`: the sums would not fit.
-    fn with(self, units: Units) -> Option<Self> {
-        Some(Self {
-            requests: self.requests.checked_add(1)?,
-            units: Units {
-                cost: self.units.cost.checked_add(units.cost)?,
-                bytes: self.units.bytes.checked_add(units.bytes)?,
-            },
-            cost_max: self.cost_max.max(units.cost),
-            cost_last: units.cost,
-        })
+    /// `None`: the sums would not fit.
+    #[inline]
+    fn new(each: Units, requests: u32) -> Option<Self> {
+        let all = Units {
+            cost: each.cost.checked_mul(requests)?,
+            bytes: each.bytes.checked_mul(requests)?,
+        };
+        Some(Self { requests, each, all })
     }
 }
 
@@ -88,28 +85,24 @@ impl StoreScheduler {
         Ok(of)
     }
 
-    /// Sends the first of these, or several if nothing is against them. How many.
+    /// Sends the first of these, or several of its size if nothing is against them. How many.
     #[inline]
     fn start_first_of(&mut self, now: Time, slot: DiskSlot, way: Way, sizes: &[u32]) -> usize {
-        let normalization = self.spec.normalization;
-        let mut units = sizes.iter().map(|&bytes| Units { cost: normalization.cost(bytes), bytes });
-        let Some(first) = units.next() else { return 0 };
+        let Some(&bytes) = sizes.first() else { return 0 };
+        let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
         // Of a minimum that is due each request moves when the next one is, and below a cap each may
         // be the last.
         if !way.is_due && !self.gate.is_capped() {
             let room = self.depth.room().min(self.spare.room(self.depth.in_flight));
-            let room = usize::try_from(room).unwrap_or(usize::MAX).saturating_sub(1);
-            let mut run = Run::default().with(first);
-            for units in units.take(room) {
-                run = run.and_then(|run| run.with(units));
-            }
+            let alike = sizes.iter().take(room as usize).take_while(|size| **size == bytes).count();
+            let run = u32::try_from(alike).ok().and_then(|alike| Run::new(units, alike));
             if let Some(run) = run.filter(|run| run.requests > 1) {
                 if self.start_run(now, slot, way, run) {
-                    return run.requests as usize;
+                    return alike;
                 }
             }
         }
-        self.demand_and_start(now, slot, way, first);
+        self.demand_and_start(now, slot, way, units);
         1
     }
 

@@ -1,14 +1,16 @@
-//! Random requests of 4 KB over NBD, by fio: a daemon with a raw disk in memory beside other
-//! servers. Which CPU a server and fio run on is left to the kernel, as it is in use. fio's
-//! client uses all of a CPU at depth 64, whoever answers; so it is also told how many requests
-//! a server answers for each second of CPU time that it used itself, and how many it has from a
-//! server that does nothing: more than that nobody can have.
+//! Random requests of 4 KB over NBD: a daemon with a raw disk in memory beside other servers.
+//! Which CPU a server and its client run on is left to the kernel, as it is in use.
+//!
+//! fio's client uses all of a CPU at depth 64, whoever answers; so there it is also asked by a
+//! client that takes little, and told how many requests a server answers for each second of CPU
+//! time that it used itself, and how many come from a server that does nothing: more than that
+//! nobody can have.
 
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
-use suimon_rig::{Daemon, Process, Rig, fio, system_program, until};
+use anyhow::{Context, Result, ensure};
+use suimon_rig::{Daemon, Process, Rig, fio, run, system_program, until};
 
 use crate::c_program::{Needs, compile};
 use crate::disk_engine::IN_MEMORY;
@@ -21,9 +23,32 @@ const START_LIMIT: Duration = Duration::from_secs(10);
 /// What every server calls its disk, or is content to be asked for.
 const DISK: &str = "disk";
 
+/// Who asks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asker {
+    Fio,
+    /// `nbd_client.c`, which leaves the CPU to others.
+    Sparing,
+}
+
 /// What is asked.
-const JOBS: [(&str, u32); 4] =
-    [("randread", 64), ("randwrite", 64), ("randread", 1), ("randwrite", 1)];
+#[derive(Clone, Copy)]
+struct Job {
+    /// `read` or `write`.
+    way: &'static str,
+    depth: u32,
+    asker: Asker,
+}
+
+/// At depth 1 it is wake-ups that take a client's time, of which the sparing one has as many.
+const JOBS: [Job; 6] = [
+    Job { way: "read", depth: 64, asker: Asker::Sparing },
+    Job { way: "write", depth: 64, asker: Asker::Sparing },
+    Job { way: "read", depth: 64, asker: Asker::Fio },
+    Job { way: "write", depth: 64, asker: Asker::Fio },
+    Job { way: "read", depth: 1, asker: Asker::Fio },
+    Job { way: "write", depth: 1, asker: Asker::Fio },
+];
 
 /// Another server.
 struct Peer {
@@ -68,9 +93,11 @@ const PEERS: [Peer; 4] = [
         title: "a program that only receives requests and answers them",
         program: "gcc",
         command: |socket, _| format!("{socket} {}", u64::from(MIB) << 20),
-        source: Some(include_str!("nbd_nothing.c")),
+        source: Some(concat!(include_str!("nbd_wire.h"), include_str!("nbd_nothing.c"))),
     },
 ];
+
+const CLIENT: &str = concat!(include_str!("nbd_wire.h"), include_str!("nbd_client.c"));
 
 /// What is told of a job.
 #[derive(Clone, Copy)]
@@ -114,13 +141,15 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     });
     let mut servers = servers.collect::<Result<Vec<_>>>()?;
     let mut suimon = Server::of_suimon()?;
+    let rig = Rig::new_in(Path::new(IN_MEMORY))?;
+    let client = compile(&rig, "nbd_client", CLIENT, Needs::Nothing)?;
     for _ in 0..pairs {
         for (nth, job) in JOBS.iter().enumerate() {
-            let theirs = servers
-                .iter_mut()
-                .map(|server| server.as_mut().map(|server| server.samples(*job)).transpose());
+            let theirs = servers.iter_mut().map(|server| {
+                server.as_mut().map(|server| server.samples(&client, *job)).transpose()
+            });
             let theirs = theirs.collect::<Result<Vec<_>>>()?;
-            let ours = suimon.samples(*job)?;
+            let ours = suimon.samples(&client, *job)?;
             for (works, theirs) in works.iter_mut().zip(theirs) {
                 let Some(theirs) = theirs else { continue };
                 for (work, (peer, suimon)) in
@@ -134,12 +163,15 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     Ok(works.into_iter().flatten().flatten().collect())
 }
 
-fn work(peer: &Peer, (rw, depth): (&str, u32), figure: Figure) -> Work {
+fn work(peer: &Peer, Job { way, depth, asker }: Job, figure: Figure) -> Work {
     let Peer { name, title, program, source, .. } = peer;
     // It is no server that anybody could use.
     let has_bar = source.is_none();
-    let way = rw.trim_start_matches("rand");
-    let of = format!("4 KB random {way}s over NBD, a disk in memory, depth {depth}");
+    let (by, from) = match asker {
+        Asker::Fio => ("", ""),
+        Asker::Sparing => ("-sparing", ", a client that takes little of a CPU"),
+    };
+    let of = format!("4 KB random {way}s over NBD, a disk in memory, depth {depth}{from}");
     let (kind, of, unit, bar) = match figure {
         Figure::Rate => ("", of, "thousand/s", Some(Bar::Ratio(1.5))),
         // One request at a time is all wake-ups, or looking instead of them.
@@ -149,7 +181,7 @@ fn work(peer: &Peer, (rw, depth): (&str, u32), figure: Figure) -> Work {
             ("-cpu", of, "thousand", bar)
         }
     };
-    let name = format!("disk-nbd{kind}-{rw}-{depth}-{name}");
+    let name = format!("disk-nbd{kind}-rand{way}-{depth}{by}-{name}");
     let mut work = Work::new(&name, &of, title, unit);
     work.bar = bar.filter(|_| has_bar);
     work.missing = ["fio", program]
@@ -199,21 +231,38 @@ impl Server {
         Ok(self)
     }
 
-    /// The figures of a job, in thousands.
-    fn samples(&mut self, (rw, depth): (&str, u32)) -> Result<[Sample; 2]> {
-        let job = format!(
-            "--rw={rw} --bs=4k --iodepth={depth} --norandommap --time_based --runtime={SECONDS}"
-        );
+    /// The figures of a job, in thousands; `client` is the program of the sparing one.
+    fn samples(&mut self, client: &str, job: Job) -> Result<[Sample; 2]> {
         let before = self.process().cpu_time()?;
         let mut requests = 0;
         let rate = Sample::take(CPUS, || {
-            let told = self.job(&job)?;
-            requests = told.requests;
-            Ok((told.read_iops + told.write_iops) / 1e3)
+            let told = match job.asker {
+                Asker::Fio => self.asked_by_fio(job),
+                Asker::Sparing => self.asked_sparingly(client, job),
+            };
+            let rate;
+            (requests, rate) = told?;
+            Ok(rate / 1e3)
         })?;
         let used = self.process().cpu_time()?.saturating_sub(before);
         let thrift = requests as f64 / used.as_secs_f64() / 1e3;
         Ok([rate, Sample { rate: thrift, ..rate }])
+    }
+
+    /// How many requests there were, and for each second.
+    fn asked_by_fio(&self, Job { way, depth, .. }: Job) -> Result<(u64, f64)> {
+        let told = self.job(&format!(
+            "--rw=rand{way} --bs=4k --iodepth={depth} --norandommap --time_based \
+             --runtime={SECONDS}"
+        ))?;
+        Ok((told.requests, told.read_iops + told.write_iops))
+    }
+
+    fn asked_sparingly(&self, client: &str, Job { way, depth, .. }: Job) -> Result<(u64, f64)> {
+        let [depth, mib, seconds] = [depth, MIB, SECONDS].map(|number| number.to_string());
+        let told = run(&[client, &self.socket, DISK, way, &depth, "4096", &mib, &seconds])?;
+        let (requests, rate) = told.trim().split_once(' ').context("its figures are missing")?;
+        Ok((requests.parse()?, rate.parse()?))
     }
 
     fn process(&mut self) -> &mut Process {

@@ -5,18 +5,6 @@
  *
  * One client at a time, fixed newstyle, simple replies. It takes all that has come by one call and
  * answers it by one, and looks for more for a moment before it sleeps. */
-#define _GNU_SOURCE
-#include <endian.h>
-#include <errno.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <time.h>
-#include <unistd.h>
-
 #define ROOM (8u << 20)
 /* So much is taken at a time: it stays in a cache. */
 #define TAKEN (256u << 10)
@@ -24,40 +12,7 @@
 #define OPTION_MAX 4096u
 #define PAYLOAD_MAX (1u << 20)
 
-struct option_head { uint64_t magic; uint32_t option, length; } __attribute__((packed));
-struct option_reply { uint64_t magic; uint32_t option, kind, length; } __attribute__((packed));
-struct request { uint32_t magic; uint16_t flags, kind; uint64_t cookie, offset; uint32_t length; }
-	__attribute__((packed));
-struct reply { uint32_t magic, error; uint64_t cookie; } __attribute__((packed));
-struct export_info { uint16_t kind; uint64_t bytes; uint16_t flags; } __attribute__((packed));
-
 static uint8_t in[ROOM], out[ROOM];
-
-static int take(int fd, void *to, size_t length)
-{
-	uint8_t *at = to;
-	while (length > 0) {
-		ssize_t got = recv(fd, at, length, 0);
-		if (got <= 0)
-			return 0;
-		at += got;
-		length -= (size_t)got;
-	}
-	return 1;
-}
-
-static int give(int fd, const void *from, size_t length)
-{
-	const uint8_t *at = from;
-	while (length > 0) {
-		ssize_t sent = send(fd, at, length, MSG_NOSIGNAL);
-		if (sent <= 0)
-			return 0;
-		at += sent;
-		length -= (size_t)sent;
-	}
-	return 1;
-}
 
 static int answer_option(int fd, uint32_t option, uint32_t kind, const void *data, uint32_t length)
 {
@@ -97,13 +52,6 @@ static int negotiate(int fd, uint64_t bytes)
 			return 0;
 		}
 	}
-}
-
-static int64_t now_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ll + now.tv_nsec;
 }
 
 static ssize_t look_and_wait(int fd, void *to, size_t room)
@@ -152,13 +100,12 @@ static void serve(int fd)
 
 int main(int argc, char **argv)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	if (argc != 3 || strlen(argv[1]) >= sizeof address.sun_path) {
+	struct sockaddr_un address = { 0 };
+	if (argc != 3) {
 		fprintf(stderr, "nbd_nothing SOCKET BYTES\n");
 		return 1;
 	}
-	strcpy(address.sun_path, argv[1]);
-	int listening = socket(AF_UNIX, SOCK_STREAM, 0);
+	int listening = local_socket(argv[1], &address);
 	if (listening < 0 || bind(listening, (struct sockaddr *)&address, sizeof address) < 0 ||
 	    listen(listening, 8) < 0) {
 		perror(argv[1]);
