@@ -47,3 +47,92 @@ impl StoreScheduler {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use suimon_quantity::{DiskId, Time};
+
+    use crate::{
+        Assignment, Capability, DiskSlot, Limits, Next, PolicyId, PolicyKind, PolicySpec, Proposal,
+        Store, StoreScheduler, StoreSpec, Submitted,
+    };
+
+    const NOW: Time = Time::from_ns(1 << 40);
+    const POLICY: PolicyId = PolicyId(1);
+
+    struct Shared {
+        store: Store,
+        scheduler: StoreScheduler,
+    }
+
+    impl Shared {
+        /// A policy without disks, on a store that has one request at a time.
+        fn new() -> Self {
+            let spec = StoreSpec { depth_min: 1, depth_max: 1, ..StoreSpec::default() };
+            let store = Store::new(Capability::Declared(1000));
+            let mut of = Self { store, scheduler: StoreScheduler::new(spec) };
+            let spec = PolicySpec { kind: PolicyKind::Aggregated, limits: Limits::default() };
+            of.change(Proposal::Policy(POLICY, spec));
+            of
+        }
+
+        /// Tags of requests that do not go any more.
+        fn change(&mut self, proposal: Proposal) -> Vec<u32> {
+            let changes = self.store.propose(&[proposal], false).unwrap();
+            changes.into_iter().flat_map(|change| self.scheduler.apply(NOW, change)).collect()
+        }
+
+        fn join(&mut self, disk: u32) -> DiskSlot {
+            self.change(Proposal::Disk(DiskId(disk), Assignment::Policy(POLICY)));
+            self.store.slot(DiskId(disk)).unwrap()
+        }
+
+        fn submit(&mut self, slot: DiskSlot, count: u32) {
+            for tag in 0..count {
+                assert_eq!(self.scheduler.submit(NOW, slot, 4096, tag), Ok(Submitted::Waits));
+            }
+        }
+
+        /// Whose the next requests are, as the one in the device completes.
+        fn order(&mut self, mut in_device: DiskSlot) -> Vec<u32> {
+            let mut order = Vec::new();
+            loop {
+                self.scheduler.handle_complete(NOW, in_device, 4096, Duration::from_micros(80));
+                let Next::Dispatch { disk, .. } = self.scheduler.poll(NOW) else { return order };
+                order.push(disk.0);
+                in_device = disk;
+            }
+        }
+    }
+
+    /// Requests that wait while their disk is alone in its policy take turns with those of one that
+    /// comes, and go on when that leaves.
+    #[test]
+    fn disks_come_to_a_policy_and_leave_it_while_requests_wait() {
+        let mut of = Shared::new();
+        let a = of.join(1);
+        assert_eq!(of.scheduler.submit(NOW, a, 4096, 0), Ok(Submitted::Dispatch));
+        of.submit(a, 3);
+        let b = of.join(2);
+        of.submit(b, 3);
+        let mut order = of.order(a);
+        for turn in order.chunks_mut(2) {
+            turn.sort_unstable();
+        }
+        assert_eq!(order, [a.0, b.0, a.0, b.0, a.0, b.0]);
+
+        assert_eq!(of.scheduler.submit(NOW, b, 4096, 0), Ok(Submitted::Dispatch));
+        of.submit(a, 2);
+        of.submit(b, 4);
+        assert_eq!(of.change(Proposal::RemoveDisk(DiskId(1))), [0, 1]);
+        assert_eq!(of.order(b), [b.0; 4]);
+
+        // One that has nothing to do stays out of it.
+        let c = of.join(3);
+        assert_eq!(of.scheduler.submit(NOW, c, 4096, 0), Ok(Submitted::Dispatch));
+        of.submit(b, 2);
+        assert_eq!(of.order(c), [b.0; 2]);
+    }
+}
