@@ -148,7 +148,8 @@ impl StoreUse {
         Box::new(borrower(&self.spec))
     }
 
-    /// A disk's request came; `tag` is the disk's number.
+    /// A disk's request came; `tag` is the disk's number. In line, as is what is told of an answer: each
+    /// is called in one place, for every request.
     #[inline(always)]
     pub(crate) fn submit(
         &mut self,
