@@ -22,6 +22,8 @@ fn policy(policy: u32, kind: PolicyKind, limits: Limits) -> Proposal {
 #[test]
 fn nine_tenths_may_be_promised_and_the_refusal_shows_the_arithmetic() {
     let mut store = Store::new(Capability::Measured(10_000));
+    let refusal = store.propose(&[own(1, min(9001))], false).unwrap_err();
+    assert!(refusal.to_string().starts_with("1 minimum comes to 9001 IOPS;"), "{refusal}");
     store.propose(&[own(1, min(4000)), own(2, min(5000))], false).unwrap();
     let refusal = store.propose(&[own(3, min(1))], false).unwrap_err();
     assert_eq!(
