@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use suimon_rig::fio::{self, FioTarget};
 use suimon_rig::{
@@ -28,6 +28,9 @@ const SERVER_CPU: u16 = 1;
 const CLIENT_CPU: u16 = 0;
 /// Before each measurement.
 const WARM_UP: Duration = Duration::from_millis(100);
+/// A device that writes back what others left behind may answer nobody for some tenths of a
+/// second. Who had no answer in a window is measured once more, for so long at least.
+const PATIENT_WINDOW: Duration = Duration::from_secs(2);
 
 /// Everything that is measured. Dropped from the top.
 pub(super) struct Scene {
@@ -139,24 +142,28 @@ impl Scene {
     }
 
     fn measure(&mut self, subject: Subject<'_>) -> Result<f64> {
+        let window = self.settings.window();
+        let measured = with_answers(window, |window| self.measure_for(subject, window));
+        measured.with_context(|| subject.id())
+    }
+
+    fn measure_for(&mut self, subject: Subject<'_>, window: Duration) -> Result<f64> {
         let Subject { target, way, pattern, depth } = subject;
         let mib = self.settings.disk_mib;
-        let iops = match way {
-            Way::Engine => self.by_engine(subject)?,
-            Way::VhostUser => self.by_front_end(subject, &[])?,
-            Way::VhostUserWaiting => self.by_front_end(subject, &["--wait"])?,
+        match way {
+            Way::Engine => self.by_engine(subject, window),
+            Way::VhostUser => self.by_front_end(subject, window, &[]),
+            Way::VhostUserWaiting => self.by_front_end(subject, window, &["--wait"]),
             Way::Nbd => {
                 let size = format!("--size={mib}m --cpus_allowed={CLIENT_CPU}");
-                let job = self.job(pattern, depth, &size);
-                rate(fio::run(self.rig.folder(), &self.socket, target.name(), &job)?)?
+                let job = job(pattern, depth, &size, window);
+                rate(fio::run(self.rig.folder(), &self.socket, target.name(), &job)?)
             }
             Way::Vm => {
-                let job = self.job(pattern, depth, &format!("--size={mib}m"));
-                rate(self.in_guest(target, &job)?)?
+                let job = job(pattern, depth, &format!("--size={mib}m"), window);
+                rate(self.in_guest(target, &job, window)?)
             }
-        };
-        ensure!(iops > 0.0, "{}: nothing was read or written", subject.id());
-        Ok(iops)
+        }
     }
 
     fn native(&self, subject: Subject<'_>) -> Result<f64> {
@@ -167,26 +174,17 @@ impl Scene {
         let at = self.settings.targets.iter().position(|of| *of == subject.target);
         let held = at.and_then(|at| held.get(at)).context("no such disk")?;
         let place = format!("{} --cpus_allowed={SERVER_CPU}", held.words());
-        let job = self.job(subject.pattern, subject.depth, &place);
         let path = held.path().to_string_lossy();
-        let told = fio::run_on(self.rig.folder(), FioTarget::File(&path), &job);
-        held.put_back()?;
-        let iops = rate(told?)?;
-        ensure!(iops > 0.0, "{}: nothing was read or written natively", subject.id());
-        Ok(iops)
+        let measured = with_answers(self.settings.window(), |window| {
+            let job = job(subject.pattern, subject.depth, &place, window);
+            let told = fio::run_on(self.rig.folder(), FioTarget::File(&path), &job);
+            held.put_back()?;
+            rate(told?)
+        });
+        measured.with_context(|| format!("{}: natively", subject.id()))
     }
 
-    /// fio's words for a measurement; `place` has those for where it is done.
-    fn job(&self, pattern: &Pattern, depth: u64, place: &str) -> String {
-        format!(
-            "{} --iodepth={depth} {place} --time_based --runtime={}ms --ramp_time={}ms",
-            pattern.words(),
-            self.settings.window_ms,
-            WARM_UP.as_millis()
-        )
-    }
-
-    fn by_engine(&self, subject: Subject<'_>) -> Result<f64> {
+    fn by_engine(&self, subject: Subject<'_>, window: Duration) -> Result<f64> {
         let Subject { target, pattern, depth, .. } = subject;
         let engine = self.engine.as_ref().context("there are no disks of the engine")?;
         let asks = EngineAsks {
@@ -195,18 +193,21 @@ impl Scene {
             depth: u32::try_from(depth)?,
             bytes: u32::try_from(pattern.block_kib << 10)?,
         };
-        let window = Duration::from_millis(self.settings.window_ms);
         engine.rate(target.form(), asks, WARM_UP, window)
     }
 
     /// By the front-end of `disk_speed`, at the socket of a disk.
-    fn by_front_end(&self, subject: Subject<'_>, options: &[&str]) -> Result<f64> {
+    fn by_front_end(
+        &self,
+        subject: Subject<'_>,
+        window: Duration,
+        options: &[&str],
+    ) -> Result<f64> {
         let Subject { target, pattern, depth, .. } = subject;
         let (program, socket) = (example("disk_speed")?, vm_socket(&self.rig, target));
         let numbers =
             [pattern.block_kib, pattern.read_percent.into(), self.settings.disk_mib, depth];
         let [block, reads, disk, depth] = numbers.map(|of| of.to_string());
-        let window = Duration::from_millis(self.settings.window_ms);
         let seconds = window.as_secs_f64().to_string();
         let mut words = vec![&*program, "--json", "--socket", &socket];
         words.extend(["--block-kib", &block, "--read-percent", &reads, "--disk-mib", &disk]);
@@ -220,16 +221,41 @@ impl Scene {
         rate.with_context(|| format!("disk_speed: no rate: {said}"))
     }
 
-    fn in_guest(&mut self, target: Target, job: &str) -> Result<fio::FioResult> {
+    fn in_guest(&mut self, target: Target, job: &str, window: Duration) -> Result<fio::FioResult> {
         let at = self.settings.targets.iter().position(|of| *of == target);
         let letter = at.and_then(|at| ('a'..='z').nth(at)).context("no such disk in the VM")?;
         let device = format!("/dev/vd{letter}");
         let words = fio::words(FioTarget::File(&device), job).join(" ");
-        let limit = FIO_LIMIT + Duration::from_millis(self.settings.window_ms);
-        let output = self.guest.as_mut().context("there is no VM")?.run_any(&words, limit)?;
+        let guest = self.guest.as_mut().context("there is no VM")?;
+        let output = guest.run_any(&words, FIO_LIMIT + window)?;
         ensure!(output.is_ok(), "{words} in the VM: {}", output.stdout);
         fio::result(&output.stdout)
     }
+}
+
+/// What is measured in a window, or in a longer one if nobody had an answer in that.
+fn with_answers(window: Duration, mut measure: impl FnMut(Duration) -> Result<f64>) -> Result<f64> {
+    let longer = window.max(PATIENT_WINDOW);
+    for window in [window, longer] {
+        let iops = measure(window)?;
+        if iops > 0.0 {
+            return Ok(iops);
+        }
+    }
+    bail!(
+        "nothing was read or written, not in {} ms either: look with `dmesg` and `iostat` whether the device answers at all",
+        longer.as_millis()
+    )
+}
+
+/// fio's words for a measurement; `place` has those for where it is done.
+fn job(pattern: &Pattern, depth: u64, place: &str, window: Duration) -> String {
+    format!(
+        "{} --iodepth={depth} {place} --time_based --runtime={}ms --ramp_time={}ms",
+        pattern.words(),
+        window.as_millis(),
+        WARM_UP.as_millis()
+    )
 }
 
 fn rate(result: fio::FioResult) -> Result<f64> {
@@ -312,4 +338,33 @@ fn host(
         }
     }
     host
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: Duration = Duration::from_millis(100);
+
+    #[test]
+    fn who_had_no_answer_is_measured_for_longer() {
+        let mut windows = Vec::new();
+        let measured = with_answers(WINDOW, |window| {
+            windows.push(window);
+            Ok(if window > WINDOW { 7.0 } else { 0.0 })
+        });
+        assert!(measured.unwrap() > 0.0);
+        assert_eq!(windows, [WINDOW, PATIENT_WINDOW]);
+    }
+
+    #[test]
+    fn a_device_that_answers_nothing_is_named_and_not_measured_for_ever() {
+        let mut windows = 0;
+        let measured = with_answers(WINDOW, |_| {
+            windows += 1;
+            Ok(0.0)
+        });
+        assert!(measured.unwrap_err().to_string().contains("2000 ms"));
+        assert_eq!(windows, 2);
+    }
 }

@@ -1,5 +1,7 @@
 //! Settings: which disks are measured, how they are reached, and by which loads.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
 use serde::Deserialize;
 use suimon_rig::{DiskFormat, DiskKind};
@@ -81,6 +83,11 @@ pub(super) struct Subject<'a> {
 }
 
 impl Settings {
+    /// How long a measurement takes.
+    pub(super) const fn window(&self) -> Duration {
+        Duration::from_millis(self.window_ms)
+    }
+
     /// Whether it is possible.
     pub(super) fn check(&self) -> Result<()> {
         check_bounds(&[
