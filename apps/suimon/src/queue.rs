@@ -93,8 +93,18 @@ fn queue_table(queues: &[QueueStatus]) -> Table {
 }
 
 fn processor_table(processors: &[ProcessorStatus]) -> Table {
-    let titles =
-        ["ID", ">CPU", ">QUEUES", ">CPU TIME", ">BUSY", ">FRAMES", ">BATCHES", ">SLEEPS", "STATE"];
+    let titles = [
+        "ID",
+        ">CPU",
+        ">QUEUES",
+        ">CPU TIME",
+        ">BUSY",
+        ">FRAMES",
+        ">BATCHES",
+        ">SLEEPS",
+        ">RESTS",
+        "STATE",
+    ];
     let mut table = Table::new(&titles);
     for processor in processors {
         let seconds = |ns: u64| format!("{}.{} s", ns / 1_000_000_000, ns / 100_000_000 % 10);
@@ -107,10 +117,17 @@ fn processor_table(processors: &[ProcessorStatus]) -> Table {
             units::count(processor.frames),
             units::count(processor.batches),
             units::count(processor.sleeps),
-            if processor.asleep { "asleep" } else { "awake" }.to_owned(),
+            units::count(processor.rests),
+            state(processor),
         ]);
     }
     table
+}
+
+fn state(processor: &ProcessorStatus) -> String {
+    let own = if processor.asleep { "asleep" } else { "awake" };
+    let others = if processor.resting { ", others want its CPU" } else { "" };
+    format!("{own}{others}")
 }
 
 #[cfg(test)]
@@ -142,7 +159,7 @@ mod tests {
         web/rx/0          1  12.3 M  790 MB     0      2
         web/tx/0          1       7   448 B     0      2
         ");
-        let processors = [ProcessorStatus {
+        let processor = |rests| ProcessorStatus {
             id: 0,
             cpu: Some(3),
             queues: 4,
@@ -152,11 +169,15 @@ mod tests {
             frames: 320,
             sleeps: 99,
             asleep: true,
+            rests,
+            resting: rests > 0,
             stages: suimon_contract::ProcessorStages::default(),
-        }];
+        };
+        let processors = [processor(0), processor(12)];
         insta::assert_snapshot!(processor_table(&processors).render(), @r"
-        ID  CPU  QUEUES  CPU TIME   BUSY  FRAMES  BATCHES  SLEEPS  STATE
-        0     3       4    12.3 s  5.0 s     320       10      99  asleep
+        ID  CPU  QUEUES  CPU TIME   BUSY  FRAMES  BATCHES  SLEEPS  RESTS  STATE
+        0     3       4    12.3 s  5.0 s     320       10      99      0  asleep
+        0     3       4    12.3 s  5.0 s     320       10      99     12  asleep, others want its CPU
         ");
     }
 }

@@ -266,10 +266,15 @@ impl Readings {
 
     fn encode_processors(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         type Metric = (&'static str, &'static str, fn(&ProcessorStatus) -> u64);
-        let counters: [Metric; 3] = [
+        let counters: [Metric; 4] = [
             ("suimon_processor_batches", "Batches taken from queues", |p| p.batches),
             ("suimon_processor_frames", "Frames taken from queues", |p| p.frames),
             ("suimon_processor_sleeps", "Times it went to sleep", |p| p.sleeps),
+            (
+                "suimon_processor_rests",
+                "Times it stopped polling for a while, because others want its CPU",
+                |p| p.rests,
+            ),
         ];
         let times: [Metric; 2] = [
             ("suimon_processor_cpu_seconds", "CPU time used", |p| p.cpu_time_ns),

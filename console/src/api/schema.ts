@@ -3679,6 +3679,14 @@ export interface components {
             sleeps: number;
             /** @description Whether it sleeps now. */
             asleep: boolean;
+            /**
+             * Format: int64
+             * @description Times it stopped polling for answers of devices for a while, because somebody else wants
+             *     all of its CPU.
+             */
+            rests?: number;
+            /** @description Whether it does not poll now for that reason. */
+            resting?: boolean;
             /** @description Where its time went. */
             stages?: components["schemas"]["ProcessorStages"];
         };

@@ -253,6 +253,13 @@ pub struct ProcessorStatus {
     pub sleeps: u64,
     /// Whether it sleeps now.
     pub asleep: bool,
+    /// Times it stopped polling for answers of devices for a while, because somebody else wants
+    /// all of its CPU.
+    #[serde(default)]
+    pub rests: u64,
+    /// Whether it does not poll now for that reason.
+    #[serde(default)]
+    pub resting: bool,
     /// Where its time went.
     #[serde(default)]
     pub stages: ProcessorStages,

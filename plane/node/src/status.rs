@@ -136,6 +136,8 @@ impl Shared {
                 frames: view.frames,
                 sleeps: view.sleeps,
                 asleep: view.asleep,
+                rests: view.rests,
+                resting: view.resting,
                 stages: stages(&view.stages),
             })
             .collect()

@@ -84,13 +84,15 @@ impl Polling {
         now >= self.rests_until && now.since(self.was_back) >= GIVES_WAY_EVERY
     }
 
-    /// It gave way at `gone`, and has its CPU back.
-    pub(crate) fn handle_back(&mut self, gone: Time, now: Time) {
+    /// It gave way at `gone`, and has its CPU back. Until when it rests, if it is not alone there.
+    pub(crate) fn handle_back(&mut self, gone: Time, now: Time) -> Option<Time> {
         self.was_back = now;
         let away = now.since(gone);
-        if away > AWAY_MAX {
-            self.rests_until = now + away.saturating_mul(RESTS_TIMES).min(RESTS_MAX);
+        if away <= AWAY_MAX {
+            return None;
         }
+        self.rests_until = now + away.saturating_mul(RESTS_TIMES).min(RESTS_MAX);
+        Some(self.rests_until)
     }
 }
 
@@ -141,7 +143,7 @@ mod tests {
         let mut polling = Polling::default();
         assert!(polling.is_to_give_way(NOW));
         let back = NOW + us(60);
-        polling.handle_back(NOW, back);
+        assert_eq!(polling.handle_back(NOW, back), None);
         assert_eq!(polling.for_answers(back, PATIENCE), PATIENCE);
         assert!(!polling.is_to_give_way(back + us(3)));
         assert!(polling.is_to_give_way(back + us(4)));
@@ -152,7 +154,7 @@ mod tests {
         let mut polling = Polling::default();
         polling.handle_slept(us(60), PATIENCE);
         let back = NOW + us(3000);
-        polling.handle_back(NOW, back);
+        assert_eq!(polling.handle_back(NOW, back), Some(back + us(150_000)));
         let before = back + us(149_999);
         assert_eq!(polling.for_answers(before, PATIENCE), Duration::ZERO);
         assert!(!polling.is_to_give_way(before));
@@ -161,7 +163,7 @@ mod tests {
         assert!(polling.is_to_give_way(after));
         // However long it was away: it stood still, perhaps, with the whole machine.
         let (gone, back) = (after, after + Duration::from_secs(3600));
-        polling.handle_back(gone, back);
+        assert_eq!(polling.handle_back(gone, back), Some(back + RESTS_MAX));
         assert!(polling.is_to_give_way(back + RESTS_MAX));
     }
 }

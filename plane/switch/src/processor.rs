@@ -207,7 +207,9 @@ impl Processor {
         if self.work.expects() == Expects::Answers && self.polling.is_to_give_way(self.now) {
             let gone = self.wait.now();
             self.wait.give_way();
-            self.polling.handle_back(gone, self.wait.now());
+            if let Some(until) = self.polling.handle_back(gone, self.wait.now()) {
+                self.link.tally.note_rest(until);
+            }
         } else {
             std::hint::spin_loop();
         }

@@ -323,6 +323,8 @@ impl Registry {
                 frames: link.tally.frames.value(),
                 sleeps: link.tally.sleeps.value(),
                 asleep,
+                rests: link.tally.rests.value(),
+                resting: link.tally.is_resting(now),
             }
         });
         views.collect()

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use suimon_forwarding::DropReason;
+use suimon_quantity::Time;
 
 use crate::stage_tally::StageTally;
 
@@ -113,10 +114,27 @@ pub(crate) struct ProcessorTally {
     pub batches: OwnTally,
     pub frames: OwnTally,
     pub sleeps: OwnTally,
+    /// Times it began to rest from polling, because others want its CPU.
+    pub rests: OwnTally,
+    /// When the last rest ends, or has ended, on the processors' clock.
+    rests_until_ns: AtomicU64,
     /// What rounds took that moved something.
     pub working_ns: OwnTally,
     /// CPU time of the thread in ns, as last written by the thread itself.
     pub cpu_time_ns: AtomicU64,
     pub queues: AtomicU64,
     pub stages: StageTally,
+}
+
+impl ProcessorTally {
+    /// The processor rests from now until then.
+    pub(crate) fn note_rest(&self, until: Time) {
+        self.rests.add(1);
+        self.rests_until_ns.store(until.as_ns(), Relaxed);
+    }
+
+    /// Whether the processor rests.
+    pub(crate) fn is_resting(&self, now: Time) -> bool {
+        now.as_ns() < self.rests_until_ns.load(Relaxed)
+    }
 }

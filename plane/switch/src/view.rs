@@ -57,6 +57,10 @@ pub struct ProcessorView {
     pub sleeps: u64,
     /// Whether it sleeps.
     pub asleep: bool,
+    /// Times it stopped polling for answers of devices for a while, because others want its CPU.
+    pub rests: u64,
+    /// Whether it does not poll for that reason.
+    pub resting: bool,
 }
 
 /// A processor's time by stage.

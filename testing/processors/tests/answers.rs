@@ -210,6 +210,11 @@ fn who_has_its_cpu_back_late_sleeps_for_a_while() {
     let (device, plane) = started();
     set_time(&device, SOON);
     answer_a_sleeper(&device, &plane);
+    let told = || {
+        let view = &plane.processors()[0];
+        (view.rests, view.resting)
+    };
+    assert_eq!(told(), (0, false));
     device.others_take_ns.store(2_000_000, SeqCst);
     // It polls once more, and learns by it that it is not alone.
     answer_a_sleeper(&device, &plane);
@@ -217,10 +222,12 @@ fn who_has_its_cpu_back_late_sleeps_for_a_while() {
     let (began, gave_way) = (device.clock_ns.load(SeqCst), device.gave_way.load(SeqCst));
     assert_sleeps_for_each(&device, &plane, 20);
     assert_eq!(device.gave_way.load(SeqCst), gave_way);
+    assert_eq!(told(), (1, true));
     // The others are gone.
     device.others_take_ns.store(0, SeqCst);
     wake_at(&device, began + 100_000_000);
     answer_a_sleeper(&device, &plane);
     assert_polls(&device, &plane);
+    assert_eq!(told(), (1, false));
     plane.stop();
 }

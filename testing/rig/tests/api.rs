@@ -168,6 +168,7 @@ fn metrics_are_as_prometheus_wants_them() {
     for wanted in [
         "suimon_nic_receive_bytes_total{nic=\"a\"}",
         "suimon_processor_busy_seconds_total",
+        "suimon_processor_rests_total",
         "suimon_build_info",
     ] {
         assert!(text.contains(wanted), "{wanted} is missing in:\n{text}");

@@ -118,6 +118,8 @@ pub(crate) struct ProcessorRates {
     pub(crate) batches_per_s: u64,
     pub(crate) sleeps_per_s: u64,
     pub(crate) asleep: bool,
+    pub(crate) rests_per_s: u64,
+    pub(crate) resting: bool,
     /// Thousandths of its time, by stage.
     pub(crate) stages_permille: StageShares,
 }
@@ -251,6 +253,8 @@ fn processor_rates(
         batches_per_s: interval.per_second(before.batches, after.batches),
         sleeps_per_s: interval.per_second(before.sleeps, after.sleeps),
         asleep: after.asleep,
+        rests_per_s: interval.per_second(before.rests, after.rests),
+        resting: after.resting,
         stages_permille: StageShares::between(&before.stages, &after.stages),
     }
 }
@@ -309,6 +313,8 @@ pub(super) mod tests {
             frames: busy_ns / 100,
             sleeps: 5,
             asleep: false,
+            rests: 0,
+            resting: false,
             stages: ProcessorStages {
                 copy_in_ns: busy_ns / 4,
                 classify_ns: busy_ns / 10,

@@ -94,6 +94,8 @@ fn processor(at: usize, placement: Placement) -> ProcessorView {
         frames: 0,
         sleeps: 0,
         asleep: true,
+        rests: 0,
+        resting: false,
     }
 }
 
