@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -15,13 +15,23 @@ pub(crate) struct Channel {
     stream: UnixStream,
     unread: Vec<u8>,
     commands: u64,
+    /// Files whose ends say why it is gone, if it is: what its kernel printed, and QEMU.
+    records: Vec<PathBuf>,
 }
+
+/// Lines of each record that are shown.
+const RECORD_LINES: usize = 60;
 
 impl Channel {
     pub(crate) fn connect(socket: &Path) -> Result<Self> {
         let stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(Duration::from_millis(100)))?;
-        Ok(Self { stream, unread: Vec::new(), commands: 0 })
+        Ok(Self { stream, unread: Vec::new(), commands: 0, records: Vec::new() })
+    }
+
+    /// The ends of these files are in the error if the guest is gone.
+    pub(crate) fn with_records(self, records: Vec<PathBuf>) -> Self {
+        Self { records, ..self }
     }
 
     /// Goes on where the line is now; what was not read yet is lost.
@@ -101,12 +111,23 @@ impl Channel {
             }
             let mut buffer = [0; 4096];
             match self.stream.read(&mut buffer) {
-                Ok(0) => bail!("the guest is gone"),
+                Ok(0) => bail!("the guest is gone{}", self.last_words()),
                 Ok(length) => self.unread.extend_from_slice(&buffer[..length]),
                 Err(error)
                     if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
                 Err(error) => return Err(error).context("the guest's serial line"),
             }
         }
+    }
+
+    fn last_words(&self) -> String {
+        let end_of = |file: &PathBuf| {
+            let said = std::fs::read(file).unwrap_or_default();
+            let said = String::from_utf8_lossy(&said);
+            let lines: Vec<&str> = said.lines().collect();
+            let end = lines[lines.len().saturating_sub(RECORD_LINES)..].join("\n");
+            format!("; {} ends with:\n{end}\n", file.display())
+        };
+        self.records.iter().map(end_of).collect()
     }
 }

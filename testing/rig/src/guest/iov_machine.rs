@@ -80,6 +80,8 @@ impl IovMachine {
         };
         add("-machine", "q35,kernel-irqchip=split");
         add("-accel", "tcg");
+        // A machine that resets itself ends without a word else.
+        add("-d", "cpu_reset");
         add("-cpu", "max");
         // All of it lies below 4 GiB. With more, the firmware places the functions' registers
         // above, where the emulated adapter does not answer.
@@ -110,7 +112,8 @@ impl IovMachine {
             process.check_running()?;
             Ok(Channel::connect(Path::new(&line)).ok())
         })?;
-        let mut shell = GuestShell::new("iov", channel);
+        let records = vec![console.clone().into(), process.log_file().to_owned()];
+        let mut shell = GuestShell::new("iov", channel.with_records(records));
         if let Err(error) = shell.wait_ready(BOOT_LIMIT, || process.check_running()) {
             let said = std::fs::read_to_string(&console).unwrap_or_default();
             bail!("{error:#}; QEMU: {}; console:\n{said}", process.last_words());

@@ -165,7 +165,8 @@ impl Guest {
             Ok(Channel::connect(Path::new(&line)).ok())
         })?;
         let console = PathBuf::from(console);
-        let shell = GuestShell::new(&spec.name, channel);
+        let records = vec![console.clone(), process.log_file().to_owned()];
+        let shell = GuestShell::new(&spec.name, channel.with_records(records));
         Ok(Self { shell, process, monitor, console })
     }
 
