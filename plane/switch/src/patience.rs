@@ -70,7 +70,7 @@ impl Polling {
         self.for_answers.clamp(patience, longest(patience))
     }
 
-    /// The processor slept while answers were to come, and woke so long after its last work.
+    /// The processor slept while answers were to come, and had one so long after its last work.
     pub(crate) fn handle_slept(&mut self, idle: Duration, patience: Duration) {
         self.for_answers = if idle <= longest(patience) {
             idle.saturating_mul(2).min(longest(patience))

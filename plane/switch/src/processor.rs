@@ -78,6 +78,8 @@ pub(crate) struct Processor {
     looked: Time,
     patience: Arc<Patience>,
     polling: Polling,
+    /// Whether it has slept for answers since its last work.
+    has_slept_for_answers: bool,
 }
 
 impl Processor {
@@ -108,6 +110,7 @@ impl Processor {
             looked: now,
             patience,
             polling: Polling::default(),
+            has_slept_for_answers: false,
         }
     }
 
@@ -139,6 +142,11 @@ impl Processor {
             }
             let had_work = self.poll_work();
             self.has_moved = had_traffic || had_work;
+            // A wake-up may be an echo of one before: how long answers take is known only where
+            // there is one.
+            if self.has_moved && std::mem::take(&mut self.has_slept_for_answers) && had_work {
+                self.polling.handle_slept(self.now.since(self.last_work), self.patience.get());
+            }
             let is_busy = self.has_moved || !self.engine.outbox().is_empty();
             if is_busy || self.may_spin() {
                 if self.has_waiting() && self.now.since(self.looked) >= LOOK_PERIOD {
@@ -258,9 +266,7 @@ impl Processor {
         let expects = self.work.expects();
         self.wait_until(Some(until));
         self.now = self.wait.now();
-        if expects == Expects::Answers {
-            self.polling.handle_slept(self.now.since(self.last_work), self.patience.get());
-        }
+        self.has_slept_for_answers |= expects == Expects::Answers;
         self.stages.end_sleep(self.now);
         self.stages.publish(&self.link.tally.stages, false);
         self.wake_ready();

@@ -231,3 +231,20 @@ fn who_has_its_cpu_back_late_sleeps_for_a_while() {
     assert_eq!(told(), (1, false));
     plane.stop();
 }
+
+/// A wake-up that brings no answer, as the echo of one before may, teaches nothing of answers.
+#[test]
+fn who_is_woken_for_nothing_learns_nothing() {
+    let (device, plane) = started();
+    set_time(&device, SOON);
+    answer_a_sleeper(&device, &plane);
+    for _ in 0..3 {
+        wait("asleep", || plane.processors()[0].asleep);
+        let sleeps = plane.processors()[0].sleeps;
+        device.waker.lock().unwrap().as_ref().unwrap().wake();
+        wait("asleep again", || plane.processors()[0].sleeps > sleeps);
+    }
+    // Had it learned by these to poll for twice as long each time, it would not sleep here.
+    answer_a_sleeper(&device, &plane);
+    plane.stop();
+}
