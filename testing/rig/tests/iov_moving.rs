@@ -20,9 +20,7 @@ const BOOT_LIMIT: Duration = Duration::from_secs(300);
 const PATIENCE: Duration = Duration::from_secs(180);
 /// TCP gives a connection up after many minutes; a path that is not there is seen before that.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// QEMU's translation of virtualization fails now and then while a VM's memory is copied: the
-/// machine has a triple fault, or takes an interrupt where its kernel allows none. What is broken
-/// in every machine is no fault of QEMU's.
+/// QEMU's translation of virtualization fails now and then while a VM's memory is copied.
 const MACHINES_MAX: u32 = 3;
 /// Of 500 kbit/s each way, while some tens of MiB are copied.
 const CARRIED_MIN: u64 = 50_000;
@@ -178,18 +176,15 @@ impl Site {
         Ok(())
     }
 
-    /// Moves the VM to the other node. From its VF's being taken until it goes, the switch
-    /// carries its frames both ways.
+    /// Moves the VM to the other node. While its memory is copied the switch carries its frames
+    /// both ways.
     fn move_it(&mut self) -> Result<()> {
         let (from, to, began) = (NODES[self.at], NODES[1 - self.at], Instant::now());
-        let count = |nic: &Value, of: &str| nic["counters"][of].as_u64().unwrap_or(0);
-        let carried_of = |nic: &Value| (count(nic, "rx_bytes"), count(nic, "tx_bytes"));
-        let before = carried_of(&self.json(self.at, "nic show web")?);
         self.machine.run(&format!(
             "rm -f /tmp/moved; (suimon --socket /run/{from}/suimon.sock vm migrate web --to {to} \
              >/tmp/moving 2>&1; echo $? >/tmp/moved) &"
         ))?;
-        let mut carried = Vec::new();
+        let mut carried: Vec<(u64, u64)> = Vec::new();
         while !self.machine.run_any("cat /tmp/moved", PATIENCE)?.is_ok() {
             ensure!(began.elapsed() < PATIENCE, "it does not move");
             // It may be gone from here already.
@@ -201,15 +196,16 @@ impl Site {
             let vm = ask("vm show web --json")?;
             // The one was asked before the other.
             if vm["migration"]["phase"] == "copying-memory" && nic["iov"]["path"] != "vf" {
-                carried.push((began.elapsed(), carried_of(&nic)));
+                let count = |of: &str| nic["counters"][of].as_u64().unwrap_or(0);
+                carried.push((count("rx_bytes"), count("tx_bytes")));
                 let why = nic["iov"]["reason"].as_str().unwrap_or_default();
                 ensure!(why.contains("is being moved to node"), "{why}");
             }
         }
         let said = self.machine.run("cat /tmp/moving; exit $(cat /tmp/moved)")?;
         println!("to node {to} in {:?} {said}", began.elapsed());
-        let (_, last) = carried.last().context("it was not seen")?;
-        let (from_it, to_it) = (last.0 - before.0, last.1 - before.1);
+        let (first, last) = carried.first().zip(carried.last()).context("it was not seen")?;
+        let (from_it, to_it) = (last.0 - first.0, last.1 - first.1);
         println!("meanwhile the switch carried {from_it} B from it and {to_it} B to it");
         if from_it.min(to_it) <= CARRIED_MIN {
             let log = self.machine.run(&format!(
@@ -217,7 +213,7 @@ impl Site {
                  suimon --socket /run/{from}/suimon.sock switch addresses wan; \
                  /usr/bin/ip -n blue neigh; tail -20 /run/{from}/vms/web/*.log"
             ))?;
-            bail!("the synthetic path does not carry it: {before:?} before, {carried:?}; {log}");
+            bail!("the synthetic path does not carry it: {carried:?}; {log}");
         }
         self.at = 1 - self.at;
         Ok(())
@@ -237,8 +233,13 @@ impl Site {
 #[test]
 fn a_vm_with_a_vf_goes_there_and_back_while_tcp_goes_on() -> Result<()> {
     for _ in 1..MACHINES_MAX {
-        let Err(error) = goes_there_and_back(&mut Site::new()?) else { return Ok(()) };
-        eprintln!("once more, in another machine, because of this: {error:#}");
+        let mut site = Site::new()?;
+        match goes_there_and_back(&mut site) {
+            Err(error) if site.machine.was_misled_by_qemu() => {
+                eprintln!("once more, in another machine, because of this: {error:#}");
+            }
+            ended => return ended,
+        }
     }
     goes_there_and_back(&mut Site::new()?)
 }

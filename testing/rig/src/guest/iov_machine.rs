@@ -39,7 +39,7 @@ pub struct IovSpec {
 #[derive(Debug)]
 pub struct IovMachine {
     shell: GuestShell,
-    _process: Process,
+    process: Process,
     /// What it prints.
     console: PathBuf,
 }
@@ -122,7 +122,7 @@ impl IovMachine {
             // As udev leaves it: whoever is in its group may use KVM.
             shell.run("chgrp 36 /dev/kvm && chmod 660 /dev/kvm")?;
         }
-        Ok(Self { shell, _process: process, console: console.into() })
+        Ok(Self { shell, process, console: console.into() })
     }
 
     /// Writes a file inside, of text without apostrophes.
@@ -210,6 +210,19 @@ impl IovMachine {
             bail!("`suimon {words}` failed with {}: {}", said.code, said.stdout);
         }
         Ok(said.stdout)
+    }
+
+    /// Whether its end shows that QEMU's translation was at fault: a triple fault, or an interrupt
+    /// on the first instruction of an exception's entry, where the processor takes none.
+    pub fn was_misled_by_qemu(&self) -> bool {
+        let console = self.console();
+        let trace: Vec<&str> = console.lines().collect();
+        let interrupts_an_entry = |pair: &[&str]| {
+            let at_entry = pair[1].contains("RIP: 0010:asm_exc_") && pair[1].contains("+0x0/");
+            pair[0].contains(" asm_sysvec_") && at_entry
+        };
+        self.process.log().lines().any(|line| line == "Triple fault")
+            || trace.windows(2).any(interrupts_an_entry)
     }
 
     /// What the machine's kernel has printed.
