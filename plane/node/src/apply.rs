@@ -299,6 +299,9 @@ impl Controller {
         self.change_power(edit, &before.config, &after.config);
         self.delete_vms(&gone, &before.config);
         self.tell_vms();
+        // Adapters know of the change when it is said to be made.
+        self.look_at_vfs_soon();
+        self.drive_iov();
     }
 
     /// Takes everything back. Devices are opened again only after all that

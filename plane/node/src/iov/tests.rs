@@ -167,6 +167,17 @@ fn config(host: &str) -> HostConfig {
 }
 
 #[test]
+fn adapters_know_addresses_as_soon_as_a_change_is_made() {
+    let bench = Bench::new(HOST);
+    let all = bench.sriov.led();
+    assert_eq!(all.len(), 3, "{all:?}");
+    bench.harness.apply_well(&config(&HOST.replace("iov = true", "iov = false")));
+    assert_eq!(bench.sriov.led(), Vec::<String>::new());
+    bench.harness.apply_well(&config(HOST));
+    assert_eq!(bench.sriov.led(), all);
+}
+
+#[test]
 fn who_weighs_most_has_the_vf_and_the_switch_reaches_it_there() {
     let bench = Bench::new(HOST);
     bench.wait_reason("web", "no VM that runs has it");
