@@ -20,8 +20,6 @@ const BOOT_LIMIT: Duration = Duration::from_secs(300);
 const PATIENCE: Duration = Duration::from_secs(180);
 /// TCP gives a connection up after many minutes; a path that is not there is seen before that.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// QEMU's translation of virtualization fails now and then while a VM's memory is copied.
-const MACHINES_MAX: u32 = 3;
 /// Of 500 kbit/s each way, while some tens of MiB are copied.
 const CARRIED_MIN: u64 = 50_000;
 
@@ -97,7 +95,7 @@ struct Site {
 impl Site {
     fn new() -> Result<Self> {
         let rig = Rig::new()?;
-        let spec = IovSpec { has_iommu: true, hosts_vms: true, adapters: 2 };
+        let spec = IovSpec { has_iommu: true, hosts_vms: true, adapters: 2, cpus: 1 };
         let machine = IovMachine::start(&rig, spec)?;
         let mut site = Self { machine, at: 0, rig };
         site.machine.run(
@@ -187,6 +185,8 @@ impl Site {
         let mut carried: Vec<(u64, u64)> = Vec::new();
         while !self.machine.run_any("cat /tmp/moved", PATIENCE)?.is_ok() {
             ensure!(began.elapsed() < PATIENCE, "it does not move");
+            // Whoever asks has the CPU that the VM has.
+            std::thread::sleep(Duration::from_secs(1));
             // It may be gone from here already.
             let mut ask = |words: &str| -> Result<Value> {
                 let said = self.machine.suimon_of(from, words)?.stdout;
@@ -208,12 +208,9 @@ impl Site {
         let (from_it, to_it) = (last.0 - first.0, last.1 - first.1);
         println!("meanwhile the switch carried {from_it} B from it and {to_it} B to it");
         if from_it.min(to_it) <= CARRIED_MIN {
-            let log = self.machine.run(&format!(
-                "tail -5 /tmp/{from}.log; suimon --socket /run/{from}/suimon.sock processor list; \
-                 suimon --socket /run/{from}/suimon.sock switch addresses wan; \
-                 /usr/bin/ip -n blue neigh; tail -20 /run/{from}/vms/web/*.log"
-            ))?;
-            bail!("the synthetic path does not carry it: {carried:?}; {log}");
+            // Among them is whether the guest was started anew.
+            let events = self.machine.suimon_of(from, "event list")?.stdout;
+            bail!("the synthetic path does not carry it: {carried:?}; {events}");
         }
         self.at = 1 - self.at;
         Ok(())
@@ -232,19 +229,7 @@ impl Site {
 
 #[test]
 fn a_vm_with_a_vf_goes_there_and_back_while_tcp_goes_on() -> Result<()> {
-    for _ in 1..MACHINES_MAX {
-        let mut site = Site::new()?;
-        match goes_there_and_back(&mut site) {
-            Err(error) if site.machine.was_misled_by_qemu() => {
-                eprintln!("once more, in another machine, because of this: {error:#}");
-            }
-            ended => return ended,
-        }
-    }
-    goes_there_and_back(&mut Site::new()?)
-}
-
-fn goes_there_and_back(site: &mut Site) -> Result<()> {
+    let mut site = Site::new()?;
     site.machine.suimon_well_of("one", "vm start web")?;
     site.wait_vf(BOOT_LIMIT)?;
     let until = Instant::now() + PATIENCE;
