@@ -162,7 +162,9 @@ pub trait ClusterStore: Send + Sync {
     /// There is none.
     fn lease(&self, span: Duration) -> Result<Box<dyn ClusterLease>, ClusterStoreError>;
 
-    /// How long ago the store last answered; `None`: never. What watches told is as old.
+    /// How long ago the store last answered; `None`: never. What watches told is as old, and a
+    /// little older where a member answered that had lost the others and did not know it yet: with
+    /// etcd that may last for five of its election timeouts (5 s by default).
     fn age(&self) -> Option<Duration>;
 
     /// Tries to be elected: by coming first at a key, for as long as a lease lasts. Who is not hears
