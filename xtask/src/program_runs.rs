@@ -62,7 +62,12 @@ const SOCIABLE: &[&str] = &[
 /// leave most of the CPUs to whoever wants them, for they wait for timers and slow devices.
 const QUIET: &[&str] = &["lacp_conformance", "team_flapping", "cluster_qos", "cluster_policy"];
 
-/// How many of either run at a time.
+/// Test programs of the rig that may run beside another of these and no others, those that take
+/// longest first: they need one CPU at most, and what they ask for they get also where the
+/// other one is busy.
+const SPARING: &[&str] = &["iov_moving", "survival", "iov_nics", "light_guests"];
+
+/// How many of any of these run at a time.
 const LANES: usize = 2;
 
 /// So many test programs may have tests run a second time. If more need that, it is not
@@ -90,8 +95,10 @@ pub(crate) fn run_real(root: &Path, programs: &[TestProgram], totals: &mut Total
     let real = programs.iter().filter(|of| !is_own(root, of));
     let wanted = real.filter(|of| with_rig || !is_of_rig(of));
     let (sociable, others) = listed(SOCIABLE, wanted.collect());
-    let (quiet, alone) = listed(QUIET, others);
+    let (quiet, others) = listed(QUIET, others);
+    let (sparing, alone) = listed(SPARING, others);
     alone.into_iter().for_each(|program| run_alone(root, program, totals));
+    run_in_lanes(root, sparing, totals);
     run_in_lanes(root, quiet, totals);
     run_in_lanes(root, sociable, totals);
 }
@@ -281,7 +288,7 @@ mod tests {
     #[test]
     fn each_that_is_named_is_there() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        for name in SOCIABLE.iter().chain(QUIET) {
+        for name in [SOCIABLE, QUIET, SPARING].concat() {
             assert!(here.join(RIG).join(format!("tests/{name}.rs")).is_file(), "{name}");
         }
     }

@@ -67,6 +67,7 @@ impl StorageWork {
         for &number in numbers {
             let request = self.requests.get_mut(number)?;
             request.bytes = counted_bytes(disk, request);
+            // Most do not wait, and to look each up again costs more than this (decision 30).
             request.is_charged = true;
             self.sizes.push(request.bytes);
         }
