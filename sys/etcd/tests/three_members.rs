@@ -98,7 +98,8 @@ fn members_die_and_all_goes_on() {
     let ears = Ears::new();
     let _watch = store.watch("/suimon/", ears.clone()).unwrap();
     eventually("a snapshot", || (!ears.snapshots.lock().unwrap().is_empty()).then_some(()));
-    let lease = store.lease(Duration::from_secs(5)).unwrap();
+    let span = Duration::from_secs(5);
+    let (lease, leased) = (store.lease(span).unwrap(), Instant::now());
     // The member that is talked to, then the leader, whichever that is by then.
     let mut written = Vec::new();
     for round in 0..3 {
@@ -126,9 +127,11 @@ fn members_die_and_all_goes_on() {
         eventually("the watch has all", || (ears.values("/suimon/key") == written).then_some(()));
         if let Some(gone) = gone {
             etcd.begin(gone);
-            std::thread::sleep(Duration::from_secs(2));
+            etcd.wait_back(gone);
         }
     }
+    // By itself it would have lapsed by now.
+    eventually("its span is over", || (leased.elapsed() > span).then_some(()));
     assert!(lease.holds_for() > Duration::ZERO, "kept alive by whoever was there");
     // Without most of them nothing is done, and that is said.
     etcd.kill(0);

@@ -143,6 +143,13 @@ impl Etcd {
         eventually("etcd answers", || EtcdStore::connect(self.spec()).ok())
     }
 
+    /// Waits until a member answers for all: by it alone what the others have is read.
+    pub(crate) fn wait_back(&self, index: usize) {
+        let endpoints = vec![self.endpoints[index].clone()];
+        let spec = EtcdSpec { endpoints, ..self.spec() };
+        eventually("the member answers", || EtcdStore::connect(spec.clone()).ok());
+    }
+
     /// Which member leads, asked of one that runs.
     pub(crate) fn leader(&self) -> usize {
         let runtime = tokio::runtime::Runtime::new().unwrap();
