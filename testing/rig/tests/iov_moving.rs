@@ -95,7 +95,7 @@ struct Site {
 impl Site {
     fn new() -> Result<Self> {
         let rig = Rig::new()?;
-        let spec = IovSpec { has_iommu: true, hosts_vms: true, adapters: 2, cpus: 1 };
+        let spec = IovSpec { has_iommu: true, hosts_vms: true, adapters: 2 };
         let machine = IovMachine::start(&rig, spec)?;
         let mut site = Self { machine, at: 0, rig };
         site.machine.run(

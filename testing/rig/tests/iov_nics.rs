@@ -75,8 +75,7 @@ command_line = "console=ttyS0 quiet panic=-1 random.trust_cpu=on no_timer_check 
 "#;
 
 fn start(rig: &Rig, hosts_vms: bool) -> Result<IovMachine> {
-    let cpus = if hosts_vms { 2 } else { 1 };
-    let spec = IovSpec { has_iommu: true, hosts_vms, adapters: 1, cpus };
+    let spec = IovSpec { has_iommu: true, hosts_vms, adapters: 1 };
     let mut machine = IovMachine::start(rig, spec)?;
     machine.start_daemon()?;
     machine.run("/usr/bin/ip netns add blue; /usr/bin/ip netns add red")?;

@@ -35,7 +35,7 @@ fn number_of_vfs(machine: &mut IovMachine) -> Result<String> {
 #[test]
 fn vfs_are_listed_enabled_set_up_and_kept() -> Result<()> {
     let rig = Rig::new()?;
-    let spec = IovSpec { has_iommu: true, hosts_vms: false, adapters: 1, cpus: 1 };
+    let spec = IovSpec { has_iommu: true, hosts_vms: false, adapters: 1 };
     let mut machine = IovMachine::start(&rig, spec)?;
     machine.start_daemon()?;
     let adapters = json(&mut machine, "vf list")?;
@@ -159,7 +159,7 @@ fn a_new_daemon(machine: &mut IovMachine) -> Result<()> {
 #[test]
 fn a_machine_without_an_iommu_is_told_what_it_lacks() -> Result<()> {
     let rig = Rig::new()?;
-    let spec = IovSpec { has_iommu: false, hosts_vms: false, adapters: 1, cpus: 1 };
+    let spec = IovSpec { has_iommu: false, hosts_vms: false, adapters: 1 };
     let mut machine = IovMachine::start(&rig, spec)?;
     machine.start_daemon()?;
     let shown = machine.suimon_well("vf list")?;

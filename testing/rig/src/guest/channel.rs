@@ -15,7 +15,7 @@ pub(crate) struct Channel {
     stream: UnixStream,
     unread: Vec<u8>,
     commands: u64,
-    /// Files whose ends say why it is gone, if it is: what its kernel printed, and QEMU.
+    /// Files whose ends say why it is gone or silent: what its kernel printed, and QEMU.
     records: Vec<PathBuf>,
 }
 
@@ -29,7 +29,7 @@ impl Channel {
         Ok(Self { stream, unread: Vec::new(), commands: 0, records: Vec::new() })
     }
 
-    /// The ends of these files are in the error if the guest is gone.
+    /// The ends of these files are in the error if the guest is gone or does not answer.
     pub(crate) fn with_records(self, records: Vec<PathBuf>) -> Self {
         Self { records, ..self }
     }
@@ -84,7 +84,7 @@ impl Channel {
         let mut lines: Option<Vec<String>> = None;
         loop {
             let Some(line) = self.line(deadline)? else {
-                bail!("no answer within {limit:?}");
+                bail!("no answer within {limit:?}{}", self.last_words());
             };
             if line == begin {
                 lines = Some(Vec::new());

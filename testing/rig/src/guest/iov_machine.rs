@@ -18,6 +18,12 @@ use crate::wait::until_some;
 const BOOT_LIMIT: Duration = Duration::from_secs(180);
 /// A command of ours starts within a second or two there.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+/// What its kernel is told. On a busy machine TCG's timer ticks too seldom for the kernel's check
+/// of it, which ends in a panic. It ticks by itself, as an interrupt that QEMU loses comes with the
+/// next: entering a VM, QEMU changes without its lock what is pending (`helper_vmrun`), and a timer
+/// that is set anew only when its interrupt has come would be silent for good.
+const KERNEL_WORDS: &str = "console=ttyS0 quiet panic=-1 random.trust_cpu=on no_timer_check \
+                            nohz=off highres=off";
 /// The daemon of a machine that has one.
 const DAEMON: &str = "suimon";
 
@@ -32,9 +38,6 @@ pub struct IovSpec {
     pub hosts_vms: bool,
     /// How many adapters it has, `eth0` and so on, all on one network.
     pub adapters: u8,
-    /// Each is a thread of QEMU's. A machine in which memory of a VM is copied has one: beside
-    /// another the virtualization that QEMU translates is not right then, with any VM.
-    pub cpus: u8,
 }
 
 /// A machine whose adapters are Intel's 82576, emulated by QEMU (`igb`), with 7 virtual functions
@@ -69,10 +72,7 @@ impl IovMachine {
         let initramfs = suimon_inside(rig, &files, spec.hosts_vms)?;
         let (console, line) = (rig.path(&rig.unique("console")), rig.path(&rig.unique("serial")));
         let mut words = files.qemu.clone();
-        // On a busy machine TCG's timer ticks too seldom for the kernel's check of it, which
-        // ends in a panic.
-        let mut append =
-            "console=ttyS0 quiet panic=-1 random.trust_cpu=on no_timer_check".to_owned();
+        let mut append = KERNEL_WORDS.to_owned();
         words.extend(
             ["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"].map(str::to_owned),
         );
@@ -87,7 +87,9 @@ impl IovMachine {
         // All of it lies below 4 GiB. With more, the firmware places the functions' registers
         // above, where the emulated adapter does not answer.
         add("-m", if spec.hosts_vms { "2560" } else { "1024" });
-        add("-smp", &spec.cpus.to_string());
+        // Each CPU is a thread of QEMU's. Beside another the virtualization that it translates is
+        // not right, with any VM.
+        add("-smp", "1");
         if spec.has_iommu {
             add("-device", "intel-iommu,intremap=on");
             append.push_str(" intel_iommu=on iommu=pt");
