@@ -19,11 +19,12 @@ const BOOT_LIMIT: Duration = Duration::from_secs(180);
 /// A command of ours starts within a second or two there.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
 /// What its kernel is told. On a busy machine TCG's timer ticks too seldom for the kernel's check
-/// of it, which ends in a panic. It ticks by itself, as an interrupt that QEMU loses comes with the
-/// next: entering a VM, QEMU changes without its lock what is pending (`helper_vmrun`), and a timer
+/// of it, which ends in a panic.
+const KERNEL_WORDS: &str = "console=ttyS0 quiet panic=-1 random.trust_cpu=on no_timer_check";
+/// And where it has VMs: that its timer ticks by itself, as an interrupt that QEMU loses comes with
+/// the next. Entering a VM, QEMU changes without its lock what is pending (`helper_vmrun`); a timer
 /// that is set anew only when its interrupt has come would be silent for good.
-const KERNEL_WORDS: &str = "console=ttyS0 quiet panic=-1 random.trust_cpu=on no_timer_check \
-                            nohz=off highres=off";
+const TICKS: &str = " nohz=off highres=off";
 /// The daemon of a machine that has one.
 const DAEMON: &str = "suimon";
 
@@ -90,6 +91,9 @@ impl IovMachine {
         // Each CPU is a thread of QEMU's. Beside another the virtualization that it translates is
         // not right, with any VM.
         add("-smp", "1");
+        if spec.hosts_vms {
+            append.push_str(TICKS);
+        }
         if spec.has_iommu {
             add("-device", "intel-iommu,intremap=on");
             append.push_str(" intel_iommu=on iommu=pt");

@@ -68,7 +68,7 @@ impl Scene {
     /// Boots the machine, and has the guests reach their peer.
     pub(super) fn set(desk: &Desk<'_>) -> Result<Self> {
         let rig = desk.rig()?;
-        let spec = IovSpec { has_iommu: true, hosts_vms: false, adapters: 1, cpus: 1 };
+        let spec = IovSpec { has_iommu: true, hosts_vms: false, adapters: 1 };
         let machine = IovMachine::start(&rig, spec)?;
         let mut scene = Self { machine, _rig: rig };
         scene.machine.start_daemon()?;
