@@ -53,8 +53,8 @@ impl OvsBonds {
             far.run(&["ip", "link", "set", end, "up"])?;
             self.namespace().run(&["ip", "link", "set", link, "up"])?;
         }
+        let bond = bond_name(usize::from(self.bonds));
         let bridge = self.join(&links, lacp)?;
-        let bond = format!("bond{}", self.bonds);
         self.server.set(&["set", "port", &bond, "other_config:bond-rebalance-interval=1000"])?;
         let address = format!("10.99.{}.1", self.bonds);
         self.namespace().address(&bridge, &format!("{address}/24"))?;
@@ -68,9 +68,9 @@ impl OvsBonds {
     /// The switch refused.
     pub fn join(&mut self, links: &[String], lacp: Lacp) -> Result<String> {
         let Self { server, bonds, links: all_links } = self;
-        let bridge = bridge_name(usize::from(*bonds));
+        let at = usize::from(*bonds);
+        let (bridge, bond) = (bridge_name(at), bond_name(at));
         *bonds += 1;
-        let bond = format!("bond{bonds}");
         let mut words =
             vec!["add-br", &bridge, "--", "set", "bridge", &bridge, "datapath_type=netdev"];
         words.extend(["--", "add-bond", &bridge, &bond]);
@@ -114,4 +114,9 @@ impl OvsBonds {
 /// The bridge of a bond, counted from 0.
 fn bridge_name(bond: usize) -> String {
     format!("b{}", bond + 1)
+}
+
+/// The name of a bond, counted from 0.
+fn bond_name(bond: usize) -> String {
+    format!("bond{}", bond + 1)
 }
