@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 /// It was not built.
 pub fn program(name: &str) -> Result<String> {
     let Some(path) = built(name)? else {
-        bail!("{name} is not built: run `cargo build -p {name}` in the profile of this program");
+        bail!("{name} is not built: run `cargo build --bin {name}` in the profile of this program");
     };
     Ok(path)
 }
