@@ -10,9 +10,9 @@
 //! with fewer requests a simulator of a CPU is soon through.
 
 mod clock;
-#[path = "../tests/rig/disk.rs"]
+#[path = "../tests/integration/rig/disk.rs"]
 mod disk;
-#[path = "../tests/rig/mod.rs"]
+#[path = "../tests/integration/rig/mod.rs"]
 mod rig;
 
 use std::sync::Arc;

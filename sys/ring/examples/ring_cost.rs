@@ -5,7 +5,7 @@
 //!     cargo run --release -p suimon-ring --example ring_cost
 
 mod clock;
-#[path = "../tests/rig/mod.rs"]
+#[path = "../tests/integration/rig/mod.rs"]
 mod rig;
 
 use std::fs::File;

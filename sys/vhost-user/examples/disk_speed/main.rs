@@ -26,7 +26,7 @@
 //!     --disk-mib N        how much of the disk is used
 //!     --wait              sleeps until it is interrupted, instead of polling
 
-#[path = "../../tests/bench/mod.rs"]
+#[path = "../../tests/integration/bench/mod.rs"]
 mod bench;
 mod driver;
 mod tell;

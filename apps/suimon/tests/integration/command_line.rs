@@ -1,0 +1,248 @@
+//! The program as a user runs it: exit codes, what goes where, and what it does
+//! when a daemon answers slowly, refuses, or is not there.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::support::{Daemon, command, json, lines, operation, suimon, told};
+
+/// Waits until something is so.
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(10);
+    while !is_so() {
+        assert!(Instant::now() < limit, "no {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whether the process has a handler for SIGINT, the second signal.
+fn catches_interrupts(process: &str) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    u64::from_str_radix(caught.trim(), 16).unwrap() & 2 != 0
+}
+
+fn host_file(dir: &Path, text: &str) -> String {
+    let path = dir.join("host.toml");
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+const GOOD: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n[[nic]]\nname = \"web\"\n\
+                    switch = \"lan\"\nbackend = \"tap\"\n";
+
+#[test]
+fn a_wrong_host_file_is_refused_with_all_its_errors_and_nobody_is_asked() {
+    let daemon = Daemon::new(&[]);
+    let text = GOOD.replace("\"tap\"", "\"tap\"\nvlan = 5000\ncolour = 1");
+    let path = host_file(daemon.dir.path(), &text);
+    for verb in ["check", "apply"] {
+        let (code, out, err) = told(&daemon.run(&[verb, "-f", &path]));
+        assert_eq!((code, out.as_str()), (3, ""));
+        let expected = format!(
+            "{path}:8: nic/web: vlan: must be a number from 1 to 4094, not 5000\n{path}:9: \
+             nic/web: colour: there is no such key;"
+        );
+        assert!(err.starts_with(&expected), "{err}");
+    }
+    assert_eq!(daemon.asked(), [""; 0]);
+    let (code, _, err) = told(&suimon(&["check", "-f", "-"], b"[host\n"));
+    assert_eq!(code, 3);
+    assert!(err.starts_with("<stdin>:1: this is not TOML"), "{err}");
+    assert_eq!(told(&suimon(&["check", "-f", "-"], GOOD.as_bytes())).0, 0);
+    assert_eq!(told(&suimon(&["check", "-f", "/no/such/file"], b"")).0, 1);
+}
+
+#[test]
+fn apply_prints_the_plan_and_waits_for_the_end() {
+    let progress = [operation("running", ""), operation("succeeded", "")];
+    let daemon = Daemon::new(&[
+        ("POST /1.0/apply ", json("202 Accepted", &operation("running", ""))),
+        ("GET /1.0/operations/7/follow", lines(&progress)),
+    ]);
+    let path = host_file(daemon.dir.path(), GOOD);
+    let (code, out, err) = told(&daemon.run(&["apply", "-f", &path]));
+    assert_eq!((code, out.as_str(), err.as_str()), (0, "+ nic/web create\n", ""));
+    assert!(daemon.asked()[0].contains("\"toml\":\"[[switch]]"));
+
+    let (code, out, _) = told(&daemon.run(&["apply", "-f", &path, "--json"]));
+    assert_eq!(code, 0);
+    let ended: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(ended["state"], "succeeded");
+
+    let (code, out, err) = told(&daemon.run(&["apply", "-f", &path, "--no-wait"]));
+    assert_eq!((code, out.as_str()), (0, "+ nic/web create\n"));
+    assert!(err.contains("operation 7"), "{err}");
+}
+
+#[test]
+fn an_operation_that_fails_says_why_and_where() {
+    let error = r#","error":{"code":"device_busy","message":"eth0 is held","resource":"nic/web"}"#;
+    let daemon = Daemon::new(&[
+        ("POST /1.0/apply ", json("202 Accepted", &operation("running", ""))),
+        ("GET /1.0/operations/7/follow", lines(&[operation("failed", error)])),
+        ("GET /1.0/operations/7 ", json("200 OK", &operation("cancelled", ""))),
+    ]);
+    let path = host_file(daemon.dir.path(), GOOD);
+    let (code, _, err) = told(&daemon.run(&["apply", "-f", &path]));
+    assert_eq!(code, 6, "as when it is refused at once");
+    assert_eq!(err, format!("suimon: apply of host failed: {path}:4: nic/web: eth0 is held\n"));
+    let (code, _, err) = told(&daemon.run(&["operation", "watch", "7"]));
+    assert_eq!((code, err.as_str()), (7, "suimon: apply of host was cancelled\n"));
+}
+
+#[test]
+fn what_the_daemon_refuses_has_its_own_exit_code() {
+    let refused = |status: &str, code: &str| {
+        json(status, &format!(r#"{{"errors":[{{"code":"{code}","message":"m"}}]}}"#))
+    };
+    let daemon = Daemon::new(&[
+        ("GET /1.0/nics/gone", refused("404 Not Found", "not_found")),
+        ("DELETE /1.0/nics/", refused("409 Conflict", "in_use")),
+        ("PATCH /1.0/nics/", refused("422 Unprocessable", "unknown_reference")),
+        ("POST /1.0/nics", refused("500 Error", "internal")),
+        ("POST /1.0/uplinks", refused("422 Unprocessable", "unsupported")),
+    ]);
+    let code = |args: &[&str]| {
+        let (code, out, err) = told(&daemon.run(args));
+        assert_eq!((out.as_str(), err.as_str()), ("", "m\n"));
+        code
+    };
+    assert_eq!(code(&["nic", "show", "gone"]), 4);
+    assert_eq!(code(&["nic", "delete", "web"]), 6);
+    assert_eq!(code(&["nic", "set", "web", "--switch", "x"]), 3);
+    assert_eq!(code(&["nic", "add", "web", "--switch", "x", "--backend", "tap"]), 1);
+    assert_eq!(code(&["uplink", "add", "out", "--device", "lo"]), 3);
+    assert!(daemon.asked()[2].ends_with(r#"{"switch":"x"}"#), "{:?}", daemon.asked());
+}
+
+#[test]
+fn errors_are_json_too_when_json_is_asked_for() {
+    let refusal = r#"{"errors":[{"code":"in_use","message":"m","resource":"nic/web"},{"code":"conflict","message":"n"}]}"#;
+    let error = r#","error":{"code":"device_busy","message":"eth0 is held","resource":"nic/web"}"#;
+    let daemon = Daemon::new(&[
+        ("DELETE /1.0/nics/", json("409 Conflict", refusal)),
+        ("POST /1.0/apply ", json("202 Accepted", &operation("running", ""))),
+        ("GET /1.0/operations/7/follow", lines(&[operation("failed", error)])),
+        ("GET /1.0/operations/8 ", json("200 OK", &operation("cancelled", ""))),
+    ]);
+    let good = host_file(daemon.dir.path(), GOOD);
+    let wrong = daemon.dir.path().join("wrong.toml");
+    std::fs::write(&wrong, "[[nic]]\nname = 5\n").unwrap();
+    let wrong = wrong.to_str().unwrap();
+    // Exit code, and the code and resource of the first error.
+    let cases: &[(&[&str], i32, &str, Option<&str>)] = &[
+        (&["nic", "delete", "web"], 6, "in_use", Some("nic/web")),
+        (&["apply", "-f", &good], 6, "device_busy", Some("nic/web")),
+        (&["operation", "watch", "8"], 7, "cancelled", None),
+        (&["check", "-f", wrong], 3, "missing_key", Some("nic[0]")),
+        (&["check", "-f", "/no/such/file"], 1, "file", None),
+        (&["nic", "nonsense"], 2, "usage", None),
+        (&["nic", "list", "--socket", "/no/such/socket"], 5, "unreachable", None),
+    ];
+    for (args, exit, code, resource) in cases {
+        let plain = told(&daemon.run(args));
+        let (seen, _, err) = told(&daemon.run(&[*args, &["--json"]].concat()));
+        assert_eq!((seen, plain.0), (*exit, *exit), "{args:?}: {err}");
+        let body: serde_json::Value = serde_json::from_str(&err).expect(&err);
+        let first = &body["errors"][0];
+        assert_eq!((first["code"].as_str(), first["resource"].as_str()), (Some(*code), *resource));
+        assert!(!first["message"].as_str().unwrap().is_empty(), "{err}");
+        assert!(serde_json::from_str::<serde_json::Value>(&plain.2).is_err(), "{}", plain.2);
+    }
+    // What the daemon said is passed on as it was.
+    let (_, _, err) = told(&daemon.run(&["nic", "delete", "web", "--json"]));
+    let said = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    assert_eq!(said(&err), said(refusal));
+}
+
+#[test]
+fn without_a_daemon_the_exit_code_is_5_and_the_way_out_is_told() {
+    let (code, out, err) = told(&suimon(&["--socket", "/no/such/socket", "nic", "list"], b""));
+    assert_eq!((code, out.as_str()), (5, ""));
+    assert!(err.contains("/no/such/socket") && err.contains("is suimond running"), "{err}");
+}
+
+#[test]
+fn interrupting_the_wait_leaves_the_operation_running() {
+    let waiting = format!("HTTP/1.1 200 OK\r\n\r\n{}\nWAIT", operation("running", ""));
+    let daemon = Daemon::new(&[
+        ("DELETE /1.0/nics/web", json("202 Accepted", &operation("running", ""))),
+        ("GET /1.0/operations/7/follow", waiting),
+    ]);
+    let socket = daemon.socket();
+    let args = ["--socket", socket.to_str().unwrap(), "nic", "delete", "web"];
+    let child = command(&args).spawn().unwrap();
+    let id = child.id().to_string();
+    wait_for("request to follow", || daemon.asked().iter().any(|line| line.contains("/follow")));
+    wait_for("wait for the signal", || catches_interrupts(&id));
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let (code, _, err) = told(&child.wait_with_output().unwrap());
+    assert_eq!(code, 130);
+    assert!(err.contains("operation 7 goes on"), "{err}");
+    assert!(!daemon.asked().iter().any(|line| line.starts_with("DELETE /1.0/operations")));
+}
+
+#[test]
+fn a_capture_goes_to_a_file_of_its_owner_or_to_standard_output() {
+    use std::os::unix::fs::PermissionsExt;
+    let answer = "HTTP/1.1 200 OK\r\nconnection: close\r\nsuimon-operation: 3\r\n\r\npcapng";
+    let daemon = Daemon::new(&[("GET /1.0/nics/web/capture?max_frames=2 ", answer.to_owned())]);
+    let path = daemon.dir.path().join("w.pcapng");
+    let file = path.to_str().unwrap();
+    let (code, out, err) =
+        told(&daemon.run(&["nic", "capture", "web", "-w", file, "--count", "2"]));
+    assert_eq!((code, out.as_str()), (0, ""));
+    assert_eq!(err, format!("6 B of web written to {file}\n"));
+    assert_eq!(std::fs::read(&path).unwrap(), b"pcapng");
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let (code, out, _) = told(&daemon.run(&["nic", "capture", "web", "-w", "-", "--count", "2"]));
+    assert_eq!((code, out.as_str()), (0, "pcapng"));
+    // Who captures again at once finds the first capture over.
+    let waits =
+        daemon.asked().iter().filter(|l| l.starts_with("GET /1.0/operations/3/wait")).count();
+    assert_eq!(waits, 2);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let event = r#"{"sequence":1,"time_unix_ms":2,"id":1001,"severity":"info","subject":"host","text":"t"}"#;
+    let daemon = Daemon::new(&[("GET /1.0/events/follow", lines(&vec![event.to_owned(); 20_000]))]);
+    let socket = daemon.socket();
+    let mut child =
+        command(&["--socket", socket.to_str().unwrap(), "event", "follow"]).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    assert!(first.ends_with("host: t\n"), "{first}");
+    let (code, _, err) = told(&child.wait_with_output().unwrap());
+    assert_eq!((code, err.as_str()), (0, ""));
+}
+
+#[test]
+fn pages_are_made_without_a_daemon() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    assert_eq!(told(&suimon(&["docs", "--dir", path], b"")).0, 0);
+    assert_eq!(told(&suimon(&["man", "--dir", path], b"")).0, 0);
+    for page in [
+        "cli.md",
+        "config.md",
+        "errors.md",
+        "events.md",
+        "suimon.1",
+        "suimon-nic-add.1",
+        "suimon-team-add.1",
+    ] {
+        assert!(dir.path().join(page).exists(), "{page}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, out, _) = told(&suimon(&["completions", shell], b""));
+        assert_eq!(code, 0);
+        assert!(out.contains("offload-segmentation"), "{shell}");
+    }
+    let (code, out, _) = told(&suimon(&["man"], b""));
+    assert!(code == 0 && out.contains(".TH suimon 1"), "{out}");
+}

@@ -1,0 +1,266 @@
+//! `suimon store`, `disk` and `qos` against a daemon that has a store and two disks.
+
+use std::io::{BufRead, BufReader};
+
+use crate::support::{Daemon, command, json, lines, operation, told};
+
+const STORES: &str = r#"[{"config":{"name":"fast","path":"/srv/fast"},"state":"ready","total_bytes":2199023255552,"free_bytes":1099511627776,"promised_iops":500,"disks":2,"delivered_iops":480,"depth":1,"depth_allowed":32}]"#;
+
+const FLOW: &str = r#"{"disk":"NAME","store":"fast","holder":"disk/NAME","limits":{"min_iops":500},"waiting":3,"in_flight":1,"last_5_s":{"window_ns":5000000000,"entitled_iops":500,"demanded_iops":900,"delivered_iops":480,"waits_ns":{"device-depth":7000}},"last_5_min":{"window_ns":0,"entitled_iops":0,"demanded_iops":0,"delivered_iops":0}}"#;
+
+const CONFIG: &str = r#"{"store":[{"name":"fast","path":"/srv/fast"}],"disk":[{"name":"web","store":"fast","format":"vhdx"}]}"#;
+
+const REFUSAL: &str = r#"{"errors":[{"code":"overcommitted","message":"2 minimums come to 9000 IOPS","resource":"store/fast"}]}"#;
+
+fn disk(name: &str) -> String {
+    let requests = r#"{"requests":1,"bytes":4096,"errors":0,"latency_ns_p50":80000,"latency_ns_p99":90000,"latency_ns_max":100000}"#;
+    format!(
+        r#"{{"config":{{"name":"{name}","store":"fast","format":"vhdx"}},"state":"ready","file":"/srv/fast/{name}.vhdx","size_bytes":10737418240,"counters":{{"reads":{requests},"writes":{requests},"flushes":{requests},"discards":{requests}}}}}"#
+    )
+}
+
+fn host_with_disks() -> Daemon {
+    let accepted = || json("202 Accepted", &operation("running", ""));
+    let checked = operation("succeeded", r#","report":["2 blocks are not referred to"]"#);
+    let promises = |fits: bool| {
+        format!(
+            r#"{{"fits":{fits},"stores":[{{"store":"fast","minimums":2,"minimums_iops":9000,"promisable_iops":8000,"capability_iops":8889,"fits":{fits},"text":"2 minimums come to 9000 IOPS"}}]}}"#
+        )
+    };
+    let nbd = r#""format":"vhdx","nbd":{"socket":"/run/nbd.sock","listen":"192.0.2.1:10809","tls_certificate":"/c","tls_key":"/k"}}"#;
+    let client = r#","nbd":{"clients":1,"connections":[{"way":"tls","peer":"192.0.2.7:40000"}]}}"#;
+    let offered = disk("offered").replace(r#""format":"vhdx"}"#, nbd);
+    let offered = format!("{}{client}", offered.strip_suffix('}').unwrap());
+    let flows = [FLOW.replace("NAME", "web"), FLOW.replace("NAME", "db")].join(",");
+    Daemon::new(&[
+        ("GET /1.0/stores ", json("200 OK", STORES)),
+        ("GET /1.0/disks ", json("200 OK", &format!("[{}]", disk("web")))),
+        ("GET /1.0/disks/web ", json("200 OK", &disk("web"))),
+        ("GET /1.0/disks/off ", json("200 OK", &disk("off"))),
+        ("GET /1.0/disks/offered ", json("200 OK", &offered)),
+        (
+            "GET /1.0/disks/none ",
+            json("404 Not Found", r#"{"errors":[{"code":"not_found","message":"no disk"}]}"#),
+        ),
+        ("GET /1.0/config ", json("200 OK", CONFIG)),
+        ("GET /1.0/qos/flows ", json("200 OK", &format!("[{flows}]"))),
+        ("POST /1.0/qos/what-if ", json("200 OK", &promises(false))),
+        ("POST /1.0/qos-policies?force=true ", accepted()),
+        ("POST /1.0/qos-policies ", json("422 Unprocessable", REFUSAL)),
+        ("POST /1.0/disks", accepted()),
+        ("POST /1.0/stores/fast/measure ", accepted()),
+        ("PATCH /1.0/stores/fast ", accepted()),
+        ("PATCH /1.0/disks/web ", accepted()),
+        ("DELETE /1.0/disks/web", accepted()),
+        ("GET /1.0/operations/7/follow", lines(&[operation("running", ""), checked])),
+    ])
+}
+
+#[test]
+fn stores_and_disks_are_listed_and_shown() {
+    let daemon = host_with_disks();
+    let run = |args: &[&str]| told(&daemon.run(args));
+    let (code, out, err) = run(&["store", "list"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.contains("fast  /srv/fast      2  1.00 TiB  2.00 TiB"), "{out}");
+    let (_, out, _) = run(&["disk", "list"]);
+    assert!(out.contains("web   fast   vhdx    10.0 GiB"), "{out}");
+    let (_, out, _) = run(&["disk", "show", "web"]);
+    assert!(out.contains("kept in                 /srv/fast/web.vhdx\n"), "{out}");
+    let (_, out, _) = run(&["disk", "show", "web", "--json"]);
+    let shown: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(shown["size_bytes"], 10u64 << 30);
+    assert_eq!(run(&["disk", "show", "none"]).0, 4);
+}
+
+#[test]
+fn disks_are_made_changed_and_deleted_as_their_flags_say() {
+    let daemon = host_with_disks();
+    let asked = |args: &[&str]| {
+        let (code, _, err) = told(&daemon.run(&[args, &["--no-wait"]].concat()));
+        assert_eq!(code, 0, "{err}");
+        daemon.asked().pop().unwrap()
+    };
+    assert_eq!(
+        asked(&[
+            "disk",
+            "add",
+            "web",
+            "--store=fast",
+            "--format=vhdx",
+            "--size-bytes=10 GiB",
+            "--qos-min-iops=500",
+            "--vhost-user-socket=/run/web.sock",
+            "--nbd-socket=/run/nbd.sock",
+            "--read-only",
+            "--force",
+        ]),
+        r#"POST /1.0/disks?force=true HTTP/1.1 {"name":"web","store":"fast","format":"vhdx","size_bytes":10737418240,"read_only":true,"logical_sector":512,"physical_sector":4096,"qos":{"min_iops":500,"weight":100},"vhost_user":{"socket":"/run/web.sock","mode":"server","queues":1},"nbd":{"socket":"/run/nbd.sock"}}"#
+    );
+    assert_eq!(
+        asked(&["disk", "set", "web", "--qos-policy=gold", "--unset=qos", "--unset=vhost_user"]),
+        r#"PATCH /1.0/disks/web HTTP/1.1 {"qos":null,"qos_policy":"gold","vhost_user":null}"#
+    );
+    assert_eq!(
+        asked(&["disk", "resize", "web", "20GiB"]),
+        r#"PATCH /1.0/disks/web HTTP/1.1 {"size_bytes":21474836480}"#
+    );
+    assert_eq!(asked(&["disk", "delete", "web"]), "DELETE /1.0/disks/web HTTP/1.1 ");
+    assert_eq!(
+        asked(&["disk", "delete", "web", "--with-file"]),
+        "DELETE /1.0/disks/web?with_file=true HTTP/1.1 "
+    );
+    assert_eq!(
+        asked(&["disk", "convert", "web", "vms/web.vhd", "--format=vhd", "--kind=fixed"]),
+        r#"POST /1.0/disks/web/convert HTTP/1.1 {"file":"vms/web.vhd","format":"vhd","kind":"fixed"}"#
+    );
+    assert_eq!(
+        asked(&["disk", "snapshot", "web", "web-1.vhdx"]),
+        r#"POST /1.0/disks/web/snapshot HTTP/1.1 {"file":"web-1.vhdx"}"#
+    );
+    assert_eq!(
+        asked(&["disk", "export", "web", "users=qemu,107", "listen=default"]),
+        r#"PATCH /1.0/disks/web HTTP/1.1 {"nbd":{"listen":null,"users":["qemu","107"]}}"#
+    );
+    let none = asked(&["disk", "export", "web", "--none"]);
+    assert_eq!(none, r#"PATCH /1.0/disks/web HTTP/1.1 {"nbd":null}"#);
+    assert_eq!(
+        asked(&["qos", "set", "web", "max_iops=2000", "min_iops=default"]),
+        r#"PATCH /1.0/disks/web HTTP/1.1 {"qos":{"max_iops":2000,"min_iops":null},"qos_policy":null}"#
+    );
+    assert_eq!(
+        asked(&["qos", "set", "web", "--policy", "gold"]),
+        r#"PATCH /1.0/disks/web HTTP/1.1 {"qos":null,"qos_policy":"gold"}"#
+    );
+    for verb in ["compact", "merge"] {
+        let expected = format!("POST /1.0/disks/web/{verb} HTTP/1.1 ");
+        assert_eq!(asked(&["disk", verb, "web"]), expected);
+    }
+}
+
+#[test]
+fn stores_are_measured_as_the_flags_say() {
+    let daemon = host_with_disks();
+    let asked = |args: &[&str]| {
+        let (code, _, err) = told(&daemon.run(&[args, &["--no-wait"]].concat()));
+        assert_eq!(code, 0, "{err}");
+        daemon.asked().pop().unwrap()
+    };
+    assert_eq!(
+        asked(&["store", "measure", "fast"]),
+        r#"POST /1.0/stores/fast/measure HTTP/1.1 {"seconds":10,"beside":false}"#
+    );
+    assert_eq!(
+        asked(&["store", "measure", "fast", "--seconds=30", "--beside"]),
+        r#"POST /1.0/stores/fast/measure HTTP/1.1 {"seconds":30,"beside":true}"#
+    );
+    for (value, told) in [("measure", r#""measure""#), ("12000", "12000")] {
+        let expected = format!(r#"PATCH /1.0/stores/fast HTTP/1.1 {{"capability_iops":{told}}}"#);
+        assert_eq!(asked(&["store", "set", "fast", "--capability-iops", value]), expected);
+    }
+    let run = |args: &[&str]| told(&daemon.run(args)).0;
+    assert_eq!(run(&["store", "measure", "fast", "--seconds=0"]), 2);
+    assert_eq!(run(&["store", "measure", "fast", "--seconds=601"]), 2);
+    assert_eq!(run(&["store", "set", "fast", "--capability-iops=0"]), 2);
+    assert_eq!(run(&["store", "set", "fast", "--capability-iops=much"]), 2);
+    assert_eq!(run(&["store", "measure"]), 2);
+}
+
+#[test]
+fn how_a_disk_is_offered_and_what_it_gets_are_shown() {
+    let daemon = host_with_disks();
+    let run = |args: &[&str]| told(&daemon.run(args));
+    let (code, out, err) = run(&["disk", "export", "offered"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    for line in [
+        "nbd.listen              192.0.2.1:10809",
+        "NBD clients use         nbd+unix:///offered?socket=/run/nbd.sock",
+        "NBD clients use         nbds://192.0.2.1:10809/offered",
+        "used by                 1 NBD client",
+        "NBD client              192.0.2.7:40000, TLS",
+    ] {
+        assert!(out.lines().any(|told| told == line), "{line}: {out}");
+    }
+    let (code, out, _) = run(&["qos", "show", "web"]);
+    assert_eq!(code, 0);
+    assert!(out.contains("requests waiting        3"), "{out}");
+    assert!(!out.contains("disk                    db"), "{out}");
+    assert_eq!(run(&["qos", "show", "off"]).0, 4);
+    let (code, out, err) = run(&["qos", "set", "web"]);
+    assert_eq!((code, out.as_str()), (2, ""), "{err}");
+}
+
+#[test]
+fn what_an_operation_found_is_printed_when_it_has_ended() {
+    let daemon = host_with_disks();
+    let (code, out, err) = told(&daemon.run(&["disk", "check", "web"]));
+    assert_eq!((code, out.as_str(), err.as_str()), (0, "2 blocks are not referred to\n", ""));
+    let (_, out, _) = told(&daemon.run(&["disk", "check", "web", "--json"]));
+    let ended: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(ended["report"][0], "2 blocks are not referred to");
+}
+
+#[test]
+fn too_much_is_promised_only_with_force() {
+    let daemon = host_with_disks();
+    let add = ["qos", "policy", "add", "gold", "--min-iops=9000"];
+    let (code, out, err) = told(&daemon.run(&add));
+    assert_eq!((code, out.as_str()), (3, ""));
+    assert_eq!(err, "store/fast: 2 minimums come to 9000 IOPS\n");
+    let forced = daemon.run(&[&add[..], &["--force", "--no-wait"]].concat());
+    assert_eq!(told(&forced).0, 0);
+}
+
+#[test]
+fn what_if_shows_the_arithmetic_and_says_by_its_exit_code_whether_it_fits() {
+    let daemon = host_with_disks();
+    let (code, out, err) =
+        told(&daemon.run(&["qos", "what-if", "disk/web", "min_iops=9000", "--without=db"]));
+    assert_eq!(code, 3);
+    assert!(out.contains("fast          2     9000        8889             8000  no"), "{out}");
+    assert_eq!(err, "store/fast: 2 minimums come to 9000 IOPS\n");
+    assert_eq!(
+        daemon.asked().pop().unwrap(),
+        r#"POST /1.0/qos/what-if HTTP/1.1 {"proposals":[{"without_disk":"db"},{"disk":{"name":"web","qos":{"min_iops":9000,"weight":100}}}]}"#
+    );
+    let (code, out, _) = told(&daemon.run(&["qos", "what-if", "disk/web", "min_iops=9", "--json"]));
+    let answer: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &answer["fits"]), (3, &false.into()));
+    assert_eq!(told(&daemon.run(&["qos", "what-if"])).0, 2);
+}
+
+#[test]
+fn flows_are_shown_for_those_who_were_asked_for() {
+    let daemon = host_with_disks();
+    let run = |args: &[&str]| told(&daemon.run(&[&["qos", "flows"], args].concat()));
+    let (code, out, _) = run(&[]);
+    assert_eq!((code, out.lines().count()), (0, 3), "{out}");
+    assert!(out.contains("device depth"), "{out}");
+    let (_, out, _) = run(&["db", "--json"]);
+    let flows: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((flows.as_array().unwrap().len(), &flows[0]["disk"]), (1, &"db".into()));
+    assert_eq!(run(&["--store", "slow", "--json"]), (0, "[]\n".into(), String::new()));
+    let (code, _, err) = run(&["off"]);
+    assert_eq!(code, 4);
+    assert!(err.starts_with("disk `off` is not open, so it gets nothing;"), "{err}");
+    assert_eq!(run(&["none"]), (4, String::new(), "no disk\n".into()));
+}
+
+#[test]
+fn flows_are_watched_a_line_of_json_at_a_time() {
+    let daemon = host_with_disks();
+    let socket = daemon.socket();
+    let args = ["--socket", socket.to_str().unwrap(), "qos", "flows", "--watch", "--json"];
+    let mut child = command(&[&args[..], &["--interval", "100"]].concat()).spawn().unwrap();
+    let read: Vec<String> = BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .take(2)
+        .collect::<Result<_, _>>()
+        .unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    for line in read {
+        let flows: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(flows.as_array().unwrap().len(), 2);
+    }
+}

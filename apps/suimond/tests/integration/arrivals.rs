@@ -1,0 +1,94 @@
+//! Endpoints of VMs that move, on a node to which none comes and from which none goes.
+#![forbid(unsafe_code)]
+
+use crate::support::Server;
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Bytes;
+use hyper::{Method, Request};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use suimon_contract::MIGRATION_PROTOCOL;
+
+const ID: &str = "0123456789abcdef0123456789abcdef";
+
+fn arrival() -> Value {
+    json!({
+        "protocol": MIGRATION_PROTOCOL, "id": ID, "from": "left",
+        "vm": {"name": "web", "memory_bytes": 268_435_456, "nics": ["web"]},
+        "uuid": "00000000000000000000000000000001",
+        "nics": [{"name": "web", "switch": "nowhere", "backend": "vhost-user"}],
+        "disks": [], "qos_policies": [], "is_kvm": false, "cpus_now": 1,
+        "qemu_version": "7.2.22", "machine": "pc-q35-7.2",
+        "ports": [{"device": "nic/web", "port": 0}], "cpu_flags": [],
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_arrival_that_is_not_known_is_abandoned() {
+    let server = Server::start().await;
+    let abandoned = json!({"id": ID, "state": "abandoned"});
+    let path = format!("/1.0/arrivals/{ID}");
+    assert_eq!(server.get(&path).await, abandoned);
+    let (status, answer) = server.call(Method::POST, &format!("{path}/activate"), "").await;
+    assert_eq!((status, answer), (200, abandoned.clone()));
+    let (status, answer) = server.call(Method::DELETE, &path, "").await;
+    assert_eq!((status, answer), (200, abandoned));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vm_that_cannot_come_is_refused_before_anything_changes() {
+    let server = Server::start().await;
+    for path in ["/1.0/arrivals", "/1.0/arrivals?dry_run=true"] {
+        let (status, answer) = server.call(Method::POST, path, &arrival().to_string()).await;
+        assert!((400..500).contains(&status), "{answer}");
+        let mut other = arrival();
+        other["protocol"] = json!(MIGRATION_PROTOCOL + 1);
+        let (status, answer) = server.call(Method::POST, path, &other.to_string()).await;
+        assert!((400..500).contains(&status), "{answer}");
+        other["colour"] = json!("red");
+        let (status, answer) = server.call(Method::POST, path, &other.to_string()).await;
+        assert_eq!((status, &answer["errors"][0]["field"]), (422, &json!("colour")), "{answer}");
+    }
+    let (status, _) = server.call(Method::POST, "/1.0/arrivals?dry=1", "{}").await;
+    assert_eq!(status, 422);
+    assert_eq!(server.get("/1.0").await["revision"], 0);
+    assert_eq!(server.get("/1.0/vms").await, json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_are_for_arrivals_that_wait_and_for_who_asks_by_their_protocol() {
+    let server = Server::start().await;
+    for (path, protocol) in [("memory", "suimon-memory"), ("disks/root", "suimon-nbd")] {
+        let path = format!("/1.0/arrivals/{ID}/{path}");
+        let (status, answer) = server.call(Method::GET, &path, "").await;
+        assert_eq!(status, 426, "{answer}");
+        let message = answer["errors"][0]["message"].as_str().unwrap();
+        assert!(message.contains(&format!("Upgrade: {protocol}")), "{message}");
+        for (asked, wanted) in [("websocket", 426..427), (protocol, 404..410)] {
+            let stream = tokio::net::UnixStream::connect(&server.socket).await.unwrap();
+            let (mut sender, connection) =
+                hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+            tokio::spawn(connection.with_upgrades());
+            let request = Request::get(&path)
+                .header("host", "suimond")
+                .header("connection", "upgrade")
+                .header("upgrade", asked)
+                .body(Empty::<Bytes>::new());
+            let answer = sender.send_request(request.unwrap()).await.unwrap();
+            let status = answer.status().as_u16();
+            let body = answer.into_body().collect().await.unwrap().to_bytes();
+            assert!(wanted.contains(&status), "{status} {body:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vm_that_is_not_there_goes_nowhere() {
+    let server = Server::start().await;
+    for path in ["/1.0/vms/web/migrate", "/1.0/vms/web/migrate?dry_run=true"] {
+        let (status, answer) = server.call(Method::POST, path, r#"{"to":"right"}"#).await;
+        assert_eq!((status, &answer["errors"][0]["resource"]), (404, &json!("vm/web")), "{answer}");
+        let (status, answer) = server.call(Method::POST, path, "{}").await;
+        assert_eq!(status, 400, "{answer}");
+    }
+}

@@ -1,0 +1,266 @@
+//! Other nodes, reached by their APIs: one that is a daemon's API in this process, and one that
+//! grants lines and says on them what the test wants.
+#![forbid(unsafe_code)]
+
+use crate::support;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::support::Server;
+use hyper::Method;
+use serde_json::json;
+use suimon_contract::{ApiConfig, ErrorCode, NodeConfig};
+use suimon_node::{FarError, FarLine, FarNode, FarNodes};
+use suimond::far_nodes::HostFarNodes;
+use suimond::line::carry;
+use suimond::tcp_api::{TcpApi, guarded};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::server::TlsStream;
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+fn secret(path: PathBuf, text: &str) -> PathBuf {
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    path
+}
+
+/// How a node is reached whose certificate is in this folder.
+fn config(folder: &Path, address: SocketAddr) -> NodeConfig {
+    NodeConfig {
+        name: "far".parse().unwrap(),
+        address: address.to_string(),
+        authority: folder.join("cert.pem"),
+        token_file: secret(folder.join("token"), TOKEN),
+        server_name: Some("localhost".to_owned()),
+    }
+}
+
+/// Asks on a thread that may block, as the node's are.
+async fn ask<T: Send + 'static>(
+    node: &Arc<dyn FarNode>,
+    question: impl FnOnce(&dyn FarNode) -> T + Send + 'static,
+) -> T {
+    let node = node.clone();
+    tokio::task::spawn_blocking(move || question(node.as_ref())).await.unwrap()
+}
+
+/// Serves its API on TCP; gives the address.
+async fn listen(server: &Server) -> SocketAddr {
+    let folder = server.directory.path();
+    let (certificate, key, _) = support::certificate(folder);
+    let config = ApiConfig {
+        listen: "127.0.0.1:0".to_owned(),
+        tls_certificate: Some(certificate),
+        tls_key: Some(key),
+        token_file: Some(secret(folder.join("own-token"), TOKEN)),
+    };
+    let (listener, token) = TcpApi::load(&config).unwrap().bind().await.unwrap();
+    let address = listener.tcp.local_addr().unwrap();
+    let router = guarded(server.router.clone(), token);
+    tokio::spawn(suimond::server::serve(listener, router, server.news.clone()));
+    address
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_tells_how_it_is_to_who_has_its_token() {
+    let server = Server::with_web().await;
+    let address = listen(&server).await;
+    let good = config(server.directory.path(), address);
+    let nodes = HostFarNodes::default();
+    let node = nodes.node(&good).unwrap();
+    let host = ask(&node, |node| node.host()).await.unwrap();
+    assert_eq!((host.name.as_str(), host.nics), ("test", 1));
+    let operation = ask(&node, |node| node.operation(1)).await.unwrap();
+    assert_eq!(operation.kind, "switch add");
+    let unknown = ask(&node, |node| node.operation(99)).await.unwrap_err();
+    assert!(matches!(unknown, FarError::Refused(errors) if errors[0].code == ErrorCode::NotFound));
+
+    let other = secret(server.directory.path().join("other"), &TOKEN.replace('0', "1"));
+    let node = nodes.node(&NodeConfig { token_file: other.clone(), ..good.clone() }).unwrap();
+    let Err(FarError::Refused(errors)) = ask(&node, |node| node.host()).await else {
+        panic!("it took the token");
+    };
+    assert_eq!(errors[0].code, ErrorCode::Unauthorized);
+    assert_eq!(errors[0].field.as_deref(), Some("token_file"));
+    assert!(errors[0].message.contains(other.to_str().unwrap()), "{errors:?}");
+    for (field, change) in [
+        ("authority", NodeConfig { authority: "/nowhere".into(), ..good.clone() }),
+        ("token_file", NodeConfig { token_file: "/nowhere".into(), ..good.clone() }),
+    ] {
+        let error = nodes.node(&change).err().unwrap();
+        assert_eq!(error.field.as_deref(), Some(field));
+        assert_eq!(error.resource.as_deref(), Some("node/far"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_are_shown_by_the_api_with_what_they_answer() {
+    let (here, there) = (Server::start().await, Server::start().await);
+    let address = listen(&there).await;
+    let good = serde_json::to_value(config(there.directory.path(), address)).unwrap();
+    let made = here.change(Method::POST, "/1.0/nodes", &good.to_string()).await;
+    assert_eq!(made["state"], "succeeded", "{made}");
+    let shown = here.get("/1.0/nodes/far").await;
+    assert_eq!(shown["condition"], json!({"health": "up"}), "{shown}");
+    assert_eq!((&shown["host"], &shown["version"]), (&json!("test"), &json!("0")));
+    // A connection that is taken and never answered.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut other = good.clone();
+    other["name"] = json!("silent");
+    other["address"] = json!(silent.local_addr().unwrap().to_string());
+    here.change(Method::POST, "/1.0/nodes", &other.to_string()).await;
+    let began = Instant::now();
+    let both = here.get("/1.0/nodes").await;
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    assert_eq!(both[0]["condition"]["health"], "up", "{both}");
+    assert_eq!(both[1]["condition"]["health"], "down", "{both}");
+    let reason = both[1]["condition"]["reason"].as_str().unwrap();
+    assert!(reason.contains("within 4 s"), "{reason}");
+    let patch = json!({"token_file": "/nowhere"}).to_string();
+    here.change(Method::PATCH, "/1.0/nodes/far", &patch).await;
+    let shown = here.get("/1.0/nodes/far").await;
+    assert_eq!(shown["condition"]["health"], "failed", "{shown}");
+    let gone = here.change(Method::DELETE, "/1.0/nodes/silent", "").await;
+    assert_eq!(gone["state"], "succeeded", "{gone}");
+    assert_eq!(here.get("/1.0").await["nodes"], 1);
+}
+
+/// A node that grants a line to whoever asks, and the far end of it.
+struct Granting {
+    folder: tempfile::TempDir,
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+}
+
+impl Granting {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (_, _, made) = support::certificate(folder.path());
+        let key = PrivateKeyDer::try_from(made.key_pair.serialize_der()).unwrap();
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self { folder, listener, acceptor: TlsAcceptor::from(Arc::new(config)) }
+    }
+
+    /// A line: this host's end, and the far one.
+    async fn line(&self, nodes: &HostFarNodes) -> (UnixStream, TlsStream<TcpStream>) {
+        let address = self.listener.local_addr().unwrap();
+        let node = nodes.node(&config(self.folder.path(), address)).unwrap();
+        let near = ask(&node, |node| node.line("00ff", &FarLine::Memory));
+        let (near, far) = tokio::join!(near, self.grant());
+        (UnixStream::from(near.unwrap()), far)
+    }
+
+    async fn grant(&self) -> TlsStream<TcpStream> {
+        let (tcp, _) = self.listener.accept().await.unwrap();
+        let mut stream = self.acceptor.accept(tcp).await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.unwrap());
+        }
+        let head = String::from_utf8(head).unwrap();
+        assert!(head.starts_with("GET /1.0/arrivals/00ff/memory HTTP/1.1\r\n"), "{head}");
+        let granted = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\n\
+                       upgrade: suimon-memory\r\n\r\n";
+        stream.write_all(granted.as_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
+        stream
+    }
+}
+
+fn pattern(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| (at ^ (at >> 8) ^ (at >> 16)) as u8).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_carries_both_directions_and_hands_on_that_one_ends() {
+    let (nodes, granting) = (HostFarNodes::default(), Granting::new().await);
+    let (mut near, mut far) = granting.line(&nodes).await;
+    let mut reads = near.try_clone().unwrap();
+    let near = tokio::task::spawn_blocking(move || {
+        near.write_all(&pattern(20_000_001)).unwrap();
+        near.shutdown(Shutdown::Write).unwrap();
+    });
+    let mut read = Vec::new();
+    far.read_to_end(&mut read).await.unwrap();
+    near.await.unwrap();
+    assert!(read == pattern(20_000_001), "what was sent came as it was");
+    // The other direction goes on.
+    let back = tokio::task::spawn_blocking(move || {
+        let mut read = Vec::new();
+        reads.read_to_end(&mut read).unwrap();
+        read
+    });
+    far.write_all(&pattern(3_000_000)).await.unwrap();
+    far.shutdown().await.unwrap();
+    assert!(back.await.unwrap() == pattern(3_000_000));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_ends_with_either_of_its_ends() {
+    let (nodes, granting) = (HostFarNodes::default(), Granting::new().await);
+    let (near, mut far) = granting.line(&nodes).await;
+    let began = Instant::now();
+    drop(near);
+    assert_eq!(far.read(&mut [0; 1]).await.unwrap(), 0);
+    // Nobody is there any more, so that writing fails soon.
+    while far.write_all(&[0; 4096]).await.is_ok() && far.flush().await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+
+    // A node that dies closes its connection without a word.
+    let (mut near, far) = granting.line(&nodes).await;
+    let (tcp, _) = far.into_inner();
+    drop(tcp);
+    let read = tokio::task::spawn_blocking(move || near.read(&mut [0; 1])).await.unwrap();
+    assert_eq!(read.unwrap(), 0);
+}
+
+/// `cargo test --release -p suimond --test far_nodes -- --ignored --nocapture`
+#[ignore = "a measurement"]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn how_much_a_line_carries_in_a_second() {
+    const BYTES: usize = 4 << 30;
+    let (nodes, granting) = (HostFarNodes::default(), Granting::new().await);
+    let (mut near, far) = granting.line(&nodes).await;
+    let (carried, mut reads) = UnixStream::pair().unwrap();
+    carried.set_nonblocking(true).unwrap();
+    tokio::spawn(carry(far, tokio::net::UnixStream::from_std(carried).unwrap()));
+    let began = Instant::now();
+    let writes = std::thread::spawn(move || {
+        let page = pattern(1 << 20);
+        for _ in 0..BYTES / page.len() {
+            near.write_all(&page).unwrap();
+        }
+    });
+    let total = tokio::task::spawn_blocking(move || {
+        let (mut total, mut buffer) = (0, vec![0; 1 << 20]);
+        loop {
+            match reads.read(&mut buffer).unwrap() {
+                0 => return total,
+                count => total += count,
+            }
+        }
+    });
+    assert_eq!(total.await.unwrap(), BYTES);
+    writes.join().unwrap();
+    let rate = BYTES as f64 / began.elapsed().as_secs_f64() / 1e6;
+    println!("{rate:.0} MB/s from socket to socket, TLS on both sides");
+}

@@ -1,0 +1,108 @@
+//! The TCP listener: TLS and a token, or nothing.
+#![forbid(unsafe_code)]
+
+use crate::support;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::support::Server;
+use hyper::Method;
+use suimon_contract::{ApiConfig, ErrorCode};
+use suimond::tcp_api::{TcpApi, guarded};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+fn token_file(directory: &Path, text: &str, mode: u32) -> std::path::PathBuf {
+    let path = directory.join(format!("token-{mode:o}-{}", text.len()));
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    path
+}
+
+fn complete(directory: &Path) -> (ApiConfig, rcgen::CertifiedKey) {
+    let (certificate, key, made) = support::certificate(directory);
+    let config = ApiConfig {
+        listen: "127.0.0.1:0".to_owned(),
+        tls_certificate: Some(certificate),
+        tls_key: Some(key),
+        token_file: Some(token_file(directory, &format!("{TOKEN}\n"), 0o600)),
+    };
+    (config, made)
+}
+
+#[test]
+fn an_incomplete_listener_is_refused_with_its_key_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let (config, _) = complete(directory.path());
+    assert!(TcpApi::load(&config).is_ok());
+    let refused = |change: &dyn Fn(&mut ApiConfig)| {
+        let mut config = config.clone();
+        change(&mut config);
+        let error = TcpApi::load(&config).err().unwrap();
+        assert_eq!(error.resource.as_deref(), Some("api"));
+        (error.code, error.field.unwrap())
+    };
+    let is = |code, field: &str| (code, field.to_owned());
+    use ErrorCode::{HostError, InvalidValue, MissingKey, PermissionDenied};
+    assert_eq!(refused(&|c| c.tls_certificate = None), is(MissingKey, "tls_certificate"));
+    assert_eq!(refused(&|c| c.tls_key = None), is(MissingKey, "tls_key"));
+    assert_eq!(refused(&|c| c.token_file = None), is(MissingKey, "token_file"));
+    assert_eq!(refused(&|c| c.listen = "8443".to_owned()), is(InvalidValue, "listen"));
+    let nowhere = directory.path().join("nowhere");
+    assert_eq!(refused(&|c| c.tls_key = Some(nowhere.clone())), is(InvalidValue, "tls_key"));
+    assert_eq!(refused(&|c| c.token_file = Some(nowhere.clone())), is(HostError, "token_file"));
+    let open = token_file(directory.path(), TOKEN, 0o644);
+    assert_eq!(refused(&|c| c.token_file = Some(open.clone())), is(PermissionDenied, "token_file"));
+    for text in ["short", "", "has a space in the middle of it"] {
+        let weak = token_file(directory.path(), text, 0o600);
+        assert_eq!(refused(&|c| c.token_file = Some(weak.clone())), is(InvalidValue, "token_file"));
+    }
+    // A key that belongs to another certificate.
+    let other = tempfile::tempdir().unwrap();
+    let (_, key, _) = support::certificate(other.path());
+    assert_eq!(refused(&|c| c.tls_key = Some(key.clone())), is(InvalidValue, "tls_key"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_request_needs_tls_and_the_token() {
+    let server = Server::start().await;
+    let (config, made) = complete(server.directory.path());
+    let (listener, token) = TcpApi::load(&config).unwrap().bind().await.unwrap();
+    let address = listener.tcp.local_addr().unwrap();
+    let router = guarded(server.router.clone(), token);
+    tokio::spawn(suimond::server::serve(listener, router, server.news.clone()));
+
+    let mut roots = RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+    let client = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let connector = TlsConnector::from(Arc::new(client));
+    let ask = async |path: &str, token: Option<&str>| {
+        let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let stream = connector.connect(name, stream).await.unwrap();
+        support::json(support::exchange(stream, Method::GET, path, "", token).await.unwrap()).await
+    };
+    let wrong = format!("{TOKEN}0");
+    for token in [None, Some("wrong"), Some(wrong.as_str()), Some("")] {
+        for path in ["/1.0", "/metrics", "/nowhere"] {
+            let (status, body) = ask(path, token).await;
+            assert_eq!((status, body["errors"][0]["code"].as_str()), (401, Some("unauthorized")));
+        }
+    }
+    let (status, body) = ask("/1.0", Some(TOKEN)).await;
+    assert_eq!((status, body["name"].as_str()), (200, Some("test")));
+    // Without TLS there is no answer at all.
+    let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    assert!(support::exchange(stream, Method::GET, "/1.0", "", Some(TOKEN)).await.is_err());
+    // The Unix socket needs no token.
+    assert_eq!(server.get("/1.0").await["name"], "test");
+}

@@ -1,0 +1,191 @@
+//! Admission, wire form, segmentation and checksums, judged by the fuzzer's
+//! oracle: the fuzzer's corpus is replayed, and frames as real senders make them
+//! are generated, whole and damaged.
+
+use crate::frame_oracle;
+use crate::replay;
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use crate::frame_oracle::{ALLOW_ALL, Outcome, PARTIAL_SEGMENTS, PREFIX_BYTES, check};
+use crate::frame_sample::Sample;
+
+/// Set to write the seeds anew after a change to the samples.
+const WRITE_SEEDS: &str = "SUIMON_WRITE_SEEDS";
+
+fn corpus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/frame")
+}
+
+/// One seed for each thing a frame can be, so that a fuzzer starts near all of
+/// them, with what it must become.
+fn seeds() -> Vec<(&'static str, Sample, Outcome)> {
+    let plain = Sample::default();
+    let large = Sample { segment_bytes: Some(40), ..plain.clone() };
+    let customer = (0x8100, 0x6064);
+    vec![
+        ("tcp4-partial", plain.clone(), Outcome::Partial),
+        ("udp4-partial", Sample { is_udp: true, ..plain.clone() }, Outcome::Partial),
+        ("udp6-partial", Sample { is_udp: true, is_ipv6: true, ..plain }, Outcome::Partial),
+        ("tcp4-large", large.clone(), Outcome::Large(3)),
+        (
+            "tcp4-large-tagged-ecn",
+            Sample { tags: vec![customer], tcp_flags: 0x99, ..large.clone() },
+            Outcome::Large(3),
+        ),
+        (
+            "tcp4-large-options-wrapping",
+            Sample {
+                option_words: 10,
+                identification: 0xffff,
+                sequence: u32::MAX,
+                ..large.clone()
+            },
+            Outcome::Large(3),
+        ),
+        (
+            "tcp4-large-double-tagged",
+            Sample { tags: vec![customer, (0x8100, 7)], ..large.clone() },
+            Outcome::Large(3),
+        ),
+        (
+            "tcp6-large-extensions",
+            Sample {
+                is_ipv6: true,
+                extensions: vec![(0, 0), (60, 1), (43, 2), (51, 4)],
+                ..large.clone()
+            },
+            Outcome::Large(3),
+        ),
+        ("udp4-large", Sample { is_udp: true, ..large.clone() }, Outcome::Large(3)),
+        (
+            "udp6-large-service-tag",
+            Sample { is_udp: true, is_ipv6: true, tags: vec![(0x88a8, 1)], ..large.clone() },
+            Outcome::Large(3),
+        ),
+        ("tcp4-fits-one-segment", Sample { segment_bytes: Some(100), ..large }, Outcome::Partial),
+    ]
+}
+
+#[test]
+fn the_corpus_holds_a_seed_of_each_kind() {
+    for (name, sample, outcome) in seeds() {
+        let input = sample.input(ALLOW_ALL);
+        assert_eq!(check(&input), outcome, "{name}");
+        let path = corpus().join(format!("seed-{name}"));
+        if std::env::var_os(WRITE_SEEDS).is_some() {
+            std::fs::write(&path, &input).unwrap();
+        }
+        let stored = std::fs::read(&path).unwrap_or_default();
+        assert_eq!(stored, input, "{} is stale; run with {WRITE_SEEDS}=1", path.display());
+    }
+}
+
+#[test]
+fn the_corpus_passes_the_oracle_whole_and_damaged() {
+    let check = |input: &[u8]| {
+        check(input);
+    };
+    replay::corpus_passes("frame", check);
+    replay::damaged_corpus_passes("frame", check);
+    replay::any_bytes_pass(check);
+}
+
+fn extensions() -> impl Strategy<Value = Vec<(u8, u8)>> {
+    let kind = prop::sample::select(vec![0u8, 43, 51, 60, 135, 139, 140]);
+    prop::collection::vec((kind, 0u8..6), 0..6)
+}
+
+fn sample() -> impl Strategy<Value = Sample> {
+    let kinds = (any::<[bool; 2]>(), prop::collection::vec((0..2usize, any::<u16>()), 0..3));
+    let headers = (0usize..=10, extensions(), 0usize..=10, any::<u8>());
+    let numbers = (any::<u32>(), any::<u16>());
+    let payload_bytes = prop_oneof![8 => 0usize..4000, 1 => 60_000usize..65_000];
+    let payload = (payload_bytes, any::<u8>(), prop::option::of(1u16..3000));
+    (kinds, headers, numbers, payload).prop_map(|(kinds, headers, numbers, payload)| {
+        let ([is_ipv6, is_udp], tags) = kinds;
+        let (payload_bytes, salt, segment_bytes) = payload;
+        let types = [0x8100, 0x88a8];
+        Sample {
+            is_ipv6,
+            is_udp,
+            // One tag goes to the metadata; at most two more may lie in the bytes.
+            tags: tags.into_iter().map(|(kind, tci)| (types[kind], tci)).collect(),
+            option_words: headers.0,
+            extensions: headers.1,
+            tcp_option_words: headers.2,
+            tcp_flags: headers.3,
+            source_port: 12_345,
+            sequence: numbers.0,
+            identification: numbers.1,
+            segment_bytes: segment_bytes.map(|bytes| bytes.max(8)),
+            payload: (0..payload_bytes).map(|at| ((at * 31) >> 3) as u8 ^ salt).collect(),
+        }
+    })
+}
+
+/// What a sample must become.
+fn expected(sample: &Sample) -> Outcome {
+    match sample.segment_bytes.map(usize::from) {
+        Some(step) if sample.payload.len() > step => {
+            Outcome::Large(sample.payload.len().div_ceil(step))
+        }
+        _ => Outcome::Partial,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// What real senders make is admitted, and every segment is byte for byte
+    /// what the definitions of its fields say.
+    #[test]
+    fn real_frames_are_admitted_and_cut_correctly(sample in sample(), partial in any::<bool>()) {
+        let control = ALLOW_ALL | if partial { PARTIAL_SEGMENTS } else { 0 };
+        prop_assert_eq!(check(&sample.input(control)), expected(&sample));
+    }
+
+    /// Damage anywhere, in the header or the frame, is refused or harmless.
+    #[test]
+    fn damaged_frames_never_break_anything(
+        sample in sample(),
+        control in any::<u8>(),
+        damage in prop::collection::vec((any::<Index>(), any::<u8>()), 1..6),
+        cut in prop::option::of(any::<Index>()),
+    ) {
+        let mut input = sample.input(control);
+        // Payload carries no meaning; hit the headers.
+        let reach = input.len().min(PREFIX_BYTES + 160);
+        for (at, value) in damage {
+            input[at.index(reach)] = value;
+        }
+        if let Some(cut) = cut {
+            input.truncate(cut.index(reach));
+        }
+        check(&input);
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_break_anything(
+        input in prop::collection::vec(any::<u8>(), 0..300),
+    ) {
+        check(&input);
+    }
+
+    /// The checksum agrees with the plain loop, at any alignment, and parts of
+    /// any length combine.
+    #[test]
+    fn sums_agree_with_the_plain_loop(
+        bytes in prop::collection::vec(any::<u8>(), 0..3000),
+        skip in 0usize..8,
+        split in any::<Index>(),
+    ) {
+        let bytes = bytes.get(skip..).unwrap_or_default();
+        let whole = suimon_frame::Sum::of(bytes);
+        prop_assert_eq!(whole.word(), frame_oracle::naive_sum(bytes));
+        let (front, rest) = bytes.split_at(split.index(bytes.len() + 1));
+        prop_assert_eq!(suimon_frame::Sum::of(front).then(suimon_frame::Sum::of(rest)), whole);
+    }
+}

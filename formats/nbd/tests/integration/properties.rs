@@ -1,0 +1,289 @@
+//! What holds of any bytes, in any pieces, and of any request and extents.
+
+use crate::nbd_client::{Ask, BLOCK_STATUS, Fields, READ, answer, info, meta, option};
+use crate::support::{ALL, Came, Connection, MIB, export, spec, transmission};
+use proptest::prelude::*;
+use suimon_nbd::{
+    BlockSizes, ByteRange, ChunkKind, Command, Extent, ExtentState, Framing, Incoming,
+    REPLY_BYTES_MAX, Step, TlsMode, Transmission,
+};
+
+fn any_framing() -> impl Strategy<Value = Framing> {
+    prop_oneof![Just(Framing::Simple), Just(Framing::Structured), Just(Framing::Extended)]
+}
+
+fn any_name() -> impl Strategy<Value = String> {
+    prop_oneof![Just("a".to_owned()), Just(String::new()), "[a-z\0水]{0,5}"]
+}
+
+/// An option as clients send them, or anything.
+fn any_option() -> impl Strategy<Value = Vec<u8>> {
+    let query = prop_oneof![Just("base:allocation"), Just("base:"), Just("x-y:z"), Just("none")];
+    prop_oneof![
+        (any_name(), prop::collection::vec(0u16..5, 0..5), 6u32..8)
+            .prop_map(|(name, requests, code)| info(code, &name, &requests)),
+        (any_name(), prop::collection::vec(query, 0..4), 9u32..11)
+            .prop_map(|(name, queries, code)| meta(code, &name, &queries)),
+        (any_name(), 1u32..2).prop_map(|(name, code)| option(code, name.as_bytes())),
+        prop::sample::select(vec![3, 5, 8, 11]).prop_map(|code| option(code, &[])),
+        (0u32..14, prop::collection::vec(any::<u8>(), 0..40))
+            .prop_map(|(code, data)| option(code, &data)),
+    ]
+}
+
+/// Bytes of a whole connection, some of them changed.
+fn any_stream() -> impl Strategy<Value = Vec<u8>> {
+    let flags = prop_oneof![8 => Just(3u32), 1 => 0u32..5];
+    let options = prop::collection::vec(any_option(), 0..12);
+    let change = prop::option::weighted(0.3, (any::<prop::sample::Index>(), any::<u8>()));
+    (flags, options, change).prop_map(|(flags, options, change)| {
+        let mut bytes = [flags.to_be_bytes().to_vec(), options.concat()].concat();
+        if let Some((at, byte)) = change {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        bytes
+    })
+}
+
+fn fresh(mode: TlsMode) -> Connection {
+    let mut connection = Connection::new(vec![export(spec("a"))], mode);
+    connection.handshake = suimon_nbd::Handshake::new(mode);
+    connection
+}
+
+/// Feeds pieces of these sizes in turn, until something else than bytes is asked for.
+fn feed(mode: TlsMode, bytes: &[u8], sizes: &[usize]) -> Came {
+    let mut connection = fresh(mode);
+    let mut whole = Came { result: Ok(Step::NeedsBytes), output: Vec::new(), left: bytes.len() };
+    let mut sizes = sizes.iter().cycle();
+    while whole.left > 0 {
+        let rest = &bytes[bytes.len() - whole.left..];
+        let size = rest.len().min(*sizes.next().unwrap());
+        let came = connection.send(&rest[..size]);
+        whole.output.extend(came.output);
+        whole.left -= size - came.left;
+        whole.result = came.result;
+        match &whole.result {
+            Ok(Step::StartTls) => connection.handshake.handle_tls_started().unwrap(),
+            Ok(Step::Aborted | Step::Negotiated(_)) => break,
+            Ok(_) => {}
+            Err(_) => {
+                whole.left = 0;
+            }
+        }
+    }
+    whole
+}
+
+fn any_state() -> impl Strategy<Value = ExtentState> {
+    prop::sample::select(vec![
+        ExtentState::DATA,
+        ExtentState::HOLE,
+        ExtentState::ZERO,
+        ExtentState::HOLE | ExtentState::ZERO,
+    ])
+}
+
+fn any_extents() -> impl Strategy<Value = Vec<Extent>> {
+    let length = prop_oneof![6 => 0u64..3000, 1 => any::<u64>()];
+    let extent = (length, any_state()).prop_map(|(length, state)| Extent { length, state });
+    prop::collection::vec(extent, 0..40)
+}
+
+/// The state of each byte of a range, said as simply as possible; `None` where no extent
+/// tells of it.
+fn states(extents: &[Extent], length: u64) -> Vec<Option<ExtentState>> {
+    let told = extents.iter().flat_map(|extent| {
+        let count = extent.length.min(length) as usize;
+        std::iter::repeat_n(Some(extent.state), count)
+    });
+    told.chain(std::iter::repeat(None)).take(length as usize).collect()
+}
+
+fn accepted(transmission: &Transmission, framing: Framing, ask: &Ask) -> suimon_nbd::Request {
+    match transmission.handle_header(&ask.bytes(framing)) {
+        Ok(Incoming::Request(request)) => request,
+        other => panic!("{other:?}"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 512,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn a_handshake_does_the_same_in_whatever_pieces(
+        bytes in any_stream(),
+        mode in prop::sample::select(vec![TlsMode::Off, TlsMode::Allowed, TlsMode::Required]),
+        sizes in prop::collection::vec(1usize..50, 1..5),
+    ) {
+        let whole = feed(mode, &bytes, &[usize::MAX]);
+        prop_assert_eq!(&feed(mode, &bytes, &sizes), &whole);
+        prop_assert_eq!(&feed(mode, &bytes, &[1]), &whole);
+        // One reply for each export and its infos, and one more, to each option.
+        prop_assert!(whole.output.len() <= 12 * 8 * 300, "{}", whole.output.len());
+    }
+
+    #[test]
+    fn a_request_is_read_as_it_was_sent(
+        framing in any_framing(),
+        kind in 0u16..9,
+        flags in prop_oneof![Just(0u16), 0u16..64],
+        cookie in any::<u64>(),
+        offset in prop_oneof![0..2 * MIB, any::<u64>()],
+        length in prop_oneof![0u64..MIB, 0u64..1 << 33, any::<u64>()],
+    ) {
+        let length = if framing.is_extended() { length } else { length & 0xffff_ffff };
+        let ask = Ask { flags, kind, cookie, offset, length };
+        let transmission = transmission(ALL, BlockSizes::default(), framing);
+        match transmission.handle_header(&ask.bytes(framing)) {
+            Ok(Incoming::Request(request)) => {
+                prop_assert_eq!(request.reply_to.cookie(), cookie);
+                let range = match request.command {
+                    Command::Read { range, .. } | Command::Write { range, .. }
+                    | Command::Trim { range, .. } | Command::Cache { range }
+                    | Command::WriteZeroes { range, .. }
+                    | Command::BlockStatus { range, .. } => range,
+                    Command::Flush => ByteRange { offset: 0, length: 0 },
+                    Command::BlockStatusOf { offset, .. } => ByteRange { offset, length },
+                };
+                prop_assert_eq!(range, ByteRange { offset, length });
+                let inside = offset.checked_add(length).is_some_and(|end| end <= MIB);
+                prop_assert!(inside || kind == BLOCK_STATUS && length == 12);
+            }
+            Ok(Incoming::Refused(refused)) => {
+                let mut out = [0; REPLY_BYTES_MAX];
+                let used = refused.encode(&mut out).unwrap();
+                let mut bytes = &out[..used];
+                let answer = answer(framing, &ask, &mut bytes);
+                prop_assert!(bytes.is_empty());
+                prop_assert_eq!(answer.error, Some((refused.error.code().code(), None)));
+                let message = if framing.has_chunks() { refused.error.to_string() } else { String::new() };
+                prop_assert_eq!(answer.message, message);
+            }
+            Ok(Incoming::Disconnect) => prop_assert_eq!(kind, 2),
+            Ok(Incoming::Incomplete) => prop_assert!(false, "the header is all there"),
+            Err(_) => prop_assert!(length > 32 << 20),
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_a_request_or_an_error(
+        framing in any_framing(),
+        bytes in prop::collection::vec(any::<u8>(), 0..40),
+        with_magic in any::<bool>(),
+    ) {
+        let mut bytes = bytes;
+        if with_magic {
+            let ask = Ask { flags: 0, kind: 0, cookie: 0, offset: 0, length: 0 };
+            bytes.splice(0..0, ask.bytes(framing)[..4].to_vec());
+        }
+        let transmission = transmission(ALL, BlockSizes::default(), framing);
+        if let Ok(Incoming::Request(request)) = transmission.handle_header(&bytes) {
+            let _ = transmission.handle_contexts(request, &bytes);
+        }
+    }
+
+    #[test]
+    fn chunks_cover_a_read_once_and_leave_out_what_is_zero(
+        framing in any_framing(),
+        offset in 0u64..MIB / 2,
+        length in 1u64..20_000,
+        dont_fragment in any::<bool>(),
+        extents in any_extents(),
+    ) {
+        let transmission = transmission(ALL, BlockSizes::default(), framing);
+        let ask = Ask { flags: 0, kind: READ, cookie: 7, offset, length };
+        let to = accepted(&transmission, framing, &ask).reply_to;
+        let range = ByteRange { offset, length };
+        let states = states(&extents, length);
+        let mut sent = Vec::new();
+        for chunk in transmission.read_chunks(to, range, dont_fragment, extents) {
+            let mut head = [0; REPLY_BYTES_MAX];
+            let used = chunk.encode_head(&mut head).unwrap();
+            sent.extend_from_slice(&head[..used]);
+            if chunk.kind() == ChunkKind::Data {
+                sent.extend((chunk.offset()..).take(chunk.length() as usize).map(|at| at as u8));
+            }
+        }
+        let mut bytes = &sent[..];
+        let answer = answer(framing, &ask, &mut bytes);
+        prop_assert!(bytes.is_empty() && answer.error.is_none());
+        let in_one = dont_fragment || framing == Framing::Simple;
+        let mut read = vec![None; length as usize];
+        for (at, data) in answer.data {
+            for (at, byte) in (at..).zip(data) {
+                prop_assert_eq!(byte, at as u8);
+                prop_assert_eq!(read[(at - offset) as usize].replace(false), None);
+            }
+        }
+        for (at, count) in answer.holes {
+            for at in at..at + count {
+                prop_assert_eq!(read[(at - offset) as usize].replace(true), None);
+            }
+        }
+        for (left_out, state) in read.into_iter().zip(states) {
+            let is_zero = state.is_some_and(|state| state.has(ExtentState::ZERO));
+            prop_assert_eq!(left_out, Some(is_zero && !in_one));
+        }
+    }
+
+    #[test]
+    fn extents_are_told_in_order_merged_and_within_the_range(
+        framing in prop::sample::select(vec![Framing::Structured, Framing::Extended]),
+        length in 1u64..30_000,
+        one in any::<bool>(),
+        room in 56usize..400,
+        extents in any_extents(),
+    ) {
+        let transmission = transmission(ALL, BlockSizes::default(), framing);
+        let ask = Ask { flags: 0, kind: BLOCK_STATUS, cookie: 7, offset: 0, length };
+        let to = accepted(&transmission, framing, &ask).reply_to;
+        let range = ByteRange { offset: 0, length };
+        let mut out = vec![0; room];
+        let mut reply = transmission.block_status(to, range, one, &mut out).unwrap();
+        for extent in &extents {
+            if !reply.push(*extent) {
+                break;
+            }
+        }
+        let used = reply.finish();
+        let mut bytes = &out[..used];
+        let answer = answer(framing, &ask, &mut bytes);
+        prop_assert!(bytes.is_empty());
+        let states = states(&extents, length);
+        let mut at = 0;
+        let mut before = None;
+        for (count, state) in answer.extents.iter().copied() {
+            for told in &states[at as usize..(at + count) as usize] {
+                let known = told.unwrap_or_default();
+                prop_assert_eq!(u64::from(known.bits()), state);
+            }
+            prop_assert_ne!(before.replace(state), Some(state));
+            at += count;
+        }
+        prop_assert!(!one || answer.extents.len() == 1);
+        // It ends early only where there is no room, or nothing more is known.
+        let each = if framing.is_extended() { 16 } else { 8 };
+        let known = states.iter().take_while(|state| state.is_some()).count() as u64;
+        prop_assert!(one || at >= known || used + each > room);
+    }
+
+    #[test]
+    fn lists_and_infos_are_read_back(name in "[a-z水]{0,40}", description in "[ -~]{0,80}") {
+        let disk = export(suimon_nbd::ExportSpec { description, ..spec(&name) });
+        let mut connection = Connection::new(vec![disk.clone()], TlsMode::Off);
+        let listed = connection.send(&option(3, &[])).replies();
+        let mut fields = Fields(&listed[0].data);
+        let bytes = fields.number(4) as usize;
+        prop_assert_eq!(fields.take(bytes), disk.name().as_bytes());
+        prop_assert_eq!(fields.0, disk.description().as_bytes());
+        let came = connection.send(&info(7, &name, &[1]));
+        prop_assert_eq!(&came.negotiated().export, &disk);
+        prop_assert_eq!(&came.replies()[1].data[2..], disk.name().as_bytes());
+    }
+}

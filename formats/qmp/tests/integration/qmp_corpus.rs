@@ -1,0 +1,45 @@
+//! The reader against any QEMU, judged by the fuzzer's oracle: its corpus is replayed, whole and
+//! damaged.
+
+use crate::qmp_oracle::{Outcome, check};
+use crate::replay;
+use suimon_qmp::LINE_BYTES_MAX;
+
+#[test]
+fn seeds_lead_where_they_should() {
+    let seeds = [
+        (&include_bytes!("../../../../fuzz/corpus/qmp/seed-session")[..], (1, 3, 1, 2, false)),
+        (&include_bytes!("../../../../fuzz/corpus/qmp/seed-lists")[..], (1, 3, 0, 0, false)),
+        (&include_bytes!("../../../../fuzz/corpus/qmp/seed-nonsense")[..], (1, 1, 0, 1, true)),
+        (&include_bytes!("../../../../fuzz/corpus/qmp/seed-events")[..], (0, 0, 0, 5, false)),
+        (&include_bytes!("../../../../fuzz/corpus/qmp/seed-agent")[..], (0, 3, 1, 0, false)),
+    ];
+    for (input, (greetings, returns, errors, events, was_cut)) in seeds {
+        assert_eq!(check(input), Outcome { greetings, returns, errors, events, was_cut });
+    }
+}
+
+#[test]
+fn the_corpus_passes_the_oracle_whole_and_damaged() {
+    let check = |input: &[u8]| {
+        check(input);
+    };
+    replay::corpus_passes("qmp", check);
+    replay::damaged_corpus_passes("qmp", check);
+    replay::any_bytes_pass(check);
+}
+
+#[test]
+fn lines_have_a_longest_and_nests_a_deepest() {
+    for bytes in [LINE_BYTES_MAX - 1, LINE_BYTES_MAX, LINE_BYTES_MAX + 1] {
+        let mut line = br#"{"return": ""#.to_vec();
+        line.resize(bytes - 3, b'x');
+        line.extend(b"\"}\n");
+        let fits = bytes <= LINE_BYTES_MAX;
+        assert_eq!(check(&line).returns, usize::from(fits), "{bytes}");
+    }
+    let endless = vec![b' '; LINE_BYTES_MAX];
+    assert!(check(&endless).was_cut);
+    let nest = [&br#"{"return": "#[..], &vec![b'['; 100_000], b"\n"].concat();
+    assert!(check(&nest).was_cut);
+}

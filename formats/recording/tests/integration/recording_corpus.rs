@@ -1,0 +1,84 @@
+//! Blocks of recordings as they are, and damaged, judged by the oracle that the fuzzer has.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::recording_oracle::check;
+use proptest::prelude::*;
+use suimon_cluster_qos::{Kept, Member, MemberEvent, NodeId, Terms};
+use suimon_quantity::{DiskId, Time};
+use suimon_recording::{MemberBirth, Recorded, Sink, StreamId};
+use suimon_storage_qos::{
+    Assignment, Capability, DiskSlot, Limits, Proposal, Store, StoreScheduler, StoreSpec,
+};
+
+#[derive(Default)]
+struct Bodies(Mutex<Vec<u8>>);
+
+impl Sink for Bodies {
+    fn next_stream(&self) -> StreamId {
+        StreamId(self.0.lock().unwrap().len() as u32 + 1)
+    }
+
+    fn take(&self, _stream: StreamId, body: Vec<u8>) -> bool {
+        self.0.lock().unwrap().extend(body);
+        true
+    }
+}
+
+/// A scheduler and a node of a cluster, in one body.
+fn body() -> Vec<u8> {
+    let kept = Arc::new(Bodies::default());
+    let sink: Arc<dyn Sink> = kept.clone();
+    let at = |ms: u64| Time::from_ns(ms * 1_000_000);
+    let spec = StoreSpec { waiting_max: 100, ..StoreSpec::default() };
+    let mut scheduler = Recorded::<StoreScheduler>::scheduler(Some(&sink), (at(0), "s"), spec);
+    let mut store = Store::new(Capability::Declared(1000));
+    let proposal = Proposal::Disk(DiskId(1), Assignment::Own(Limits::default()));
+    store.propose(&[proposal], false).unwrap();
+    for change in store.changes() {
+        scheduler.apply(at(0), change);
+    }
+    for ms in 1..20 {
+        scheduler.submit(at(ms), DiskSlot(0), 4096, 7).unwrap();
+        scheduler.poll(at(ms));
+        scheduler.handle_one(at(ms), DiskSlot(0), 4096, Some(Duration::from_micros(80)));
+    }
+    scheduler.observe(at(20));
+    let (terms, keeps) = (Terms::default(), Kept::default());
+    let birth = MemberBirth { terms, node: NodeId(1), incarnation: 1, kept: keeps };
+    let (mut member, _) = Recorded::<Member>::member(Some(&sink), (at(0), "s"), birth);
+    member.handle(at(30), MemberEvent::Loads { disks: Vec::new(), latency_ns: 0 });
+    member.flush();
+    kept.0.lock().unwrap().clone()
+}
+
+#[test]
+fn what_was_recorded_is_understood_whole() {
+    let outcome = check(&body());
+    assert_eq!((outcome.begun, outcome.refused), (2, false), "{outcome:?}");
+    assert!(outcome.steps > 60, "{outcome:?}");
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_changed_in_it_breaks_no_promise(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let mut body = body();
+        for (at, byte) in changes {
+            let at = at.index(body.len());
+            body[at] = byte;
+        }
+        if let Some(cut) = cut {
+            body.truncate(cut.index(body.len()));
+        }
+        check(&body);
+    }
+
+    #[test]
+    fn any_bytes_break_no_promise(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        check(&bytes);
+    }
+}

@@ -1,0 +1,94 @@
+//! A request to blocks that are all there allocates nothing, and a hostile file makes nobody
+//! allocate more than a few times what it has. Counted by the allocator itself.
+#![allow(unsafe_code, reason = "a global allocator that counts")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use crate::support::{created, differencing, dynamic, open, parent, payload, range};
+use suimon_image::testing::{MemoryFile, TestDisk};
+use suimon_image::{Image, ImageFile, Located};
+use suimon_vhd::{Access, DynamicHeader, NewDisk, SizeRule, check};
+
+struct Counting;
+
+thread_local! {
+    static BYTES: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: everything is left to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _ = BYTES.try_with(|bytes| bytes.set(bytes.get() + layout.size() as u64));
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Bytes that something allocates.
+fn allocated<T>(what: impl FnOnce() -> T) -> (u64, T) {
+    let before = BYTES.get();
+    let result = what();
+    (BYTES.get() - before, result)
+}
+
+#[test]
+fn a_request_to_blocks_that_are_there_allocates_nothing() {
+    for file in [dynamic(4096, 1 << 20), differencing(4096, 1 << 20)] {
+        let image = open(&file, Access::Write).unwrap();
+        let mut disk = TestDisk { image, file: &file, parent: None };
+        disk.write(0, &payload(1, 0, 2048)).unwrap();
+        disk.flush().unwrap();
+        // Opened again, bitmaps are read once.
+        disk.image = open(&file, Access::Write).unwrap();
+        disk.write(0, &payload(2, 0, 2048)).unwrap();
+        let mut extents = Vec::with_capacity(300);
+        let (bytes, ()) = allocated(|| {
+            for sector in 0..2000 {
+                extents.clear();
+                let range = range(sector, 48);
+                assert_eq!(disk.image.locate(range, &mut extents).unwrap(), Located::Ready);
+                extents.clear();
+                assert_eq!(disk.image.place_write(range, &mut extents).unwrap(), Located::Ready);
+                disk.image.handle_written(range);
+            }
+        });
+        assert_eq!((bytes, disk.image.uncommitted_bytes()), (0, 0));
+    }
+}
+
+#[test]
+fn a_hostile_file_makes_nobody_allocate_more_than_a_few_times_what_it_has() {
+    let good = created(NewDisk::Differencing { block_size: 512, parent: parent() }, 64 << 10);
+    let good = good.bytes();
+    let header: [u8; 1024] = good[512..1536].try_into().unwrap();
+    let header = DynamicHeader::parse(&header, 512).unwrap();
+    let mut seen = 0;
+    for entries in [0, 1, 128, 129, 1 << 22, (1 << 22) + 1, u32::MAX] {
+        for data_length in [0, 1, 2000, 65_536, 65_537, u32::MAX] {
+            for block_size in [512, 4096, 1 << 31] {
+                let mut header = header.clone();
+                header.max_table_entries = entries;
+                header.block_size = block_size;
+                header.locators.iter_mut().for_each(|entry| entry.data_length = data_length);
+                let file = MemoryFile::new(good.clone());
+                file.write_at(512, &header.encode()).unwrap();
+                let bound = 16 * good.len() as u64;
+                let (bytes, opened) = allocated(|| open(&file, Access::Read).is_ok());
+                assert!(bytes <= bound, "{entries} {data_length} {block_size}: {bytes}");
+                let (bytes, _) = allocated(|| check(&file, SizeRule::Creator));
+                assert!(bytes <= 2 * bound, "{entries} {data_length} {block_size}: {bytes}");
+                seen += u32::from(opened);
+            }
+        }
+    }
+    assert!(seen > 0, "some of them open");
+}

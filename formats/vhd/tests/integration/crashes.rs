@@ -1,0 +1,167 @@
+//! What a crash leaves: every moment of random workloads, reopened and compared with what
+//! was acknowledged.
+
+use crate::support::history::{History, fates, goes_on, reopened};
+use crate::support::{
+    OF_PARENT, SECTOR, created, disk_on, numbers, open, parent, payload, range, read_parent,
+};
+use proptest::prelude::*;
+use suimon_image::Image;
+use suimon_image::testing::{Crash, FileOp, MemoryFile};
+use suimon_vhd::{Access, NewDisk, SizeRule, check, resize};
+
+#[derive(Clone, Debug)]
+enum Op {
+    Write { sector: u64, sectors: u64 },
+    Discard { sector: u64, sectors: u64 },
+    Flush,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        5 => (0_u64..200, 1_u64..20).prop_map(|(sector, sectors)| Op::Write { sector, sectors }),
+        2 => (0_u64..200, 1_u64..60).prop_map(|(sector, sectors)| Op::Discard { sector, sectors }),
+        2 => Just(Op::Flush),
+    ]
+}
+
+fn disks() -> impl Strategy<Value = NewDisk> {
+    (0_u8..9, 0_u32..5).prop_map(|(kind, shift)| {
+        let block_size = 512 << shift;
+        match kind {
+            0 => NewDisk::Fixed,
+            1..=4 => NewDisk::Dynamic { block_size },
+            _ => NewDisk::Differencing { block_size, parent: parent() },
+        }
+    })
+}
+
+/// Carries a workload out on a new file; what was on it before, what was done to it, and
+/// what it was told.
+fn history(file: &MemoryFile, ops: &[Op]) -> History {
+    let mut history = History::default();
+    let mut parent = read_parent;
+    let mut disk = disk_on(file, Access::Write, &mut parent).unwrap();
+    let size = disk.image.shape().size / SECTOR;
+    let within = |sector: u64, sectors: u64| (sector % size, sectors.min(size - sector % size));
+    for (number, op) in (1..).zip(ops) {
+        let when = file.ops().len();
+        match *op {
+            Op::Write { sector, sectors } => {
+                let (sector, sectors) = within(sector, sectors);
+                let told = (sector..sector + sectors).map(|at| (when, at, number << 24 | at));
+                history.changes.extend(told);
+                disk.write(sector * SECTOR, &payload(number, sector, sectors)).unwrap();
+            }
+            Op::Discard { sector, sectors } => {
+                let (sector, sectors) = within(sector, sectors);
+                let kept = disk.discard(range(sector, sectors)).unwrap();
+                let is_kept = |at: &u64| {
+                    kept.iter().any(|kept| (kept.offset()..kept.end()).contains(&(at * SECTOR)))
+                };
+                let freed = (sector..sector + sectors).filter(|at| !is_kept(at));
+                history.changes.extend(freed.map(|at| (when, at, 0)));
+            }
+            Op::Flush => {
+                disk.flush().unwrap();
+                // The last flush of a commit is what is waited for.
+                let ops = file.ops();
+                let durable = ops.iter().rposition(|op| *op == FileOp::Flush).unwrap() + 1;
+                history.durable.push((durable, history.changes.len()));
+            }
+        }
+    }
+    history
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn a_crash_at_any_moment_leaves_what_was_acknowledged(
+        disk in disks(),
+        sectors in 1_u64..150,
+        ops in proptest::collection::vec(op(), 1..14),
+        mut rng in any::<u64>().prop_perturb(|_, rng| rng),
+    ) {
+        let is_differencing = matches!(disk, NewDisk::Differencing { .. });
+        let initial: Vec<u64> =
+            (0..sectors).map(|at| if is_differencing { OF_PARENT | at } else { 0 }).collect();
+        let file = created(disk, sectors * SECTOR);
+        file.forget();
+        let before = file.bytes();
+        let history = history(&file, &ops);
+        let done = file.ops();
+        for begun in 0..=done.len() {
+            let crash = Crash { before: &before, ops: &done, begun };
+            let allowed = history.allowed(begun, &initial);
+            for (order, fates) in fates(crash.unsynced(), &mut rng) {
+                let (file, found) = reopened(crash.file(&order, &fates), &allowed)?;
+                goes_on(&file, found, &mut rng)?;
+            }
+        }
+    }
+
+    #[test]
+    fn a_crash_while_a_crash_is_repaired_changes_nothing(
+        block_shift in 0_u32..4,
+        ops in proptest::collection::vec(op(), 1..14),
+        at in any::<prop::sample::Index>(),
+        mut rng in any::<u64>().prop_perturb(|_, rng| rng),
+    ) {
+        let file = created(NewDisk::Dynamic { block_size: 512 << block_shift }, 100 * SECTOR);
+        file.forget();
+        let before = file.bytes();
+        let history = history(&file, &ops);
+        let done = file.ops();
+        let crash = Crash { before: &before, ops: &done, begun: at.index(done.len() + 1) };
+        let allowed = history.allowed(crash.begun, &[0; 100]);
+        let (order, fates_of_one) = fates(crash.unsynced(), &mut rng).pop().unwrap();
+        let mut left = crash.file(&order, &fates_of_one);
+        // Another program may have left the last sector or the first one unwritten.
+        let lost = if rng.random() { 0 } else { left.len() - 512 };
+        left[lost..lost + 512].fill(0);
+        let file = MemoryFile::new(left.clone());
+        drop(open(&file, Access::Write).unwrap());
+        let repairs = file.ops();
+        for begun in 0..=repairs.len() {
+            let crash = Crash { before: &left, ops: &repairs, begun };
+            for (order, fates) in fates(crash.unsynced(), &mut rng) {
+                let again = MemoryFile::new(crash.file(&order, &fates));
+                let mut parent = read_parent;
+                let found = numbers(&mut disk_on(&again, Access::Write, &mut parent).unwrap());
+                prop_assert!(found.iter().zip(&allowed).all(|(number, allowed)| allowed.contains(number)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_crash_while_a_disk_gets_another_size_leaves_one_of_both(
+        disk in disks(),
+        sectors in 1_u64..150,
+        more in 1_u64..400,
+        ops in proptest::collection::vec(op(), 1..9),
+        mut rng in any::<u64>().prop_perturb(|_, rng| rng),
+    ) {
+        let file = created(disk, sectors * SECTOR);
+        history(&file, &[ops, vec![Op::Flush]].concat());
+        let mut parent = read_parent;
+        let numbers_before = numbers(&mut disk_on(&file, Access::Read, &mut parent).unwrap());
+        let before = file.bytes();
+        file.forget();
+        resize(&file, (sectors + more) * SECTOR, SizeRule::Creator).unwrap();
+        let mut parent = read_parent;
+        let numbers_after = numbers(&mut disk_on(&file, Access::Read, &mut parent).unwrap());
+        let done = file.ops();
+        for begun in 0..=done.len() {
+            let crash = Crash { before: &before, ops: &done, begun };
+            for (order, fates) in fates(crash.unsynced(), &mut rng) {
+                let left = MemoryFile::new(crash.file(&order, &fates));
+                let mut parent = read_parent;
+                let found = numbers(&mut disk_on(&left, Access::Write, &mut parent).unwrap());
+                prop_assert!(found == numbers_before || found == numbers_after, "{:x?}", found);
+                prop_assert!(check(&left, SizeRule::Creator).findings.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Children with blocks so large that not all of their bitmaps are kept in memory.
+
+use crate::support::disk_file::DiskFile;
+use crate::support::{OF_PARENT, new_vhd, number_of, parent, range, read_parent, sector_of};
+use suimon_image::testing::TestDisk;
+use suimon_vhd::{Access, NewDisk, OpenOptions, SizeRule, Vhd, check};
+
+const BLOCK_SECTORS: u64 = 131_072;
+/// More than bitmaps that are kept, 256 of 16 KiB.
+const BLOCKS: u64 = 400;
+
+#[test]
+fn bitmaps_that_were_put_away_are_read_again() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let file = DiskFile::open(&folder.path().join("child.vhd"));
+    let block_size = (BLOCK_SECTORS * 512) as u32;
+    let disk = NewDisk::Differencing { block_size, parent: parent() };
+    new_vhd(disk, BLOCKS * BLOCK_SECTORS * 512).create(&file).unwrap();
+    let open = |access| Vhd::open(&file, OpenOptions { access, size: SizeRule::Creator }).unwrap();
+    let mut parent = read_parent;
+    let mut disk = TestDisk { image: open(Access::Write), file: &file, parent: Some(&mut parent) };
+    // Nobody flushes: the image asks for commits when it must.
+    for round in 0..3 {
+        for block in 0..BLOCKS {
+            let sector = block * BLOCK_SECTORS + 1000 * round;
+            disk.write(sector * 512, &sector_of(sector)).unwrap();
+        }
+    }
+    disk.flush().unwrap();
+    let report = check(&file, SizeRule::Creator);
+    assert!(report.findings.is_empty(), "{report:?}");
+    let check_all = |disk: &mut TestDisk<'_, Vhd>| {
+        for block in (0..BLOCKS).rev() {
+            for (at, is_here) in [(0, true), (1, false), (1000, true), (2000, true), (2001, false)]
+            {
+                let sector = block * BLOCK_SECTORS + at;
+                let bytes = disk.read(range(sector, 1)).unwrap();
+                let expected = if is_here { sector } else { OF_PARENT | sector };
+                assert_eq!(number_of(&bytes), expected, "{block} {at}");
+            }
+        }
+    };
+    check_all(&mut disk);
+    let mut parent = read_parent;
+    check_all(&mut TestDisk { image: open(Access::Read), file: &file, parent: Some(&mut parent) });
+}

@@ -1,0 +1,18 @@
+//! Integration tests of this crate, one module per subject. One program, because linking
+//! takes most of the time that a test program costs.
+
+mod allocations;
+mod crashes;
+mod large_blocks;
+mod peers;
+#[allow(unreachable_pub, reason = "shared by several crates' tests")]
+#[path = "../../../../fuzz/src/replay.rs"]
+mod replay;
+mod requests;
+mod sizes;
+mod support;
+mod vhd_corpus;
+#[allow(unreachable_pub, reason = "public for the fuzz target")]
+#[path = "../../../../fuzz/src/vhd_oracle.rs"]
+mod vhd_oracle;
+mod workloads;

@@ -1,0 +1,225 @@
+//! Images go both ways with qemu-img and libvhdi. `scripts/setup` installs both.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::support::disk_file::DiskFile;
+use crate::support::peer_bench::{Bench, run};
+use crate::support::{new_vhd, parent};
+use suimon_image::testing::TestDisk;
+use suimon_image::{ByteRange, Image};
+use suimon_vhd::{
+    Access, DiskType, NewDisk, NewSize, NewVhd, OpenOptions, SizeRule, Vhd, check, resize,
+};
+use tempfile::TempDir;
+
+const MB: u64 = 1 << 20;
+
+impl Bench {
+    /// Writes to the image and to the content: at both ends and over the ends of blocks.
+    fn fill(&self, disk: &mut TestDisk<'_, Vhd>, first: u8) {
+        let pieces = [
+            (0, 512),
+            (MB - 512, 1024),
+            (2 * MB - 4096, 8192),
+            (self.size / 1024 * 512, 3 * MB / 2),
+            (self.size - 1536, 1536),
+        ];
+        for (number, (offset, len)) in (first..).zip(pieces) {
+            let bytes = vec![number; len.min(self.size - offset) as usize];
+            disk.write(offset, &bytes).unwrap();
+            self.expect(offset, &bytes);
+        }
+        disk.flush().unwrap();
+    }
+
+    /// The content is the image's, by qemu-img.
+    fn qemu_agrees(&self, image: &str) {
+        let (image, raw) = (self.path(image), self.path("raw"));
+        let said = run("qemu-img", &["info", "--output=json", "-f", "vpc"], &[&image]);
+        assert!(said.contains(&format!("\"virtual-size\": {},", self.size)), "{said}");
+        run("qemu-img", &["compare", "-f", "vpc", "-F", "raw"], &[&image, &raw]);
+    }
+
+    /// The content is the image's, by this crate, which finds nothing wrong.
+    fn we_agree(&self, image: &str) {
+        let file = self.file(image);
+        let report = check(&file, SizeRule::Creator);
+        assert!(report.findings.is_empty(), "{report:?}");
+        let mut disk = TestDisk { image: opened(&file, Access::Read), file: &file, parent: None };
+        self.is_read_from(&mut disk);
+    }
+}
+
+fn opened(file: &DiskFile, access: Access) -> Vhd {
+    Vhd::open(file, OpenOptions { access, size: SizeRule::Creator }).unwrap()
+}
+
+fn kinds() -> [NewDisk; 4] {
+    let dynamic = |block_size| NewDisk::Dynamic { block_size };
+    [NewDisk::Fixed, dynamic(2 << 20), dynamic(512 << 10), dynamic(16 << 20)]
+}
+
+#[test]
+fn what_is_made_here_others_read() {
+    for disk in kinds() {
+        for (size, size_told) in [
+            (20 * MB, NewSize::Exact),
+            (9 * MB + 512, NewSize::Exact),
+            (12 * MB + 7, NewSize::Geometry),
+            (33 * MB, NewSize::Geometry),
+        ] {
+            let spec = NewVhd { size_told, ..new_vhd(disk.clone(), size) };
+            let folder = TempDir::new().unwrap();
+            let size = spec.create(&DiskFile::open(&folder.path().join("image"))).unwrap();
+            let bench = Bench::new(size);
+            std::fs::rename(folder.path().join("image"), bench.path("image")).unwrap();
+            bench.qemu_agrees("image");
+            let file = bench.file("image");
+            let image = opened(&file, Access::Write);
+            let mut disk = TestDisk { image, file: &file, parent: None };
+            bench.fill(&mut disk, 1);
+            bench.qemu_agrees("image");
+            bench.libvhdi_agrees(&["image"]);
+            // Where there is room again, it is used again.
+            let range = ByteRange::new(2 * MB, 4 * MB).unwrap();
+            for kept in disk.discard(range).unwrap() {
+                disk.write(kept.offset(), &vec![0; kept.len() as usize]).unwrap();
+            }
+            let raw = File::options().write(true).open(bench.path("raw")).unwrap();
+            raw.write_all_at(&vec![0; 4 * MB as usize], 2 * MB).unwrap();
+            disk.flush().unwrap();
+            bench.fill(&mut disk, 9);
+            drop(disk);
+            bench.qemu_agrees("image");
+            bench.libvhdi_agrees(&["image"]);
+            bench.we_agree("image");
+        }
+    }
+}
+
+#[test]
+fn what_qemu_makes_is_read_written_and_read_by_it_again() {
+    for subformat in ["fixed", "dynamic"] {
+        for (size, force) in [(20 * MB, "on"), (7 * MB + 1024, "on"), (20 * MB, "off")] {
+            let folder = TempDir::new().unwrap();
+            let path = folder.path().join("image");
+            let options = format!("subformat={subformat},force_size={force}");
+            let arguments = ["create", "-q", "-f", "vpc", "-o", &options];
+            run("qemu-img", &arguments, &[&path, Path::new(&size.to_string())]);
+            let file = DiskFile::open(&path);
+            let image = opened(&file, Access::Write);
+            let told = image.shape().size;
+            assert!(if force == "on" { told == size } else { told >= size }, "{told}");
+            let expected = if subformat == "fixed" { DiskType::Fixed } else { DiskType::Dynamic };
+            assert_eq!(image.footer().disk_type, expected);
+            drop(image);
+            let bench = Bench::new(told);
+            std::fs::rename(&path, bench.path("image")).unwrap();
+            let file = bench.file("image");
+            // QEMU's writes and ours take turns.
+            let io =
+                ["-f", "vpc", "-c", "write -q -P 77 65536 131072", "-c", "write -q -P 78 5M 512"];
+            run("qemu-io", &io, &[&bench.path("image")]);
+            let raw = File::options().write(true).open(bench.path("raw")).unwrap();
+            raw.write_all_at(&[77; 131_072], 65536).unwrap();
+            raw.write_all_at(&[78; 512], 5 * MB).unwrap();
+            bench.we_agree("image");
+            let image = opened(&file, Access::Write);
+            bench.fill(&mut TestDisk { image, file: &file, parent: None }, 1);
+            bench.qemu_agrees("image");
+            run("qemu-io", &["-f", "vpc", "-c", "write -q -P 79 3M 64k"], &[&bench.path("image")]);
+            raw.write_all_at(&[79; 65536], 3 * MB).unwrap();
+            bench.qemu_agrees("image");
+            bench.libvhdi_agrees(&["image"]);
+            bench.we_agree("image");
+        }
+    }
+}
+
+#[test]
+fn what_qemu_converts_has_the_content() {
+    let bench = Bench::new(11 * MB + 512);
+    let raw = File::options().write(true).open(bench.path("raw")).unwrap();
+    for (number, offset) in (1..).zip([0, MB - 512, 4 * MB, 11 * MB]) {
+        raw.write_all_at(&[number; 512], offset).unwrap();
+    }
+    for subformat in ["fixed", "dynamic"] {
+        let options = format!("subformat={subformat},force_size=on");
+        let arguments = ["convert", "-f", "raw", "-O", "vpc", "-o", &options];
+        run("qemu-img", &arguments, &[&bench.path("raw"), &bench.path(subformat)]);
+        bench.we_agree(subformat);
+        bench.libvhdi_agrees(&[subformat]);
+    }
+}
+
+#[test]
+fn a_disk_of_another_size_is_what_others_read() {
+    for (disk, told) in kinds()
+        .into_iter()
+        .flat_map(|disk| [(disk.clone(), NewSize::Exact), (disk, NewSize::Geometry)])
+    {
+        let bench = Bench::new(Bench::rounded(&disk, told, 10 * MB));
+        let file = bench.file("image");
+        let created = NewVhd { size_told: told, ..new_vhd(disk, 10 * MB) }.create(&file).unwrap();
+        let image = opened(&file, Access::Write);
+        bench.fill(&mut TestDisk { image, file: &file, parent: None }, 1);
+        // The table has no room for so many blocks where it is.
+        let size = resize(&file, 270 * MB, SizeRule::Creator).unwrap();
+        File::options().write(true).open(bench.path("raw")).unwrap().set_len(size).unwrap();
+        let bench = Bench { size, ..bench };
+        bench.qemu_agrees("image");
+        let image = opened(&file, Access::Write);
+        bench.fill(&mut TestDisk { image, file: &file, parent: None }, 20);
+        bench.qemu_agrees("image");
+        // libvhdi takes Original Size, which is that at creation, for the disk's.
+        bench.libvhdi_agrees_on(created, &["image"]);
+        bench.we_agree("image");
+    }
+}
+
+impl Bench {
+    fn rounded(disk: &NewDisk, size_told: NewSize, size: u64) -> u64 {
+        let file = suimon_image::testing::MemoryFile::default();
+        NewVhd { size_told, ..new_vhd(disk.clone(), size) }.create(&file).unwrap()
+    }
+}
+
+#[test]
+fn a_child_is_its_parent_but_for_what_was_written() {
+    for block_size in [2 << 20, 512 << 10] {
+        let bench = Bench::new(20 * MB + 512);
+        let of_parent = bench.file("parent.vhd");
+        NewVhd {
+            unique_id: [7; 16],
+            ..new_vhd(NewDisk::Dynamic { block_size: 2 << 20 }, bench.size)
+        }
+        .create(&of_parent)
+        .unwrap();
+        let image = opened(&of_parent, Access::Write);
+        bench.fill(&mut TestDisk { image, file: &of_parent, parent: None }, 1);
+        let file = bench.file("child.vhd");
+        new_vhd(NewDisk::Differencing { block_size, parent: parent() }, bench.size)
+            .create(&file)
+            .unwrap();
+        bench.libvhdi_agrees(&["child.vhd", "parent.vhd"]);
+        let image = opened(&file, Access::Write);
+        assert_eq!(image.parent(), Some(&parent()));
+        let mut disk = TestDisk { image, file: &file, parent: None };
+        let raw = File::options().write(true).open(bench.path("raw")).unwrap();
+        // libvhdi takes all sectors of a bitmap's byte behind a set bit for the child's, so
+        // writes end where a byte does.
+        for (number, (sector, sectors)) in
+            (60..).zip([(3, 5), (15, 1), (4095, 1), (4096, 8), (5002, 30), (8190, 10)])
+        {
+            let bytes = vec![number; sectors * 512];
+            disk.write(sector * 512, &bytes).unwrap();
+            raw.write_all_at(&bytes, sector * 512).unwrap();
+        }
+        disk.flush().unwrap();
+        bench.libvhdi_agrees(&["child.vhd", "parent.vhd"]);
+        let said = run("vhdiinfo", &[], &[&bench.path("child.vhd")]);
+        assert!(said.contains("Differential") && said.contains("parent.vhd"), "{said}");
+    }
+}

@@ -1,0 +1,202 @@
+//! Requests, commits and failures of both at the same time, and a crash at any moment.
+
+use std::collections::VecDeque;
+
+use crate::support::history::{History, fates, goes_on, reopened};
+use crate::support::{OF_PARENT, SECTOR, created, open, parent, payload, range};
+use proptest::prelude::*;
+use suimon_image::testing::{Crash, MemoryFile};
+use suimon_image::{ByteRange, CommitOutcome, Extent, Image, ImageFile, Located, Place, Step};
+use suimon_vhd::{Access, NewDisk, Vhd};
+
+#[derive(Clone, Debug)]
+enum Op {
+    /// A write is placed.
+    Place { sector: u64, sectors: u64 },
+    /// A placed write ends.
+    Finish { which: usize },
+    /// A placed write fails before anything of it is written.
+    Fail { which: usize },
+    /// Used only while no write is under way.
+    Discard { sector: u64, sectors: u64 },
+    /// A commit is begun unless one is under way.
+    Begin,
+    /// The commit's next steps are done.
+    Steps { count: usize },
+    /// The commit's next step fails.
+    StepFails,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        6 => (0_u64..100, 1_u64..14).prop_map(|(sector, sectors)| Op::Place { sector, sectors }),
+        5 => (0_usize..8).prop_map(|which| Op::Finish { which }),
+        1 => (0_usize..8).prop_map(|which| Op::Fail { which }),
+        3 => (0_u64..100, 1_u64..60).prop_map(|(sector, sectors)| Op::Discard { sector, sectors }),
+        3 => Just(Op::Begin),
+        4 => (1_usize..6).prop_map(|count| Op::Steps { count }),
+        1 => Just(Op::StepFails),
+    ]
+}
+
+struct Engine<'a> {
+    image: Vhd,
+    file: &'a MemoryFile,
+    /// Writes under way: their number, sectors and places.
+    writes: Vec<(u64, ByteRange, Vec<Extent>)>,
+    /// What is left of the commit under way, and how many changes it makes durable.
+    commit: Option<(VecDeque<Step>, usize)>,
+    history: History,
+}
+
+impl Engine<'_> {
+    fn carry_out(&mut self, number: u64, op: &Op) {
+        let size = self.image.shape().size / SECTOR;
+        let within =
+            |sector: u64, sectors: u64| range(sector % size, sectors.min(size - sector % size));
+        match *op {
+            Op::Place { sector, sectors } => self.place(number, within(sector, sectors)),
+            Op::Finish { which } if !self.writes.is_empty() => {
+                let write = self.writes.remove(which % self.writes.len());
+                self.finish(&write);
+            }
+            Op::Fail { which } if !self.writes.is_empty() => {
+                let (_, range, _) = self.writes.remove(which % self.writes.len());
+                self.image.handle_failed(range);
+            }
+            Op::Discard { sector, sectors } if self.writes.is_empty() => {
+                self.discard(within(sector, sectors));
+            }
+            Op::Begin if self.commit.is_none() => self.begin(),
+            Op::Steps { count } => (0..count).for_each(|_| self.step()),
+            Op::StepFails if self.commit.is_some() => {
+                self.commit = None;
+                self.image.handle_commit(CommitOutcome::Failed);
+            }
+            _ => {}
+        }
+    }
+
+    fn place(&mut self, number: u64, range: ByteRange) {
+        let overlaps =
+            |other: &ByteRange| other.offset() < range.end() && range.offset() < other.end();
+        if self.writes.iter().any(|(_, other, _)| overlaps(other)) {
+            return;
+        }
+        let mut extents = Vec::new();
+        for _ in 0..1000 {
+            match self.image.place_write(range, &mut extents).unwrap() {
+                Located::Ready => return self.writes.push((number, range, extents)),
+                Located::Need(metadata) => {
+                    assert!(extents.is_empty());
+                    let mut bytes = vec![0; metadata.len() as usize];
+                    self.file.read_at(metadata.offset(), &mut bytes).unwrap();
+                    self.image.handle_metadata(metadata, &bytes).unwrap();
+                }
+                Located::NeedCommit => {
+                    assert!(extents.is_empty());
+                    while self.commit.is_some() {
+                        self.step();
+                    }
+                    self.begin();
+                    while self.commit.is_some() {
+                        self.step();
+                    }
+                }
+            }
+        }
+        panic!("{range} never gets a place");
+    }
+
+    fn finish(&mut self, (number, range, extents): &(u64, ByteRange, Vec<Extent>)) {
+        let when = self.file.ops().len();
+        let (first, count) = (range.offset() / SECTOR, range.len() / SECTOR);
+        let told = (first..first + count).map(|at| (when, at, number << 24 | at));
+        self.history.changes.extend(told);
+        let bytes = payload(*number, first, count);
+        let mut rest = bytes.as_slice();
+        for Extent { place, len } in extents {
+            let Place::File(offset) = place else { panic!("{place:?}") };
+            let (piece, next) = rest.split_at(*len as usize);
+            assert!(offset + len + 512 <= self.file.len().unwrap(), "a guest writes the footer");
+            self.file.write_at(*offset, piece).unwrap();
+            rest = next;
+        }
+        self.image.handle_written(*range);
+    }
+
+    fn discard(&mut self, range: ByteRange) {
+        let when = self.file.ops().len();
+        let mut kept = Vec::new();
+        assert_eq!(self.image.discard(range, &mut kept).unwrap(), Located::Ready);
+        let is_kept =
+            |at: &u64| kept.iter().any(|kept| (kept.offset()..kept.end()).contains(&(at * SECTOR)));
+        let sectors = range.offset() / SECTOR..range.end() / SECTOR;
+        self.history.changes.extend(sectors.filter(|at| !is_kept(at)).map(|at| (when, at, 0)));
+    }
+
+    fn begin(&mut self) {
+        let changes = self.history.changes.len();
+        if let Some(commit) = self.image.begin_commit() {
+            self.commit = Some((commit.steps.into(), changes));
+        } else {
+            self.file.flush().unwrap();
+            self.history.durable.push((self.file.ops().len(), changes));
+        }
+    }
+
+    fn step(&mut self) {
+        let Some((steps, changes)) = &mut self.commit else { return };
+        match steps.pop_front() {
+            Some(Step::Write { offset, bytes }) => self.file.write_at(offset, &bytes).unwrap(),
+            Some(Step::Extend { len }) => self.file.set_len(len).unwrap(),
+            Some(Step::Zero(range)) => self.file.zero(range.offset(), range.len()).unwrap(),
+            Some(Step::Flush) => self.file.flush().unwrap(),
+            Some(Step::Durable) => self.history.durable.push((self.file.ops().len(), *changes)),
+            None => {
+                self.commit = None;
+                self.image.handle_commit(CommitOutcome::Done);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    #[test]
+    fn whatever_happens_at_the_same_time_is_durable_when_it_was_said_to_be(
+        is_differencing in any::<bool>(),
+        block_shift in 0_u32..4,
+        sectors in 1_u64..90,
+        ops in proptest::collection::vec(op(), 1..50),
+        mut rng in any::<u64>().prop_perturb(|_, rng| rng),
+    ) {
+        let block_size = 512 << block_shift;
+        let disk = if is_differencing {
+            NewDisk::Differencing { block_size, parent: parent() }
+        } else {
+            NewDisk::Dynamic { block_size }
+        };
+        let initial: Vec<u64> =
+            (0..sectors).map(|at| if is_differencing { OF_PARENT | at } else { 0 }).collect();
+        let file = created(disk, sectors * SECTOR);
+        file.forget();
+        let before = file.bytes();
+        let image = open(&file, Access::Write).unwrap();
+        let history = History::default();
+        let mut engine = Engine { image, file: &file, writes: vec![], commit: None, history };
+        for (number, op) in (1..).zip(&ops) {
+            engine.carry_out(number, op);
+        }
+        let done = file.ops();
+        for begun in (0..=done.len()).step_by(3).chain([done.len()]) {
+            let crash = Crash { before: &before, ops: &done, begun };
+            let allowed = engine.history.allowed(begun, &initial);
+            for (order, fates) in fates(crash.unsynced(), &mut rng).into_iter().take(6) {
+                let (file, found) = reopened(crash.file(&order, &fates), &allowed)?;
+                goes_on(&file, found, &mut rng)?;
+            }
+        }
+    }
+}

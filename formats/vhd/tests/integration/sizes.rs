@@ -1,0 +1,125 @@
+//! What tells a disk's size, how large disks can be, and what a parent is.
+
+use crate::support::{created, differencing, dynamic, new_vhd, open, parent};
+use suimon_image::testing::MemoryFile;
+use suimon_image::{Image, ImageFault, ImageFile};
+use suimon_vhd::{
+    Access, DiskType, Footer, Geometry, NewDisk, NewSize, NewVhd, OpenOptions, ParentMismatch,
+    SIZE_MAX, SizeRule, Vhd,
+};
+
+const MB: u64 = 1 << 20;
+
+fn footer_of(file: &MemoryFile) -> Footer {
+    let bytes = file.bytes();
+    let (rest, end) = bytes.split_last_chunk::<512>().unwrap();
+    assert_eq!(rest[..512], end[..], "the copy");
+    Footer::parse(end, rest.len() as u64).unwrap()
+}
+
+/// A fixed disk of 20 MiB, whose geometry tells 40936 sectors, by a creator.
+fn by_creator(creator: [u8; 4], geometry: Geometry) -> MemoryFile {
+    let file = created(NewDisk::Fixed, 20 * MB);
+    let bytes = file.bytes();
+    let end = bytes.last_chunk::<512>().unwrap();
+    let mut footer = Footer::parse(end, 20 * MB).unwrap();
+    footer.creator_application = creator;
+    footer.geometry = geometry;
+    file.write_at(20 * MB, &footer.encode()).unwrap();
+    file
+}
+
+#[test]
+fn creators_mean_the_geometry_or_the_size() {
+    let told = Geometry::of_sectors(40_960);
+    assert_eq!(told.sectors(), 40_936);
+    let largest = Geometry { cylinders: 65535, heads: 16, sectors_per_track: 255 };
+    let (exact, geometry) = (20 * MB, 40_936 * 512);
+    for (creator, in_footer, expected) in [
+        (b"win ", told, exact),
+        (b"qem2", told, exact),
+        (b"d2v ", told, exact),
+        (b"tap\0", told, exact),
+        (b"CTXS", told, exact),
+        (b"vpc ", told, geometry),
+        (b"vs  ", told, geometry),
+        (b"qemu", told, geometry),
+        (b"abcd", told, geometry),
+        (b"vpc ", largest, exact),
+    ] {
+        let file = by_creator(*creator, in_footer);
+        let size = |size| {
+            let options = OpenOptions { access: Access::Read, size };
+            Vhd::open(&file, options).unwrap().shape().size
+        };
+        assert_eq!(size(SizeRule::Creator), expected, "{creator:?}");
+        assert_eq!(size(SizeRule::CurrentSize), exact, "{creator:?}");
+        let by_geometry = if in_footer == largest { exact } else { geometry };
+        assert_eq!(size(SizeRule::Geometry), by_geometry, "{creator:?}");
+    }
+}
+
+#[test]
+fn a_size_is_told_exactly_or_by_the_geometry() {
+    for (size, size_told, expected) in [
+        (1, NewSize::Exact, 512),
+        (20 * MB + 1, NewSize::Exact, 20 * MB + 512),
+        (1, NewSize::Geometry, 68 * 512),
+        (20 * MB, NewSize::Geometry, 41_004 * 512),
+    ] {
+        let file = MemoryFile::default();
+        let spec = new_vhd(NewDisk::Dynamic { block_size: 2 << 20 }, size);
+        assert_eq!(NewVhd { size_told, ..spec }.create(&file).unwrap(), expected);
+        let footer = footer_of(&file);
+        assert_eq!((footer.current_size, footer.original_size), (expected, expected));
+        let told = footer.geometry.sectors() * 512;
+        assert!(if size_told == NewSize::Geometry { told == expected } else { told <= expected });
+        assert_eq!(open(&file, Access::Read).unwrap().shape().size, expected);
+    }
+}
+
+#[test]
+fn what_the_format_cannot_tell_is_refused() {
+    let largest = dynamic(2 << 20, SIZE_MAX);
+    assert_eq!(open(&largest, Access::Read).unwrap().shape().size, SIZE_MAX);
+    for (disk, size, field) in [
+        (NewDisk::Dynamic { block_size: 2 << 20 }, SIZE_MAX + 1, "Current Size"),
+        (NewDisk::Fixed, u64::MAX, "Current Size"),
+        (NewDisk::Fixed, 0, "Current Size"),
+        (NewDisk::Dynamic { block_size: 256 << 10 }, SIZE_MAX, "Block Size"),
+        (NewDisk::Dynamic { block_size: 3 << 20 }, MB, "Block Size"),
+        (NewDisk::Dynamic { block_size: 256 }, MB, "Block Size"),
+    ] {
+        let file = MemoryFile::default();
+        let error = new_vhd(disk, size).create(&file).unwrap_err();
+        assert_eq!(error.field, field, "{error}");
+        assert!(matches!(error.fault, ImageFault::Value { .. }), "{error}");
+        assert!(file.ops().is_empty(), "{field}: the file is changed");
+    }
+}
+
+#[test]
+fn a_child_names_its_parent_and_knows_it_again() {
+    let file = differencing(4096, MB);
+    assert_eq!(footer_of(&file).disk_type, DiskType::Differencing);
+    let image = open(&file, Access::Read).unwrap();
+    let found = image.parent().unwrap();
+    assert_eq!(*found, parent());
+    assert_eq!(found.check([7; 16], 86_400), Ok(()));
+    assert_eq!(found.check([8; 16], 86_400), Err(ParentMismatch::UniqueId));
+    let modified = ParentMismatch::Modified { expected: 86_400, found: 5 };
+    assert_eq!(found.check([7; 16], 5), Err(modified));
+    assert_eq!(open(&dynamic(4096, MB), Access::Read).unwrap().parent(), None);
+}
+
+#[test]
+fn a_footer_of_511_bytes_is_read_and_made_whole() {
+    let file = dynamic(4096, MB);
+    let whole = file.bytes();
+    file.set_len(whole.len() as u64 - 1).unwrap();
+    file.forget();
+    drop(open(&file, Access::Read).unwrap());
+    assert!(file.ops().is_empty());
+    drop(open(&file, Access::Write).unwrap());
+    assert_eq!(file.bytes(), whole);
+}

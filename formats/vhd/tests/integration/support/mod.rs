@@ -1,0 +1,98 @@
+//! A plain model of a disk: each sector holds one number, again and again.
+
+#![allow(dead_code, reason = "each test uses what it needs")]
+
+#[path = "../../../../vhdx/tests/integration/support/disk_file.rs"]
+pub(crate) mod disk_file;
+pub(crate) mod history;
+#[path = "../../../../vhdx/tests/integration/support/peer_bench.rs"]
+pub(crate) mod peer_bench;
+
+use suimon_image::testing::{MemoryFile, ParentRead, TestDisk};
+use suimon_image::{ByteRange, Image, ImageError};
+use suimon_vhd::{
+    Access, NewDisk, NewSize, NewVhd, OpenOptions, Parent, ParentLocator, SizeRule, Vhd,
+};
+
+pub(crate) const SECTOR: u64 = 512;
+/// Numbers of the parent's sectors have this bit.
+pub(crate) const OF_PARENT: u64 = 1 << 63;
+
+pub(crate) fn parent() -> Parent {
+    Parent {
+        unique_id: [7; 16],
+        modified: 86_400,
+        name: "parent.vhd".to_owned(),
+        locators: vec![
+            ParentLocator::WindowsRelative(r".\parent.vhd".to_owned()),
+            ParentLocator::WindowsAbsolute(r"C:\disks\parent.vhd".to_owned()),
+            ParentLocator::FileUrl("file:///disks/parent.vhd".to_owned()),
+        ],
+    }
+}
+
+pub(crate) fn new_vhd(disk: NewDisk, size: u64) -> NewVhd {
+    NewVhd { disk, size, size_told: NewSize::Exact, unique_id: [9; 16], created: 1000 }
+}
+
+pub(crate) fn dynamic(block_size: u32, size: u64) -> MemoryFile {
+    created(NewDisk::Dynamic { block_size }, size)
+}
+
+pub(crate) fn differencing(block_size: u32, size: u64) -> MemoryFile {
+    created(NewDisk::Differencing { block_size, parent: parent() }, size)
+}
+
+pub(crate) fn created(disk: NewDisk, size: u64) -> MemoryFile {
+    let file = MemoryFile::default();
+    new_vhd(disk, size).create(&file).unwrap();
+    file
+}
+
+pub(crate) fn open(file: &MemoryFile, access: Access) -> Result<Vhd, ImageError> {
+    Vhd::open(file, OpenOptions { access, size: SizeRule::Creator })
+}
+
+/// Reads the parent: its sectors are numbered.
+pub(crate) fn read_parent(range: ByteRange, bytes: &mut [u8]) {
+    for (sector, bytes) in (range.offset() / SECTOR..).zip(bytes.chunks_exact_mut(512)) {
+        bytes.copy_from_slice(&sector_of(OF_PARENT | sector));
+    }
+}
+
+pub(crate) fn disk_on<'a>(
+    file: &'a MemoryFile,
+    access: Access,
+    parent: &'a mut ParentRead<'a>,
+) -> Result<TestDisk<'a, Vhd>, ImageError> {
+    Ok(TestDisk { image: open(file, access)?, file, parent: Some(parent) })
+}
+
+pub(crate) fn sector_of(number: u64) -> [u8; 512] {
+    let mut bytes = [0; 512];
+    bytes.chunks_exact_mut(8).for_each(|place| place.copy_from_slice(&number.to_le_bytes()));
+    bytes
+}
+
+/// The number a sector holds.
+pub(crate) fn number_of(bytes: &[u8]) -> u64 {
+    let number = u64::from_le_bytes(bytes[..8].try_into().unwrap());
+    assert_eq!(bytes, sector_of(number), "a sector is torn");
+    number
+}
+
+pub(crate) fn range(sector: u64, sectors: u64) -> ByteRange {
+    ByteRange::new(sector * SECTOR, sectors * SECTOR).unwrap()
+}
+
+/// All sectors' numbers.
+pub(crate) fn numbers<I: Image>(disk: &mut TestDisk<'_, I>) -> Vec<u64> {
+    let size = disk.image.shape().size;
+    let bytes = disk.read(ByteRange::new(0, size).unwrap()).unwrap();
+    bytes.chunks_exact(512).map(number_of).collect()
+}
+
+/// Bytes of sectors that hold `number` and the sector's own.
+pub(crate) fn payload(number: u64, sector: u64, sectors: u64) -> Vec<u8> {
+    (sector..sector + sectors).flat_map(|at| sector_of(number << 24 | at)).collect()
+}

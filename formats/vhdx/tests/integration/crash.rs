@@ -1,0 +1,336 @@
+//! The power fails at any point: what was told to be durable is there, and all of the
+//! rest is as it was before or after.
+
+use crate::support;
+use proptest::prelude::*;
+use suimon_image::testing::{FileOp, MemoryFile, TestDisk};
+use suimon_image::{CommitOutcome, Image, ImageFile, Step};
+use suimon_vhdx::{NewImage, Vhdx, check, resize};
+
+use crate::power::{Numbers, flush_boundaries, remains};
+use crate::support::*;
+
+const SECTOR: u64 = 512;
+const DISK: u64 = 4 * MB + 4096;
+
+/// What a guest does. Places and lengths are in the disk's sectors.
+#[derive(Clone, Debug)]
+enum Request {
+    Write { at: u64, sectors: u64 },
+    Discard { at: u64, sectors: u64 },
+    Flush,
+    Reopen,
+}
+
+fn requests() -> impl Strategy<Value = Vec<Request>> {
+    let sectors = DISK / 4096;
+    let place = (0..sectors, prop_oneof![1..8_u64, 200..600_u64, Just(sectors)]);
+    let request = prop_oneof![
+        5 => place.clone().prop_map(|(at, sectors)| Request::Write { at, sectors }),
+        2 => place.prop_map(|(at, sectors)| Request::Discard { at, sectors }),
+        3 => Just(Request::Flush),
+        1 => Just(Request::Reopen),
+    ];
+    prop::collection::vec(request, 4..24)
+}
+
+/// What a sector may have held: values, each with the request that made it so.
+type History = Vec<Vec<(usize, u8)>>;
+
+/// A disk, and what must be true of it.
+struct Guest {
+    file: MemoryFile,
+    before: Vec<u8>,
+    history: History,
+    /// By request: how many changes of the file had been made before it.
+    begun: Vec<usize>,
+    /// How many changes had been made when a request was told to be durable.
+    durable: Vec<(usize, usize)>,
+}
+
+impl Guest {
+    fn new(spec: &NewImage) -> Self {
+        let file = created(spec);
+        file.forget();
+        let initial = |at: u64| if spec.parent.is_some() { parent_byte(at * SECTOR) } else { 0 };
+        let history = (0..spec.size / SECTOR).map(|at| vec![(0, initial(at))]).collect();
+        let before = file.bytes();
+        Self { file, before, history, begun: vec![0], durable: vec![(0, 0)] }
+    }
+
+    fn run(&mut self, requests: &[Request]) {
+        let mut opened = 1;
+        let mut image = Vhdx::open(&self.file, &guids(opened)).unwrap();
+        for (nth, request) in (1..).zip(requests) {
+            self.begun.push(self.file.ops().len());
+            let clip = |at: u64, sectors: u64| {
+                let offset = at * 4096;
+                (offset, (sectors * 4096).min(DISK - offset))
+            };
+            match *request {
+                Request::Write { at, sectors } => {
+                    let (offset, len) = clip(at, sectors);
+                    let byte = (nth % 250) as u8 + 1;
+                    let mut disk = disk(image, &self.file);
+                    disk.write(offset, &vec![byte; len as usize]).unwrap();
+                    image = disk.image;
+                    self.set(nth, offset, len, byte);
+                }
+                Request::Discard { at, sectors } => {
+                    let (offset, len) = clip(at, sectors);
+                    let mut kept = Vec::new();
+                    image.discard(range(offset, len), &mut kept).unwrap();
+                    let mut at = offset;
+                    for kept in kept.into_iter().chain([range(offset + len, 0)]) {
+                        self.set(nth, at, kept.offset() - at, 0);
+                        at = kept.end();
+                    }
+                }
+                Request::Flush => self.flush(&mut image, nth),
+                Request::Reopen => {
+                    if nth % 2 == 0 {
+                        image.close(&self.file).unwrap();
+                        self.durable.push((self.file.ops().len(), nth));
+                    } else {
+                        self.flush(&mut image, nth);
+                    }
+                    opened += 1;
+                    image = Vhdx::open(&self.file, &guids(opened)).unwrap();
+                }
+            }
+        }
+    }
+
+    fn set(&mut self, request: usize, offset: u64, len: u64, byte: u8) {
+        for sector in offset / SECTOR..(offset + len) / SECTOR {
+            self.history[sector as usize].push((request, byte));
+        }
+    }
+
+    /// Commits step by step, and notes when it was told to be durable.
+    fn flush(&mut self, image: &mut Vhdx, request: usize) {
+        let Some(commit) = image.begin_commit() else {
+            self.file.flush().unwrap();
+            self.durable.push((self.file.ops().len(), request));
+            return;
+        };
+        for step in commit.steps {
+            match step {
+                Step::Write { offset, bytes } => self.file.write_at(offset, &bytes).unwrap(),
+                Step::Extend { len } if self.file.len().unwrap() < len => {
+                    self.file.set_len(len).unwrap();
+                }
+                Step::Extend { .. } => {}
+                Step::Zero(range) => self.file.zero(range.offset(), range.len()).unwrap(),
+                Step::Flush => self.file.flush().unwrap(),
+                Step::Durable => self.durable.push((self.file.ops().len(), request)),
+            }
+        }
+        image.handle_commit(CommitOutcome::Done);
+    }
+
+    /// What the disk has after the power failed when `begun` changes had been made.
+    fn judge(&self, begun: usize, bytes: &[u8]) {
+        let kept = self.durable.iter().filter(|(at, _)| *at <= begun).map(|(_, nth)| *nth);
+        let kept = kept.max().unwrap_or(0);
+        let last = self.begun.partition_point(|at| *at < begun.max(1)) - 1;
+        for (sector, history) in self.history.iter().enumerate() {
+            let at = sector * SECTOR as usize;
+            let found = &bytes[at..at + SECTOR as usize];
+            let durable = history.iter().rfind(|(nth, _)| *nth <= kept);
+            let later = history.iter().filter(|(nth, _)| *nth > kept && *nth <= last);
+            let is_right = durable
+                .into_iter()
+                .chain(later)
+                .any(|(_, byte)| found.iter().all(|found| found == byte));
+            assert!(
+                is_right,
+                "sector {sector} is {found:02x?} after {begun} changes; {kept} requests are \
+durable of {last}, it was {history:?}"
+            );
+        }
+    }
+}
+
+/// Opens what a crash has left for reading and for writing, and says what the disk has.
+fn reopened(bytes: Vec<u8>, nth: u128) -> Vec<u8> {
+    let file = MemoryFile::new(bytes);
+    let report = check(&file);
+    assert!(report.faults.iter().all(|fault| fault.field.starts_with("Header.")), "{report:?}");
+    let read = content(Vhdx::open_read_only(&file).unwrap(), &file);
+    let written = content(Vhdx::open(&file, &guids(nth)).unwrap(), &file);
+    assert!(read == written, "replay in memory and in the file differ");
+    read
+}
+
+fn survives(spec: &NewImage, requests: &[Request], seed: u64) {
+    let mut guest = Guest::new(spec);
+    guest.run(requests);
+    let ops = guest.file.ops();
+    let mut numbers = Numbers::new(seed);
+    let mut points = flush_boundaries(&ops);
+    points.extend((0..6).map(|_| numbers.below(ops.len())));
+    for begun in points {
+        for bytes in remains(&guest.before, &ops, begun, &mut numbers) {
+            guest.judge(begun, &reopened(bytes, 1000));
+        }
+    }
+}
+
+fn config() -> ProptestConfig {
+    ProptestConfig { cases: 8, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn a_dynamic_image_survives(requests in requests(), seed: u64) {
+        survives(&dynamic(DISK), &requests, seed);
+    }
+
+    #[test]
+    fn a_child_survives(requests in requests(), seed: u64) {
+        survives(&child(DISK), &requests, seed);
+    }
+
+    #[test]
+    fn larger_sectors_and_blocks_survive(requests in requests(), seed: u64) {
+        let large = NewImage { logical_sector: 4096, block_bytes: 2 * MB, ..child(DISK) };
+        survives(&large, &requests, seed);
+    }
+}
+
+/// A file that was not closed, with an entry of the log that is in its place in part only.
+fn dirty(spec: &NewImage) -> (MemoryFile, Vec<u8>) {
+    let file = created(spec);
+    let mut parent = read_parent;
+    let image = Vhdx::open(&file, &guids(1)).unwrap();
+    let mut disk = TestDisk { image, file: &file, parent: Some(&mut parent) };
+    disk.write(MB - 512, &[1; 1024]).unwrap();
+    disk.write(3 * MB, &[2; 4096]).unwrap();
+    disk.flush().unwrap();
+    let expected = disk.read(range(0, spec.size)).unwrap();
+    (MemoryFile::new(file.bytes()), expected)
+}
+
+/// Every point of what was done to a file, with what may be left of it.
+fn every_remains(before: &[u8], ops: &[FileOp], mut judge: impl FnMut(usize, Vec<u8>)) {
+    let mut numbers = Numbers::new(0x5eed);
+    for begun in 0..=ops.len() {
+        for bytes in remains(before, ops, begun, &mut numbers) {
+            judge(begun, bytes);
+        }
+    }
+}
+
+#[test]
+fn replay_and_close_can_be_interrupted_anywhere() {
+    for spec in [dynamic(DISK), child(DISK)] {
+        let (file, expected) = dirty(&spec);
+        let before = file.bytes();
+        let mut disk = disk(Vhdx::open(&file, &guids(2)).unwrap(), &file);
+        // What is there already, in a block of its own: the file grows, and is cut again.
+        let same = range(2 * MB, MB);
+        disk.write(same.offset(), &expected[same.offset() as usize..same.end() as usize]).unwrap();
+        disk.image.close(&file).unwrap();
+        every_remains(&before, &file.ops(), |begun, bytes| {
+            assert!(reopened(bytes, 1000) == expected, "after {begun} changes");
+        });
+    }
+}
+
+#[test]
+fn resizing_leaves_one_of_the_two_sizes() {
+    let (file, expected) = dirty(&dynamic(DISK));
+    let old = file.bytes();
+    // The last one needs another place for the BAT.
+    for size in [DISK + 2 * MB, MB + 512, 150 << 30] {
+        let file = MemoryFile::new(old.clone());
+        resize(&file, size, &guids(2)).unwrap();
+        every_remains(&old, &file.ops(), |begun, bytes| {
+            let file = MemoryFile::new(bytes);
+            assert!(check(&file).faults.iter().all(|fault| fault.field.starts_with("Header.")));
+            let mut disk = disk(Vhdx::open(&file, &guids(1000)).unwrap(), &file);
+            let found = disk.image.shape().size;
+            assert!(found == size || found == DISK, "after {begun} changes: {found}");
+            let shared = found.min(DISK);
+            let kept = disk.read(range(0, shared)).unwrap();
+            assert!(kept == expected[..shared as usize], "after {begun} changes");
+            let added = disk.read(range(shared, found.min(8 * MB) - shared)).unwrap();
+            assert!(added.iter().all(|byte| *byte == 0), "after {begun} changes");
+        });
+    }
+}
+
+#[test]
+fn a_commit_of_many_entries_keeps_every_flush_boundary() {
+    // Each write is in a page of its own, of the sector bitmap and of the BAT.
+    const STEP: u64 = 513 * MB;
+    const WRITES: u64 = 70;
+    let spec = child(WRITES * STEP);
+    let file = created(&spec);
+    let mut disk = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
+    let before = file.bytes();
+    file.forget();
+    for nth in 0..WRITES {
+        disk.write(nth * STEP, &[nth as u8 + 1; 512]).unwrap();
+    }
+    disk.flush().unwrap();
+    let ops = file.ops();
+    let flushes = ops.iter().filter(|op| **op == FileOp::Flush).count();
+    assert!(flushes > 4, "{flushes} flushes: several entries");
+    let mut numbers = Numbers::new(3);
+    for begun in flush_boundaries(&ops) {
+        let is_durable = begun == ops.len();
+        for bytes in remains(&before, &ops, begun, &mut numbers) {
+            let file = MemoryFile::new(bytes);
+            let mut parent = read_parent;
+            let image = Vhdx::open(&file, &guids(1000)).unwrap();
+            let mut disk = TestDisk { image, file: &file, parent: Some(&mut parent) };
+            for nth in 0..WRITES {
+                let bytes = disk.read(range(nth * STEP, 1024)).unwrap();
+                let (written, parents) = bytes.split_at(512);
+                let (new, old) = (nth as u8 + 1, parent_byte(nth * STEP));
+                let is_new = written.iter().all(|byte| *byte == new);
+                assert!(is_new || !is_durable && written.iter().all(|byte| *byte == old), "{nth}");
+                assert!(parents.iter().all(|byte| *byte == parent_byte(nth * STEP + 512)));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_commit_that_failed_is_made_up_for_by_the_next() {
+    for steps_done in 0..6 {
+        let file = created(&child(DISK));
+        let mut image = Vhdx::open(&file, &guids(1)).unwrap();
+        let disk = |image, at: u64| {
+            let mut disk = disk(image, &file);
+            disk.write(at, &[9; 4096]).unwrap();
+            disk.image
+        };
+        image = disk(image, MB);
+        let commit = image.begin_commit().unwrap();
+        for step in commit.steps.into_iter().take(steps_done) {
+            match step {
+                Step::Write { offset, bytes } => file.write_at(offset, &bytes).unwrap(),
+                Step::Extend { len } => file.set_len(len).unwrap(),
+                _ => {}
+            }
+        }
+        image.handle_commit(CommitOutcome::Failed);
+        assert!(image.uncommitted_bytes() > 0);
+        image = disk(image, 2 * MB);
+        let mut again = support::disk(image, &file);
+        again.flush().unwrap();
+        assert_eq!(again.image.uncommitted_bytes(), 0);
+        let bytes = reopened(file.bytes(), 1000);
+        let mut expected = vec![0; DISK as usize];
+        read_parent(range(0, DISK), &mut expected);
+        for at in [MB, 2 * MB] {
+            expected[at as usize..at as usize + 4096].fill(9);
+        }
+        assert!(bytes == expected, "{steps_done}");
+    }
+}

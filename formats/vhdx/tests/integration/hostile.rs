@@ -1,0 +1,293 @@
+//! Images that lie: each is refused, with the field and where it is.
+
+use std::cell::Cell;
+
+use suimon_image::testing::MemoryFile;
+use suimon_image::{FileError, ImageFile};
+use suimon_vhdx::{NewImage, Vhdx, check};
+
+use crate::support::*;
+
+const KB: u64 = 1 << 10;
+const HEADERS: [u64; 2] = [64 * KB, 128 * KB];
+const REGIONS: [u64; 2] = [192 * KB, 256 * KB];
+const METADATA: u64 = 2 * MB;
+const ITEMS: u64 = METADATA + 64 * KB;
+const BAT: u64 = 3 * MB;
+
+/// An image with two blocks, at 4 and 5 MB.
+fn written(spec: &NewImage) -> Vec<u8> {
+    let file = created(spec);
+    let mut disk = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
+    disk.write(0, &vec![1; 2 * MB as usize]).unwrap();
+    disk.image.close(&file).unwrap();
+    file.bytes()
+}
+
+/// Makes the checksum of a structure right.
+fn seal(bytes: &mut [u8], at: u64, len: u64) {
+    let structure = &mut bytes[at as usize..(at + len) as usize];
+    structure[4..8].fill(0);
+    let checksum = crc32c::crc32c(structure);
+    structure[4..8].copy_from_slice(&checksum.to_le_bytes());
+}
+
+fn put(bytes: &mut [u8], at: u64, field: &[u8]) {
+    bytes[at as usize..at as usize + field.len()].copy_from_slice(field);
+}
+
+/// Changes a field of both headers or of both region tables.
+fn with_both(mut bytes: Vec<u8>, structures: [u64; 2], at: u64, field: &[u8]) -> Vec<u8> {
+    for structure in structures {
+        put(&mut bytes, structure + at, field);
+        let len = if structures == HEADERS { 4096 } else { 64 * KB };
+        seal(&mut bytes, structure, len);
+    }
+    bytes
+}
+
+/// The image is refused by all who open it, and it is not changed.
+#[track_caller]
+fn refused(bytes: Vec<u8>, field: &str, offset: u64, why: &str) {
+    let file = MemoryFile::new(bytes);
+    let reading = Vhdx::open_read_only(&file).unwrap_err();
+    assert_eq!((reading.field, reading.offset), (field, offset), "{reading}");
+    assert!(reading.to_string().contains(why), "{reading}");
+    let writing = Vhdx::open(&file, &guids(2)).unwrap_err();
+    assert_eq!(writing.to_string(), reading.to_string());
+    assert_eq!(file.ops(), []);
+    let report = check(&file);
+    let first = report.faults.iter().find(|fault| (fault.field, fault.offset) == (field, offset));
+    assert!(first.is_some(), "{report:?}");
+}
+
+#[test]
+fn headers_that_lie_are_refused() {
+    let good = written(&dynamic(4 * MB));
+    refused(Vec::new(), "header section", 0, "cut off");
+    refused(vec![0; 2 * MB as usize], "FileIdentifier.Signature", 0, "vhdxfile");
+    let both = |at: u64, field: &[u8]| with_both(good.clone(), HEADERS, at, field);
+    refused(both(0, b"x"), "Header.Signature", HEADERS[0], "head");
+    refused(both(66, &[2]), "Header.Version", HEADERS[0] + 66, "version 2");
+    refused(both(72, &[1]), "Header.LogOffset", HEADERS[0] + 72, "1 MB");
+    refused(both(68, &[0; 4]), "Header.LogOffset", HEADERS[0] + 72, "1 MB");
+    let mut wrong = good.clone();
+    for header in HEADERS {
+        put(&mut wrong, header + 20, &[0xee]);
+    }
+    refused(wrong, "Header.Checksum", HEADERS[0] + 4, "checksum");
+    let mut equal = good.clone();
+    put(&mut equal, HEADERS[0] + 8, &[9; 8]);
+    put(&mut equal, HEADERS[1] + 8, &[9; 8]);
+    put(&mut equal, HEADERS[1] + 16, &[9; 8]);
+    for header in HEADERS {
+        seal(&mut equal, header, 4096);
+    }
+    refused(equal, "Header.SequenceNumber", HEADERS[1] + 8, "other header");
+    let mut log = both(48, &[1; 16]);
+    log = with_both(log, HEADERS, 64, &[1]);
+    refused(log, "Header.LogVersion", MB, "version 1 of the log");
+    let long = with_both(both(48, &[1; 16]), HEADERS, 68, &(65_u32 << 20).to_le_bytes());
+    refused(long, "Header.LogLength", MB, "64 MB");
+}
+
+#[test]
+fn regions_that_lie_are_refused() {
+    let good = written(&dynamic(4 * MB));
+    let both = |at: u64, field: &[u8]| with_both(good.clone(), REGIONS, at, field);
+    let first = REGIONS[0];
+    refused(both(0, b"x"), "RegionTable.Signature", first, "regi");
+    refused(both(8, &[0, 8]), "RegionTable.EntryCount", first + 8, "2047");
+    // A third region that nobody knows: required or not.
+    let unknown = |flags: u8| {
+        let region = [[7; 16].as_slice(), &(9 * MB).to_le_bytes(), &[0, 0, 16, 0, flags, 0, 0, 0]];
+        with_both(both(8, &[3]), REGIONS, 16 + 64, &region.concat())
+    };
+    refused(unknown(1), "RegionTableEntry.Guid", first + 16 + 64, "required and not known");
+    assert!(Vhdx::open_read_only(&MemoryFile::new(unknown(0))).is_ok());
+    // The metadata region's entry is the first, the BAT's the second.
+    let place = |mb: u64| (mb * MB).to_le_bytes();
+    refused(both(32, &place(0)), "RegionTableEntry.FileOffset", first + 32, "from 1 MB on");
+    refused(both(32, &place(1)), "region", first + 16, "overlaps");
+    refused(both(64, &place(2)), "region", first + 48, "overlaps");
+    refused(both(64, &place(100)), "BAT", 100 * MB, "cut off");
+    refused(
+        both(64, &[0, 0, 0xf0, 0xff, 0xff, 0xff, 0xff, 0xff]),
+        "RegionTableEntry.FileOffset",
+        first + 64,
+        "64 bits",
+    );
+    refused(both(16, &[7; 16]), "RegionTableEntry.Guid", first + 16, "required and not known");
+    refused(both(8, &[1]), "BAT region", first, "missing");
+}
+
+#[test]
+fn metadata_that_lies_is_refused() {
+    let good = written(&dynamic(4 * MB));
+    let with = |at: u64, field: &[u8]| {
+        let mut bytes = good.clone();
+        put(&mut bytes, at, field);
+        bytes
+    };
+    refused(with(METADATA, b"x"), "MetadataTable.Signature", METADATA, "metadata");
+    refused(with(METADATA + 10, &[0, 8]), "MetadataTable.EntryCount", METADATA + 10, "2047");
+    // The first entry is that of the file parameters.
+    let entry = METADATA + 32;
+    refused(with(entry, &[7]), "MetadataTableEntry.ItemId", entry, "required and not known");
+    refused(with(entry + 16, &[0; 4]), "MetadataTableEntry.Offset", entry + 16, "behind");
+    refused(with(entry + 16, &[255; 4]), "MetadataTableEntry.Offset", entry + 16, "behind");
+    refused(with(entry + 20, &[4]), "FileParameters", ITEMS, "fits");
+    refused(
+        with(entry + 32, &good[entry as usize..entry as usize + 16]),
+        "MetadataTableEntry.ItemId",
+        entry + 32,
+        "same item",
+    );
+    refused(with(METADATA + 10, &[4]), "PhysicalSectorSize", METADATA, "missing");
+    refused(with(ITEMS, &(3_u32 << 20).to_le_bytes()), "BlockSize", ITEMS, "power of two");
+    refused(with(ITEMS, &(1_u32 << 29).to_le_bytes()), "BlockSize", ITEMS, "256 MB");
+    refused(with(ITEMS + 4, &[4]), "FileParameters", ITEMS + 4, "flags");
+    refused(with(ITEMS + 4, &[2]), "ParentLocator", METADATA, "missing");
+    refused(with(ITEMS + 16, &[1]), "VirtualDiskSize", ITEMS + 16, "64 TB");
+    refused(with(ITEMS + 16, &[0; 8]), "VirtualDiskSize", ITEMS + 16, "64 TB");
+    refused(with(ITEMS + 21, &[0x40]), "VirtualDiskSize", ITEMS + 16, "64 TB");
+    refused(with(ITEMS + 21, &[0x20]), "BAT region length", BAT, "what the disk needs");
+    refused(with(ITEMS + 48, &[0; 4]), "LogicalSectorSize", ITEMS + 48, "512 or 4096");
+    // What nobody has to know is passed over.
+    let mut optional = with(METADATA + 10, &[6]);
+    put(&mut optional, METADATA + 32 * 6, &[5; 16]);
+    assert!(Vhdx::open_read_only(&MemoryFile::new(optional)).is_ok());
+}
+
+#[test]
+fn blocks_that_lie_are_refused() {
+    let entry = |spec: &NewImage, nth: u64, value: u64| {
+        let mut bytes = written(spec);
+        put(&mut bytes, BAT + 8 * nth, &value.to_le_bytes());
+        bytes
+    };
+    let (plain, child) = (dynamic(4 * MB), child(4 * MB));
+    for (spec, nth, value, why) in [
+        (&plain, 0, 4, "a state of a payload block"),
+        (&plain, 0, 4 * MB | 7, "a state of a payload block"),
+        (&plain, 0, 6, "behind the headers"),
+        (&plain, 0, MB << 30 | 6, "512 TB"),
+        (&plain, 0, u64::MAX << 20 | 6, "512 TB"),
+        (&plain, 0, 5 * MB | 6, "overlaps"),
+        (&plain, 1, 3 * MB | 6, "overlaps"),
+        (&plain, 1, 2 * MB | 6, "overlaps"),
+        (&plain, 1, MB | 6, "overlaps"),
+        (&plain, 0, 6 * MB | 6, "cut off"),
+        (&child, 4096, 7, "a state of a sector bitmap"),
+        (&child, 4096, 5 * MB | 6, "overlaps"),
+        (&child, 0, 4 * MB | 7, "missing"),
+    ] {
+        // What overlaps is found at the second of the two.
+        let at = if value == 5 * MB | 6 && nth == 0 { 1 } else { nth };
+        let field = if why == "missing" { "sector bitmap of a block" } else { "BatEntry" };
+        refused(entry(spec, nth, value), field, BAT + 8 * at, why);
+    }
+    // What the entries of blocks without space say besides does not matter.
+    for state in [0, 1, 2, 3, 5] {
+        let bytes = entry(&plain, 0, 5 * MB | 0xff << 8 | state);
+        let bytes = content(
+            Vhdx::open_read_only(&MemoryFile::new(bytes.clone())).unwrap(),
+            &MemoryFile::new(bytes),
+        );
+        assert!(bytes[..MB as usize].iter().all(|byte| *byte == 0), "{state}");
+        assert!(bytes[MB as usize..2 * MB as usize].iter().all(|byte| *byte == 1), "{state}");
+    }
+}
+
+#[test]
+fn a_check_tells_all_faults_and_what_is_not_used() {
+    let mut bytes = written(&dynamic(4 * MB));
+    put(&mut bytes, HEADERS[1] + 20, &[0xee]);
+    put(&mut bytes, REGIONS[0] + 20, &[0xee]);
+    put(&mut bytes, BAT, &(4 * MB | 4).to_le_bytes());
+    put(&mut bytes, BAT + 8, &(6 * MB | 6).to_le_bytes());
+    bytes.resize(bytes.len() + 3 * MB as usize, 0);
+    let report = check(&MemoryFile::new(bytes));
+    let found: Vec<_> = report.faults.iter().map(|fault| (fault.field, fault.offset)).collect();
+    let expected = [
+        ("BatEntry", BAT),
+        ("Header.Checksum", HEADERS[1] + 4),
+        ("RegionTable.Checksum", REGIONS[0] + 4),
+    ];
+    assert_eq!(found, expected);
+    // 4 to 6 MB, and behind the block at 6 MB.
+    assert_eq!((report.unused_bytes, report.present_blocks), (4 * MB, 1));
+    let many = 3000;
+    let mut bytes = written(&dynamic(many * MB));
+    for nth in 0..many {
+        put(&mut bytes, BAT + 8 * nth, &[4]);
+    }
+    let report = check(&MemoryFile::new(bytes));
+    assert_eq!((report.faults.len(), report.more_faults), (1000, many - 1000));
+}
+
+/// A file that breaks after some calls.
+struct Failing {
+    file: MemoryFile,
+    left: Cell<usize>,
+}
+
+impl Failing {
+    fn call(&self) -> Result<(), FileError> {
+        let left = self.left.get().checked_sub(1);
+        self.left.set(left.ok_or_else(|| std::io::Error::other("broken"))?);
+        Ok(())
+    }
+}
+
+impl ImageFile for Failing {
+    fn len(&self) -> Result<u64, FileError> {
+        self.call()?;
+        self.file.len()
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), FileError> {
+        self.call()?;
+        self.file.read_at(offset, bytes)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
+        self.call()?;
+        self.file.write_at(offset, bytes)
+    }
+
+    fn set_len(&self, len: u64) -> Result<(), FileError> {
+        self.call()?;
+        self.file.set_len(len)
+    }
+
+    fn zero(&self, offset: u64, len: u64) -> Result<(), FileError> {
+        self.call()?;
+        self.file.zero(offset, len)
+    }
+
+    fn flush(&self) -> Result<(), FileError> {
+        self.call()?;
+        self.file.flush()
+    }
+}
+
+#[test]
+fn a_file_that_breaks_at_any_call_gives_an_error_and_stays_an_image() {
+    let left = created(&child(4 * MB));
+    let mut first = disk(Vhdx::open(&left, &guids(1)).unwrap(), &left);
+    first.write(512, &[1; 512]).unwrap();
+    first.flush().unwrap();
+    let mut finished = false;
+    for calls in 0..100 {
+        let file = Failing { file: MemoryFile::new(left.bytes()), left: Cell::new(calls) };
+        let done = Vhdx::open(&file, &guids(2)).and_then(|image| image.close(&file));
+        finished = done.is_ok();
+        let found = content(Vhdx::open_read_only(&file.file).unwrap(), &file.file);
+        assert_eq!(found[512..1024], [1; 512], "after {calls} calls");
+        if finished {
+            break;
+        }
+    }
+    assert!(finished, "100 calls are enough");
+}

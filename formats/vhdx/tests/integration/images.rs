@@ -1,0 +1,380 @@
+//! Images of every kind: created, written, closed, opened again, resized, checked.
+
+use suimon_image::testing::{MemoryFile, TestDisk};
+use suimon_image::{CommitOutcome, Extent, Image, ImageFault, ImageFile, Located, Place};
+use suimon_vhdx::{Guid, Kind, NewImage, Vhdx, check, resize};
+
+use crate::support::*;
+
+/// Every combination of what the format leaves open.
+fn all_kinds() -> Vec<NewImage> {
+    let mut all = Vec::new();
+    for block_bytes in [MB, 2 * MB, 256 * MB] {
+        for (logical_sector, physical_sector) in [(512, 512), (512, 4096), (4096, 4096)] {
+            let like = |image: NewImage| NewImage {
+                block_bytes,
+                logical_sector,
+                physical_sector,
+                ..image
+            };
+            let size = 5 * MB + 4096;
+            all.push(like(dynamic(size)));
+            all.push(like(child(size)));
+            if block_bytes < 256 * MB {
+                all.push(like(NewImage { is_fixed: true, ..dynamic(size) }));
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn what_is_written_is_read_by_who_opens_it_next() {
+    for spec in all_kinds() {
+        let file = created(&spec);
+        assert!(check(&file).is_clean());
+        let image = Vhdx::open(&file, &guids(1)).unwrap();
+        let shape = image.shape();
+        assert_eq!((shape.size, shape.logical_sector), (spec.size, spec.logical_sector));
+        assert_eq!(shape.physical_sector, spec.physical_sector);
+        assert_eq!((image.kind(), image.block_bytes()), (spec.kind(), spec.block_bytes));
+        assert_eq!(shape.block, if spec.is_fixed { 0 } else { spec.block_bytes });
+        assert_eq!(image.parent_locator(), spec.parent.as_ref());
+        assert_eq!(image.disk_id(), spec.disk_id);
+        let mut expected = vec![0; spec.size as usize];
+        let mut parent = read_parent;
+        if spec.parent.is_some() {
+            parent(range(0, spec.size), &mut expected);
+        }
+        let mut disk = TestDisk { image, file: &file, parent: Some(&mut parent) };
+        let sector = u64::from(spec.logical_sector);
+        for (nth, (offset, len)) in [
+            (0, sector),
+            (MB - sector, 2 * sector),
+            (2 * MB, MB),
+            (spec.size - sector, sector),
+            (4 * MB + 4096, 8192),
+            (0, 2 * sector),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let bytes = vec![nth as u8 + 100; len as usize];
+            disk.write(offset, &bytes).unwrap();
+            expected[offset as usize..(offset + len) as usize].copy_from_slice(&bytes);
+        }
+        assert!(disk.read(range(0, spec.size)).unwrap() == expected);
+        disk.image.close(&file).unwrap();
+        let report = check(&file);
+        assert!(report.is_clean() && report.log_entries == 0, "{spec:?}: {report:?}");
+        let image = Vhdx::open_read_only(&file).unwrap();
+        assert!(content(image, &file) == expected, "{spec:?}");
+    }
+}
+
+#[test]
+fn a_fixed_image_is_one_piece_and_keeps_all_its_space() {
+    let spec = NewImage { is_fixed: true, ..dynamic(5 * MB + 512) };
+    let file = created(&spec);
+    let len = file.len().unwrap();
+    let mut disk = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
+    let offset = disk.image.linear_offset().unwrap();
+    let mut extents = Vec::new();
+    disk.image.locate(range(0, spec.size), &mut extents).unwrap();
+    assert_eq!(extents, [Extent { place: Place::File(offset), len: spec.size }]);
+    assert_eq!(disk.discard(range(0, spec.size)).unwrap(), [range(0, spec.size)]);
+    disk.image.close(&file).unwrap();
+    assert_eq!(file.len().unwrap(), len);
+    assert_eq!(Vhdx::open_read_only(&file).unwrap().kind(), Kind::Fixed);
+}
+
+#[test]
+fn discarded_blocks_are_zeros_and_their_space_is_used_again_after_the_commit() {
+    let file = created(&dynamic(8 * MB));
+    let mut disk = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
+    disk.write(0, &vec![1; 4 * MB as usize]).unwrap();
+    disk.flush().unwrap();
+    let len = file.len().unwrap();
+    let kept = disk.discard(range(MB / 2, 3 * MB)).unwrap();
+    assert_eq!(kept, [range(MB / 2, MB / 2), range(3 * MB, MB / 2)]);
+    assert!(disk.read(range(MB, 2 * MB)).unwrap().iter().all(|byte| *byte == 0));
+    assert!(disk.image.uncommitted_bytes() > 0);
+    // Not yet durable: the space must not be used.
+    disk.write(4 * MB, &[2; 512]).unwrap();
+    let place = |disk: &mut TestDisk<'_, Vhdx>, offset| {
+        let mut extents = Vec::new();
+        disk.image.locate(range(offset, 512), &mut extents).unwrap();
+        extents[0].place
+    };
+    let fresh = place(&mut disk, 4 * MB);
+    disk.flush().unwrap();
+    assert_eq!(disk.image.uncommitted_bytes(), 0);
+    disk.write(MB, &[3; 512]).unwrap();
+    disk.write(2 * MB + 512, &[4; 512]).unwrap();
+    let (Place::File(fresh), Place::File(reused)) = (fresh, place(&mut disk, MB)) else {
+        panic!("both are in the file")
+    };
+    assert!(reused < fresh);
+    assert!(disk.read(range(MB + 512, MB)).unwrap().iter().all(|byte| *byte == 0));
+    disk.image.close(&file).unwrap();
+    assert!(file.len().unwrap() <= len + MB);
+    assert!(check(&file).is_clean());
+}
+
+#[test]
+fn a_discarded_block_of_a_child_does_not_show_the_parent() {
+    let file = created(&child(4 * MB));
+    let mut parent = read_parent;
+    let image = Vhdx::open(&file, &guids(1)).unwrap();
+    let mut disk = TestDisk { image, file: &file, parent: Some(&mut parent) };
+    disk.write(512, &[9; 512]).unwrap();
+    disk.discard(range(0, 2 * MB)).unwrap();
+    assert!(disk.read(range(0, 2 * MB)).unwrap().iter().all(|byte| *byte == 0));
+    disk.write(1024, &[8; 512]).unwrap();
+    disk.image.close(&file).unwrap();
+    let bytes = content(Vhdx::open_read_only(&file).unwrap(), &file);
+    let expected = |at: u64| match at {
+        1024..1536 => 8,
+        0..0x20_0000 => 0,
+        _ => parent_byte(at),
+    };
+    assert!((0..4 * MB).all(|at| bytes[at as usize] == expected(at)));
+}
+
+#[test]
+fn a_reader_replays_in_memory_and_writes_nothing() {
+    for spec in [dynamic(4 * MB), child(4 * MB)] {
+        let file = created(&spec);
+        let mut disk = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
+        disk.write(MB + 512, &[7; 1024]).unwrap();
+        let commit = disk.image.begin_commit().unwrap();
+        // The power fails when it is durable, before anything is in its place.
+        for step in &commit.steps {
+            match step {
+                suimon_image::Step::Write { offset, bytes } => {
+                    file.write_at(*offset, bytes).unwrap();
+                }
+                suimon_image::Step::Extend { len } => file.set_len(*len).unwrap(),
+                suimon_image::Step::Durable => break,
+                _ => {}
+            }
+        }
+        file.forget();
+        let bytes = content(Vhdx::open_read_only(&file).unwrap(), &file);
+        assert_eq!(bytes[MB as usize + 512..MB as usize + 1536], [7; 1024]);
+        assert_eq!(file.ops(), []);
+        let report = check(&file);
+        assert!(report.is_clean() && report.log_entries == 1);
+        let mut reader = Vhdx::open_read_only(&file).unwrap();
+        let error = reader.place_write(range(0, 512), &mut Vec::new()).unwrap_err();
+        assert!(matches!(error.fault, ImageFault::ReadOnly));
+        let written = Vhdx::open(&file, &guids(2)).unwrap();
+        assert!(content(written, &file) == bytes);
+    }
+}
+
+#[test]
+fn opening_for_writing_changes_the_guids_and_closing_trims() {
+    let file = created(&dynamic(4 * MB));
+    let len = file.len().unwrap();
+    assert_eq!(Vhdx::open_read_only(&file).unwrap().data_write_guid(), DATA_WRITE);
+    let mut disk = disk(Vhdx::open(&file, &guids(9)).unwrap(), &file);
+    disk.write(0, &[1; 512]).unwrap();
+    disk.flush().unwrap();
+    assert!(file.len().unwrap() > len + MB);
+    disk.image.close(&file).unwrap();
+    assert_eq!(file.len().unwrap(), len + MB);
+    assert_eq!(Vhdx::open_read_only(&file).unwrap().data_write_guid(), guids(9).data_write);
+    let nil = suimon_vhdx::WriteGuids { log: Guid::NIL, ..guids(10) };
+    assert!(Vhdx::open(&file, &nil).is_err());
+}
+
+#[test]
+fn an_image_in_use_has_an_entry_in_its_log_from_the_beginning() {
+    let file = created(&dynamic(4 * MB));
+    let image = Vhdx::open(&file, &guids(1)).unwrap();
+    assert_eq!(check(&file).log_entries, 1);
+    image.close(&file).unwrap();
+    assert_eq!(check(&file).log_entries, 0);
+}
+
+#[test]
+fn bits_of_a_block_that_was_not_there_say_nothing() {
+    let file = created(&child(4 * MB));
+    let mut first = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
+    first.write(MB + 3 * 512, &[1; 512]).unwrap();
+    first.image.close(&file).unwrap();
+    // Some program takes the block out of the BAT and leaves its bit.
+    file.write_at(3 * MB + 8, &[0; 8]).unwrap();
+    let mut parent = read_parent;
+    let image = Vhdx::open(&file, &guids(2)).unwrap();
+    let mut disk = TestDisk { image, file: &file, parent: Some(&mut parent) };
+    disk.write(MB + 5 * 512, &[2; 512]).unwrap();
+    disk.flush().unwrap();
+    let bytes = disk.read(range(MB, 8 * 512)).unwrap();
+    for (sector, bytes) in (0..).zip(bytes.chunks(512)) {
+        let byte = if sector == 5 { 2 } else { parent_byte(MB + sector * 512) };
+        assert!(bytes.iter().all(|found| *found == byte), "sector {sector}");
+    }
+}
+
+#[test]
+fn a_block_of_a_child_whose_last_sector_was_written_needs_no_bitmap() {
+    let file = created(&child(4 * MB));
+    let mut disk = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
+    disk.write(MB, &vec![1; MB as usize / 2]).unwrap();
+    disk.flush().unwrap();
+    assert_eq!(entry(&file, 1) & 7, 7);
+    disk.write(MB + MB / 2, &vec![1; MB as usize / 2]).unwrap();
+    disk.flush().unwrap();
+    assert_eq!(entry(&file, 1) & 7, 6);
+    disk.discard(range(MB, MB)).unwrap();
+    disk.flush().unwrap();
+    assert_eq!(entry(&file, 1), 3, "unmapped");
+}
+
+/// An entry of the BAT of an image that was created here.
+fn entry(file: &MemoryFile, nth: u64) -> u64 {
+    let mut bytes = [0; 8];
+    file.read_at(3 * MB + 8 * nth, &mut bytes).unwrap();
+    u64::from_le_bytes(bytes)
+}
+
+#[test]
+fn a_write_that_was_not_told_to_be_written_is_not_read() {
+    let file = created(&dynamic(4 * MB));
+    let mut image = Vhdx::open(&file, &guids(1)).unwrap();
+    let (mut first, mut again) = (Vec::new(), Vec::new());
+    assert_eq!(image.place_write(range(512, 512), &mut first).unwrap(), Located::Ready);
+    image.place_write(range(512, 512), &mut again).unwrap();
+    assert_eq!(first, again);
+    let mut read = Vec::new();
+    image.locate(range(0, MB), &mut read).unwrap();
+    assert_eq!(read, [Extent { place: Place::Zero, len: MB }]);
+    assert!(image.begin_commit().is_none());
+    image.handle_written(range(512, 512));
+    read.clear();
+    image.locate(range(512, 512), &mut read).unwrap();
+    assert_eq!(read, first);
+}
+
+#[test]
+fn space_is_held_for_writes_that_are_under_way_and_no_longer() {
+    let file = created(&dynamic(4 * MB));
+    let mut image = Vhdx::open(&file, &guids(1)).unwrap();
+    let place = |image: &mut Vhdx, offset| {
+        let mut extents = Vec::new();
+        image.place_write(range(offset, 512), &mut extents).unwrap();
+        extents
+    };
+    let first = place(&mut image, 0);
+    assert_eq!(place(&mut image, 0), first);
+    image.handle_failed(range(0, 512));
+    assert!(image.begin_commit().is_none(), "another write is under way there");
+    assert_eq!(place(&mut image, 0), first);
+    image.handle_failed(range(0, 512));
+    image.handle_failed(range(0, 512));
+    assert_ne!(place(&mut image, MB), first, "it may have something in it");
+    image.begin_commit().unwrap().carry_out(&file).unwrap();
+    image.handle_commit(CommitOutcome::Done);
+    assert_eq!(place(&mut image, 2 * MB), first, "it is zeros now");
+    // A write that ends where another has failed has its space.
+    place(&mut image, 2 * MB + 512);
+    image.handle_written(range(2 * MB, 512));
+    image.handle_failed(range(2 * MB + 512, 512));
+    let mut read = Vec::new();
+    image.locate(range(2 * MB, 512), &mut read).unwrap();
+    assert_eq!(read, first);
+}
+
+#[test]
+fn requests_that_are_none_are_refused() {
+    let file = created(&dynamic(4 * MB));
+    let mut image = Vhdx::open(&file, &guids(1)).unwrap();
+    for (offset, len) in [(1, 512), (0, 100), (4 * MB, 512), (u64::MAX - 511, 0), (MB, 4 * MB)] {
+        let range = range(offset, len);
+        let is_refused = |refused: Result<_, suimon_image::ImageError>| refused.is_err();
+        assert!(is_refused(image.locate(range, &mut Vec::new())), "{range}");
+        assert!(is_refused(image.place_write(range, &mut Vec::new())), "{range}");
+        assert!(is_refused(image.discard(range, &mut Vec::new())), "{range}");
+    }
+    assert!(image.locate(range(4 * MB, 0), &mut Vec::new()).is_ok());
+}
+
+#[test]
+fn what_cannot_be_created_is_refused() {
+    let good = dynamic(4 * MB);
+    let wrong = [
+        NewImage { size: 0, ..good.clone() },
+        NewImage { size: 513, ..good.clone() },
+        NewImage { size: (64 << 40) + 512, ..good.clone() },
+        NewImage { block_bytes: 3 * MB, ..good.clone() },
+        NewImage { block_bytes: 512 * MB, ..good.clone() },
+        NewImage { logical_sector: 1024, ..good.clone() },
+        NewImage { logical_sector: 4096, physical_sector: 512, ..good.clone() },
+    ];
+    for spec in wrong {
+        let file = MemoryFile::default();
+        assert!(spec.create(&file).is_err(), "{spec:?}");
+        assert_eq!(file.ops(), []);
+    }
+    assert!(good.create(&created(&good)).is_err());
+}
+
+#[test]
+fn a_disk_that_grows_has_zeros_behind_its_old_end() {
+    for is_fixed in [false, true] {
+        let old = 3 * MB + 512;
+        let file = created(&NewImage { is_fixed, ..dynamic(old) });
+        let mut first = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
+        first.write(0, &vec![5; old as usize]).unwrap();
+        first.image.close(&file).unwrap();
+        for (nth, size) in (2..).zip([2 * MB + 1024, 6 * MB, 1024, 3 * MB]) {
+            resize(&file, size, &guids(nth)).unwrap();
+            let report = check(&file);
+            assert!(report.is_clean() && report.log_entries == 0, "{report:?}");
+        }
+        let bytes = content(Vhdx::open_read_only(&file).unwrap(), &file);
+        let (kept, added) = bytes.split_at(1024);
+        assert_eq!(bytes.len() as u64, 3 * MB);
+        assert!(kept.iter().all(|byte| *byte == 5) && added.iter().all(|byte| *byte == 0));
+    }
+    let file = created(&dynamic(MB));
+    assert!(resize(&file, 1000, &guids(1)).is_err());
+    assert!(resize(&file, (64 << 40) + 512, &guids(2)).is_err());
+}
+
+#[test]
+fn a_bat_that_does_not_fit_moves_and_both_sizes_stay_readable() {
+    for spec in [dynamic(4 * MB), child(4 * MB)] {
+        let file = created(&spec);
+        let mut small = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
+        small.write(MB, &[6; 4096]).unwrap();
+        small.image.close(&file).unwrap();
+        // 1 MB of BAT has 2^17 entries: not those of 200 GB.
+        resize(&file, 200 << 30, &guids(2)).unwrap();
+        assert!(check(&file).is_clean());
+        let mut large = disk(Vhdx::open(&file, &guids(3)).unwrap(), &file);
+        assert_eq!(large.image.shape().size, 200 << 30);
+        assert_eq!(large.read(range(MB, 4096)).unwrap(), [6; 4096]);
+        large.write((200 << 30) - 512, &[7; 512]).unwrap();
+        large.image.close(&file).unwrap();
+        let report = check(&file);
+        assert!(report.is_clean() && report.present_blocks == 2, "{report:?}");
+        resize(&file, 4 * MB, &guids(4)).unwrap();
+        let mut again = disk(Vhdx::open_read_only(&file).unwrap(), &file);
+        assert_eq!(again.read(range(MB, 4096)).unwrap(), [6; 4096]);
+        assert_eq!(check(&file).present_blocks, 1);
+    }
+}
+
+#[test]
+fn the_largest_disk_of_the_smallest_blocks_can_be_made_and_used() {
+    // Most of the file is a hole, but MemoryFile has none: blocks of 32 MB are enough.
+    let spec = NewImage { block_bytes: 32 * MB, ..dynamic(64 << 40) };
+    let file = created(&spec);
+    let mut disk = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
+    disk.write((64 << 40) - 512, &[1; 512]).unwrap();
+    disk.image.close(&file).unwrap();
+    assert_eq!(check(&file).present_blocks, 1);
+}

@@ -1,0 +1,21 @@
+//! Integration tests of this crate, one module per subject. One program, because linking
+//! takes most of the time that a test program costs.
+
+mod crash;
+#[path = "support/disk_file.rs"]
+mod disk_file;
+mod hostile;
+mod images;
+#[path = "support/peer_bench.rs"]
+mod peer_bench;
+mod peers;
+#[path = "support/power.rs"]
+mod power;
+#[allow(unreachable_pub, reason = "shared by several crates' tests")]
+#[path = "../../../../fuzz/src/replay.rs"]
+mod replay;
+mod support;
+mod vhdx_corpus;
+#[allow(unreachable_pub, reason = "public for the fuzz target")]
+#[path = "../../../../fuzz/src/vhdx_oracle.rs"]
+mod vhdx_oracle;

@@ -1,0 +1,393 @@
+//! Whatever goes wrong, all nodes together may never do more than the store can.
+
+use crate::cluster;
+use crate::cluster::{Clock, Cluster, Dice, Network, SECOND, disk};
+use proptest::prelude::*;
+use suimon_cluster_qos::{
+    Allocator, AllocatorAction, AllocatorEvent, Capability, DiskKey, DiskLoad, MemberEvent, NodeId,
+    PolicyKey, PolicyLimits, Terms,
+};
+use suimon_quantity::Time;
+
+const ALL: u64 = 1 << 40;
+const CAPABILITY: u64 = 100_000;
+const POLICY: PolicyKey = PolicyKey(1);
+/// What the policy's disks may do together on all nodes.
+const SHARED_MAX: u64 = 20_000;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A disk's minimum, in thousandths of the capability, and what it wants.
+    Disk {
+        node: u32,
+        disk: u64,
+        min: u64,
+        max: u64,
+        wants: u64,
+    },
+    /// A disk moves to another node.
+    Move {
+        from: u32,
+        to: u32,
+        disk: u64,
+    },
+    RemoveDisk {
+        node: u32,
+        disk: u64,
+    },
+    SharedDisk {
+        node: u32,
+        wants: u64,
+    },
+    CutOff {
+        node: u32,
+        is_cut_off: bool,
+    },
+    Freeze {
+        node: u32,
+        seconds: u64,
+    },
+    Restart {
+        node: u32,
+    },
+    Elect {
+        node: u32,
+    },
+    Network {
+        is_bad: bool,
+    },
+    Policy {
+        min: u64,
+    },
+    RemovePolicy,
+    Wait,
+}
+
+fn wants() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), 1_u64..CAPABILITY, Just(ALL)]
+}
+
+fn step(nodes: u32) -> impl Strategy<Value = Step> {
+    let node = move || 1..=nodes;
+    prop_oneof![
+        6 => (node(), 0_u64..3, 0_u64..500, 0_u64..600, wants())
+            .prop_map(|(node, disk, min, max, wants)| Step::Disk { node, disk, min, max, wants }),
+        2 => (node(), node(), 0_u64..3).prop_map(|(from, to, disk)| Step::Move { from, to, disk }),
+        1 => (node(), 0_u64..3).prop_map(|(node, disk)| Step::RemoveDisk { node, disk }),
+        2 => (node(), wants()).prop_map(|(node, wants)| Step::SharedDisk { node, wants }),
+        3 => (node(), any::<bool>())
+            .prop_map(|(node, is_cut_off)| Step::CutOff { node, is_cut_off }),
+        2 => (node(), 1_u64..40).prop_map(|(node, seconds)| Step::Freeze { node, seconds }),
+        2 => node().prop_map(|node| Step::Restart { node }),
+        3 => node().prop_map(|node| Step::Elect { node }),
+        2 => any::<bool>().prop_map(|is_bad| Step::Network { is_bad }),
+        1 => (0_u64..SHARED_MAX / 2).prop_map(|min| Step::Policy { min }),
+        1 => Just(Step::RemovePolicy),
+        3 => Just(Step::Wait),
+    ]
+}
+
+/// Disks are the same wherever they are; each node brings three into the world.
+fn key(node: u32, disk: u64) -> DiskKey {
+    DiskKey(u64::from(node) * 10 + disk)
+}
+
+fn load(node: u32, id: u64, min: u64, max: u64) -> DiskLoad {
+    let min = min * CAPABILITY / 1000;
+    let max = if max == 0 { 0 } else { min + max * CAPABILITY / 1000 };
+    disk(key(node, id).0, min, max, 100)
+}
+
+fn carry_out(cluster: &mut Cluster, step: &Step) {
+    match *step {
+        Step::Disk { node, disk, min, max, wants } => {
+            cluster.set_disk(node, load(node, disk, min, max), wants);
+        }
+        Step::Move { from, to, disk } => {
+            let disks = &mut cluster.nodes.get_mut(&from).unwrap().disks;
+            if let Some((load, wants)) = disks.remove(&key(from, disk)) {
+                cluster.set_disk(to, load, wants);
+            }
+        }
+        Step::RemoveDisk { node, disk } => cluster.remove_disk(node, key(node, disk)),
+        Step::SharedDisk { node, wants } => {
+            let mut load = disk(u64::from(node) * 10 + 9, 0, 0, 100);
+            load.policy = Some(POLICY);
+            cluster.set_disk(node, load, wants);
+        }
+        Step::CutOff { node, is_cut_off } => {
+            cluster.nodes.get_mut(&node).unwrap().is_cut_off = is_cut_off;
+        }
+        Step::Freeze { node, seconds } => {
+            let until = cluster.now + seconds * SECOND;
+            cluster.nodes.get_mut(&node).unwrap().frozen_until = until;
+        }
+        Step::Restart { node } => cluster.restart(node),
+        Step::Elect { node } => cluster.elect(node),
+        Step::Network { is_bad } => {
+            cluster.network = if is_bad { Network::BAD } else { Network::GOOD };
+        }
+        Step::Policy { min } => {
+            let limits = PolicyLimits { min_iops: min, max_iops: Some(SHARED_MAX) };
+            cluster.policies.insert(POLICY, limits);
+            cluster.tell_leader(&AllocatorEvent::PolicySet { policy: POLICY, limits });
+        }
+        Step::RemovePolicy => {
+            cluster.policies.remove(&POLICY);
+            cluster.tell_leader(&AllocatorEvent::PolicyRemoved { policy: POLICY });
+        }
+        Step::Wait => {}
+    }
+}
+
+/// Makes all well and lets it settle.
+fn heal(cluster: &mut Cluster) {
+    cluster.network = Network::GOOD;
+    for node in cluster.nodes.values_mut() {
+        (node.is_cut_off, node.frozen_until) = (false, 0);
+    }
+    let leader = cluster.leader;
+    cluster.elect(leader);
+    cluster.run(40 * SECOND);
+}
+
+/// When all is well again each node has what its minimums come to, if they fit, and what is left is
+/// used if somebody wants it.
+fn judge_settled(cluster: &mut Cluster) {
+    let minimums = |cluster: &Cluster, node: u32| -> u64 {
+        let disks = cluster.nodes[&node].disks.values();
+        disks.filter(|(load, _)| load.policy.is_none()).map(|(load, _)| load.min_iops).sum()
+    };
+    let ids: Vec<u32> = cluster.nodes.keys().copied().collect();
+    let shared = cluster.policies.get(&POLICY).map_or(0, |limits| limits.min_iops);
+    let floors = ids.len() as u64 * cluster.terms.floor_iops;
+    let sum: u64 = ids.iter().map(|node| minimums(cluster, *node)).sum::<u64>() + floors + shared;
+    let fits = sum <= CAPABILITY * 9 / 10;
+    for node in &ids {
+        let (cap, min) = (cluster.cap(*node), minimums(cluster, *node));
+        assert!(!fits || cap >= min, "node {node} may do {cap} of its {min}; all come to {sum}");
+    }
+    let caps: u64 = ids.iter().map(|node| cluster.cap(*node)).sum();
+    let is_hungry = cluster.nodes.values().any(|node| {
+        node.disks
+            .values()
+            .any(|(load, wants)| load.policy.is_none() && load.max_iops.is_none() && *wants == ALL)
+    });
+    assert!(!is_hungry || caps * 100 >= CAPABILITY * 95, "{caps} of {CAPABILITY} are used");
+    // And nothing moves.
+    let before: Vec<u64> = ids.iter().map(|node| cluster.cap(*node)).collect();
+    cluster.run(5 * SECOND);
+    for (node, before) in ids.iter().zip(before) {
+        let cap = cluster.cap(*node);
+        assert!(cap.abs_diff(before) <= before / 50 + 2, "node {node}: {before}, then {cap}");
+    }
+}
+
+fn drive(seed: u64, nodes: u32, falls: bool, steps: &[(u64, Step)]) -> Cluster {
+    let capability = Capability::Declared(CAPABILITY);
+    let mut cluster = Cluster::new(Terms::default(), capability, seed);
+    let mut dice = Dice(seed ^ 0x5eed);
+    for id in 1..=nodes {
+        // Half of what the terms allow each of two clocks to differ, either way.
+        let ppm = i64::try_from(dice.below(9_900)).unwrap() - 4_950;
+        let offset = dice.below(1 << 50);
+        cluster.add_node(id, Clock { offset, ppm }, falls);
+    }
+    cluster.checks.policy_max.insert(POLICY, SHARED_MAX);
+    cluster.elect(1);
+    for (ms, step) in steps {
+        cluster.run(ms * cluster::MS);
+        carry_out(&mut cluster, step);
+    }
+    let seconds = cluster.now / SECOND;
+    for node in cluster.nodes.values() {
+        let most = seconds * 4 + 4 * node.incarnation + 4;
+        assert!(node.reports <= most, "{} reports in {seconds} s", node.reports);
+    }
+    cluster
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+
+    /// See `Checks`; and what is settled afterwards.
+    #[test]
+    fn caps_stay_within_the_capability(
+        seed in any::<u64>(),
+        nodes in 2_u32..8,
+        steps in prop::collection::vec((1_u64..4_000, step(7)), 1..60),
+    ) {
+        let steps: Vec<_> = steps.into_iter().map(|(ms, step)| (ms, within(step, nodes))).collect();
+        let mut cluster = drive(seed, nodes, false, &steps);
+        heal(&mut cluster);
+        judge_settled(&mut cluster);
+    }
+
+    /// The same where nodes fall back on their disks' maximums when they hear nothing.
+    #[test]
+    fn also_where_maximums_are_fallen_back_on(
+        seed in any::<u64>(),
+        nodes in 2_u32..8,
+        steps in prop::collection::vec((1_u64..4_000, step(7)), 1..60),
+    ) {
+        let steps: Vec<_> = steps.into_iter().map(|(ms, step)| (ms, within(step, nodes))).collect();
+        let mut cluster = drive(seed, nodes, true, &steps);
+        heal(&mut cluster);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// What was written down and read again leads to the same state and the same actions.
+    #[test]
+    fn records_replay(
+        seed in any::<u64>(),
+        steps in prop::collection::vec((1_u64..4_000, step(3)), 1..30),
+    ) {
+        let cluster = drive(seed, 3, false, &steps);
+        for node in cluster.nodes.values() {
+            let text = serde_json::to_string(&node.allocator_heard).unwrap();
+            let heard: Vec<(Time, Option<AllocatorEvent>)> = serde_json::from_str(&text).unwrap();
+            let mut again = [Allocator::new(cluster.terms), Allocator::new(cluster.terms)];
+            for ((at, event), (told_at, told)) in heard.iter().zip(&node.allocator_heard) {
+                for (allocator, event, at) in [(0, event, at), (1, told, told_at)] {
+                    match event {
+                        Some(event) => again[allocator].handle(*at, event),
+                        None => again[allocator].handle_deadline(*at),
+                    }
+                }
+                let [one, two] = &mut again;
+                let actions: Vec<_> = std::iter::from_fn(|| one.poll_action()).collect();
+                let others: Vec<_> = std::iter::from_fn(|| two.poll_action()).collect();
+                prop_assert_eq!(&actions, &others);
+                let text = serde_json::to_string(&actions).unwrap();
+                prop_assert_eq!(serde_json::from_str::<Vec<AllocatorAction>>(&text).unwrap(), others);
+            }
+            let ended = format!("{:?}", again[0]);
+            prop_assert_eq!(ended, format!("{:?}", node.allocator));
+            let text = serde_json::to_string(&node.member_heard).unwrap();
+            let heard: Vec<(Time, Option<MemberEvent>)> = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(heard, node.member_heard.clone());
+        }
+    }
+}
+
+/// A step for a cluster that has so many nodes only.
+fn within(step: Step, nodes: u32) -> Step {
+    let fit = |node: u32| (node - 1) % nodes + 1;
+    match step {
+        Step::Disk { node, disk, min, max, wants } => {
+            Step::Disk { node: fit(node), disk, min, max, wants }
+        }
+        Step::Move { from, to, disk } => Step::Move { from: fit(from), to: fit(to), disk },
+        Step::RemoveDisk { node, disk } => Step::RemoveDisk { node: fit(node), disk },
+        Step::SharedDisk { node, wants } => Step::SharedDisk { node: fit(node), wants },
+        Step::CutOff { node, is_cut_off } => Step::CutOff { node: fit(node), is_cut_off },
+        Step::Freeze { node, seconds } => Step::Freeze { node: fit(node), seconds },
+        Step::Restart { node } => Step::Restart { node: fit(node) },
+        Step::Elect { node } => Step::Elect { node: fit(node) },
+        other => other,
+    }
+}
+
+/// Nodes that hear nothing go over to what they may fall back on, and the others have made room by then.
+#[test]
+fn fallbacks_are_used() {
+    let capability = Capability::Declared(CAPABILITY);
+    let mut cluster = Cluster::new(Terms::default(), capability, 5);
+    for id in 1..=3 {
+        cluster.add_node(id, Clock::RIGHT, true);
+        let load = disk(u64::from(id), 1_000, 0, 100);
+        let load = DiskLoad { fallback_iops: Some(30_000), ..load };
+        // What idles is used by others while all hear each other.
+        cluster.set_disk(id, load, if id == 1 { 10 } else { ALL });
+    }
+    cluster.elect(3);
+    cluster.run(20 * SECOND);
+    assert_eq!(cluster.cap(1), 1_064);
+    cluster.nodes.get_mut(&1).unwrap().is_cut_off = true;
+    assert!(cluster.cap(2) + cluster.cap(3) > 95_000);
+    cluster.run(15 * SECOND);
+    assert_eq!(cluster.cap(1), 1_064);
+    cluster.run(20 * SECOND);
+    assert_eq!(cluster.cap(1), 30_000);
+    // Without anybody who leads all have theirs.
+    for node in cluster.nodes.values_mut() {
+        node.is_cut_off = true;
+    }
+    cluster.run(60 * SECOND);
+    assert_eq!([cluster.cap(2), cluster.cap(3)], [30_000; 2]);
+}
+
+/// A grant that was ten seconds on its way is worth nothing, although it is the latest that its node
+/// heard: others have what it gives.
+#[test]
+fn grants_that_come_late_are_dead() {
+    let mut cluster = Cluster::new(Terms::default(), Capability::Declared(CAPABILITY), 5);
+    for id in 1..=2 {
+        cluster.add_node(id, Clock::RIGHT, false);
+        cluster.set_disk(id, disk(u64::from(id), 1_000, 0, 100), ALL);
+    }
+    cluster.elect(2);
+    cluster.run(10 * SECOND);
+    assert!(cluster.cap(1) > 45_000);
+    cluster.nodes.get_mut(&1).unwrap().grants_late = 10 * SECOND;
+    cluster.run(8 * SECOND);
+    cluster.set_disk(1, disk(1, 1_000, 0, 100), 0);
+    for _ in 0..30 {
+        cluster.run(SECOND);
+        assert_eq!(cluster.cap(1), 1_064);
+    }
+    assert!(cluster.cap(2) > 95_000);
+}
+
+/// A clock that is slower than the terms allow is found out, and its node uses no lease.
+#[test]
+fn a_slow_clock_gets_no_lease() {
+    let capability = Capability::Declared(CAPABILITY);
+    let mut cluster = Cluster::new(Terms::default(), capability, 5);
+    cluster.add_node(1, Clock::RIGHT, false);
+    // An hour off, and right otherwise.
+    cluster.add_node(2, Clock { offset: 3_600 * SECOND, ppm: 0 }, false);
+    cluster.add_node(3, Clock { offset: 0, ppm: -100_000 }, false);
+    for id in 1..=3 {
+        cluster.set_disk(id, disk(u64::from(id), 1_000, 0, 100), ALL);
+    }
+    cluster.elect(1);
+    cluster.run(120 * SECOND);
+    let told =
+        |id: u32| cluster.nodes[&id].notices.iter().map(|(_, notice)| *notice).collect::<Vec<_>>();
+    assert!(format!("{:?}", told(3)).contains("ClockSlow"), "{:?}", told(3));
+    assert!(!format!("{:?}", told(2)).contains("ClockSlow"), "{:?}", told(2));
+    assert_eq!(cluster.cap(3), 1_064);
+    assert!(cluster.cap(2) > 40_000);
+}
+
+/// A node that left by force gives back what was reserved for it; one that is still there after all
+/// is counted again, and told of.
+#[test]
+fn a_node_that_is_gone() {
+    let capability = Capability::Declared(CAPABILITY);
+    let mut cluster = Cluster::new(Terms::default(), capability, 5);
+    for id in 1..=2 {
+        cluster.add_node(id, Clock::RIGHT, false);
+        cluster.set_disk(id, disk(u64::from(id), 40_000, 0, 100), ALL);
+    }
+    cluster.elect(1);
+    cluster.run(10 * SECOND);
+    cluster.nodes.get_mut(&2).unwrap().is_cut_off = true;
+    cluster.run(40 * SECOND);
+    assert!(cluster.cap(1) <= CAPABILITY - 40_064, "it may still use what is reserved for it");
+    let text = format!("{:?}", cluster.notices);
+    assert!(text.contains("NodeSilent"), "{text}");
+    // It lies, and is said to be gone: what follows is the fault of who said so.
+    cluster.checks.is_on = false;
+    cluster.tell_leader(&AllocatorEvent::NodeGone { node: NodeId(2) });
+    cluster.run(10 * SECOND);
+    assert!(cluster.cap(1) > 99_000 && !cluster.records.contains_key(&NodeId(2)));
+    cluster.nodes.get_mut(&2).unwrap().is_cut_off = false;
+    cluster.run(12 * SECOND);
+    assert!(format!("{:?}", cluster.notices).contains("Unaccounted"));
+    assert!(cluster.cap(1) + cluster.cap(2) <= CAPABILITY);
+}

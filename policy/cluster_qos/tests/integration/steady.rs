@@ -1,0 +1,298 @@
+//! What comes of it while nothing goes wrong.
+
+use crate::cluster::{Clock, Cluster, SECOND, disk};
+use suimon_cluster_qos::{
+    AllocatorEvent, Capability, Cause, Notice, PolicyKey, PolicyLimits, Terms,
+};
+
+const ALL: u64 = 1 << 40;
+
+fn of(nodes: u32, capability: u64) -> Cluster {
+    let mut cluster = Cluster::new(Terms::default(), Capability::Declared(capability), 1);
+    for id in 1..=nodes {
+        cluster.add_node(id, Clock::RIGHT, false);
+    }
+    cluster.elect(1);
+    cluster
+}
+
+/// All that want all share by weight, and all of it is used.
+#[test]
+fn by_weight() {
+    let mut cluster = of(3, 100_000);
+    for (node, weight) in [(1, 100), (2, 200), (3, 100)] {
+        cluster.set_disk(node, disk(u64::from(node), 0, 0, weight), ALL);
+    }
+    cluster.run(10 * SECOND);
+    let caps: Vec<u64> = (1..=3).map(|node| cluster.cap(node)).collect();
+    assert!(caps.iter().sum::<u64>() >= 99_900, "{caps:?}");
+    assert!(caps[1].abs_diff(2 * caps[0]) < 200 && caps[0].abs_diff(caps[2]) < 200, "{caps:?}");
+}
+
+/// A minimum that is set while others have all is there within two seconds, and what idles is
+/// used by others.
+#[test]
+fn minimums_come_at_once_and_what_idles_is_used() {
+    let mut cluster = of(4, 100_000);
+    for node in 1..=4 {
+        cluster.set_disk(node, disk(u64::from(node), 0, 0, 100), ALL);
+    }
+    cluster.run(10 * SECOND);
+    cluster.set_disk(1, disk(1, 80_000, 0, 100), ALL);
+    cluster.run(2 * SECOND);
+    assert!(cluster.cap(1) >= 80_000, "{}", cluster.cap(1));
+    // It wants no more than a little: the others have what is not reserved.
+    cluster.set_disk(1, disk(1, 80_000, 0, 100), 100);
+    cluster.run(10 * SECOND);
+    let others: u64 = (2..=4).map(|node| cluster.cap(node)).sum();
+    assert!(others * 100 >= (100_000 - 80_064) * 95, "{others}");
+    // And where nothing is reserved, all.
+    cluster.set_disk(1, disk(1, 0, 0, 100), 100);
+    cluster.run(10 * SECOND);
+    let others: u64 = (2..=4).map(|node| cluster.cap(node)).sum();
+    assert!(others >= 95_000, "{others}");
+}
+
+/// Nothing moves while nothing changes, and little is written.
+#[test]
+fn no_oscillation_and_bounded_writes() {
+    let mut cluster = of(8, 200_000);
+    for node in 1..=8 {
+        let wants = if node % 2 == 0 { ALL } else { 3_000 * u64::from(node) };
+        cluster.set_disk(node, disk(u64::from(node), 1_000 * u64::from(node), 0, 100), wants);
+    }
+    cluster.run(20 * SECOND);
+    let (reports, granted, writes) = (cluster.reports, cluster.granted, cluster.writes);
+    let mut seen: Vec<(u64, u64)> =
+        (1..=8).map(|node| (cluster.cap(node), cluster.cap(node))).collect();
+    for _ in 0..600 {
+        cluster.run(SECOND / 10);
+        for (node, (least, most)) in (1..=8).zip(&mut seen) {
+            (*least, *most) = ((*least).min(cluster.cap(node)), (*most).max(cluster.cap(node)));
+        }
+    }
+    for (least, most) in &seen {
+        assert!(most - least <= most / 50, "{seen:?}");
+    }
+    let per_node = |count: u64| count as f64 / 60.0 / 8.0;
+    assert!(per_node(cluster.reports - reports) <= 1.1, "{}", cluster.reports - reports);
+    assert!(per_node(cluster.granted - granted) <= 1.1, "{}", cluster.granted - granted);
+    assert!((cluster.writes - writes) as f64 / 60.0 <= 4.1, "{}", cluster.writes - writes);
+}
+
+/// Nodes that ask for no more than is theirs say little.
+#[test]
+fn idle_nodes_say_little() {
+    let mut cluster = of(8, 200_000);
+    for node in 1..=8 {
+        cluster.set_disk(node, disk(u64::from(node), 1_000, 0, 100), 10);
+    }
+    cluster.run(20 * SECOND);
+    let (reports, granted) = (cluster.reports, cluster.granted);
+    cluster.run(100 * SECOND);
+    assert!(cluster.reports - reports <= 8 * 11, "{}", cluster.reports - reports);
+    assert!(cluster.granted - granted <= 8 * 11, "{}", cluster.granted - granted);
+    // One that wants all has it at once.
+    cluster.set_disk(3, disk(3, 1_000, 0, 100), ALL);
+    cluster.run(3 * SECOND / 2);
+    assert!(cluster.cap(3) > 180_000, "{}", cluster.cap(3));
+}
+
+#[test]
+fn what_cannot_be_kept_is_refused_with_the_arithmetic() {
+    let mut cluster = of(2, 10_000);
+    cluster.set_disk(1, disk(1, 6_000, 0, 100), ALL);
+    cluster.run(5 * SECOND);
+    cluster.set_disk(2, disk(2, 3_000, 0, 100), ALL);
+    cluster.run(70 * SECOND);
+    let refused = cluster.notices.iter().find_map(|(_, notice)| match notice {
+        Notice::Refused { promises, .. } => Some(promises.to_string()),
+        _ => None,
+    });
+    assert_eq!(
+        refused.unwrap(),
+        "6064 IOPS are promised on all nodes and 3064 more were asked for; 90 % of the store's \
+         10000 IOPS (declared) is 9000: lower minimums by 128 IOPS"
+    );
+    assert!(cluster.cap(1) >= 6_064);
+    // Whoever asks is told at once who has what the disk does not get.
+    let unmet = cluster.allocator().unmet();
+    assert_eq!((unmet.len(), unmet[0].disk.0, unmet[0].cause), (1, 2, Cause::NotAdmitted));
+    let by = unmet[0].aggressors[0];
+    assert_eq!((by.node.0, by.disk.0, by.delivered_iops - by.entitled_iops), (1, 1, 2_000));
+    cluster.set_disk(1, disk(1, 4_000, 0, 100), ALL);
+    cluster.run(5 * SECOND);
+    assert!(cluster.cap(2) >= 3_064, "{}", cluster.cap(2));
+}
+
+/// A minimum that is not kept names who has it instead, and where.
+#[test]
+fn aggressors_are_named() {
+    let mut cluster = of(2, 10_000);
+    cluster.set_disk(1, disk(11, 0, 0, 100), ALL);
+    cluster.set_disk(1, disk(12, 0, 0, 300), ALL);
+    cluster.set_disk(2, disk(21, 9_500, 0, 100), ALL);
+    cluster.run(65 * SECOND);
+    let unmet = cluster.notices.iter().find_map(|(_, notice)| match notice {
+        Notice::MinimumUnmet(unmet) => Some(unmet.clone()),
+        _ => None,
+    });
+    let unmet = unmet.unwrap();
+    assert_eq!((unmet.node.0, unmet.disk.0, unmet.cause), (2, 21, Cause::NotAdmitted));
+    assert_eq!((unmet.aggressors[0].node.0, unmet.aggressors[0].disk.0), (1, 12));
+    assert!(unmet.aggressors[0].delivered_iops > 2 * unmet.aggressors[1].delivered_iops);
+}
+
+/// Disks of three nodes share a maximum of 9000, and its minimum counts once.
+#[test]
+fn a_policy_of_several_nodes() {
+    let mut cluster = of(3, 100_000);
+    let policy = PolicyKey(7);
+    let limits = PolicyLimits { min_iops: 3_000, max_iops: Some(9_000) };
+    cluster.policies.insert(policy, limits);
+    cluster.checks.policy_max.insert(policy, 9_000);
+    cluster.tell_leader(&AllocatorEvent::PolicySet { policy, limits });
+    for node in 1..=3 {
+        let mut load = disk(u64::from(node), 0, 0, 100);
+        load.policy = Some(policy);
+        cluster.set_disk(node, load, if node == 1 { ALL } else { 500 });
+    }
+    cluster.run(15 * SECOND);
+    let has = |cluster: &Cluster, node: u32| {
+        let node = &cluster.nodes[&node];
+        let cap = node.policy_caps.iter().find(|cap| cap.policy == policy);
+        let cap = cap.copied();
+        cap.map_or(0, |cap| cap.max.unwrap().iops_at(node.clock.at(cluster.now)))
+    };
+    // Half is divided equally for good, the rest goes to who wants it.
+    assert_eq!([has(&cluster, 2), has(&cluster, 3)], [1_500, 1_500]);
+    assert_eq!(has(&cluster, 1), 6_000);
+    let reserved: u64 = (1..=3).map(|node| cluster.kept(node).store.reserved_iops).sum();
+    assert_eq!(reserved, 3_000 + 3 * 64);
+    // It is deleted while disks have it: it stays as it is, and that is told.
+    cluster.policies.remove(&policy);
+    cluster.tell_leader(&AllocatorEvent::PolicyRemoved { policy });
+    cluster.run(5 * SECOND);
+    assert!(cluster.notices.iter().any(|(_, notice)| matches!(notice, Notice::PolicyInUse { .. })));
+    assert_eq!(has(&cluster, 1), 6_000);
+    // The next leader does not know it. Its disks stand still rather than do what they like.
+    cluster.elect(2);
+    cluster.run(10 * SECOND);
+    assert!(
+        cluster.notices.iter().any(|(_, notice)| matches!(notice, Notice::PolicyUnknown { .. }))
+    );
+    assert_eq!([has(&cluster, 1), has(&cluster, 2)], [0, 0]);
+}
+
+/// A client that waits for answers asks for what it gets. If the store is why that is less than its
+/// minimum, the minimum is not met all the same.
+#[test]
+fn what_a_slow_store_does_not_give_is_unmet_however_little_is_asked_for() {
+    let mut cluster = of(2, 10_000);
+    cluster.set_disk(1, disk(1, 6_000, 0, 100), ALL);
+    cluster.set_disk(2, disk(2, 0, 0, 1), ALL);
+    cluster.run(5 * SECOND);
+    for (node, does) in [(1, 2_000), (2, 300)] {
+        let node = cluster.nodes.get_mut(&node).unwrap();
+        (node.store_does, node.latency_ns) = (Some(does), 3_000_000);
+    }
+    cluster.run(70 * SECOND);
+    let unmet = cluster.notices.iter().find_map(|(_, notice)| match notice {
+        Notice::MinimumUnmet(unmet) => Some(unmet.clone()),
+        _ => None,
+    });
+    let unmet = unmet.unwrap();
+    assert_eq!((unmet.node.0, unmet.disk.0, unmet.cause), (1, 1, Cause::ForeignLoad));
+    assert_eq!((unmet.entitled_iops, unmet.delivered_iops), (6_000, 2_000));
+    let by = unmet.aggressors[0];
+    assert_eq!((by.node.0, by.disk.0, by.entitled_iops), (2, 2, 0));
+    assert!(by.delivered_iops > 0);
+}
+
+/// Who wanted all there is for a moment, and then little, has others wait no longer than it takes to
+/// say so, to hear of it and to say that it was heard.
+#[test]
+fn what_is_not_wanted_any_more_is_others_within_a_second() {
+    let mut cluster = of(2, 100_000);
+    cluster.set_disk(1, disk(1, 0, 0, 100), ALL);
+    cluster.set_disk(2, disk(2, 0, 0, 100), 1_000);
+    cluster.run(10 * SECOND);
+    assert!(cluster.cap(1) > 95_000, "{}", cluster.cap(1));
+    cluster.set_disk(2, disk(2, 0, 0, 100), ALL);
+    cluster.run(3 * SECOND);
+    assert!(cluster.cap(1) < 60_000, "{}", cluster.cap(1));
+    cluster.set_disk(2, disk(2, 0, 0, 100), 1_000);
+    cluster.run(9 * SECOND / 10);
+    assert!(cluster.cap(1) > 95_000, "{}", cluster.cap(1));
+}
+
+/// Who waits says that it wants more, and not how much. For a little nobody else gives up half of what is spare.
+#[test]
+fn who_waits_for_a_little_takes_a_little_from_others() {
+    let mut cluster = of(2, 100_000);
+    cluster.set_disk(1, disk(1, 0, 0, 100), ALL);
+    cluster.set_disk(2, disk(2, 2_000, 0, 100), 1_000);
+    cluster.run(10 * SECOND);
+    cluster.set_disk(2, disk(2, 2_000, 0, 100), 2_200);
+    for _ in 0..60 {
+        cluster.run(SECOND / 20);
+        assert!(cluster.cap(1) > 90_000, "{}", cluster.cap(1));
+    }
+    assert!(cluster.cap(2) >= 2_200, "{}", cluster.cap(2));
+}
+
+/// And it is not believed to want ever more before it has said what came of the last grant.
+#[test]
+fn who_waits_for_more_than_a_little_is_believed_step_by_step() {
+    for phase in 0..10 {
+        let mut cluster = of(5, 100_000);
+        for node in [1, 3] {
+            cluster.set_disk(node, disk(u64::from(node), 0, 0, 100), ALL);
+        }
+        for node in [2, 4, 5] {
+            cluster.set_disk(node, disk(u64::from(node), 0, 0, 100), 2_200);
+        }
+        cluster.run(10 * SECOND + phase * SECOND / 10);
+        // Others want other things, too, so that the store is divided anew again and again.
+        cluster.set_disk(2, disk(2, 0, 0, 100), 6_600);
+        // Nodes report once a second.
+        for round in 0..18 {
+            if round % 5 == 0 {
+                cluster.set_disk(4, disk(4, 0, 0, 100), 2_200 + round * 20);
+            }
+            cluster.run(SECOND / 20);
+            assert!(cluster.cap(2) <= 12_000, "{phase} {round}: {}", cluster.cap(2));
+        }
+        cluster.run(3 * SECOND);
+        assert!(cluster.cap(2) >= 6_600, "{}", cluster.cap(2));
+    }
+}
+
+/// The store does half of what it can: what is spare gets less, what is promised does not.
+#[test]
+fn foreign_load_is_named_and_minimums_stay() {
+    let mut cluster = of(2, 100_000);
+    cluster.set_disk(1, disk(1, 30_000, 0, 100), ALL);
+    cluster.set_disk(2, disk(2, 0, 0, 100), ALL);
+    cluster.run(20 * SECOND);
+    assert!(cluster.cap(2) > 30_000);
+    let mut told = None;
+    for _ in 0..120 {
+        // A foreign load takes half of the store; nodes get of the rest by what they ask for.
+        let caps = cluster.cap(1) + cluster.cap(2);
+        for node in [1, 2] {
+            let share = 50_000 * cluster.cap(node) / caps.max(50_000);
+            let node = cluster.nodes.get_mut(&node).unwrap();
+            (node.store_does, node.latency_ns) = (Some(share), 3_000_000);
+        }
+        cluster.run(SECOND / 2);
+        told = told.or(cluster.notices.iter().find_map(|(_, notice)| match notice {
+            Notice::ForeignLoad { delivered_iops, .. } => Some(*delivered_iops),
+            _ => None,
+        }));
+    }
+    assert!(told.unwrap() <= 51_000, "{told:?}");
+    assert!(cluster.cap(1) >= 30_064);
+    let got = cluster.nodes[&1].store_does.unwrap();
+    assert!(got >= 30_000, "{got}");
+}

@@ -1,0 +1,116 @@
+//! What is estimated of an array in virtual time, and what is told of it.
+
+use std::time::Duration;
+
+use crate::array::{Array, Load, Rig, SECOND, limits};
+use proptest::prelude::*;
+use suimon_storage_qos::Event;
+
+fn drive(servers: usize, fixed_ns: u64) -> Array {
+    Array { servers, fixed_ns, per_operation_ns: 0, noise_percent: 20 }
+}
+
+#[test]
+fn a_store_that_gets_slower_than_its_minimums_need_is_told_and_so_is_its_recovery() {
+    let array = drive(16, 1_600_000);
+    let mut rig = Rig::new(array.clone(), array.capability(1));
+    for disk in 0..4 {
+        rig.set(disk, limits(2000, 0, 100));
+        rig.load(disk, Some(Load::full(8192, 64)));
+    }
+    rig.run(Duration::from_secs(60));
+    let estimate = rig.scheduler.estimate().unwrap();
+    assert!((9_500..=10_200).contains(&estimate.iops), "{estimate:?}");
+    // Nobody has less than promised, and nothing is told.
+    assert!(rig.events.is_empty(), "{:?}", rig.events);
+
+    rig.array.fixed_ns *= 2;
+    rig.run(Duration::from_secs(10));
+    let estimate = rig.scheduler.estimate().unwrap();
+    assert!((4_700..=5_300).contains(&estimate.iops), "{estimate:?}");
+    rig.run(Duration::from_secs(60));
+    let told = rig.events.iter().find_map(|(_, event)| match event {
+        Event::CapabilityLow(low) => Some(*low),
+        _ => None,
+    });
+    let low = told.unwrap();
+    assert_eq!((low.promised_iops, low.needed_iops), (8000, 8889));
+
+    rig.array.fixed_ns /= 2;
+    rig.run(Duration::from_secs(80));
+    let ends = |(_, event): &&(u64, Event)| matches!(event, Event::CapabilityEnough { .. });
+    assert_eq!(rig.events.iter().filter(ends).count(), 1, "{:?}", rig.events);
+    let lows = |(_, event): &&(u64, Event)| matches!(event, Event::CapabilityLow(_));
+    assert_eq!(rig.events.iter().filter(lows).count(), 1, "{:?}", rig.events);
+}
+
+#[test]
+fn a_noisy_store_of_which_all_is_promised_is_enough() {
+    let array = Array { noise_percent: 60, ..drive(2, 2_000_000) };
+    let capability = array.capability(1);
+    let mut rig = Rig::new(array, capability);
+    for disk in 0..4 {
+        rig.set(disk, limits(capability * 9 / 10 / 4, 0, 100));
+        rig.load(disk, Some(Load::full(8192, 64)));
+    }
+    let mut dips = 0;
+    for _ in 0..1800 {
+        rig.run(Duration::from_millis(500));
+        let estimate = rig.scheduler.estimate().map_or(0, |estimate| estimate.iops);
+        dips += u32::from(estimate < capability);
+    }
+    assert!(dips > 100, "the estimate is below what was declared now and then: {dips}");
+    assert!(rig.events.is_empty(), "{:?}", rig.events);
+}
+
+#[test]
+fn what_maximums_hold_back_is_not_taken_for_what_the_store_can_do() {
+    let array = drive(16, 1_600_000);
+    let mut rig = Rig::new(array.clone(), array.capability(1));
+    for disk in 0..4 {
+        rig.set(disk, limits(0, 500, 100));
+        rig.load(disk, Some(Load::full(8192, 64)));
+    }
+    rig.run(Duration::from_secs(60));
+    // A moment in which all are let go at once may fill the device, and says what it does then.
+    if let Some(estimate) = rig.scheduler.estimate() {
+        assert!(estimate.iops > 5_000, "{estimate:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Any device, any load: never above what was delivered in the best second, by more than
+    /// completions that fall on the edges of a sample.
+    #[test]
+    fn an_estimate_is_never_above_what_was_delivered(
+        servers in 1usize..32,
+        fixed_ns in 400_000u64..8_000_000,
+        noise_percent in 0u64..60,
+        depths in prop::collection::vec(1u32..64, 1..6),
+        bytes in 1u32..130_000,
+    ) {
+        let array = Array { servers, fixed_ns, per_operation_ns: 0, noise_percent };
+        let mut rig = Rig::new(array.clone(), array.capability(1));
+        for (disk, depth) in (0u32..).zip(&depths) {
+            rig.set(disk, limits(0, 0, 100));
+            rig.load(disk, Some(Load::full(bytes, *depth)));
+        }
+        let begun = rig.now;
+        rig.run(Duration::from_secs(20));
+        let cost = f64::from(bytes.div_ceil(8192));
+        let windows = (0..).map(|step| begun + step * SECOND / 4);
+        let windows = windows.take_while(|from| from + SECOND / 2 <= rig.now);
+        let delivered = |from: u64| -> f64 {
+            rig.logs.values().map(|log| log.iops(from, from + SECOND / 2)).sum()
+        };
+        let most = windows.map(delivered).fold(0.0, f64::max);
+        if let Some(estimate) = rig.scheduler.estimate() {
+            // One completion more or less in half a second at each edge, and the sample lies
+            // anywhere between the windows.
+            let slack = most * 0.1 + 4.0 * cost;
+            prop_assert!(estimate.iops as f64 <= most + slack, "{estimate:?} above {most}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! What is told of minimums that are not met, and what is shown of each disk.
+
+use std::time::Duration;
+
+use crate::array::{Array, Load, Rig, SECOND, bandwidth, limits, slot};
+use suimon_quantity::{DiskId, Time};
+use suimon_storage_qos::{
+    Assignment, Delivery, Event, Holder, Limits, PolicyKind, PolicySpec, Proposal, Shortfall,
+    Unmet, WaitCause,
+};
+
+fn array(servers: usize, fixed_ns: u64) -> Array {
+    Array { servers, fixed_ns, per_operation_ns: 0, noise_percent: 20 }
+}
+
+/// What was told of minimums.
+fn minimums(rig: &Rig) -> Vec<&(u64, Event)> {
+    let is_of_minimum = |(_, event): &&(u64, Event)| {
+        matches!(event, Event::MinimumUnmet(_) | Event::MinimumMet { .. })
+    };
+    rig.events.iter().filter(is_of_minimum).collect()
+}
+
+/// The first thing that was told of a minimum, and how long after `since`.
+fn unmet(rig: &Rig, since: u64) -> (Duration, &Unmet) {
+    let (at, event) = minimums(rig).first().copied().expect("something is told");
+    match event {
+        Event::MinimumUnmet(unmet) => (Duration::from_nanos(at - since), unmet),
+        _ => panic!("{event:?}"),
+    }
+}
+
+fn is_about(got: u64, expected: u64, percent: u64) {
+    let off = got.abs_diff(expected);
+    assert!(off * 100 <= expected * percent, "{got}, not about {expected}");
+}
+
+#[test]
+fn what_was_forced_is_told_after_a_minute_with_who_got_it() {
+    let mut rig = Rig::new(array(4, 1_000_000), 4000);
+    let force = |disk, min| Proposal::Disk(DiskId(disk), Assignment::Own(limits(min, 0, 100)));
+    rig.propose(&[force(0, 4000), force(1, 2000), force(2, 0)], true);
+    let began = rig.now;
+    for disk in 0..3 {
+        rig.load(disk, Some(Load::full(4096, 32)));
+    }
+    rig.run(Duration::from_secs(75));
+    let (after, unmet) = unmet(&rig, began);
+    assert!((60..=66).contains(&after.as_secs()), "{after:?}");
+    assert_eq!((unmet.holder, unmet.shortfall), (Holder::Disk(DiskId(0)), Shortfall::OtherDisks));
+    // All that there is is shared in proportion to what was promised.
+    is_about(unmet.entitled_iops, 4000, 1);
+    is_about(unmet.delivered_iops, 2667, 3);
+    is_about(unmet.demanded_iops, unmet.delivered_iops, 3);
+    assert_eq!(unmet.displaced_by[0].disk, DiskId(1));
+    is_about(unmet.displaced_by[0].delivered_iops, 1333, 5);
+    assert!(unmet.device_latency_ns >= 1_000_000, "{unmet:?}");
+    assert!(unmet.foreign_iops < 200, "{unmet:?}");
+    assert_eq!(minimums(&rig).len(), 2, "{:?}", rig.events);
+    // And told once more when it is over.
+    rig.load(1, None);
+    rig.load(2, None);
+    rig.run(Duration::from_secs(10));
+    assert!(matches!(minimums(&rig)[2].1, Event::MinimumMet { .. }), "{:?}", rig.events);
+    // That the store cannot do so much was told once, too.
+    let lows = rig.events.iter().filter(|(_, event)| matches!(event, Event::CapabilityLow(_)));
+    assert_eq!(lows.count(), 1, "{:?}", rig.events);
+}
+
+#[test]
+fn a_device_that_somebody_else_uses_is_told() {
+    let mut rig = Rig::new(array(8, 1_000_000), 8000);
+    rig.set(0, limits(6000, 0, 100));
+    rig.set(1, Limits::default());
+    for disk in 0..2 {
+        rig.load(disk, Some(Load::full(4096, 64)));
+    }
+    rig.run(Duration::from_secs(30));
+    assert!(rig.events.is_empty(), "{:?}", rig.events);
+    rig.array.fixed_ns = 2_000_000;
+    let began = rig.now;
+    rig.run(Duration::from_secs(70));
+    let (after, unmet) = unmet(&rig, began);
+    assert!((60..=66).contains(&after.as_secs()), "{after:?}");
+    assert_eq!(unmet.shortfall, Shortfall::ForeignLoad);
+    is_about(unmet.foreign_iops, 4000, 5);
+    is_about(unmet.delivered_iops, 4000, 5);
+}
+
+#[test]
+fn a_depth_that_allows_no_more_is_told_and_holds_nobody_back() {
+    let mut rig = Rig::new(array(8, 1_000_000), 8000);
+    rig.set(0, limits(3000, 0, 100));
+    rig.set(1, Limits::default());
+    rig.load(0, Some(Load::full(4096, 1)));
+    rig.load(1, Some(Load::full(4096, 64)));
+    let began = rig.now;
+    rig.run(Duration::from_secs(90));
+    let (_, unmet) = unmet(&rig, began);
+    assert_eq!(unmet.shortfall, Shortfall::DeviceLatency);
+    assert!(unmet.delivered_iops < 1010, "{unmet:?}");
+    let total = rig.all_iops(began + 5 * SECOND);
+    assert!(total > 0.9 * 8000.0, "{total}: others are held back in vain");
+}
+
+#[test]
+fn a_disk_that_asks_for_little_is_owed_little() {
+    let mut rig = Rig::new(array(4, 1_000_000), 4000);
+    rig.set(0, limits(3000, 0, 100));
+    rig.set(1, Limits::default());
+    rig.load(0, Some(Load { bytes: 4096, depth: 8, every_ns: SECOND / 100 }));
+    rig.load(1, Some(Load::full(4096, 64)));
+    rig.run(Duration::from_secs(100));
+    assert!(rig.events.is_empty(), "{:?}", rig.events);
+    let got = rig.iops(0, rig.now - 50 * SECOND);
+    assert!((got - 100.0).abs() < 2.0, "{got}");
+    let others = rig.iops(1, rig.now - 50 * SECOND);
+    assert!(others > 0.95 * 3900.0, "{others}");
+}
+
+/// How large a part of all waiting was for this.
+fn part(delivery: &Delivery, cause: WaitCause) -> f64 {
+    let all: u64 = WaitCause::ALL.iter().map(|cause| delivery.waits.ns(*cause)).sum();
+    delivery.waits.ns(cause) as f64 / all.max(1) as f64
+}
+
+#[test]
+fn a_disk_shows_what_it_gets_and_why_it_waits() {
+    let mut rig = Rig::new(array(16, 1_000_000), 16_000);
+    rig.set(0, limits(500, 1000, 100));
+    rig.set(1, Limits { max_bandwidth: bandwidth(4096 * 700), ..Limits::default() });
+    let shared = PolicySpec { kind: PolicyKind::Aggregated, limits: limits(0, 600, 100) };
+    rig.set_policy(1, shared, &[2, 3]);
+    for disk in 0..4 {
+        rig.load(disk, Some(Load::full(4096, 10)));
+    }
+    rig.run(Duration::from_secs(400));
+    let now = Time::from_ns(rig.now);
+    let cases = [
+        (0, 1000, 500, WaitCause::OwnMaximum),
+        (1, 700, 0, WaitCause::OwnBandwidth),
+        (2, 300, 0, WaitCause::SharedPolicy),
+        (3, 300, 0, WaitCause::SharedPolicy),
+    ];
+    for (disk, delivered, entitled, cause) in cases {
+        let view = rig.scheduler.view(now, slot(disk)).unwrap();
+        for (delivery, seconds) in [(view.short, 5), (view.long, 300)] {
+            let window = delivery.window_ns / SECOND;
+            assert!((seconds..=seconds * 11 / 10).contains(&window), "{window} of {seconds} s");
+            is_about(delivery.per_second(delivery.delivered), delivered, 2);
+            is_about(delivery.per_second(delivery.entitled), entitled, 1);
+            assert!(part(&delivery, cause) > 0.97, "disk {disk}: {delivery:?}");
+            // Nine of ten requests wait all the time.
+            let waits = delivery.waits.ns(cause) as f64 / delivery.window_ns as f64;
+            assert!((7.0..10.0).contains(&waits), "disk {disk}: {waits}");
+        }
+    }
+}
+
+#[test]
+fn waiting_for_the_device_and_for_others_minimums_is_told_apart() {
+    let mut rig = Rig::new(array(4, 1_000_000), 4000);
+    for disk in 0..2 {
+        rig.set(disk, Limits::default());
+        rig.load(disk, Some(Load::full(4096, 64)));
+    }
+    rig.run(Duration::from_secs(10));
+    let view = |rig: &Rig| rig.scheduler.view(Time::from_ns(rig.now), slot(1)).unwrap().short;
+    assert!(part(&view(&rig), WaitCause::DeviceDepth) > 0.99, "{:?}", view(&rig));
+    rig.set(0, limits(3500, 0, 100));
+    rig.run(Duration::from_secs(10));
+    assert!(part(&view(&rig), WaitCause::OthersMinimums) > 0.5, "{:?}", view(&rig));
+}

@@ -1,0 +1,295 @@
+//! One store used by several processors: what they dispatch is the same in sum as if one
+//! had all requests, whatever messages are delayed.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use crate::array::{Dice, Log, SECOND, limits};
+use proptest::prelude::*;
+use suimon_quantity::{DiskId, ProcessorId, Time};
+use suimon_storage_qos::{
+    Assignment, Borrower, CATCH_UP, Capability, DiskSlot, Grant, HELD_MAX, Limits, Next,
+    Normalization, Proposal, Report, Store, StoreBudget, StoreSpec, Submitted,
+};
+
+/// A message takes at most so long.
+const DELAY_MAX_NS: u64 = 100_000;
+
+struct Processor {
+    borrower: Borrower,
+    reports: VecDeque<(u64, Report)>,
+    grants: VecDeque<(u64, Grant)>,
+    spent: Vec<Report>,
+    /// By disk, in the order of submission.
+    waiting: BTreeMap<u32, VecDeque<u32>>,
+}
+
+struct Host {
+    budget: StoreBudget,
+    store: Store,
+    processors: Vec<Processor>,
+    now: u64,
+    dice: Dice,
+    sizes: BTreeMap<u32, u32>,
+    next_tag: u32,
+    device: Vec<(u64, usize, u32, u32, u64)>,
+    logs: BTreeMap<u32, Log>,
+    at_once: u64,
+    dispatched: u64,
+    service_ns: u64,
+}
+
+impl Host {
+    fn new(processors: usize, disks: &[Limits], seed: u64, service_ns: u64) -> Self {
+        let now = 1 << 44;
+        let mut store = Store::new(Capability::Measured(10_000_000));
+        let proposals: Vec<Proposal> = (0u32..)
+            .zip(disks)
+            .map(|(disk, limits)| Proposal::Disk(DiskId(disk), Assignment::Own(*limits)))
+            .collect();
+        let mut budget = StoreBudget::new(StoreSpec::default());
+        for change in store.propose(&proposals, false).unwrap() {
+            budget.apply(Time::from_ns(now), change);
+        }
+        let processor = |_| {
+            let mut borrower = Borrower::new(Normalization::default(), 4096);
+            (0u32..).zip(disks).for_each(|(disk, _)| borrower.add(DiskSlot(disk)));
+            let waiting = BTreeMap::new();
+            let (reports, grants, spent) = (VecDeque::new(), VecDeque::new(), Vec::new());
+            Processor { borrower, reports, grants, spent, waiting }
+        };
+        Self {
+            budget,
+            store,
+            processors: (0..processors).map(processor).collect(),
+            now,
+            dice: Dice(seed),
+            sizes: BTreeMap::new(),
+            next_tag: 0,
+            device: Vec::new(),
+            logs: BTreeMap::new(),
+            at_once: 0,
+            dispatched: 0,
+            service_ns,
+        }
+    }
+
+    fn time(&self) -> Time {
+        Time::from_ns(self.now)
+    }
+
+    fn submit(&mut self, at: usize, disk: u32, bytes: u32) {
+        let now = self.time();
+        self.next_tag += 1;
+        let tag = self.next_tag;
+        self.sizes.insert(tag, bytes);
+        let processor = &mut self.processors[at];
+        match processor.borrower.submit(now, DiskSlot(disk), bytes, tag).unwrap() {
+            Submitted::Waits => processor.waiting.entry(disk).or_default().push_back(tag),
+            Submitted::Dispatch => {
+                assert!(processor.waiting.get(&disk).is_none_or(VecDeque::is_empty), "overtaken");
+                self.at_once += 1;
+                self.send(at, disk, tag);
+            }
+        }
+    }
+
+    fn send(&mut self, at: usize, disk: u32, tag: u32) {
+        let bytes = self.sizes.remove(&tag).unwrap();
+        let cost = u64::from(Normalization::default().cost(bytes));
+        self.dispatched += 1;
+        self.logs.entry(disk).or_default().dispatched.push((self.now, cost, bytes.into()));
+        let takes = self.service_ns + self.dice.below(self.service_ns);
+        self.device.push((self.now + takes, at, disk, bytes, self.now));
+    }
+
+    /// Lets time pass in small steps in which messages travel.
+    fn run(&mut self, span_ns: u64, mut each: impl FnMut(&mut Self)) {
+        let until = self.now + span_ns;
+        while self.now < until {
+            self.now += 10_000 + self.dice.below(20_000);
+            each(self);
+            self.step();
+        }
+    }
+
+    fn step(&mut self) {
+        let now = self.now;
+        let (done, device) = self.device.drain(..).partition(|request| request.0 <= now);
+        self.device = device;
+        for (_, at, disk, bytes, since) in done {
+            let latency = Duration::from_nanos(now - since);
+            self.processors[at].borrower.handle_complete(DiskSlot(disk), bytes, latency);
+        }
+        for at in 0..self.processors.len() {
+            let time = self.time();
+            let delay = self.dice.below(DELAY_MAX_NS);
+            let processor = &mut self.processors[at];
+            let spent = processor.spent.pop().unwrap_or_default();
+            match processor.borrower.poll_report(time, spent) {
+                Ok(report) => {
+                    let earliest = processor.reports.back().map_or(0, |last| last.0);
+                    processor.reports.push_back(((now + delay).max(earliest), report));
+                }
+                Err(spent) => processor.spent.push(spent),
+            }
+            while processor.reports.front().is_some_and(|(due, _)| *due <= now) {
+                let Some((_, report)) = processor.reports.pop_front() else { break };
+                self.budget.handle_report(time, ProcessorId(at as u16), &report);
+                processor.spent.push(report);
+            }
+            while processor.grants.front().is_some_and(|(due, _)| *due <= now) {
+                let Some((_, grant)) = processor.grants.pop_front() else { break };
+                processor.borrower.handle_grant(time, grant);
+            }
+            while let Next::Dispatch { disk, tag } = self.processors[at].borrower.poll() {
+                let waiting = self.processors[at].waiting.get_mut(&disk.0).unwrap();
+                assert_eq!(waiting.pop_front(), Some(tag), "out of order");
+                self.send(at, disk.0, tag);
+            }
+        }
+        while let Some(grant) = self.budget.poll_grant(self.time()) {
+            let delay = self.dice.below(DELAY_MAX_NS);
+            let grants = &mut self.processors[usize::from(grant.processor.0)].grants;
+            let earliest = grants.back().map_or(0, |last| last.0);
+            grants.push_back(((now + delay).max(earliest), grant));
+        }
+    }
+
+    /// More than one scheduler would let pass: what is held and on its way.
+    fn late(rate: u64) -> f64 {
+        let ns = CATCH_UP.as_nanos() as u64 + HELD_MAX.as_nanos() as u64 + 3 * DELAY_MAX_NS;
+        (rate * ns) as f64 / SECOND as f64
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Whatever comes where and whenever: each request is dispatched once and in order, no
+    /// maximum is exceeded in sum, and what was lent is back in the end.
+    #[test]
+    fn the_sum_is_exact(
+        seed in any::<u64>(),
+        processors in 1usize..5,
+        maximums in prop::collection::vec(prop_oneof![Just(0u64), 200u64..20_000], 1..5),
+        bursts in prop::collection::vec((0usize..5, 0u32..5, 1u32..200_000, 1u32..40, 0u64..20_000_000), 1..60),
+    ) {
+        let disks: Vec<Limits> = maximums.iter().map(|max| limits(0, *max, 100)).collect();
+        let mut host = Host::new(processors, &disks, seed, 200_000);
+        let mut submitted = 0;
+        for (at, disk, bytes, count, pause_ns) in bursts {
+            for _ in 0..count {
+                host.submit(at % processors, disk % disks.len() as u32, bytes);
+                submitted += 1;
+            }
+            host.run(pause_ns, |_| ());
+        }
+        let mut seconds = 0;
+        while host.dispatched < submitted && seconds < 600 {
+            host.run(SECOND / 10, |_| ());
+            seconds += 1;
+        }
+        prop_assert_eq!(host.dispatched, submitted);
+        host.run(SECOND / 50, |_| ());
+        prop_assert!(host.device.is_empty());
+        prop_assert_eq!(host.budget.in_flight(), 0, "lent and never returned");
+        for (disk, max) in (0u32..).zip(&maximums).filter(|(_, max)| **max > 0) {
+            let Some(log) = host.logs.get(&disk) else { continue };
+            let largest = log.dispatched.iter().map(|entry| entry.1).max().unwrap_or_default();
+            let excess = log.excess(*max, false);
+            let bound = Host::late(*max) + largest as f64 + 1.0;
+            prop_assert!(excess <= bound, "disk {disk}: {excess} above {bound}");
+        }
+    }
+}
+
+/// A limit that is split over shards loses what a shard does not use. Here nothing is split:
+/// wherever the requests are, 1000 are 1000.
+#[test]
+fn nothing_is_lost_where_one_processor_has_most() {
+    for shares in [[100, 0, 0, 0], [97, 1, 1, 1], [25, 25, 25, 25], [50, 0, 50, 0]] {
+        let mut host = Host::new(4, &[limits(0, 1000, 100)], 3, 300_000);
+        let (mut outstanding, began) = (0u64, host.now);
+        host.run(12 * SECOND, |host| {
+            while outstanding < host.dispatched + 40 {
+                let mut die = host.dice.below(100);
+                let at = shares.iter().position(|share| {
+                    let is_it = die < *share;
+                    die = die.saturating_sub(*share);
+                    is_it
+                });
+                host.submit(at.unwrap_or_default(), 0, 4096);
+                outstanding += 1;
+            }
+        });
+        let log = &host.logs[&0];
+        for second in 1..7 {
+            let (from, until) = (began + second * SECOND, began + (second + 5) * SECOND);
+            let within = log.dispatched.iter().filter(|entry| entry.0 >= from && entry.0 < until);
+            let got = within.map(|entry| entry.1).sum::<u64>();
+            assert!(got.abs_diff(5000) <= 100, "{shares:?}: {got} of 5000");
+        }
+        assert!(host.store.effective(DiskId(0)).is_some());
+    }
+}
+
+/// A disk that comes back again and again finds what it borrowed ahead and goes at once,
+/// while nobody else wants anything.
+#[test]
+fn what_is_borrowed_ahead_goes_at_once() {
+    let mut host = Host::new(2, &[Limits::default()], 5, 100_000);
+    host.run(SECOND / 5, |host| {
+        if host.dice.below(5) == 0 {
+            host.submit(1, 0, 4096);
+        }
+    });
+    assert!(host.at_once * 2 > host.dispatched, "{} of {}", host.at_once, host.dispatched);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// A disk that goes while its requests are everywhere takes nothing with it: all come
+    /// back, what was lent is returned, and another disk in its place has what it should.
+    #[test]
+    fn a_disk_that_goes_takes_nothing_with_it(
+        seed in any::<u64>(),
+        max in prop_oneof![Just(0u64), 200u64..5000],
+        counts in prop::collection::vec(1u32..60, 3),
+        pause_ns in 0u64..2_000_000,
+        late in any::<bool>(),
+    ) {
+        let mut host = Host::new(3, &[limits(0, max, 100)], seed, 200_000);
+        for (at, count) in counts.iter().enumerate() {
+            for _ in 0..*count {
+                host.submit(at, 0, 16_384);
+            }
+        }
+        host.run(pause_ns, |_| ());
+        let changes = host.store.propose(&[Proposal::RemoveDisk(DiskId(0))], false).unwrap();
+        changes.iter().for_each(|change| host.budget.apply(host.time(), *change));
+        if late {
+            host.run(300_000, |_| ());
+        }
+        for processor in &mut host.processors {
+            let waiting = processor.waiting.remove(&0).unwrap_or_default();
+            let back: Vec<u32> =
+                std::iter::from_fn(|| processor.borrower.withdraw(DiskSlot(0))).collect();
+            prop_assert_eq!(back, Vec::from(waiting));
+        }
+        host.run(SECOND / 20, |_| ());
+        prop_assert!(host.device.is_empty());
+        prop_assert_eq!(host.budget.in_flight(), 0, "lent and never returned");
+        let new = Proposal::Disk(DiskId(9), Assignment::Own(limits(0, 1000, 100)));
+        let changes = host.store.propose(&[new], false).unwrap();
+        changes.iter().for_each(|change| host.budget.apply(host.time(), *change));
+        host.logs.clear();
+        for number in 0..400 {
+            host.submit(number % 3, 0, 8192);
+        }
+        host.run(SECOND / 10, |_| ());
+        let done = host.logs[&0].dispatched.len();
+        prop_assert!((100..=124).contains(&done), "{done} in a tenth of a second");
+    }
+}

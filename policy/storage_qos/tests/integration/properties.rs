@@ -1,0 +1,244 @@
+//! What holds for random limits, loads and arrays, in virtual time.
+
+use std::time::Duration;
+
+use crate::array::{Array, Load, Rig, SECOND, bandwidth, ideal, limits, slot};
+use proptest::prelude::*;
+use suimon_quantity::{Iops, Time};
+use suimon_storage_qos::{Burst, CATCH_UP, Limits, PolicyKind, PolicySpec, Weight};
+
+/// From one disk drive to a flash array; up to some 40 000 operations per second, so that
+/// tests end.
+fn any_array() -> impl Strategy<Value = Array> {
+    (1usize..48, 200_000u64..8_000_000, 0u64..100_000, 0u64..60).prop_map(
+        |(servers, fixed_ns, per_operation_ns, noise_percent)| Array {
+            servers,
+            fixed_ns: fixed_ns.max(servers as u64 * 25_000),
+            per_operation_ns,
+            noise_percent,
+        },
+    )
+}
+
+/// Of a disk: minimum and maximum in thousandths of what the array can do (0: none),
+/// weight, and requests outstanding.
+type Wish = (u64, u64, u16, u32);
+
+fn any_wishes() -> impl Strategy<Value = Vec<Wish>> {
+    let min = prop_oneof![2 => Just(0u64), 1 => 10u64..300];
+    let max = prop_oneof![2 => Just(0u64), 1 => 20u64..600];
+    prop::collection::vec((min, max, 50u16..400, 1u32..32), 2..12)
+}
+
+/// What a maximum carries while it is made up for.
+fn slack(max: f64, catch_up: Duration) -> f64 {
+    max * catch_up.as_secs_f64()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Disks that always want more than they get: no maximum exceeded, each minimum met,
+    /// nothing left over, and what is left shared by weight.
+    #[test]
+    fn what_is_set_is_what_is_got(array in any_array(), wishes in any_wishes(), bytes in 1u32..130_000) {
+        let cost = u64::from(bytes.div_ceil(8192));
+        let capability = array.capability(cost);
+        let mut rig = Rig::new(array.clone(), capability);
+        let mut promised = 0;
+        // Each must have a backlog, also with most of the requests in the device.
+        let depth = 5 * array.servers as u32 + 8;
+        let mut disks = Vec::new();
+        for (disk, (min, max, weight, more)) in (0u32..).zip(&wishes) {
+            let max = max * capability / 1000;
+            let mut min = (min * capability / 1000).min(if max == 0 { u64::MAX } else { max });
+            if promised + min > capability * 85 / 100 { min = 0; }
+            promised += min;
+            rig.set(disk, limits(min, max, *weight));
+            rig.load(disk, Some(Load::full(bytes, depth + more)));
+            let most = if max == 0 { f64::MAX } else { max as f64 };
+            disks.push((f64::from(*weight), min as f64, most));
+        }
+        // Enough requests that one more or less of any is less than half a percent.
+        let warm = Duration::from_secs(10);
+        let requests = capability / cost / wishes.len() as u64;
+        let span = Duration::from_secs((400 * 8 / requests.max(1)).clamp(20, 120));
+        rig.run(warm);
+        let from = rig.now;
+        rig.run(span);
+        // What the array can do with this noise, found out by what it did.
+        let wanted: f64 = disks.iter().map(|disk| disk.2).sum();
+        let total = rig.all_iops(from);
+        let possible = (capability as f64).min(wanted);
+        let one = cost as f64 / span.as_secs_f64();
+        prop_assert!(total >= possible * 0.97 - 2.0 * one, "{total} of {possible}");
+        let shares = ideal(total, &disks);
+        for ((disk, (_, min, max)), share) in (0u32..).zip(&disks).zip(&shares) {
+            let got = rig.iops(disk, from);
+            prop_assert!(got >= min * 0.995 - 2.0 * one, "disk {disk}: {got}, minimum {min}");
+            prop_assert!((got - share).abs() <= share * 0.02 + 3.0 * one, "disk {disk}: {got}, {share} is fair");
+            if *max < f64::MAX {
+                let excess = rig.logs[&disk].excess(*max as u64, false);
+                let catch_up = limits(*min as u64, *max as u64, 1).catch_up();
+                let bound = slack(*max, catch_up) + cost as f64 + 1.0;
+                prop_assert!(excess <= bound, "disk {disk}: {excess} above {bound}");
+            }
+        }
+        prop_assert!(rig.events.is_empty(), "{:?}", rig.events);
+    }
+
+    /// Whatever disks do, and however limits are changed meanwhile: over any window no
+    /// more than the largest maximum that was set, a burst and one request.
+    #[test]
+    fn no_window_has_more_than_its_maximum(
+        array in any_array(),
+        steps in prop::collection::vec(
+            (0u32..4, 1u32..1_100_000, 0u32..40, 20u64..3000, 20u64..2000), 1..40,
+        ),
+        burst in prop::option::of((1u64..3000, 1u32..3)),
+    ) {
+        let (top, width) = (4000u64, 40_000_000u64);
+        let burst = burst.map(|(above, seconds)| {
+            Burst { iops: Iops::new(top + above).unwrap(), seconds }
+        });
+        let mut rig = Rig::new(array, 1_000_000);
+        rig.late_ns = 300_000;
+        for disk in 0..4 {
+            rig.set(disk, Limits { burst, max_bandwidth: bandwidth(width), ..limits(0, top, 100) });
+        }
+        for (disk, bytes, depth, ms, max) in steps {
+            let load = (depth > 0).then(|| Load::full(bytes, depth));
+            rig.load(disk, load);
+            if ms % 3 == 0 {
+                // With a maximum below the top, the burst's credit is as large as ever.
+                let burst = burst.map(|burst| Burst { iops: Iops::new(max + burst.iops.per_second() - top).unwrap(), ..burst });
+                rig.set(disk, Limits { burst, max_bandwidth: bandwidth(max * 10_000), ..limits(0, max, 100) });
+            }
+            rig.run(Duration::from_millis(ms));
+        }
+        for disk in 0..4 {
+            let Some(log) = rig.logs.get(&disk) else { continue };
+            let allowed = Limits { burst, ..limits(0, top, 100) }.operations_max(Duration::ZERO).unwrap();
+            let credit = burst.map_or(0, |burst| (burst.iops.per_second() - top) * u64::from(burst.seconds));
+            let bound = credit as f64 + slack(top as f64, CATCH_UP);
+            prop_assert!(allowed as f64 <= bound + 1.0);
+            let excess = log.excess(top, false);
+            prop_assert!(excess <= bound + 135.0 + 1.0, "disk {disk}: {excess} above {bound}");
+            let excess = log.excess(width, true);
+            let bound = slack(width as f64, CATCH_UP);
+            prop_assert!(excess <= bound + 1_100_001.0, "disk {disk}: {excess} above {bound}");
+        }
+    }
+
+    /// 1000 give 1000, in any window of five seconds, whatever the size and depth, and
+    /// although timers fire late.
+    #[test]
+    fn a_maximum_is_reached_and_kept(
+        bytes in prop_oneof![Just(512u32), Just(4096), Just(65_536), Just(1 << 20), 512u32..1_048_577],
+        depth in prop_oneof![Just(1u32), Just(2), Just(32), Just(128)],
+        count in prop_oneof![Just(1u32), Just(8), Just(64)],
+        late_ns in 0u64..200_000,
+        changing in any::<bool>(),
+        noise_percent in 0u64..90,
+    ) {
+        // As many requests at a time as there are disks, each well within its turn.
+        let array = Array { servers: count as usize, fixed_ns: 300_000, per_operation_ns: 50_000, noise_percent };
+        let mut rig = Rig::new(array, 1_000_000);
+        rig.late_ns = late_ns;
+        let cost = u64::from(bytes.div_ceil(8192));
+        for disk in 0..count {
+            rig.set(disk, limits(0, 1000, 100));
+            rig.load(disk, Some(Load::full(bytes, depth)));
+        }
+        let maximums: Vec<u64> = (0..14).map(|second| if changing { 500 + 500 * (second % 3) } else { 1000 }).collect();
+        let began = rig.now;
+        for max in &maximums {
+            for disk in 0..count {
+                rig.set(disk, limits(0, *max, 100));
+            }
+            rig.run(Duration::from_secs(1));
+        }
+        for disk in 0..count {
+            let log = &rig.logs[&disk];
+            for from in 4..=9usize {
+                let expected = maximums[from..from + 5].iter().sum::<u64>() as f64;
+                let (start, end) = (began + from as u64 * SECOND, began + (from as u64 + 5) * SECOND);
+                let within = log.dispatched.iter().filter(|entry| entry.0 >= start && entry.0 < end);
+                let got = within.map(|entry| entry.1).sum::<u64>() as f64;
+                // A request is dispatched as a whole: one may fall into the window or not.
+                let allowed = expected * 0.02 + cost as f64;
+                prop_assert!((got - expected).abs() <= allowed, "disk {disk}: {got} of {expected}");
+            }
+        }
+    }
+
+    /// Disks that share a policy share its maximum to the last operation, and equally; a
+    /// disk that has the same for itself does not.
+    #[test]
+    fn a_shared_policy_is_one_maximum(
+        count in 2u32..10,
+        max in 100u64..3000,
+        depths in prop::collection::vec(1u32..20, 10),
+    ) {
+        let array = Array { servers: 64, fixed_ns: 200_000, per_operation_ns: 1000, noise_percent: 30 };
+        let mut rig = Rig::new(array, 100_000);
+        let spec = |kind| PolicySpec { kind, limits: limits(0, max, 100) };
+        let disks: Vec<u32> = (0..count).collect();
+        rig.set_policy(1, spec(PolicyKind::Aggregated), &disks);
+        for (disk, depth) in disks.iter().zip(&depths) {
+            rig.load(*disk, Some(Load::full(4096, *depth)));
+        }
+        rig.run(Duration::from_secs(2));
+        let from = rig.now;
+        rig.run(Duration::from_secs(20));
+        let total = rig.all_iops(from);
+        prop_assert!((total / max as f64 - 1.0).abs() < 0.01, "{total} of {max}");
+        let deep = disks.iter().filter(|disk| depths[**disk as usize] > 1);
+        let got: Vec<f64> = deep.map(|disk| rig.iops(*disk, from)).collect();
+        let (least, most) = (got.iter().copied().fold(f64::MAX, f64::min), got.iter().copied().fold(0.0, f64::max));
+        prop_assert!(got.is_empty() || most - least <= most * 0.02 + 1.0, "{got:?}");
+        // The same policy, each for itself, from now on.
+        rig.set_policy(1, spec(PolicyKind::Dedicated), &[]);
+        rig.run(Duration::from_secs(1));
+        let from = rig.now;
+        rig.run(Duration::from_secs(10));
+        for disk in disks {
+            let got = rig.iops(disk, from);
+            prop_assert!((got / max as f64 - 1.0).abs() < 0.02, "disk {disk}: {got} of {max}");
+        }
+    }
+
+    /// Idle minimums are lent out and taken back at once.
+    #[test]
+    fn idle_minimums_are_lent(min in 100u64..2500, idle_ms in 50u64..1500, busy_ms in 300u64..1500) {
+        let array = Array { servers: 8, fixed_ns: 2_000_000, per_operation_ns: 0, noise_percent: 20 };
+        let capability = array.capability(1);
+        let mut rig = Rig::new(array, capability);
+        rig.set(0, limits(min, 0, 1));
+        rig.set(1, Limits { weight: Weight::new(1000).unwrap(), ..Limits::default() });
+        rig.load(1, Some(Load::full(4096, 64)));
+        rig.run(Duration::from_secs(3));
+        let mut others = 0.0;
+        for _ in 0..6 {
+            rig.load(0, Some(Load::full(4096, 64)));
+            let from = rig.now;
+            rig.run(Duration::from_millis(busy_ms));
+            let got = rig.logs[&0].iops(from + 50_000_000, rig.now);
+            let seconds = (busy_ms - 50) as f64 / 1000.0;
+            prop_assert!(got >= min as f64 * 0.98 - 12.0 / seconds, "{got} of {min}");
+            rig.load(0, None);
+            // What it has in the queue is still done.
+            let is_busy = |rig: &Rig| {
+                let view = rig.scheduler.view(Time::from_ns(rig.now), slot(0)).unwrap();
+                view.waiting + view.in_flight > 0
+            };
+            while is_busy(&rig) {
+                rig.run(Duration::from_millis(10));
+            }
+            let from = rig.now;
+            rig.run(Duration::from_millis(idle_ms));
+            others += rig.logs[&1].iops(from, rig.now) / 6.0;
+        }
+        prop_assert!(others >= capability as f64 * 0.97 - 10_000.0 / idle_ms as f64, "{others} of {capability}");
+    }
+}

@@ -1,0 +1,302 @@
+//! Where schedulers of this kind went wrong elsewhere.
+
+use std::time::Duration;
+
+use crate::array::{Array, Load, Rig, SECOND, bandwidth, limits};
+use suimon_quantity::{Cap, Iops};
+use suimon_storage_qos::{Burst, Limits, PolicyKind, PolicySpec};
+
+fn array() -> Array {
+    Array { servers: 4, fixed_ns: 1_000_000, per_operation_ns: 0, noise_percent: 20 }
+}
+
+fn is_about(got: f64, expected: f64, percent: f64) {
+    assert!((got - expected).abs() <= expected * percent / 100.0, "{got}, not about {expected}");
+}
+
+/// What a minimum brought a disk in excess of its weight is not held against it.
+#[test]
+fn a_disk_that_loses_its_minimum_is_not_starved() {
+    let mut rig = Rig::new(array(), 4000);
+    rig.set(0, limits(3500, 0, 10));
+    rig.set(1, limits(0, 0, 1000));
+    for disk in 0..2 {
+        rig.load(disk, Some(Load::full(4096, 64)));
+    }
+    rig.run(Duration::from_secs(60));
+    is_about(rig.iops(0, rig.now - 30 * SECOND), 3500.0, 2.0);
+    for disk in 0..2 {
+        rig.set(disk, limits(0, 0, 100));
+    }
+    rig.run(Duration::from_secs(2));
+    let from = rig.now - SECOND;
+    is_about(rig.iops(0, from), rig.iops(1, from), 5.0);
+}
+
+/// What a maximum kept from a disk is not owed to it.
+#[test]
+fn a_disk_that_loses_its_maximum_gets_no_more_than_its_share() {
+    let mut rig = Rig::new(array(), 4000);
+    rig.set(0, limits(0, 50, 100));
+    rig.set(1, Limits::default());
+    for disk in 0..2 {
+        rig.load(disk, Some(Load::full(4096, 64)));
+    }
+    rig.run(Duration::from_secs(60));
+    rig.set(0, Limits::default());
+    rig.run(Duration::from_secs(2));
+    let from = rig.now - 1_900_000_000;
+    is_about(rig.iops(0, from), rig.iops(1, from), 5.0);
+}
+
+/// What was done by weight counts for the minimum: with a share above its minimum a disk
+/// gets its share, not both.
+#[test]
+fn a_minimum_is_no_addition_to_a_share() {
+    let mut rig = Rig::new(array(), 4000);
+    rig.set(0, limits(1000, 0, 100));
+    rig.set(1, limits(0, 0, 100));
+    for disk in 0..2 {
+        rig.load(disk, Some(Load::full(4096, 64)));
+    }
+    rig.run(Duration::from_secs(10));
+    let from = rig.now - 8 * SECOND;
+    is_about(rig.iops(0, from), rig.iops(1, from), 2.0);
+}
+
+/// What was lent to a disk beyond its minimum is not a debt when others come back.
+#[test]
+fn a_disk_that_had_everything_still_has_its_minimum() {
+    let mut rig = Rig::new(array(), 4000);
+    rig.set(0, limits(2000, 0, 1));
+    rig.set(1, limits(0, 0, 1000));
+    rig.load(0, Some(Load::full(4096, 64)));
+    rig.run(Duration::from_secs(60));
+    assert!(rig.iops(0, rig.now - 10 * SECOND) > 3900.0);
+    rig.load(1, Some(Load::full(4096, 64)));
+    let from = rig.now;
+    rig.run(Duration::from_secs(1));
+    assert!(rig.iops(0, from) > 0.97 * 2000.0, "{}", rig.iops(0, from));
+}
+
+/// A burst is what it says: so much more for so long, and again only after it was not used.
+#[test]
+fn a_burst_lasts_as_long_as_it_says_and_comes_back() {
+    let fast = Array { servers: 16, fixed_ns: 500_000, ..array() };
+    let mut rig = Rig::new(fast, 30_000);
+    let burst = Some(Burst { iops: Iops::new(3000).unwrap(), seconds: 4 });
+    rig.set(0, Limits { burst, ..limits(0, 1000, 100) });
+    let second = |rig: &mut Rig, expected: f64| {
+        let from = rig.now;
+        rig.run(Duration::from_secs(1));
+        is_about(rig.iops(0, from), expected, 4.0);
+    };
+    rig.load(0, Some(Load::full(4096, 32)));
+    for _ in 0..4 {
+        second(&mut rig, 3000.0);
+    }
+    for _ in 0..4 {
+        second(&mut rig, 1000.0);
+    }
+    // Half of it is back after half of the time that all of it takes.
+    rig.load(0, None);
+    rig.run(Duration::from_secs(4));
+    rig.load(0, Some(Load::full(4096, 32)));
+    for _ in 0..2 {
+        second(&mut rig, 3000.0);
+    }
+    second(&mut rig, 1000.0);
+}
+
+/// Many small requests and few large ones: who asks for the same number of operations gets
+/// it, whatever the size.
+#[test]
+fn large_and_small_requests_share_by_what_they_count_as() {
+    let array =
+        Array { servers: 4, fixed_ns: 100_000, per_operation_ns: 100_000, noise_percent: 20 };
+    let mut rig = Rig::new(array, 20_000);
+    for (disk, bytes) in [(0, 8192), (1, 65_536), (2, 1 << 20)] {
+        rig.set(disk, Limits::default());
+        rig.load(disk, Some(Load::full(bytes, 64)));
+    }
+    rig.run(Duration::from_secs(40));
+    let from = rig.now - 30 * SECOND;
+    for disk in 1..3 {
+        is_about(rig.iops(disk, from), rig.iops(0, from), 3.0);
+    }
+}
+
+/// Weights that change are in effect at once.
+#[test]
+fn a_new_weight_is_in_effect_at_once() {
+    let mut rig = Rig::new(array(), 4000);
+    for disk in 0..2 {
+        rig.set(disk, Limits::default());
+        rig.load(disk, Some(Load::full(4096, 64)));
+    }
+    rig.run(Duration::from_secs(5));
+    rig.set(0, limits(0, 0, 300));
+    rig.run(Duration::from_secs(1));
+    let from = rig.now - 900_000_000;
+    is_about(rig.iops(0, from), 3.0 * rig.iops(1, from), 5.0);
+}
+
+/// A minimum that the disk's own bandwidth does not allow is not owed, and takes nothing
+/// from others' minimums.
+#[test]
+fn a_minimum_above_the_own_bandwidth_harms_nobody() {
+    for depth in [1, 64] {
+        let mut rig = Rig::new(array(), 4000);
+        rig.set(0, Limits { max_bandwidth: bandwidth(8192 * 200), ..limits(1000, 0, 100) });
+        rig.set(1, limits(2000, 0, 1));
+        rig.set(2, limits(0, 0, 10_000));
+        for (disk, depth) in [(0, depth), (1, 64), (2, 64)] {
+            rig.load(disk, Some(Load::full(8192, depth)));
+        }
+        rig.run(Duration::from_secs(20));
+        let from = rig.now - 15 * SECOND;
+        is_about(rig.iops(0, from), 200.0, 2.0);
+        is_about(rig.iops(1, from), 2000.0, 2.0);
+        is_about(rig.iops(2, from), 1800.0, 3.0);
+    }
+}
+
+/// What a store could not do is not owed when it can do more again.
+#[test]
+fn a_slow_minute_is_not_made_up_for_at_others_cost() {
+    let mut rig = Rig::new(array(), 4000);
+    rig.set(0, limits(3000, 0, 1));
+    rig.set(1, limits(0, 0, 10_000));
+    for disk in 0..2 {
+        rig.load(disk, Some(Load::full(4096, 64)));
+    }
+    rig.array.fixed_ns = 4_000_000;
+    rig.run(Duration::from_secs(50));
+    assert!(rig.iops(0, rig.now - 10 * SECOND) > 950.0);
+    rig.array.fixed_ns = 1_000_000;
+    rig.run(Duration::from_secs(2));
+    let from = rig.now - SECOND;
+    is_about(rig.iops(0, from), 3000.0, 5.0);
+    is_about(rig.iops(1, from), 1000.0, 15.0);
+}
+
+/// Disks that share a minimum have it together, also beside a disk with a large weight.
+#[test]
+fn a_shared_minimum_is_met_in_sum() {
+    let mut rig = Rig::new(array(), 4000);
+    let spec = PolicySpec { kind: PolicyKind::Aggregated, limits: limits(2400, 0, 1) };
+    rig.set_policy(1, spec, &[0, 1, 2]);
+    rig.set(3, limits(0, 0, 10_000));
+    for disk in 0..4 {
+        rig.load(disk, Some(Load::full(4096, 64)));
+    }
+    rig.run(Duration::from_secs(10));
+    let from = rig.now - 8 * SECOND;
+    for disk in 0..3 {
+        is_about(rig.iops(disk, from), 800.0, 2.0);
+    }
+    is_about(rig.iops(3, from), 1600.0, 3.0);
+    // One that is idle leaves it to the others.
+    rig.load(2, None);
+    rig.run(Duration::from_secs(10));
+    let from = rig.now - 8 * SECOND;
+    is_about(rig.iops(0, from), 1200.0, 2.0);
+}
+
+/// Holding others back helps nothing while a device is slow; when it is well again, a minimum is
+/// back after about as long.
+#[test]
+fn a_minimum_is_back_soon_after_a_fault() {
+    let mut rig = Rig::new(Array { servers: 8, ..array() }, 8000);
+    rig.set(0, limits(700, 0, 100));
+    rig.set(1, Limits::default());
+    rig.load(0, Some(Load::full(4096, 1)));
+    rig.load(1, Some(Load::full(4096, 64)));
+    rig.run(Duration::from_secs(20));
+    let met = |rig: &Rig, from: u64| {
+        let got = rig.iops(0, from);
+        assert!(got > 0.97 * 700.0, "{got}");
+    };
+    met(&rig, rig.now - 10 * SECOND);
+    for fault in [1, 3, 10] {
+        rig.array.fixed_ns = 20_000_000;
+        rig.run(Duration::from_secs(fault));
+        rig.array.fixed_ns = 1_000_000;
+        rig.run(Duration::from_secs(fault.max(2) + 2));
+        let from = rig.now;
+        rig.run(Duration::from_secs(10));
+        met(&rig, from);
+    }
+}
+
+/// A maximum hardly above the minimum leaves it what it takes to make up for slow requests, with
+/// one large request at a time.
+#[test]
+fn a_minimum_is_met_below_a_maximum_next_to_it() {
+    let array = Array { servers: 2, fixed_ns: 0, per_operation_ns: 114_000, noise_percent: 60 };
+    for (min, max) in [(2857, 2919), (2857, 3200), (2857, 2857), (1000, 1000)] {
+        let mut rig = Rig::new(array.clone(), 17_500);
+        rig.set(0, limits(min, max, 100));
+        for disk in 1..10 {
+            rig.set(disk, Limits::default());
+        }
+        for disk in 0..10 {
+            rig.load(disk, Some(Load::full(512 << 10, 1)));
+        }
+        rig.run(Duration::from_secs(3));
+        for _ in 0..6 {
+            let from = rig.now;
+            rig.run(Duration::from_secs(5));
+            let got = rig.iops(0, from);
+            let one = 64.0 / 5.0;
+            assert!(got > 0.98 * min as f64 - one, "{got} of {min}, maximum {max}");
+            assert!(got < 1.016 * max as f64 + 2.0 * one, "{got} above {max}");
+        }
+    }
+}
+
+/// Below a cap a minimum is met by a disk with one large request at a time, beside disks that want all
+/// that the cap lets them have; and the cap holds.
+#[test]
+fn a_minimum_is_met_first_of_what_a_cap_allows() {
+    let array =
+        Array { servers: 8, fixed_ns: 4_000_000, per_operation_ns: 60_000, noise_percent: 30 };
+    for (cap, min) in [(8000, 4000), (6000, 5000), (5000, 1000)] {
+        let mut rig = Rig::new(array.clone(), 17_500);
+        rig.cap(Some(Cap { reserved_iops: cap, ..Cap::default() }));
+        rig.set(0, limits(min, 0, 1));
+        for disk in 1..6 {
+            rig.set(disk, limits(0, 0, 1000));
+        }
+        rig.load(0, Some(Load::full(512 << 10, 1)));
+        for disk in 1..6 {
+            rig.load(disk, Some(Load::full(64 << 10, 8)));
+        }
+        rig.run(Duration::from_secs(3));
+        for _ in 0..4 {
+            let from = rig.now;
+            rig.run(Duration::from_secs(5));
+            let (got, all) = (rig.iops(0, from), rig.all_iops(from));
+            assert!(got > 0.98 * min as f64 - 64.0 / 5.0, "{got} of {min} below {cap}");
+            assert!(
+                all < 1.01 * cap as f64 + 64.0 / 5.0 && all > 0.97 * cap as f64,
+                "{all} of {cap}"
+            );
+        }
+    }
+}
+
+/// Who may do nothing does nothing, whatever is promised here.
+#[test]
+fn a_minimum_is_nothing_below_a_cap_of_nothing() {
+    let mut rig = Rig::new(array(), 4000);
+    rig.cap(Some(Cap::default()));
+    rig.set(0, limits(1000, 0, 100));
+    rig.load(0, Some(Load::full(4096, 8)));
+    rig.run(Duration::from_secs(5));
+    assert!(rig.iops(0, rig.now - 5 * SECOND) < 1.0);
+    rig.cap(Some(Cap { reserved_iops: 500, ..Cap::default() }));
+    let from = rig.now;
+    rig.run(Duration::from_secs(5));
+    is_about(rig.iops(0, from), 500.0, 2.0);
+}

@@ -1,0 +1,139 @@
+//! Loads made to have queues moved to and fro, an hour of each in virtual time.
+
+use std::f64::consts::TAU;
+use std::time::Duration;
+
+use crate::host::{Host, Noise};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// What each queue wants, in percent of a processor, so many seconds after the beginning.
+type Series = Box<dyn FnMut(f64, &mut [f64])>;
+
+/// High for half of each period and low for the other.
+fn square(period_s: f64, low: f64, high: f64) -> Series {
+    Box::new(move |at, wanted| {
+        wanted.fill(if at % period_s < period_s / 2.0 { high } else { low });
+    })
+}
+
+/// Up and down evenly.
+fn sawtooth(period_s: f64, low: f64, high: f64) -> Series {
+    Box::new(move |at, wanted| {
+        let phase = at % period_s / period_s;
+        let height = if phase < 0.5 { phase * 2.0 } else { 2.0 - phase * 2.0 };
+        wanted.fill(low + (high - low) * height);
+    })
+}
+
+/// Groups of queues take turns in being busy: group `n` has the queues whose number is `n`
+/// modulo `groups`.
+fn turns(period_s: f64, groups: usize, high: f64) -> Series {
+    Box::new(move |at, wanted| {
+        let turn = (at / period_s) as usize % groups;
+        for (number, percent) in wanted.iter_mut().enumerate() {
+            *percent = if number % groups == turn { high } else { 2.0 };
+        }
+    })
+}
+
+/// Two queues are busy, always two others.
+fn pairs(period_s: f64) -> Series {
+    Box::new(move |at, wanted| {
+        let turn = (at / period_s) as usize;
+        let (one, two) = (turn % wanted.len(), (turn / wanted.len() + turn + 1) % wanted.len());
+        wanted.fill(5.0);
+        wanted[one] = 60.0;
+        wanted[two] = 60.0;
+    })
+}
+
+/// Like a host's: a slow curve, bursts that fade, and noise at every step.
+fn recorded(seed: u64, mean: f64) -> Series {
+    let mut noise = Noise::new(seed);
+    let mut bursts: Vec<f64> = Vec::new();
+    Box::new(move |at, wanted| {
+        bursts.resize(wanted.len(), 0.0);
+        let curve = 1.0 + 0.3 * (at / 1800.0 * TAU).sin();
+        for (percent, burst) in wanted.iter_mut().zip(&mut bursts) {
+            *burst = if noise.next() < 0.004 { mean * 2.0 * noise.next() } else { *burst * 0.9 };
+            *percent = mean * curve * (0.6 + 0.8 * noise.next()) + *burst;
+        }
+    })
+}
+
+/// An hour of it: never more moves than were saved up and have come each minute, and
+/// the way back of each queue; and in the second half hour, when nothing is saved up any more,
+/// no more than one a minute.
+fn an_hour(name: &str, queues: usize, processors_max: u16, mut series: Series) {
+    let mut host = Host::of(processors_max, 8, queues);
+    let start = host.now;
+    host.run_with(HOUR, |host, elapsed| series(elapsed.as_secs_f64(), &mut host.wanted));
+    let (total, settled) = (host.moves.len(), host.moves_since(start + HOUR / 2));
+    println!(
+        "{name}, {queues} queues, at most {processors_max}: {total} moves, \
+         {settled} in the second half hour; hold {:?}",
+        host.vmq.pack_hold()
+    );
+    let saved = (queues * 6).max(16);
+    assert!(total <= saved + 60 + queues, "{name}: {total}");
+    // One move more, where it comes at the edge of the half hour.
+    assert!(settled <= 30 + 1, "{name}: {settled}");
+}
+
+#[test]
+fn square_waves_of_every_period() {
+    for period_s in [0.2, 0.25, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0, 240.0, 600.0] {
+        for (low, high) in [(1.0, 60.0), (7.0, 12.0)] {
+            let name = format!("square wave of {period_s} s from {low} to {high} %");
+            an_hour(&name, 8, 4, square(period_s, low, high));
+        }
+    }
+}
+
+#[test]
+fn sawtooth_at_the_marks() {
+    for period_s in [1.0, 10.0, 20.0, 40.0, 100.0, 300.0] {
+        for (low, high) in [(7.0, 11.0), (0.0, 50.0)] {
+            let name = format!("sawtooth of {period_s} s from {low} to {high} %");
+            an_hour(&name, 8, 4, sawtooth(period_s, low, high));
+        }
+    }
+}
+
+#[test]
+fn queues_that_take_turns() {
+    for period_s in [0.5, 1.0, 4.0, 10.0, 30.0, 60.0] {
+        for groups in [2, 3] {
+            let name = format!("{groups} groups in turns of {period_s} s");
+            an_hour(&name, 8, 4, turns(period_s, groups, 90.0));
+        }
+        an_hour(&format!("pairs for {period_s} s"), 8, 4, pairs(period_s));
+        an_hour(&format!("two alternate each {period_s} s"), 2, 4, turns(period_s, 2, 95.0));
+        an_hour(&format!("pairs for {period_s} s on two"), 4, 2, pairs(period_s));
+    }
+}
+
+#[test]
+fn noisy_loads() {
+    for seed in 0..2 {
+        for mean in [1.0, 8.0, 12.0, 30.0, 45.0, 70.0] {
+            an_hour(&format!("noise {seed} around {mean} %"), 8, 4, recorded(seed, mean));
+        }
+    }
+}
+
+/// A load that does not change moves nothing once it has settled, whatever it is.
+#[test]
+fn a_steady_load_moves_nothing() {
+    for percent in 0..150 {
+        let mut host = Host::of(4, 8, 5);
+        for (number, wanted) in host.wanted.iter_mut().enumerate() {
+            *wanted = f64::from(percent) * (1.0 + number as f64 / 5.0);
+        }
+        host.run(Duration::from_secs(60));
+        let settled = host.now;
+        host.run(Duration::from_secs(600));
+        assert_eq!(host.moves_since(settled), 0, "{percent} %: {:?}", host.moves);
+    }
+}

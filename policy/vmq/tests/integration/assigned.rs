@@ -1,0 +1,169 @@
+//! Static assignment, and the default queue.
+
+use crate::host::{processors, queue};
+use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, Time};
+use suimon_vmq::{Move, NicSpec, QueueError, Reason, SpecError, Stays, Vmq, VmqMode, VmqSpec, Why};
+
+const NOW: Time = Time::from_ns(1 << 40);
+
+fn spec(max_processors: u16) -> VmqSpec {
+    VmqSpec { mode: VmqMode::Static, max_processors, ..VmqSpec::default() }
+}
+
+/// One queue of each weight.
+fn of_weights(spec: VmqSpec, weights: &[u8]) -> Vmq {
+    let mut vmq = Vmq::new(spec, &processors(8, 2, 1), NOW).unwrap();
+    for (nic, vmq_weight) in (0..).zip(weights) {
+        let nic_spec = NicSpec { vmq_weight: *vmq_weight, queues: 1 };
+        vmq.set_nic(PortId(nic), nic_spec, 1, NOW).unwrap();
+        assert_eq!(vmq.add_queue(queue(nic), NOW).unwrap().moves, []);
+    }
+    vmq
+}
+
+fn places(vmq: &Vmq) -> Vec<u16> {
+    vmq.placement().map(|(_, at)| at.0).collect()
+}
+
+fn carry_out(vmq: &mut Vmq, moves: &[Move]) {
+    for moved in moves {
+        vmq.handle_moved(moved.queue, moved.to, NOW);
+    }
+}
+
+#[test]
+fn queues_go_round_by_weight_and_siblings_come_last() {
+    assert_eq!(places(&of_weights(spec(4), &[100; 6])), [0, 1, 2, 3, 0, 1]);
+    // Processors 4 to 7 are siblings of 0 to 3.
+    assert_eq!(places(&of_weights(spec(6), &[100; 7])), [0, 1, 2, 3, 4, 5, 0]);
+    assert_eq!(places(&of_weights(spec(2), &[100, 10, 10, 10, 80])), [0, 1, 1, 1, 1]);
+    assert_eq!(places(&of_weights(spec(2), &[10, 100, 10, 10, 80])), [0, 1, 0, 0, 0]);
+}
+
+#[test]
+fn queues_that_come_and_go_move_no_others() {
+    let mut vmq = of_weights(spec(4), &[100; 8]);
+    let before = places(&vmq);
+    assert!(vmq.remove_queue(queue(2), NOW));
+    assert!(vmq.remove_queue(queue(6), NOW));
+    assert!(!vmq.remove_queue(queue(6), NOW));
+    assert_eq!(vmq.add_queue(queue(6), NOW).unwrap().at, ProcessorId(2));
+    assert_eq!(vmq.add_queue(queue(2), NOW).unwrap().at, ProcessorId(2));
+    assert_eq!(places(&vmq), before);
+}
+
+#[test]
+fn a_change_of_the_specification_assigns_anew_with_few_moves() {
+    let mut vmq = of_weights(spec(2), &[100; 8]);
+    let moves = vmq.set_spec(spec(4), NOW).unwrap();
+    assert_eq!(moves.len(), 4, "{moves:?}");
+    assert!(moves.iter().all(|of| of.reason == Reason::Assigned { weight: 100 }));
+    carry_out(&mut vmq, &moves);
+    let moves = vmq.set_spec(spec(4), NOW).unwrap();
+    assert_eq!(moves, [], "the same again");
+    let moves = vmq.set_spec(spec(1), NOW).unwrap();
+    assert_eq!(moves.len(), 6, "{moves:?}");
+    assert!(moves.iter().all(|of| of.reason == Reason::Limit { max_processors: 1 }));
+    assert!(places(&vmq).iter().all(|at| *at == 0));
+}
+
+#[test]
+fn a_processor_that_goes_is_left_and_one_that_comes_is_used() {
+    let mut vmq = of_weights(spec(4), &[100; 4]);
+    let without_1: Vec<_> =
+        processors(8, 2, 1).into_iter().filter(|of| of.number != ProcessorId(1)).collect();
+    let moves = vmq.set_processors(&without_1, NOW).unwrap();
+    let [moved] = moves[..] else { panic!("{moves:?}") };
+    assert_eq!(
+        (moved.queue, moved.to, moved.reason),
+        (queue(1), ProcessorId(5), Reason::NotPermitted)
+    );
+    carry_out(&mut vmq, &moves);
+    let based = VmqSpec { base_processor: Some(ProcessorId(1)), ..spec(4) };
+    assert!(matches!(vmq.set_spec(based.clone(), NOW), Err(SpecError::UnknownBase { .. })));
+    assert_eq!(vmq.spec(), &spec(4), "nothing was changed");
+    let moves = vmq.configure(based, &processors(8, 2, 1), NOW).unwrap();
+    assert!(!moves.is_empty());
+    carry_out(&mut vmq, &moves);
+    assert_eq!(places(&vmq).iter().collect::<std::collections::BTreeSet<_>>().len(), 4);
+}
+
+#[test]
+fn weight_0_and_vmq_off_use_the_default_queue_of_the_base() {
+    let mut vmq = of_weights(spec(4), &[100, 100, 0, 100]);
+    assert_eq!(places(&vmq), [0, 1, 0, 2]);
+    let why = |vmq: &Vmq, nic| vmq.explain(PortId(nic), NOW).unwrap().queues[0].clone();
+    assert_eq!((why(&vmq, 2).why, why(&vmq, 2).stays), (Why::DefaultQueue, Stays::DefaultQueue));
+
+    let off = NicSpec { vmq_weight: 0, queues: 1 };
+    let moves = vmq.set_nic(PortId(1), off, 1, NOW).unwrap();
+    assert_eq!(moves.len(), 1);
+    assert_eq!((moves[0].to, moves[0].reason), (ProcessorId(0), Reason::DefaultQueue));
+    carry_out(&mut vmq, &moves);
+    let moves = vmq.set_nic(PortId(1), NicSpec::default(), 1, NOW).unwrap();
+    assert_eq!((moves[0].to, moves[0].reason), (ProcessorId(1), Reason::Assigned { weight: 100 }));
+    carry_out(&mut vmq, &moves);
+
+    let moves = vmq.set_spec(VmqSpec { enabled: false, ..spec(4) }, NOW).unwrap();
+    assert_eq!(moves.len(), 2);
+    carry_out(&mut vmq, &moves);
+    assert_eq!(places(&vmq), [0; 4]);
+    let moves = vmq.set_spec(spec(4), NOW).unwrap();
+    carry_out(&mut vmq, &moves);
+    assert_eq!(why(&vmq, 2).why, Why::DefaultQueue);
+    assert_eq!(places(&vmq).iter().filter(|at| **at == 0).count(), 2);
+}
+
+/// The default queue needs the base processor; if as many are used as may be, another makes
+/// room at once.
+#[test]
+fn the_default_queue_brings_the_base_into_use() {
+    let from_1 = VmqSpec {
+        base_processor: Some(ProcessorId(1)),
+        mode: VmqMode::Dynamic,
+        max_processors: 1,
+        ..spec(1)
+    };
+    let mut vmq = of_weights(from_1.clone(), &[100, 100]);
+    assert_eq!(places(&vmq), [1, 1]);
+    let from_0 = VmqSpec { base_processor: None, ..from_1 };
+    assert_eq!(vmq.set_spec(from_0, NOW).unwrap(), [], "they may stay");
+    vmq.set_nic(PortId(2), NicSpec { vmq_weight: 0, queues: 1 }, 1, NOW).unwrap();
+    let added = vmq.add_queue(queue(2), NOW).unwrap();
+    assert_eq!(added.at, ProcessorId(0));
+    assert_eq!(added.moves.len(), 2);
+    assert!(added.moves.iter().all(|of| of.reason == Reason::Limit { max_processors: 1 }));
+    assert_eq!(places(&vmq), [0; 3]);
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_what_can_is_said() {
+    let mut vmq = of_weights(spec(4), &[100]);
+    let two = QueueId { index: 1, ..queue(0) };
+    let texts = [
+        vmq.add_queue(queue(0), NOW).unwrap_err(),
+        vmq.add_queue(queue(5), NOW).unwrap_err(),
+        vmq.add_queue(two, NOW).unwrap_err(),
+    ]
+    .map(|error: QueueError| error.to_string());
+    assert_eq!(
+        texts,
+        [
+            "queue 0 (ingress) of NIC 0 is there already; remove it first",
+            "NIC 5 is not on this team or uplink; set the NIC before its queues",
+            "NIC 0 has 1 queues; the highest index is 0",
+        ]
+    );
+    let mut refused = |vmq_weight, queues, queues_max| {
+        let nic_spec = NicSpec { vmq_weight, queues };
+        vmq.set_nic(PortId(0), nic_spec, queues_max, NOW).unwrap_err().to_string()
+    };
+    assert_eq!(refused(101, 1, 1), "NIC 0: vmq_weight 101 is not from 0 to 100");
+    let few = "NIC 0: 9 queues are not possible; the device has 8 for it, give 1 to 8";
+    assert_eq!(refused(1, 9, 8), few);
+    assert!(refused(1, 0, 8).ends_with("give 1 to 8"));
+    assert!(refused(1, 1, 0).ends_with("set vmq_weight to 0 for the default queue"));
+    assert_eq!(vmq.placement().count(), 1);
+    let other_way = QueueId { direction: Direction::Egress, ..queue(0) };
+    assert!(vmq.add_queue(other_way, NOW).is_ok());
+}

@@ -1,0 +1,285 @@
+//! What is moved where, by example.
+
+use crate::host;
+use crate::host::{PERIOD, processors, queue};
+use suimon_quantity::{PortId, ProcessorId, Time};
+use suimon_vmq::{
+    Load, Measurements, Move, NicSpec, Processor, ProcessorBusy, QueueBusy, Reason, Stays, Vmq,
+    VmqMode, VmqSpec, Why, marks,
+};
+
+/// A placement that is given measurements of constant loads.
+struct Bench {
+    vmq: Vmq,
+    now: Time,
+    /// Percent of each queue.
+    queues: Vec<u64>,
+    /// Percent of each processor that is not the queues'.
+    other: Vec<u64>,
+}
+
+impl Bench {
+    /// Queues go round over `over` processors; then placement becomes dynamic.
+    fn new(there: &[Processor], over: u16, queues: &[u64], other: &[u64]) -> Self {
+        let now = Time::from_ns(1 << 40);
+        let spec = VmqSpec { mode: VmqMode::Static, max_processors: over, ..VmqSpec::default() };
+        let mut vmq = Vmq::new(spec, there, now).unwrap();
+        for nic in 0..queues.len() as u32 {
+            vmq.set_nic(PortId(nic), NicSpec::default(), 1, now).unwrap();
+            vmq.add_queue(queue(nic), now).unwrap();
+        }
+        assert!(vmq.set_spec(VmqSpec::default(), now).unwrap().is_empty());
+        let mut other = other.to_vec();
+        other.resize(there.len(), 0);
+        Self { vmq, now, queues: queues.to_vec(), other }
+    }
+
+    fn observe(&mut self) -> Vec<Move> {
+        self.now = self.now + PERIOD;
+        let ns = |percent: u64| percent * 2_500_000;
+        let mut busy = self.other.clone();
+        for (queue, at) in self.vmq.placement() {
+            busy[usize::from(at.0)] += self.queues[queue.port.0 as usize];
+        }
+        let measurements = Measurements {
+            period: PERIOD,
+            queues: (0..)
+                .zip(&self.queues)
+                .map(|(nic, percent)| QueueBusy { queue: queue(nic), busy_ns: ns(*percent) })
+                .collect(),
+            processors: (0..)
+                .zip(busy)
+                .map(|(at, percent)| ProcessorBusy {
+                    processor: ProcessorId(at),
+                    busy_ns: ns(percent.min(100)),
+                })
+                .collect(),
+        };
+        self.vmq.observe(&measurements, self.now).moves
+    }
+
+    fn carry_out(&mut self, moves: &[Move]) {
+        for moved in moves {
+            self.vmq.handle_moved(moved.queue, moved.to, self.now);
+        }
+    }
+
+    /// The first moves within so many measurements, as (queue, from, to).
+    fn first_moves(&mut self, measurements: usize) -> Vec<(u32, u16, u16)> {
+        for _ in 0..measurements {
+            let moves = self.observe();
+            if !moves.is_empty() {
+                self.carry_out(&moves);
+                let short = moves.iter().map(|of| (of.queue.port.0, of.from.0, of.to.0));
+                return short.collect();
+            }
+        }
+        Vec::new()
+    }
+
+    fn stays(&self, nic: u32) -> Stays {
+        self.vmq.explain(PortId(nic), self.now).unwrap().queues[0].stays
+    }
+}
+
+/// Name; threads of a core; processors in use; queues; other work; moves after the second
+/// measurement.
+type Shedding<'a> = (&'a str, u16, u16, &'a [u64], &'a [u64], &'a [(u32, u16, u16)]);
+
+#[test]
+fn hot_processors_shed() {
+    let cases: &[Shedding] = &[
+        ("below the mark", 1, 1, &[50, 30, 5], &[], &[]),
+        ("the smallest that solves it", 1, 1, &[50, 29, 14], &[], &[(1, 0, 1)]),
+        (
+            "the largest, until one does",
+            1,
+            1,
+            &[14, 15, 16, 17, 18, 16],
+            &[],
+            &[(4, 0, 1), (0, 0, 1)],
+        ),
+        ("saturated", 1, 1, &[25, 25, 25, 25], &[], &[(0, 0, 1), (1, 0, 2), (3, 0, 3)]),
+        ("alone", 1, 1, &[100], &[], &[]),
+        ("almost alone", 1, 1, &[88, 2], &[], &[(1, 0, 1)]),
+        ("alone beside other work", 1, 1, &[60], &[30], &[(0, 0, 1)]),
+        ("to the emptiest in use", 1, 3, &[50, 30, 10, 40, 0, 0], &[], &[(3, 0, 2)]),
+        ("to a parked one if those in use are full", 1, 2, &[50, 70, 40], &[], &[(2, 0, 2)]),
+        ("to the other core", 2, 1, &[50, 40], &[], &[(1, 0, 1)]),
+        (
+            "to the sibling if the other core is busy",
+            2,
+            1,
+            &[50, 40],
+            &[0, 70, 0, 70],
+            &[(1, 0, 2)],
+        ),
+        ("nowhere if all are full", 1, 4, &[90, 90, 90, 90], &[], &[]),
+        ("away from other work", 1, 1, &[3, 2], &[95], &[(0, 0, 1), (1, 0, 1)]),
+    ];
+    for (name, threads, over, queues, other, expected) in cases {
+        let mut bench = Bench::new(&processors(4, *threads, 1), *over, queues, other);
+        assert_eq!(bench.observe(), [], "{name}: one measurement may be chance");
+        assert_eq!(bench.first_moves(1), *expected, "{name}");
+    }
+}
+
+#[test]
+fn shedding_keeps_to_the_node_and_to_the_number_of_processors() {
+    let there = processors(8, 1, 2);
+    let mut bench = Bench::new(&there, 1, &[30, 30, 30], &[]);
+    let node_1 = VmqSpec { numa_node: Some(1), max_processors: 2, ..VmqSpec::default() };
+    let moves = bench.vmq.set_spec(node_1, bench.now).unwrap();
+    assert!(moves.iter().all(|of| of.reason == Reason::NotPermitted && of.to == ProcessorId(4)));
+    assert_eq!(moves.len(), 3);
+    bench.carry_out(&moves);
+    assert_eq!(bench.first_moves(4), [(2, 4, 5)]);
+    bench.queues.fill(100);
+    assert_eq!(bench.first_moves(40), [], "there is no third");
+}
+
+/// Name; queues, in turn on two processors; other work; moves when the hold is over.
+type Packing<'a> = (&'a str, &'a [u64], &'a [u64], &'a [(u32, u16, u16)]);
+
+#[test]
+fn under_used_processors_are_emptied_after_the_hold() {
+    let cases: &[Packing] = &[
+        ("little", &[10, 10, 5, 5], &[], &[(1, 1, 0), (3, 1, 0)]),
+        ("nothing", &[0, 0], &[], &[(1, 1, 0)]),
+        ("little at the base", &[20, 40], &[], &[(1, 1, 0)]),
+        ("too much together", &[25, 40], &[], &[]),
+        ("neither under-used", &[31, 29, 0, 2], &[], &[]),
+        ("the base has other work", &[10, 10], &[50], &[(0, 0, 1)]),
+        ("both have other work", &[10, 10], &[50, 50], &[]),
+        ("no other is used", &[10], &[], &[]),
+    ];
+    let hold = (marks::HOLD_MIN.as_millis() / PERIOD.as_millis()) as usize;
+    for (name, queues, other, expected) in cases {
+        let mut bench = Bench::new(&processors(4, 1, 1), 2, queues, other);
+        assert_eq!(bench.first_moves(hold), [], "{name}");
+        if let Some((nic, ..)) = expected.first() {
+            assert_eq!(bench.stays(*nic), Stays::Packable { left: PERIOD });
+        }
+        assert_eq!(bench.first_moves(3), *expected, "{name}");
+        assert_eq!(bench.first_moves(100), [], "{name}: nothing more");
+    }
+}
+
+/// The first has all of its processor; beside it, others are emptied a minute later.
+#[test]
+fn beside_a_hot_processor_the_hold_is_longer() {
+    let mut bench = Bench::new(&processors(4, 1, 1), 3, &[100, 10, 10], &[]);
+    let beside_hot = marks::HOLD_MIN * marks::HOLD_BESIDE_HOT;
+    let hold = (beside_hot.as_millis() / PERIOD.as_millis()) as usize;
+    assert_eq!(bench.first_moves(hold), []);
+    assert_eq!(bench.stays(2), Stays::Packable { left: PERIOD });
+    assert_eq!(bench.first_moves(3), [(2, 2, 1)]);
+}
+
+#[test]
+fn a_break_begins_the_hold_anew() {
+    let mut bench = Bench::new(&processors(4, 1, 1), 2, &[10, 10], &[]);
+    for _ in 0..5 {
+        assert_eq!(bench.first_moves(14), []);
+        bench.queues = vec![10, 70];
+        assert_eq!(bench.first_moves(1), []);
+        bench.queues = vec![10, 10];
+    }
+    assert_eq!(bench.first_moves(20), [(1, 1, 0)]);
+}
+
+#[test]
+fn the_base_is_used_first_and_the_others_are_parked() {
+    let mut bench = Bench::new(&processors(4, 1, 1), 4, &[5, 5, 5, 5], &[0, 0, 0, 30]);
+    assert_eq!(bench.vmq.parked(), []);
+    assert_eq!(bench.first_moves(20).len(), 3);
+    assert_eq!(bench.vmq.parked(), [ProcessorId(1), ProcessorId(2)], "3 has other work");
+    let nic = PortId(9);
+    bench.vmq.set_nic(nic, NicSpec::default(), 1, bench.now).unwrap();
+    assert_eq!(bench.vmq.add_queue(queue(9), bench.now).unwrap().at, ProcessorId(0));
+}
+
+#[test]
+fn a_move_that_is_not_carried_out_is_tried_again_later() {
+    let mut bench = Bench::new(&processors(4, 1, 1), 1, &[50, 40], &[]);
+    bench.observe();
+    let moves = bench.observe();
+    assert_eq!(moves.len(), 1);
+    assert_eq!(bench.stays(1), Stays::OnItsWay);
+    assert_eq!(bench.observe(), [], "it is under way");
+    bench.vmq.handle_moved(queue(1), ProcessorId(0), bench.now);
+    let explained = bench.vmq.explain(PortId(1), bench.now).unwrap().queues[0].clone();
+    assert_eq!(explained.why, Why::NotMoved { wanted: ProcessorId(1) });
+    assert_eq!(explained.processor, ProcessorId(0));
+    let tries: Vec<bool> = (0..20).map(|_| !bench.first_moves(1).is_empty()).collect();
+    assert_eq!(tries.iter().position(|moved| *moved), Some(0), "the other queue goes instead");
+}
+
+#[test]
+fn what_somebody_else_moved_stays_until_load_says_otherwise() {
+    let mut bench = Bench::new(&processors(4, 1, 1), 1, &[10, 10, 0], &[]);
+    bench.observe();
+    bench.vmq.handle_found(queue(1), ProcessorId(2), bench.now);
+    bench.vmq.handle_found(queue(9), ProcessorId(2), bench.now);
+    let explained = bench.vmq.explain(PortId(1), bench.now).unwrap().queues[0].clone();
+    assert_eq!((explained.processor, explained.why), (ProcessorId(2), Why::Found));
+    bench.observe();
+    let processors = bench.vmq.processors();
+    let seen: Vec<_> =
+        processors.iter().map(|of| (of.queues, of.load.ppm(), of.other_load.ppm())).collect();
+    assert_eq!(seen, [(2, 100_000, 0), (0, 0, 0), (1, 100_000, 0), (0, 0, 0)]);
+    assert!(processors.iter().all(|of| of.permitted));
+    let hold = (marks::HOLD_MIN.as_millis() / PERIOD.as_millis()) as usize;
+    assert_eq!(bench.first_moves(hold - 1), []);
+    assert_eq!(bench.first_moves(2), [(1, 2, 0)], "packed like any other");
+    let off = VmqSpec { enabled: false, ..VmqSpec::default() };
+    assert_eq!(bench.vmq.set_spec(off, bench.now).unwrap(), []);
+    bench.vmq.handle_found(queue(2), ProcessorId(3), bench.now);
+    assert_eq!(bench.first_moves(1), [(2, 3, 0)], "the default queue goes back at once");
+    // What is on its way is not found anywhere.
+    let only = VmqSpec { base_processor: Some(ProcessorId(1)), ..VmqSpec::default() };
+    let moves = bench.vmq.set_spec(only, bench.now).unwrap();
+    bench.vmq.handle_found(moves[0].queue, ProcessorId(3), bench.now);
+    assert_eq!(bench.stays(moves[0].queue.port.0), Stays::OnItsWay);
+}
+
+#[test]
+fn explanations_are_in_words() {
+    let mut bench = Bench::new(&processors(4, 1, 1), 1, &[100], &[]);
+    bench.observe();
+    bench.observe();
+    assert_eq!(bench.stays(0), Stays::Alone);
+    assert_eq!(
+        bench.vmq.explain(PortId(0), bench.now).unwrap().to_string(),
+        "ingress queue 0 takes 100.0 % of processor 0, which is at 100.0 % (0.0 % is other \
+         work). It has been there for 0.5 s: it was assigned there with weight 100. It \
+         stays: the processor is above 85.0 %, but this queue is alone there and would make any \
+         other as busy."
+    );
+    let mut bench = Bench::new(&processors(4, 1, 1), 1, &[50, 40], &[]);
+    bench.first_moves(2);
+    let text = bench.vmq.explain(PortId(1), bench.now).unwrap().to_string();
+    let because = "it came from processor 0: the processor was overloaded; the queue takes \
+                   40.0 % (expected 90.0 % → 50.0 % there, 0.0 % → 40.0 % here)";
+    assert!(text.contains(because), "{text}");
+    assert_eq!(bench.vmq.explain(PortId(7), bench.now), None);
+    assert_eq!(bench.stays(0), Stays::Calm);
+    let explained = bench.vmq.explain(PortId(1), bench.now).unwrap();
+    let json = serde_json::to_string(&explained).unwrap();
+    assert_eq!(serde_json::from_str::<suimon_vmq::Explanation>(&json).unwrap(), explained);
+}
+
+#[test]
+fn the_effect_of_a_move_is_measured_after_it() {
+    let mut host = host::Host::of(4, 8, 2);
+    host.wanted = vec![50.0, 40.0];
+    host.run(PERIOD * 20);
+    let [effect] = host.effects[..] else { panic!("{:?}", host.effects) };
+    assert_eq!((effect.queue, effect.from, effect.to), (queue(1), ProcessorId(0), ProcessorId(1)));
+    let percents = [90, 50, 0, 40].map(Load::percent);
+    for figures in [effect.predicted, effect.measured] {
+        let of = [figures.from_before, figures.from_after, figures.to_before, figures.to_after];
+        let is_near = |(one, other): (&Load, &Load)| one.ppm().abs_diff(other.ppm()) < 100;
+        assert!(of.iter().zip(&percents).all(is_near), "{figures:?}");
+    }
+}

@@ -1,0 +1,10 @@
+//! Integration tests of this crate, one module per subject. One program, because linking
+//! takes most of the time that a test program costs.
+
+mod adversary;
+mod assigned;
+mod examples;
+mod host;
+mod overload;
+mod properties;
+mod reaction;

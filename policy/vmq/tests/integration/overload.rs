@@ -1,0 +1,136 @@
+//! More load than processors can carry, and no change in it: queues stay. As it was recorded of
+//! guests that shared two CPUs with the processors.
+
+use std::time::Duration;
+
+use crate::host::{Host, Noise, PERIOD};
+
+const MINUTE: Duration = Duration::from_secs(60);
+/// From the beginning of a load, in which queues may be moved as it takes.
+const SETTLED: Duration = Duration::from_secs(10);
+const SPREAD_MAX: Duration = Duration::from_secs(2);
+const NOISY_SPREAD_MAX: Duration = Duration::from_secs(15);
+const PACK_MAX: Duration = Duration::from_secs(10);
+/// What a queue wants that never has enough.
+const ENDLESS: f64 = 1000.0;
+
+/// What changes before each step, so many seconds after the load began.
+type Series = Box<dyn FnMut(f64, &mut Host)>;
+
+/// All queues want more than there is, so that moving one changes no sum; what each gets is
+/// another each quarter of a second.
+fn saturated(seed: u64) -> Series {
+    let mut noise = Noise::new(seed);
+    let mut changed_at = f64::NEG_INFINITY;
+    Box::new(move |at, host| {
+        host.wanted.fill(ENDLESS);
+        if at - changed_at >= PERIOD.as_secs_f64() {
+            changed_at = at;
+            host.weights.fill_with(|| 0.5 + noise.next());
+        }
+    })
+}
+
+/// The first queue takes a processor. The others want little, but every now and then a
+/// processor's CPU is another program's for a second or two.
+fn stolen(seed: u64, wanted: f64, apart_s: f64) -> Series {
+    let mut noise = Noise::new(seed);
+    // When each processor's CPU is next taken, and given back.
+    let mut taken: Vec<(f64, f64)> = Vec::new();
+    Box::new(move |at, host| {
+        taken.resize(host.stretch.len(), (0.0, 0.0));
+        host.wanted.fill_with(|| wanted * (0.5 + noise.next()));
+        host.wanted[0] = ENDLESS;
+        for (stretch, (from, to)) in host.stretch.iter_mut().zip(&mut taken) {
+            if at >= *to {
+                *from = at + apart_s * (0.5 + noise.next());
+                *to = *from + 0.5 + 1.75 * noise.next();
+            }
+            *stretch = if at < *from { 1.0 } else { 8.0 };
+        }
+    })
+}
+
+/// The first queue is served before all others on its processor, which get next to nothing
+/// there: what the processor gives is not shared alike.
+fn starving(seed: u64) -> Series {
+    let mut saturated = saturated(seed);
+    Box::new(move |at, host| {
+        saturated(at, host);
+        host.weights[0] = 60.0;
+    })
+}
+
+/// Queues, processors that may be used, processors there are.
+const HOSTS: [(usize, u16, u16); 5] = [(5, 2, 2), (5, 4, 8), (8, 2, 8), (16, 4, 8), (24, 8, 8)];
+
+/// Ten minutes of it: after the first seconds never more than one move in a minute.
+fn ten_minutes(name: &str, mut series: impl FnMut(u64) -> Series) {
+    for (queues, most, there) in HOSTS {
+        for seed in 0..4 {
+            let mut host = Host::of(most, there, queues);
+            host.wanted.fill(0.1);
+            host.run(MINUTE);
+            let began = host.now;
+            let mut series = series(seed);
+            host.run_with(MINUTE * 10, |host, elapsed| series(elapsed.as_secs_f64(), host));
+            let times = host.moves.iter().map(|(at, _)| at.since(began));
+            let late: Vec<f64> =
+                times.filter(|at| *at > SETTLED).map(|at| at.as_secs_f64()).collect();
+            println!("{name}, {queues} queues on {most} of {there}: {late:?}");
+            let is_apart = |pair: &[f64]| pair[1] - pair[0] >= MINUTE.as_secs_f64();
+            assert!(late.windows(2).all(is_apart), "{name}: {late:?}: {:#?}", host.moves);
+        }
+    }
+}
+
+#[test]
+fn saturated_processors_keep_their_queues() {
+    ten_minutes("saturated", saturated);
+}
+
+#[test]
+fn processors_whose_time_is_stolen_keep_their_queues() {
+    for (wanted, apart_s) in [(5.0, 4.0), (12.0, 4.0), (12.0, 8.0), (25.0, 3.0)] {
+        ten_minutes("stolen", |seed| stolen(seed, wanted, apart_s));
+    }
+}
+
+#[test]
+fn queues_do_not_go_round_because_one_starves_the_others() {
+    ten_minutes("starving", starving);
+}
+
+/// However long it had been overload: a step of load is followed, and its end too.
+fn a_step_and_its_end(apart_s: f64, spread_max: Duration) {
+    for seed in 0..8 {
+        let mut host = Host::of(8, 8, 8);
+        let mut series = stolen(seed, 12.0, apart_s);
+        host.run_with(MINUTE * 5, |host, elapsed| series(elapsed.as_secs_f64(), host));
+        host.stretch.fill(1.0);
+        host.wanted.fill(90.0);
+        let began = host.now;
+        host.run(spread_max);
+        let spread = host.throughput();
+        println!("seed {seed}: {spread}, spread after {:?}", host.last_shed(began));
+        assert!(spread >= 8.0 * 90.0 * 0.95, "seed {seed}: {spread}");
+        host.run(MINUTE);
+        let ended = host.now;
+        host.wanted.fill(0.1);
+        host.run(MINUTE);
+        assert_eq!(host.used(), [0], "seed {seed}");
+        let packed = host.last_move(ended).unwrap();
+        assert!(packed < PACK_MAX, "seed {seed}: {packed:?}");
+    }
+}
+
+#[test]
+fn a_step_after_steady_overload_is_followed_at_once() {
+    a_step_and_its_end(1e9, SPREAD_MAX);
+}
+
+/// As soon as it is more than another moment in which somebody else had the CPU.
+#[test]
+fn a_step_after_unsteady_overload_is_followed_soon() {
+    a_step_and_its_end(10.0, NOISY_SPREAD_MAX);
+}

@@ -1,0 +1,300 @@
+//! What holds whatever happens.
+
+use crate::host;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::host::{Host, PERIOD, processors};
+use proptest::prelude::*;
+use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, Time};
+use suimon_vmq::{
+    Load, Measurements, Move, NicSpec, Processor, ProcessorBusy, QueueBusy, Reason, Vmq, VmqMode,
+    VmqSpec, WaterMarks, marks,
+};
+
+fn any_spec() -> impl Strategy<Value = VmqSpec> {
+    let mode = prop_oneof![1 => Just(VmqMode::Static), 3 => Just(VmqMode::Dynamic)];
+    let number = || prop::option::weighted(0.3, (0u16..9).prop_map(ProcessorId));
+    let node = prop::option::weighted(0.3, 0u16..3);
+    let parks = prop::bool::weighted(0.8);
+    let marks = prop_oneof![2 => Just((85, 30)), 1 => (50u32..=95, 0u32..=20)];
+    let marks = marks
+        .prop_map(|(high, low)| WaterMarks { high: Load::percent(high), low: Load::percent(low) });
+    let places = (number(), 0u16..9, number(), node);
+    (prop::bool::weighted(0.9), mode, places, marks, parks).prop_map(
+        |(enabled, mode, places, water, parking)| {
+            let (base_processor, max_processors, max_processor_number, numa_node) = places;
+            VmqSpec {
+                enabled,
+                mode,
+                base_processor,
+                max_processors,
+                max_processor_number,
+                numa_node,
+                water,
+                parking,
+            }
+        },
+    )
+}
+
+fn any_processors() -> impl Strategy<Value = Vec<Processor>> {
+    (1u16..9, 1u16..3, 1u16..3)
+        .prop_map(|(cores, threads, nodes)| processors(cores * threads, threads, nodes.min(cores)))
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Spec(VmqSpec),
+    Processors(Vec<Processor>),
+    Nic(u32, u8, u16),
+    RemoveNic(u32),
+    AddQueue(QueueId),
+    RemoveQueue(QueueId),
+    /// Percents that queues and processors were busy, in turn.
+    Observe(Vec<u8>),
+    /// A move that is not carried out, if there is one: all others are.
+    Refuse(usize),
+}
+
+fn any_queue() -> impl Strategy<Value = QueueId> {
+    (0u32..4, any::<bool>(), 0u16..3).prop_map(|(nic, ingress, index)| QueueId {
+        port: PortId(nic),
+        direction: if ingress { Direction::Ingress } else { Direction::Egress },
+        index,
+    })
+}
+
+fn any_op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        1 => any_spec().prop_map(Op::Spec),
+        1 => any_processors().prop_map(Op::Processors),
+        2 => (0u32..4, prop_oneof![Just(0u8), 1u8..=101], 0u16..4)
+            .prop_map(|(nic, weight, queues)| Op::Nic(nic, weight, queues)),
+        1 => (0u32..4).prop_map(Op::RemoveNic),
+        4 => any_queue().prop_map(Op::AddQueue),
+        1 => any_queue().prop_map(Op::RemoveQueue),
+        8 => prop::collection::vec(0u8..=100, 1..20).prop_map(Op::Observe),
+        1 => (0usize..4).prop_map(Op::Refuse),
+    ]
+}
+
+/// The processors that a specification permits, said as simply as possible.
+fn permitted(spec: &VmqSpec, processors: &[Processor]) -> BTreeSet<ProcessorId> {
+    let on_node = |of: &&Processor| spec.numa_node.is_none_or(|node| of.numa_node == node);
+    let base = spec.base_processor.unwrap_or(ProcessorId(0));
+    let highest = spec.max_processor_number.unwrap_or(ProcessorId(u16::MAX));
+    let numbers = processors.iter().filter(on_node).map(|of| of.number);
+    numbers.filter(|number| (base..=highest).contains(number)).collect()
+}
+
+fn measurements(queues: &BTreeSet<QueueId>, there: &[Processor], percents: &[u8]) -> Measurements {
+    let mut percents = percents.iter().cycle().map(|percent| u64::from(*percent) * 2_500_000);
+    let mut busy_ns = || percents.next().unwrap();
+    Measurements {
+        period: PERIOD,
+        queues: queues
+            .iter()
+            .map(|queue| QueueBusy { queue: *queue, busy_ns: busy_ns() })
+            .collect(),
+        processors: there
+            .iter()
+            .map(|of| ProcessorBusy { processor: of.number, busy_ns: busy_ns() })
+            .collect(),
+    }
+}
+
+/// Why a move may be made, by the figures it comes with.
+fn check_cause(moved: &Move, spec: &VmqSpec) -> Result<(), TestCaseError> {
+    let below = |below: u32| Load::from_ppm(spec.water.high.ppm() - below * 10_000);
+    let (shed_to, fit) = (below(10), below(25));
+    prop_assert_ne!(moved.from, moved.to);
+    let predicted = moved.predicted;
+    match moved.reason {
+        Reason::Overloaded { queue_load, saturated } => {
+            prop_assert!(predicted.from_before > shed_to, "{:?}", moved);
+            // Unless it is not known what the queue wants, there is room or more of it.
+            let is_room = predicted.to_after <= shed_to;
+            let is_better = predicted.to_after + marks::GAIN_MIN <= predicted.from_before;
+            prop_assert!(is_room || is_better || saturated, "{:?}", moved);
+            prop_assert!(queue_load > Load::ZERO);
+        }
+        Reason::Crowded { other_load } => {
+            prop_assert!(other_load > spec.water.high);
+            prop_assert!(predicted.to_after <= shed_to, "{:?}", moved);
+        }
+        Reason::Underused { for_time, .. } => {
+            prop_assert!(predicted.to_after <= fit, "{:?}", moved);
+            prop_assert!(for_time >= marks::HOLD_MIN);
+            prop_assert!(spec.parking);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Queues are only where they may be, on no more processors than may be used, and none
+    /// is lost; every move says where the queue was, and has a cause.
+    #[test]
+    fn queues_are_where_they_may_be(ops in prop::collection::vec(any_op(), 1..80)) {
+        let mut now = Time::from_ns(1 << 40);
+        let mut there = processors(8, 2, 2);
+        let mut spec = VmqSpec::default();
+        let mut vmq = Vmq::new(spec.clone(), &there, now).unwrap();
+        let mut queues: BTreeSet<QueueId> = BTreeSet::new();
+        let mut refuse = None;
+        for op in ops {
+            now = now + PERIOD;
+            let before: Vec<_> = vmq.placement().collect();
+            let moves = match op {
+                Op::Spec(new) => match vmq.set_spec(new.clone(), now) {
+                    Ok(moves) => { spec = new; moves }
+                    Err(_) => Vec::new(),
+                },
+                Op::Processors(new) => match vmq.set_processors(&new, now) {
+                    Ok(moves) => { there = new; moves }
+                    Err(_) => Vec::new(),
+                },
+                Op::Nic(nic, vmq_weight, queues) => {
+                    let nic_spec = NicSpec { vmq_weight, queues };
+                    vmq.set_nic(PortId(nic), nic_spec, 3, now).unwrap_or_default()
+                }
+                Op::RemoveNic(nic) => {
+                    vmq.remove_nic(PortId(nic), now);
+                    queues.retain(|queue| queue.port != PortId(nic));
+                    Vec::new()
+                }
+                Op::AddQueue(queue) => vmq.add_queue(queue, now).map_or(Vec::new(), |added| {
+                    queues.insert(queue);
+                    added.moves
+                }),
+                Op::RemoveQueue(queue) => {
+                    prop_assert_eq!(vmq.remove_queue(queue, now), queues.remove(&queue));
+                    Vec::new()
+                }
+                Op::Observe(percents) => {
+                    vmq.observe(&measurements(&queues, &there, &percents), now).moves
+                }
+                Op::Refuse(at) => { refuse = Some(at); Vec::new() }
+            };
+            let mut is_refused = false;
+            for (at, moved) in moves.iter().enumerate() {
+                check_cause(moved, &spec)?;
+                prop_assert!(before.contains(&(moved.queue, moved.from)), "{moved:?}");
+                // A queue cannot be left where nobody is.
+                is_refused = refuse == Some(at) && there.iter().any(|of| of.number == moved.from);
+                let at = if is_refused { moved.from } else { moved.to };
+                vmq.handle_moved(moved.queue, at, now);
+                if is_refused { refuse = None; break; }
+            }
+            if is_refused {
+                // Moves that nobody has answered are still to come.
+                for moved in moves { vmq.handle_moved(moved.queue, moved.to, now); }
+                now = now + marks::RETRY;
+                let settled = vmq.set_processors(&there, now).unwrap();
+                for moved in settled { vmq.handle_moved(moved.queue, moved.to, now); }
+            }
+            let placement: Vec<_> = vmq.placement().collect();
+            prop_assert_eq!(placement.iter().map(|(queue, _)| *queue).collect::<BTreeSet<_>>(), queues.clone());
+            let used: BTreeSet<_> = placement.iter().map(|(_, at)| *at).collect();
+            let permitted = permitted(&spec, &there);
+            prop_assert!(used.is_subset(&permitted), "{used:?} {permitted:?}");
+            prop_assert!(used.len() <= usize::from(spec.max_processors), "{used:?} {spec:?}");
+            for parked in vmq.parked() {
+                prop_assert!(!used.contains(&parked) && permitted.contains(&parked));
+            }
+            for nic in 0..4 {
+                if let Some(explanation) = vmq.explain(PortId(nic), now) {
+                    prop_assert!(!explanation.to_string().is_empty());
+                }
+            }
+        }
+    }
+
+    /// Little load is on one processor soon, whatever was before and whatever is specified.
+    #[test]
+    fn little_load_packs_to_one_processor(
+        there in any_processors(),
+        spec in any_spec(),
+        high in prop::collection::vec(0.0f64..200.0, 1..20),
+        low_percent in 0.0f64..25.0,
+    ) {
+        let water = WaterMarks::default();
+        let spec =
+            VmqSpec { enabled: true, mode: VmqMode::Dynamic, parking: true, water, ..spec };
+        prop_assume!(Vmq::new(spec.clone(), &there, Time::ZERO).is_ok());
+        let mut host = Host::new(spec, there, high.len());
+        host.wanted.clone_from(&high);
+        host.run(Duration::from_secs(20));
+        let ended = host.now;
+        host.wanted.fill(low_percent / high.len() as f64);
+        host.run(Duration::from_secs(10));
+        prop_assert_eq!(host.used().len(), 1);
+        host.run(Duration::from_secs(60));
+        prop_assert!(host.last_move(ended).unwrap_or_default() < Duration::from_secs(10));
+    }
+
+    /// Where processors are not to park, queues stay where load has brought them.
+    #[test]
+    fn without_parking_nothing_is_packed(
+        there in any_processors(),
+        spec in any_spec(),
+        high in prop::collection::vec(0.0f64..200.0, 1..20),
+    ) {
+        let spec =
+            VmqSpec { enabled: true, mode: VmqMode::Dynamic, parking: false, ..spec };
+        prop_assume!(Vmq::new(spec.clone(), &there, Time::ZERO).is_ok());
+        let mut host = Host::new(spec, there, high.len());
+        host.wanted.clone_from(&high);
+        host.run(Duration::from_secs(20));
+        let used = host.used();
+        host.wanted.fill(1.0);
+        host.run(Duration::from_secs(300));
+        prop_assert_eq!(host.used(), used);
+    }
+
+    /// Whatever is said to have been measured, and whenever: no panic, no move to nowhere,
+    /// and no more moves than the allowance has.
+    #[test]
+    fn absurd_measurements_do_no_harm(
+        said in prop::collection::vec(
+            (any::<u64>(), any::<u64>(), 0u32..6, any::<u64>(), 0u16..10, any::<u64>()), 1..60,
+        ),
+    ) {
+        let mut host = Host::of(4, 8, 4);
+        let mut moves = 0;
+        for (at, period_ns, nic, queue_ns, processor, processor_ns) in said {
+            let measurements = Measurements {
+                period: Duration::from_nanos(period_ns),
+                queues: vec![QueueBusy { queue: host::queue(nic), busy_ns: queue_ns }; 2],
+                processors: vec![
+                    ProcessorBusy { processor: ProcessorId(processor), busy_ns: processor_ns }; 2
+                ],
+            };
+            let now = Time::from_ns(at);
+            for moved in host.vmq.observe(&measurements, now).moves {
+                prop_assert!(moved.to.0 < 8);
+                host.vmq.handle_moved(moved.queue, moved.to, now);
+                moves += 1;
+            }
+        }
+        prop_assert!(moves <= 60 * 4);
+    }
+
+    /// The same events have the same answers.
+    #[test]
+    fn the_same_again(high in prop::collection::vec(0.0f64..200.0, 1..12), most in 1u16..8) {
+        let run = || {
+            let mut host = Host::of(most, 8, high.len());
+            host.wanted.clone_from(&high);
+            host.run(Duration::from_secs(15));
+            host.wanted.fill(0.5);
+            host.run(Duration::from_secs(15));
+            host.moves
+        };
+        prop_assert_eq!(run(), run());
+    }
+}

@@ -1,0 +1,277 @@
+//! Against a real etcd of three members.
+
+use std::time::{Duration, Instant};
+
+use crate::members::{Ears, Etcd, authority, eventually, value};
+use suimon_etcd::{EtcdSpec, EtcdStore, EtcdTls};
+use suimon_ports::{
+    ClusterChange, ClusterCommit, ClusterCondition, ClusterElection, ClusterLeaseId, ClusterStore,
+    ClusterStoreErrorKind as Kind,
+};
+
+fn put(key: &str, value: &str) -> ClusterChange {
+    ClusterChange::Put(key.to_owned(), value.as_bytes().to_vec(), None)
+}
+
+fn revision(commit: ClusterCommit) -> u64 {
+    match commit {
+        ClusterCommit::Made(revision) => revision,
+        ClusterCommit::ConditionFailed => panic!("a condition failed"),
+    }
+}
+
+#[test]
+fn transactions_are_whole_and_conditions_hold() {
+    let etcd = Etcd::start(false);
+    let store = etcd.connect();
+    let (one, two) = ("/suimon/one", "/suimon/two");
+    let absent = ClusterCondition::Absent(one.to_owned());
+    let made = revision(
+        store.commit(std::slice::from_ref(&absent), &[put(one, "1"), put(two, "2")]).unwrap(),
+    );
+    let view = store.read("/suimon/").unwrap();
+    let keys: Vec<_> =
+        view.entries.iter().map(|entry| (entry.key.as_str(), entry.created)).collect();
+    assert_eq!(keys, [(one, made), (two, made)]);
+    assert!(view.revision >= made);
+    // Nothing of it is made if one condition is not so.
+    let failed = store.commit(&[absent], &[put(two, "3"), ClusterChange::Remove(one.to_owned())]);
+    assert_eq!(failed.unwrap(), ClusterCommit::ConditionFailed);
+    assert_eq!(value(&store, two).unwrap(), "2");
+    let unmodified = ClusterCondition::Unmodified(two.to_owned(), made);
+    let again = [unmodified, ClusterCondition::Created(one.to_owned(), made)];
+    assert!(revision(store.commit(&again, &[put(two, "4")]).unwrap()) > made);
+    let failed = store.commit(&again, &[put(two, "5")]).unwrap();
+    assert_eq!(failed, ClusterCommit::ConditionFailed);
+    // As much as may be at once, and more.
+    let many = |count: usize| -> Vec<_> {
+        (0..count).map(|index| put(&format!("/suimon/many/{index}"), "x")).collect()
+    };
+    revision(store.commit(&[], &many(store.changes_max())).unwrap());
+    let error = store.commit(&[], &many(store.changes_max() + 1)).unwrap_err();
+    assert_eq!(error.kind, Kind::Full, "{error}");
+    assert!(store.age().unwrap() < Duration::from_secs(5));
+}
+
+#[test]
+fn one_is_elected_and_fenced() {
+    let etcd = Etcd::start(false);
+    let (one, two) = (etcd.connect(), etcd.connect());
+    let key = "/suimon/leader";
+    let lease = one.lease(Duration::from_secs(3)).unwrap();
+    let ClusterElection::Elected(term) = one.elect(key, b"one", lease.as_ref()).unwrap() else {
+        panic!("nobody else is there");
+    };
+    // Asking again changes nothing.
+    assert_eq!(one.elect(key, b"one", lease.as_ref()).unwrap(), ClusterElection::Elected(term));
+    let second = two.lease(Duration::from_secs(3)).unwrap();
+    let other = two.elect(key, b"two", second.as_ref()).unwrap();
+    assert_eq!(other, ClusterElection::Other(b"one".to_vec(), term));
+    let fence = [ClusterCondition::Created(key.to_owned(), term)];
+    revision(one.commit(&fence, &[put("/suimon/grant", "of one")]).unwrap());
+    // It is kept alive for longer than its span.
+    std::thread::sleep(Duration::from_secs(5));
+    assert!(lease.holds_for() > Duration::ZERO);
+    assert_eq!(value(&one, key).unwrap(), "one");
+    // It goes: another is elected at once, and what the first writes late is not written.
+    let ears = Ears::new();
+    let watch = two.watch("/suimon/leader", ears.clone()).unwrap();
+    eventually("a snapshot", || (!ears.snapshots.lock().unwrap().is_empty()).then_some(()));
+    drop(lease);
+    eventually("the key is gone", || (ears.values(key) == ["-"]).then_some(()));
+    let ClusterElection::Elected(next) = two.elect(key, b"two", second.as_ref()).unwrap() else {
+        panic!("nobody is elected");
+    };
+    assert!(next > term);
+    let late = one.commit(&fence, &[put("/suimon/grant", "late")]).unwrap();
+    assert_eq!(late, ClusterCommit::ConditionFailed);
+    assert_eq!(value(&two, "/suimon/grant").unwrap(), "of one");
+    drop(watch);
+}
+
+#[test]
+fn members_die_and_all_goes_on() {
+    let mut etcd = Etcd::start(false);
+    let store = etcd.connect();
+    let ears = Ears::new();
+    let _watch = store.watch("/suimon/", ears.clone()).unwrap();
+    eventually("a snapshot", || (!ears.snapshots.lock().unwrap().is_empty()).then_some(()));
+    let span = Duration::from_secs(5);
+    let (lease, leased) = (store.lease(span).unwrap(), Instant::now());
+    // The member that is talked to, then the leader, whichever that is by then.
+    let mut written = Vec::new();
+    for round in 0..3 {
+        let gone = match round {
+            0 => None,
+            1 => Some(0),
+            _ => Some(etcd.leader()),
+        };
+        if let Some(gone) = gone {
+            etcd.kill(gone);
+        }
+        let began = Instant::now();
+        for number in 0..5 {
+            let text = format!("{round}.{number}");
+            // What nobody answered is looked up before it is asked again.
+            eventually("a write", || {
+                if value(&store, "/suimon/key").as_ref() == Some(&text) {
+                    return Some(());
+                }
+                store.commit(&[], &[put("/suimon/key", &text)]).ok().map(|_| ())
+            });
+            written.push(text);
+        }
+        eprintln!("round {round}: five writes in {:?}", began.elapsed());
+        eventually("the watch has all", || (ears.values("/suimon/key") == written).then_some(()));
+        if let Some(gone) = gone {
+            etcd.begin(gone);
+            etcd.wait_back(gone);
+        }
+    }
+    // By itself it would have lapsed by now.
+    eventually("its span is over", || (leased.elapsed() > span).then_some(()));
+    assert!(lease.holds_for() > Duration::ZERO, "kept alive by whoever was there");
+    // Without most of them nothing is done, and that is said.
+    etcd.kill(0);
+    etcd.kill(1);
+    let error = eventually("no answer", || store.read("/suimon/key").err());
+    let refused = Instant::now();
+    assert_eq!(error.kind, Kind::Unreachable, "{error}");
+    let error = store.commit(&[], &[put("/suimon/key", "lost")]).unwrap_err();
+    assert!(matches!(error.kind, Kind::OutcomeUnknown | Kind::Unreachable), "{error}");
+    // A lease that nobody could keep alive is not counted on.
+    eventually("the lease lapses", || (lease.holds_for() == Duration::ZERO).then_some(()));
+    // The one that is left says how far a watch is until it knows that it is alone: that takes it
+    // three election timeouts and what it needs to see that its leader is gone, so less than the
+    // patience that the refusal above had. Since then nobody answers, whatever was tried.
+    let silent = eventually("it is long ago", || {
+        let silent = refused.elapsed();
+        (store.age().unwrap() > Duration::from_secs(3)).then_some(silent)
+    });
+    assert!(store.age().unwrap() >= silent, "somebody answered after {error}");
+    etcd.begin(0);
+    etcd.begin(1);
+    eventually("it answers again", || store.read("/suimon/").ok());
+    let last = |text: &str| ears.values("/suimon/key").last().is_some_and(|last| last == text);
+    eventually("a write", || store.commit(&[], &[put("/suimon/key", "end")]).ok());
+    eventually("the watch goes on", || last("end").then_some(()));
+}
+
+#[test]
+fn a_lease_that_nobody_keeps_takes_its_keys_with_it() {
+    let etcd = Etcd::start(false);
+    let store = etcd.connect();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let id = runtime.block_on(async {
+        let mut client = etcd_client::Client::connect(&etcd.endpoints, None).await.unwrap();
+        client.lease_grant(2, None).await.unwrap().id()
+    });
+    let change =
+        ClusterChange::Put("/suimon/here".to_owned(), b"yes".to_vec(), Some(ClusterLeaseId(id)));
+    revision(store.commit(&[], std::slice::from_ref(&change)).unwrap());
+    assert_eq!(value(&store, "/suimon/here").unwrap(), "yes");
+    let began = Instant::now();
+    eventually("the key is gone", || value(&store, "/suimon/here").is_none().then_some(()));
+    assert!(began.elapsed() > Duration::from_secs(1));
+    assert_eq!(store.commit(&[], &[change]).unwrap_err().kind, Kind::LeaseEnded);
+}
+
+/// The member that a watch hears stands still, and what it missed is forgotten meanwhile.
+#[test]
+fn a_watch_goes_on_after_compaction() {
+    let etcd = Etcd::start(false);
+    drop(etcd.connect());
+    // All members are there by now, so it is the first one that is talked to.
+    let watching = etcd.connect();
+    let ears = Ears::new();
+    let _watch = watching.watch("/suimon/", ears.clone()).unwrap();
+    eventually("a snapshot", || (!ears.snapshots.lock().unwrap().is_empty()).then_some(()));
+    revision(watching.commit(&[], &[put("/suimon/a", "before")]).unwrap());
+    eventually("the first change", || (ears.values("/suimon/a") == ["before"]).then_some(()));
+    etcd.freeze(0);
+    let endpoints = etcd.endpoints[1..].to_vec();
+    let writing = eventually("the others answer", || {
+        EtcdStore::connect(EtcdSpec { endpoints: endpoints.clone(), ..etcd.spec() }).ok()
+    });
+    let mut last = 0;
+    for number in 0..20 {
+        last = eventually("a write", || {
+            match writing.commit(&[], &[put("/suimon/a", &number.to_string())]) {
+                Ok(ClusterCommit::Made(revision)) => Some(revision),
+                _ => None,
+            }
+        });
+    }
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut client = etcd_client::Client::connect(&endpoints, None).await.unwrap();
+        client.compact(i64::try_from(last).unwrap(), None).await.unwrap();
+    });
+    let view = eventually("a second snapshot", || ears.snapshots.lock().unwrap().get(1).cloned());
+    assert!(view.revision >= last);
+    let found = view.entries.iter().find(|entry| entry.key == "/suimon/a").unwrap();
+    assert_eq!(found.value, b"19");
+    revision(writing.commit(&[], &[put("/suimon/a", "after")]).unwrap());
+    eventually("what came after", || {
+        ears.values("/suimon/a").last().is_some_and(|value| value == "after").then_some(())
+    });
+    let errors = ears.errors.lock().unwrap();
+    assert!(errors.iter().any(|error| error.detail.contains("forgotten")), "{errors:?}");
+    drop(errors);
+    etcd.thaw(0);
+}
+
+#[test]
+fn certificates_and_passwords() {
+    let etcd = Etcd::start(true);
+    let store = etcd.connect();
+    revision(store.commit(&[], &[put("/suimon/secret", "1")]).unwrap());
+    // Whoever is vouched for by somebody else is not believed.
+    let folder = tempfile::TempDir::new().unwrap();
+    let tls = EtcdTls { authorities: authority(&folder).authority, identity: None };
+    let patience = Duration::from_secs(2);
+    let spec = EtcdSpec { tls: Some(tls), patience, ..etcd.spec() };
+    let error = EtcdStore::connect(spec).err().expect("it is not believed");
+    assert_eq!(error.kind, Kind::Unreachable, "{error}");
+    // With passwords.
+    let pem = etcd.spec().tls.unwrap().authorities;
+    let tls =
+        etcd_client::TlsOptions::new().ca_certificate(etcd_client::Certificate::from_pem(pem));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let options = etcd_client::ConnectOptions::new().with_tls(tls);
+        let mut client =
+            etcd_client::Client::connect(&etcd.endpoints[..1], Some(options)).await.unwrap();
+        client.user_add("root", "rootpw", None).await.unwrap();
+        client.user_grant_role("root", "root").await.unwrap();
+        client.role_add("suimon").await.unwrap();
+        let all = etcd_client::Permission::read_write("/suimon/").with_prefix();
+        client.role_grant_permission("suimon", all).await.unwrap();
+        client.user_add("suimon", "right", None).await.unwrap();
+        client.user_grant_role("suimon", "suimon").await.unwrap();
+        client.auth_enable().await.unwrap();
+    });
+    let user = |password: &str| {
+        let user = Some(("suimon".to_owned(), password.to_owned()));
+        EtcdStore::connect(EtcdSpec { user, patience, ..etcd.spec() })
+    };
+    let error = user("wrong").err().expect("it is the wrong password");
+    assert_eq!(error.kind, Kind::NotAllowed, "{error}");
+    assert!(
+        !format!("{:?}", EtcdSpec { user: Some(("a".into(), "hush".into())), ..etcd.spec() })
+            .contains("hush")
+    );
+    let allowed = user("right").unwrap();
+    assert_eq!(value(&allowed, "/suimon/secret").unwrap(), "1");
+    let ears = Ears::new();
+    let _watch = allowed.watch("/suimon/", ears.clone()).unwrap();
+    eventually("a snapshot", || (!ears.snapshots.lock().unwrap().is_empty()).then_some(()));
+    let lease = allowed.lease(Duration::from_secs(3)).unwrap();
+    let elected = allowed.elect("/suimon/leader", b"me", lease.as_ref()).unwrap();
+    assert!(matches!(elected, ClusterElection::Elected(_)));
+    eventually("it is heard", || (ears.values("/suimon/leader") == ["me"]).then_some(()));
+    let error = allowed.read("/elsewhere/").unwrap_err();
+    assert_eq!(error.kind, Kind::NotAllowed, "{error}");
+    let error = store.read("/suimon/").unwrap_err();
+    assert_eq!(error.kind, Kind::NotAllowed, "{error}");
+}

@@ -1,0 +1,228 @@
+//! A sysfs in a folder, as several drivers show it, and as nobody would.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::fake::{FakeSysfs, acpi_cpufreq, amd_pstate_epp, intel_pstate};
+use proptest::prelude::*;
+use suimon_ports::{PowerError, PowerHost};
+use suimon_power::{
+    Assert, PowerPlan, PowerSpec, Records, SettingId, SettingKind, TurboFile, Wanted, decide,
+    reconcile,
+};
+use suimon_power_files::PowerFiles;
+
+/// What a plan asks of the machine below the root.
+fn wanted(files: &PowerFiles, plan: PowerPlan) -> Vec<Wanted> {
+    let targets = decide(&PowerSpec::of(plan), &files.machine());
+    targets.into_iter().flat_map(|target| target.settings).collect()
+}
+
+/// Makes it so; the records.
+fn carry_out(files: &PowerFiles, plan: Option<PowerPlan>, records: &Records) -> Records {
+    let mut records = records.clone();
+    for _ in 0..3 {
+        let wanted = plan.map(|plan| wanted(files, plan)).unwrap_or_default();
+        let todo = reconcile(&wanted, &files.machine(), &records, &Assert::All);
+        records = todo.records;
+        for one in &todo.writes {
+            files.write(one.id, &one.value).unwrap();
+            if todo.restored.contains(&one.id) {
+                records.remove(&one.id);
+            }
+        }
+    }
+    records
+}
+
+#[test]
+fn each_driver_is_told_what_it_understands_and_all_is_as_before_afterwards() {
+    for make in [acpi_cpufreq, intel_pstate, amd_pstate_epp] {
+        let sysfs = FakeSysfs::new();
+        make(&sysfs);
+        let before = sysfs.contents();
+        let files = PowerFiles::new(sysfs.root());
+        let mut records = Records::new();
+        for plan in PowerPlan::ALL {
+            records = carry_out(&files, Some(plan), &records);
+            for of in wanted(&files, plan) {
+                assert_eq!(files.machine().value(of.id), Some(of.value), "{plan:?} {}", of.id);
+            }
+        }
+        records = carry_out(&files, Some(PowerPlan::HighPerformance), &records);
+        assert_ne!(sysfs.contents(), before);
+        assert!(carry_out(&files, None, &records).is_empty());
+        assert_eq!(sysfs.contents(), before);
+    }
+}
+
+#[test]
+fn intel_pstate_switches_turbo_the_other_way_round() {
+    let sysfs = FakeSysfs::new();
+    intel_pstate(&sysfs);
+    let files = PowerFiles::new(sysfs.root());
+    let turbo = SettingId::Turbo(TurboFile::NoTurbo);
+    let of = |plan| wanted(&files, plan).into_iter().find(|of| of.id == turbo).unwrap().value;
+    assert_eq!((of(PowerPlan::Balanced), of(PowerPlan::HighPerformance)), ("1".into(), "0".into()));
+    let governor = |plan| {
+        let all = wanted(&files, plan);
+        all.into_iter().find(|of| of.id == SettingId::Governor(0)).unwrap().value
+    };
+    assert_eq!(governor(PowerPlan::Balanced), "powersave", "the driver chooses itself");
+    let preference = SettingId::Preference(0);
+    let saver = wanted(&files, PowerPlan::PowerSaver);
+    assert_eq!(saver.iter().find(|of| of.id == preference).unwrap().value, "power");
+}
+
+#[test]
+fn without_cpufreq_every_wish_says_why_it_is_not_so() {
+    let sysfs = FakeSysfs::new();
+    sysfs.cpus(2);
+    let files = PowerFiles::new(sysfs.root());
+    let targets = decide(&PowerSpec::of(PowerPlan::HighPerformance), &files.machine());
+    let kinds: Vec<SettingKind> = targets.iter().map(|target| target.kind).collect();
+    assert!(kinds.contains(&SettingKind::Governor) && kinds.contains(&SettingKind::Turbo));
+    for target in targets {
+        let why = target.why_not.unwrap().to_string();
+        assert!(why.contains("cpufreq driver") || why.contains("no switch for turbo"), "{why}");
+        assert!(target.settings.is_empty());
+    }
+    assert!(files.energy().is_empty());
+    assert!(files.energy_lacks().unwrap().contains("virtual machines have none"));
+}
+
+#[test]
+fn a_write_that_fails_says_why() {
+    let sysfs = FakeSysfs::new();
+    acpi_cpufreq(&sysfs);
+    let files = PowerFiles::new(sysfs.root());
+    assert!(matches!(files.write(SettingId::Governor(9), "x"), Err(PowerError::Missing { .. })));
+    let path = sysfs.root().join(SettingId::Boost(0).file());
+    std::fs::create_dir(&path).unwrap();
+    assert!(matches!(files.write(SettingId::Boost(0), "1"), Err(PowerError::Refused { .. })));
+    // Root may write whatever its mode is.
+    if !rustix::process::geteuid().is_root() {
+        let path = sysfs.root().join(SettingId::Governor(0).file());
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o400)).unwrap();
+        assert!(matches!(files.write(SettingId::Governor(0), "x"), Err(PowerError::Denied { .. })));
+    }
+}
+
+#[test]
+fn offline_cpus_have_no_policy_and_no_values() {
+    let sysfs = FakeSysfs::new();
+    acpi_cpufreq(&sysfs);
+    let files = PowerFiles::new(sysfs.root());
+    assert_eq!(files.machine().online(), [0, 1]);
+    sysfs.put("devices/system/cpu/online", "0");
+    sysfs.put("devices/system/cpu/cpufreq/policy1/affected_cpus", "");
+    let machine = files.machine();
+    assert_eq!(machine.online(), [0]);
+    assert_eq!(machine.policies.len(), 1);
+    assert_eq!(machine.value(SettingId::Idle { cpu: 1, state: 0 }), None);
+    assert_eq!(files.online(), "0");
+}
+
+#[test]
+fn zones_are_read_through_links_and_drivers_are_none() {
+    let sysfs = FakeSysfs::new();
+    sysfs.put("class/powercap/intel-rapl/enabled", "1");
+    let zone = "devices/virtual/powercap/intel-rapl/intel-rapl:0";
+    sysfs.put(&format!("{zone}/name"), "package-0");
+    sysfs.put(&format!("{zone}/energy_uj"), "1234567");
+    sysfs.put(&format!("{zone}/max_energy_range_uj"), "262143328850");
+    let link = sysfs.root().join("class/powercap/intel-rapl:0");
+    symlink(sysfs.root().join(zone), link).unwrap();
+    let files = PowerFiles::new(sysfs.root());
+    let zones = files.energy();
+    assert_eq!(zones.len(), 1);
+    assert_eq!((zones[0].zone.as_str(), zones[0].energy_uj), ("intel-rapl:0", 1_234_567));
+    assert_eq!(files.energy_lacks(), None);
+    sysfs.put(&format!("{zone}/energy_uj"), "");
+    assert!(files.energy_lacks().unwrap().contains("may not read"));
+}
+
+/// Nobody would, but a file system somewhere else than expected does.
+#[test]
+fn pipes_loops_and_endless_files_do_not_keep_anybody_waiting() {
+    let sysfs = FakeSysfs::new();
+    acpi_cpufreq(&sysfs);
+    let governor = sysfs.root().join(SettingId::Governor(0).file());
+    std::fs::remove_file(&governor).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&governor).status().unwrap();
+    assert!(made.success());
+    let preference = sysfs.root().join(SettingId::Preference(0).file());
+    symlink("/dev/zero", &preference).unwrap();
+    let loops = sysfs.root().join(SettingId::Boost(0).file());
+    symlink(&loops, &loops).unwrap();
+    let files = PowerFiles::new(sysfs.root());
+    let began = Instant::now();
+    let machine = files.machine();
+    assert_eq!(machine.policies[0].governor, None);
+    assert_eq!(machine.policies[0].preference, None);
+    assert_eq!(machine.policies[0].boost, None);
+    for id in [SettingId::Governor(0), SettingId::Preference(0), SettingId::Boost(0)] {
+        assert!(files.write(id, "performance").is_err());
+    }
+    assert!(began.elapsed() < Duration::from_secs(5));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// Whatever files say: no panic, and nothing that is not there.
+    #[test]
+    fn whatever_files_say_is_survived(
+        contents in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 24),
+    ) {
+        let sysfs = FakeSysfs::new();
+        intel_pstate(&sysfs);
+        for (path, bytes) in sysfs.contents().keys().zip(contents.iter().cycle()) {
+            std::fs::write(path, bytes).unwrap();
+        }
+        let files = PowerFiles::new(sysfs.root());
+        let machine = files.machine();
+        for plan in PowerPlan::ALL {
+            let todo = decide(&PowerSpec::of(plan), &machine);
+            let settings: Vec<Wanted> = todo.into_iter().flat_map(|of| of.settings).collect();
+            let todo = reconcile(&settings, &machine, &Records::new(), &Assert::All);
+            prop_assert!(todo.writes.iter().all(|of| machine.value(of.id).is_some()));
+        }
+        files.energy();
+        files.energy_lacks();
+        files.online();
+    }
+}
+
+/// What this machine has, whatever that is: read, and for idle states written and put back
+/// where that is allowed.
+#[test]
+fn the_sysfs_of_this_machine_is_read_and_idle_states_are_put_back() {
+    let files = PowerFiles::new(Path::new("/sys"));
+    let machine = files.machine();
+    assert!(!machine.online().is_empty(), "{machine:?}");
+    let spec = PowerSpec { idle_latency_us_max: Some(0), ..PowerSpec::of(PowerPlan::Custom) };
+    let settings: Vec<Wanted> =
+        decide(&spec, &machine).into_iter().flat_map(|target| target.settings).collect();
+    let todo = reconcile(&settings, &machine, &Records::new(), &Assert::All);
+    println!(
+        "{} CPUs, {} policies, {} idle states to forbid",
+        machine.cpus.len(),
+        machine.policies.len(),
+        todo.writes.len()
+    );
+    for one in &todo.writes {
+        match files.write(one.id, &one.value) {
+            Ok(()) => assert_eq!(files.machine().value(one.id).as_ref(), Some(&one.value)),
+            Err(error) => {
+                println!("{error}");
+                break;
+            }
+        }
+    }
+    let back = reconcile(&[], &files.machine(), &todo.records, &Assert::Nothing);
+    for one in &back.writes {
+        files.write(one.id, &one.value).unwrap();
+    }
+    assert_eq!(files.machine(), machine);
+}

@@ -1,0 +1,8 @@
+//! Integration tests of this crate, one module per subject. One program, because linking
+//! takes most of the time that a test program costs.
+
+mod devices;
+mod moving;
+mod refusals;
+mod support;
+mod vms;

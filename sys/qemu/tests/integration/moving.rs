@@ -1,0 +1,231 @@
+//! A VM that goes from one QEMU to another while it runs: the real ones, on one host.
+
+use crate::support;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use crate::support::backend::listen_for_all;
+use crate::support::{Notices, Site, until};
+use suimon_frame::MacAddr;
+use suimon_ports::{
+    SendPhase, SendSpec, Vm, VmArrival, VmCommand, VmDevice, VmErrorKind, VmHost, VmNicKind,
+    VmNicSpec, VmNotice, VmRunState, VmSpec,
+};
+
+const SPEC: SendSpec = SendSpec { downtime: Duration::from_millis(300), bytes_per_second: None };
+
+fn line() -> (OwnedFd, OwnedFd) {
+    let (here, there) = UnixStream::pair().unwrap();
+    (here.into(), there.into())
+}
+
+/// The VM as it is to be where it comes to.
+fn arriving(site: &Site, name: &str, from: &dyn Vm) -> VmSpec {
+    let arrival = VmArrival {
+        machine: from.layout().unwrap().machine,
+        qemu_version: from.facts().qemu_version,
+    };
+    VmSpec { arrival: Some(arrival), ..site.obedient(name) }
+}
+
+fn wait_phase(vm: &dyn Vm, wanted: &SendPhase) {
+    until(&format!("{wanted:?}"), || (vm.send_status().unwrap().phase == *wanted).then_some(()));
+}
+
+/// What was written to its console comes back.
+fn echoes(vm: &dyn Vm, letter: u8) {
+    let mut console = UnixStream::from(vm.console().unwrap());
+    console.set_read_timeout(Some(support::LIMIT)).unwrap();
+    console.write_all(&[letter]).unwrap();
+    let mut back = [0];
+    while back[0] != letter {
+        console.read_exact(&mut back).unwrap();
+    }
+}
+
+fn legacy(name: &str, spec: &VmSpec, port: Option<u8>) -> VmNicSpec {
+    VmNicSpec {
+        name: name.to_owned(),
+        kind: VmNicKind::Legacy,
+        socket: spec.folder.join(format!("{name}.sock")),
+        queue_pairs: 1,
+        mac: None,
+        is_standby: false,
+        port,
+    }
+}
+
+#[test]
+fn a_vm_goes_on_where_it_was_sent() {
+    let (site, far) = (Site::new(), Site::new());
+    let (host, far_host) = (site.host(), far.host());
+    let (vm, notices) = site.start(&host, &site.obedient("a"));
+    echoes(&*vm, b'x');
+    assert_eq!(vm.send_status().unwrap().phase, SendPhase::None);
+
+    let spec = arriving(&far, "a", &*vm);
+    far_host.probe(&spec).unwrap();
+    let (there, there_notices) = far.start(&far_host, &spec);
+    assert_eq!(there.facts().state, VmRunState::Paused);
+    let (near_end, far_end) = line();
+    there.receive(far_end).unwrap();
+    vm.send(near_end, &SPEC).unwrap();
+    wait_phase(&*vm, &SendPhase::Waiting);
+    notices.wait(&VmNotice::State(VmRunState::Paused));
+    vm.tell(&VmCommand::FinishSending).unwrap();
+    wait_phase(&*vm, &SendPhase::Done);
+    wait_phase(&*there, &SendPhase::Done);
+    let sent = vm.send_status().unwrap();
+    assert!(sent.bytes_sent > 0 && sent.bytes_left == 0, "{sent:?}");
+
+    // Neither runs until one is told to; here it is the other one.
+    assert_eq!(vm.facts().state, VmRunState::Paused);
+    assert_eq!(there.facts().state, VmRunState::Paused);
+    there.tell(&VmCommand::Resume).unwrap();
+    there.tell(&VmCommand::Announce).unwrap();
+    there_notices.wait(&VmNotice::State(VmRunState::Running));
+    vm.tell(&VmCommand::Quit).unwrap();
+    notices.wait_end();
+    // It says its word when it starts, and does not do so again.
+    let mut console = UnixStream::from(there.console().unwrap());
+    console.set_read_timeout(Some(support::LIMIT)).unwrap();
+    console.write_all(b"y").unwrap();
+    let mut first = [0];
+    console.read_exact(&mut first).unwrap();
+    assert_eq!(first, *b"y");
+    far_host.kill(&there.identity()).unwrap();
+}
+
+#[test]
+fn a_vm_that_was_sent_in_vain_goes_on_where_it_is() {
+    let (site, far) = (Site::new(), Site::new());
+    let (host, far_host) = (site.host(), far.host());
+    let (vm, notices) = site.start(&host, &site.obedient("a"));
+    let spec = arriving(&far, "a", &*vm);
+    let receiver = || {
+        let (there, told) = far.start(&far_host, &spec);
+        let (near_end, far_end) = line();
+        there.receive(far_end).unwrap();
+        (there, told, near_end)
+    };
+    // It is cancelled while it waits with all but the rest sent.
+    let (_there, told, near_end) = receiver();
+    vm.send(near_end, &SPEC).unwrap();
+    wait_phase(&*vm, &SendPhase::Waiting);
+    vm.tell(&VmCommand::CancelSending).unwrap();
+    notices.wait(&VmNotice::State(VmRunState::Running));
+    echoes(&*vm, b'1');
+    assert!(matches!(vm.send_status().unwrap().phase, SendPhase::Failed(_)));
+    assert!(!told.wait_end().0);
+
+    // The other end is gone while it waits.
+    let (there, told, near_end) = receiver();
+    vm.send(near_end, &SPEC).unwrap();
+    wait_phase(&*vm, &SendPhase::Waiting);
+    far_host.kill(&there.identity()).unwrap();
+    told.wait_end();
+    vm.tell(&VmCommand::FinishSending).unwrap();
+    until("failure", || {
+        matches!(vm.send_status().unwrap().phase, SendPhase::Failed(_)).then_some(())
+    });
+    until("its going on", || (vm.facts().state == VmRunState::Running).then_some(()));
+    echoes(&*vm, b'2');
+
+    // All was sent, and it is to go on here after all.
+    let (there, _told, near_end) = receiver();
+    vm.send(near_end, &SPEC).unwrap();
+    wait_phase(&*vm, &SendPhase::Waiting);
+    vm.tell(&VmCommand::FinishSending).unwrap();
+    wait_phase(&*vm, &SendPhase::Done);
+    far_host.kill(&there.identity()).unwrap();
+    vm.tell(&VmCommand::Resume).unwrap();
+    notices.wait(&VmNotice::State(VmRunState::Running));
+    echoes(&*vm, b'3');
+    host.kill(&vm.identity()).unwrap();
+}
+
+/// Whether a VM takes it that has its second NIC behind this port and with this address.
+fn is_taken(vm: &dyn Vm, port: Option<u8>, mac: Option<MacAddr>) -> bool {
+    let far = Site::new();
+    let far_host = far.host();
+    let spec = arriving(&far, "a", vm);
+    far_host.prepare(&spec.folder, spec.user).unwrap();
+    let nic = VmNicSpec { mac, ..legacy("second", &spec, port) };
+    let _listener = listen_for_all(&nic.socket);
+    let spec = VmSpec { nics: vec![nic], ..spec };
+    let (there, _told) = far.start(&far_host, &spec);
+    let (near_end, far_end) = line();
+    there.receive(far_end).unwrap();
+    vm.send(near_end, &SPEC).unwrap();
+    wait_phase(vm, &SendPhase::Waiting);
+    vm.tell(&VmCommand::FinishSending).unwrap();
+    let is_taken = until("the end", || match vm.send_status().unwrap().phase {
+        SendPhase::Done => Some(true),
+        SendPhase::Failed(_) => Some(false),
+        _ => None,
+    });
+    let _ = far_host.kill(&there.identity());
+    is_taken
+}
+
+#[test]
+fn what_was_plugged_in_has_to_be_where_it_was() {
+    let site = Site::new();
+    let host = site.host();
+    let spec = site.obedient("a");
+    host.prepare(&spec.folder, spec.user).unwrap();
+    let (first, second) = (legacy("first", &spec, None), legacy("second", &spec, None));
+    let _listeners = [listen_for_all(&first.socket), listen_for_all(&second.socket)];
+    let spec = VmSpec { nics: vec![first], ..spec };
+    let (vm, notices) = site.start(&host, &spec);
+    vm.tell(&VmCommand::PlugNic(second)).unwrap();
+    let device = |name: &str| VmDevice::Nic(name.to_owned());
+    let places = || {
+        let plugged = vm.layout().unwrap().plugged;
+        plugged.into_iter().map(|of| (of.device, of.port)).collect::<Vec<_>>()
+    };
+    assert_eq!(places(), [(device("first"), 0), (device("second"), 1)]);
+    vm.tell(&VmCommand::Unplug(device("first"))).unwrap();
+    vm.tell(&VmCommand::Reset).unwrap();
+    vm.tell(&VmCommand::Pause).unwrap();
+    notices.wait(&VmNotice::Unplugged(device("first")));
+    vm.tell(&VmCommand::Resume).unwrap();
+    let layout = vm.layout().unwrap();
+    assert!(layout.machine.starts_with("pc-q35-"), "{layout:?}");
+    assert_eq!(places(), [(device("second"), 1)]);
+    let mac = layout.plugged[0].mac;
+
+    assert!(!is_taken(&*vm, None, mac));
+    until("its going on", || (vm.facts().state == VmRunState::Running).then_some(()));
+    // The address that QEMU gave to the second NIC is another one than that of an only one.
+    assert!(!is_taken(&*vm, Some(1), None));
+    until("its going on", || (vm.facts().state == VmRunState::Running).then_some(()));
+    assert!(is_taken(&*vm, Some(1), mac));
+    host.kill(&vm.identity()).unwrap();
+}
+
+#[test]
+fn a_vm_of_a_later_qemu_or_of_another_machine_is_refused() {
+    let site = Site::new();
+    let host = site.host();
+    let refuse = |machine: &str, version: &str, kind, reason: &str| {
+        let arrival = VmArrival { machine: machine.to_owned(), qemu_version: version.to_owned() };
+        let spec = VmSpec { arrival: Some(arrival), ..site.spec("a") };
+        let error = host.probe(&spec).unwrap_err();
+        assert!(error.kind == kind && error.text.contains(reason), "{error}");
+    };
+    refuse("pc-q35-7.2", "1000.2.0", VmErrorKind::Host, "1000.2.0 or later");
+    refuse("pc-q35-7.2", "old", VmErrorKind::Refused, "no version");
+    refuse("pc-q35-7.2,accel=x", "7.2.0", VmErrorKind::Refused, "no machine");
+    refuse("isapc", "7.2.0", VmErrorKind::Refused, "no machine");
+    // A machine that this QEMU does not know yet is its own refusal.
+    let arrival =
+        VmArrival { machine: "pc-q35-1000.0".to_owned(), qemu_version: "7.2.0".to_owned() };
+    let spec = VmSpec { arrival: Some(arrival), ..site.spec("b") };
+    host.prepare(&spec.folder, spec.user).unwrap();
+    let (observer, _notices) = Notices::new();
+    let error = host.start(&spec, observer).map(drop).unwrap_err();
+    assert!(error.text.contains("unsupported machine type"), "{error}");
+}

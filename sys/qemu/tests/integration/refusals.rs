@@ -1,0 +1,182 @@
+//! What is refused before anything happens to the host.
+
+use crate::support;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::{Notices, Site};
+use suimon_ports::{VmAccelerator, VmBoot, VmErrorKind, VmHost, VmSpec};
+use suimon_qemu::QemuHost;
+
+fn start_error(host: &QemuHost, spec: &VmSpec) -> suimon_ports::VmError {
+    let (observer, notices) = Notices::new();
+    let error = host.start(spec, observer).err().expect("it is refused");
+    assert!(notices.so_far().is_empty(), "what was never there does not end");
+    error
+}
+
+#[test]
+fn a_qemu_that_is_not_there_or_is_none() {
+    for (qemu, word) in [("/nonexistent/qemu", "install"), ("/bin/true", "which version")] {
+        let mut site = Site::empty();
+        site.start_launcher(Some(qemu));
+        let host = site.host();
+        let spec = site.spec("none");
+        host.prepare(&spec.folder, spec.user).unwrap();
+        for error in [host.probe(&spec).unwrap_err(), start_error(&host, &spec)] {
+            assert_eq!(error.kind, VmErrorKind::Host);
+            assert!(error.text.contains(qemu) && error.text.contains(word), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_qemu_that_ends_at_once_says_why() {
+    let site = Site::new();
+    let host = site.host();
+    // Firmware of a length that no flash has.
+    let mut spec = site.obedient("short");
+    let code = site.path("code.bin");
+    fs::write(&code, [0; 1000]).unwrap();
+    host.prepare(&spec.folder, spec.user).unwrap();
+    let error = start_error(&host, &spec);
+    assert_eq!(error.kind, VmErrorKind::Host);
+    assert!(error.text.contains("status 1") && error.text.contains("invalid size"), "{error}");
+    assert!(host.running().unwrap().is_empty());
+    for left in ["qmp.sock", "console.sock", "launched.json"] {
+        assert!(!spec.folder.join(left).exists(), "{left}");
+    }
+    spec.boot = VmBoot::Bios;
+    let (vm, _notices) = site.start(&host, &spec);
+    host.kill(&vm.identity()).unwrap();
+}
+
+#[test]
+fn what_the_host_lacks() {
+    let site = Site::new();
+    let host = site.host();
+    let refuse = |spec: &VmSpec, word: &str| {
+        let error = host.probe(spec).unwrap_err();
+        assert_eq!(error.kind, VmErrorKind::Host, "{error}");
+        assert!(error.text.contains(word), "{error}");
+    };
+    refuse(&VmSpec { memory_bytes: 1 << 50, ..site.spec("huge") }, "memory");
+    refuse(&VmSpec { huge_pages: true, memory_bytes: 1 << 50, ..site.spec("pages") }, "huge pages");
+    refuse(
+        &VmSpec { cdrom: Some("/nonexistent.iso".into()), ..site.spec("cd") },
+        "/nonexistent.iso",
+    );
+    // Read with the rights of the VM's user, not with the launcher's.
+    let secret =
+        VmBoot::Direct { kernel: "/etc/shadow".into(), initrd: None, command_line: String::new() };
+    refuse(&VmSpec { boot: secret, ..site.spec("thief") }, "/etc/shadow");
+    let variables = "/etc/shadow".into();
+    let secret = VmBoot::Uefi { code: "/etc/passwd".into(), variables };
+    refuse(&VmSpec { boot: secret, ..site.spec("copier") }, "/etc/shadow");
+    let has_kvm = fs::read_to_string("/proc/cpuinfo").unwrap();
+    if !has_kvm.split_whitespace().any(|flag| matches!(flag, "vmx" | "svm")) {
+        let wanted = Some(VmAccelerator::Kvm);
+        refuse(&VmSpec { accelerator: wanted, ..site.spec("kvm") }, "KVM");
+        host.probe(&VmSpec { accelerator: None, ..site.spec("any") }).unwrap();
+    }
+}
+
+#[test]
+fn users_of_the_host() {
+    let site = Site::new();
+    let host = site.host();
+    for user in [0, 1, 65534] {
+        let spec = VmSpec { user, ..site.spec("user") };
+        assert_eq!(host.probe(&spec).unwrap_err().kind, VmErrorKind::Refused, "{user}");
+        let error = host.prepare(&spec.folder, user).unwrap_err();
+        assert_eq!(error.kind, VmErrorKind::Refused, "{user}");
+    }
+}
+
+#[test]
+fn folders_that_are_none_of_a_vm() {
+    let site = Site::new();
+    let host = site.host();
+    let spec = site.spec("real");
+    let elsewhere = site.path("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::write(elsewhere.join("file"), "x").unwrap();
+    symlink(&elsewhere, site.vm_folder("link")).unwrap();
+    let root = site.vm_folder("x");
+    let root = root.parent().unwrap();
+    let wrong = [
+        site.vm_folder("link"),
+        elsewhere.clone(),
+        root.join("../elsewhere"),
+        root.join("a/b"),
+        root.join(".."),
+        root.to_owned(),
+        Path::new("/etc").to_owned(),
+        Path::new("relative").to_owned(),
+    ];
+    for folder in &wrong {
+        let prepared = host.prepare(folder, spec.user).unwrap_err();
+        let removed = host.remove(folder).unwrap_err();
+        let started = start_error(&host, &VmSpec { folder: folder.clone(), ..spec.clone() });
+        for error in [prepared, removed, started] {
+            assert_eq!(error.kind, VmErrorKind::Refused, "{folder:?}: {error}");
+        }
+    }
+    assert!(elsewhere.join("file").exists());
+    // One that was not prepared, one that was for somebody else, one that others may write to.
+    assert_eq!(start_error(&host, &spec).kind, VmErrorKind::Refused);
+    host.prepare(&spec.folder, spec.user + 1_000_000).unwrap();
+    assert_eq!(start_error(&host, &spec).kind, VmErrorKind::Refused);
+    host.prepare(&spec.folder, spec.user).unwrap();
+    fs::set_permissions(&spec.folder, fs::Permissions::from_mode(0o2770)).unwrap();
+    assert_eq!(start_error(&host, &spec).kind, VmErrorKind::Refused);
+    host.prepare(&spec.folder, spec.user).unwrap();
+    let (vm, _notices) = site.start(&host, &spec);
+    host.kill(&vm.identity()).unwrap();
+}
+
+#[test]
+fn names_that_would_break_out() {
+    let site = Site::new();
+    let host = site.host();
+    for name in ["", "..", "a/b", "a,b", "a b", "ä", &"x".repeat(64)] {
+        let spec = VmSpec { name: name.to_owned(), ..site.spec("named") };
+        assert_eq!(host.probe(&spec).unwrap_err().kind, VmErrorKind::Refused, "{name:?}");
+    }
+}
+
+/// The client of [`strangers_are_refused`], which is another user's process.
+#[test]
+#[ignore = "child process of strangers_are_refused"]
+fn stranger() {
+    let socket = std::env::var_os("SUIMON_TEST_SOCKET").unwrap();
+    let host = QemuHost::connect(Path::new(&socket), std::sync::Arc::new(|| Ok(()))).unwrap();
+    let error = host.running().unwrap_err();
+    assert!(error.kind == VmErrorKind::Refused && error.text.contains("3999999"), "{error}");
+}
+
+#[test]
+fn strangers_are_refused() {
+    let site = Site::new();
+    assert_eq!(support::mode(&site.socket()), 0o600);
+    // Were the socket open to all, who comes would be asked for.
+    fs::set_permissions(site.socket(), fs::Permissions::from_mode(0o666)).unwrap();
+    let program = site.path("stranger");
+    // Not copied here: a test beside this one that starts a program would hold the copy open.
+    let copied = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status();
+    assert!(copied.unwrap().success());
+    let output = Command::new(&program)
+        .args(["--exact", "refusals::stranger", "--ignored", "--nocapture"])
+        .env("SUIMON_TEST_SOCKET", site.socket())
+        .current_dir("/")
+        .uid(3_999_999)
+        .gid(3_999_999)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{said}");
+}

@@ -1,0 +1,278 @@
+//! A launcher and its VMs for a test; whatever happens, none of their processes outlives it.
+#![allow(dead_code, reason = "each test program uses a part")]
+
+pub(crate) mod backend;
+pub(crate) mod firmware;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use suimon_ports::{VmAccelerator, VmBoot, VmIdentity, VmNotice, VmObserver, VmSpec};
+use suimon_qemu::{Launcher, LauncherSpec, QemuHost, start_launcher};
+use tempfile::TempDir;
+
+/// What a busy machine may take for anything.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+const ROOT: &str = "SUIMON_TEST_LAUNCHER_ROOT";
+const QEMU: &str = "SUIMON_TEST_LAUNCHER_QEMU";
+const ENDS: &str = "SUIMON_TEST_LAUNCHER_ENDS";
+
+/// The launcher process that [`Site`] starts: this test program, with the launcher's folder in the
+/// environment.
+#[test]
+#[ignore = "child process of the tests that start VMs"]
+fn launcher() {
+    let root = PathBuf::from(std::env::var_os(ROOT).unwrap());
+    let spec = LauncherSpec {
+        socket: root.join("launcher.sock"),
+        root: root.join("vms"),
+        qemu: std::env::var_os(QEMU).map(PathBuf::from),
+        ends_unneeded: std::env::var_os(ENDS).is_some(),
+    };
+    Launcher::open(&spec).unwrap().serve().unwrap();
+}
+
+/// A launcher in a folder of its own.
+pub(crate) struct Site {
+    folder: TempDir,
+    launcher: Option<Child>,
+    seen: Mutex<Vec<VmIdentity>>,
+}
+
+impl Site {
+    /// One with the host's own QEMU.
+    pub(crate) fn new() -> Self {
+        let mut site = Self::empty();
+        site.start_launcher(None);
+        site
+    }
+
+    pub(crate) fn empty() -> Self {
+        let folder = tempfile::Builder::new().prefix("suimon-vms-").tempdir().unwrap();
+        // VMs' users pass through it.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        Self { folder, launcher: None, seen: Mutex::default() }
+    }
+
+    /// The command that runs this program as a launcher, through the ignored test `launcher`.
+    pub(crate) fn launcher_command(&self, qemu: Option<&str>) -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "support::launcher", "--ignored", "--nocapture"]);
+        command.env(ROOT, self.folder.path()).stdin(Stdio::null()).stdout(Stdio::null());
+        if let Some(qemu) = qemu {
+            command.env(QEMU, qemu);
+        }
+        command
+    }
+
+    /// The command of a launcher that ends when nobody needs it.
+    pub(crate) fn passing_launcher(&self) -> Command {
+        let mut command = self.launcher_command(None);
+        command.env(ENDS, "1");
+        command
+    }
+
+    pub(crate) fn start_launcher(&mut self, qemu: Option<&str>) {
+        let child = self.launcher_command(qemu).spawn().unwrap();
+        self.launcher = Some(child);
+        let socket = self.socket();
+        until("launcher", || QemuHost::connect(&socket, Arc::new(|| Ok(()))).ok());
+    }
+
+    pub(crate) fn kill_launcher(&mut self) {
+        let mut launcher = self.launcher.take().expect("a launcher");
+        launcher.kill().unwrap();
+        launcher.wait().unwrap();
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.path().join("launcher.sock")
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn vm_folder(&self, name: &str) -> PathBuf {
+        self.folder.path().join("vms").join(name)
+    }
+
+    /// A daemon's side.
+    pub(crate) fn host(&self) -> QemuHost {
+        QemuHost::connect(&self.socket(), Arc::new(|| Ok(()))).unwrap()
+    }
+
+    /// A small VM that starts from its BIOS, with a user of its own.
+    pub(crate) fn spec(&self, name: &str) -> VmSpec {
+        static USERS: AtomicU32 = AtomicU32::new(0);
+        let user = 3_000_000 + USERS.fetch_add(1, Ordering::Relaxed);
+        VmSpec {
+            name: name.to_owned(),
+            uuid: *b"suimon test vm 1",
+            folder: self.vm_folder(name),
+            user,
+            cpus: 1,
+            cpus_max: 1,
+            memory_bytes: 64 << 20,
+            huge_pages: false,
+            accelerator: Some(VmAccelerator::Tcg),
+            boot: VmBoot::Bios,
+            nics: Vec::new(),
+            disks: Vec::new(),
+            cdrom: None,
+            arrival: None,
+        }
+    }
+
+    /// The same, which starts a guest that does as it is told over its console.
+    pub(crate) fn obedient(&self, name: &str) -> VmSpec {
+        let (code, variables) = (self.path("code.bin"), self.path("variables.bin"));
+        fs::write(&code, firmware::image()).unwrap();
+        fs::write(&variables, vec![0x5a; 64 << 10]).unwrap();
+        VmSpec { boot: VmBoot::Uefi { code, variables }, ..self.spec(name) }
+    }
+
+    /// Starts a VM whose folder was not prepared yet.
+    pub(crate) fn start(
+        &self,
+        host: &QemuHost,
+        spec: &VmSpec,
+    ) -> (Box<dyn suimon_ports::Vm>, Notices) {
+        use suimon_ports::VmHost;
+        let (observer, notices) = Notices::new();
+        host.prepare(&spec.folder, spec.user).unwrap();
+        let vm = host.start(spec, observer).unwrap();
+        self.seen.lock().unwrap().push(vm.identity());
+        (vm, notices)
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        for identity in self.seen.lock().unwrap().drain(..) {
+            end(&identity);
+        }
+        if let Some(mut launcher) = self.launcher.take() {
+            let _ = launcher.kill();
+            let _ = launcher.wait();
+        }
+    }
+}
+
+/// Ends a VM's process if it is still the one that it was.
+fn end(identity: &VmIdentity) {
+    if started(identity.process) == Some(identity.started) {
+        // SAFETY is the kernel's: the number was looked at a moment ago, and nobody else starts
+        // processes in this folder.
+        let number = rustix::process::Pid::from_raw(identity.process as i32).unwrap();
+        let _ = rustix::process::kill_process(number, rustix::process::Signal::KILL);
+    }
+}
+
+/// Field 22 of `/proc/PID/stat`.
+pub(crate) fn started(process: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let rest = text.rsplit_once(')')?.1;
+    rest.split_whitespace().nth(19)?.parse().ok()
+}
+
+pub(crate) fn is_running(process: u32) -> bool {
+    let state = fs::read_to_string(format!("/proc/{process}/stat"));
+    state.is_ok_and(|text| !text.rsplit_once(')').unwrap().1.trim_start().starts_with('Z'))
+}
+
+/// Starts a launcher as a daemon does.
+pub(crate) fn start_passing(site: &Site) -> bool {
+    start_launcher(&site.socket(), site.passing_launcher()).unwrap()
+}
+
+/// What a VM told.
+pub(crate) struct Notices {
+    receiver: Receiver<VmNotice>,
+}
+
+struct Teller(Mutex<Sender<VmNotice>>);
+
+impl VmObserver for Teller {
+    fn handle_notice(&self, notice: VmNotice) {
+        let _ = self.0.lock().unwrap().send(notice);
+    }
+}
+
+impl Notices {
+    pub(crate) fn new() -> (Arc<dyn VmObserver>, Self) {
+        let (sender, receiver) = channel();
+        (Arc::new(Teller(Mutex::new(sender))), Self { receiver })
+    }
+
+    /// The next notice that is none of `passed`.
+    pub(crate) fn next(&self, passed: &[VmNotice]) -> VmNotice {
+        loop {
+            let notice = self.receiver.recv_timeout(LIMIT).expect("a notice");
+            if !passed.contains(&notice) {
+                return notice;
+            }
+        }
+    }
+
+    /// Waits for this one; others may come before.
+    pub(crate) fn wait(&self, wanted: &VmNotice) {
+        while self.receiver.recv_timeout(LIMIT).expect("a notice") != *wanted {}
+    }
+
+    /// Whether this one comes within a while; others may come before.
+    pub(crate) fn has_come(&self, wanted: &VmNotice) -> bool {
+        let while_ = Duration::from_millis(500);
+        while let Ok(notice) = self.receiver.recv_timeout(while_) {
+            if notice == *wanted {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// How it ended; others may come before.
+    pub(crate) fn wait_end(&self) -> (bool, String) {
+        loop {
+            let notice = self.receiver.recv_timeout(LIMIT).expect("the end");
+            if let VmNotice::Ended { is_orderly, reason } = notice {
+                return (is_orderly, reason);
+            }
+        }
+    }
+
+    /// What has come so far.
+    pub(crate) fn so_far(&self) -> Vec<VmNotice> {
+        self.receiver.try_iter().collect()
+    }
+}
+
+/// Waits until something is there.
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + LIMIT;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < end, "{what} did not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A line of `/proc/PID/status`.
+pub(crate) fn status_line(process: u32, name: &str) -> String {
+    let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap().trim().to_owned()
+}
+
+/// The mode of a file, its kind aside.
+pub(crate) fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}

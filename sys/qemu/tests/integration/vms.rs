@@ -1,0 +1,234 @@
+//! VMs with the real QEMU: started, told things, found again, ended.
+
+use crate::support;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+
+use crate::support::{Notices, Site, firmware, is_running, mode, status_line};
+use suimon_ports::{Vm, VmAccelerator, VmCommand, VmErrorKind, VmHost, VmNotice, VmRunState};
+
+/// What the guest says, until that ends with `end`.
+fn read_until(console: &mut UnixStream, end: &str) -> String {
+    console.set_read_timeout(Some(support::LIMIT)).unwrap();
+    let mut said = String::new();
+    while !said.ends_with(end) {
+        let mut byte = [0];
+        console.read_exact(&mut byte).unwrap();
+        said.push(char::from(byte[0]));
+    }
+    said
+}
+
+fn console(vm: &dyn Vm) -> UnixStream {
+    UnixStream::from(vm.console().unwrap())
+}
+
+#[test]
+fn a_vm_runs_pauses_and_ends_when_it_is_told() {
+    let site = Site::new();
+    let host = site.host();
+    let spec = site.spec("plain");
+    host.probe(&spec).unwrap();
+    let (vm, notices) = site.start(&host, &spec);
+    let facts = vm.facts();
+    assert_eq!(
+        (facts.state, facts.accelerator, facts.cpus),
+        (VmRunState::Running, VmAccelerator::Tcg, 1)
+    );
+    assert!(facts.qemu_version.split('.').count() == 3, "{facts:?}");
+
+    vm.tell(&VmCommand::Pause).unwrap();
+    assert_eq!(notices.next(&[VmNotice::Reset]), VmNotice::State(VmRunState::Paused));
+    assert_eq!(vm.facts().state, VmRunState::Paused);
+    vm.tell(&VmCommand::Resume).unwrap();
+    assert_eq!(notices.next(&[VmNotice::Reset]), VmNotice::State(VmRunState::Running));
+    vm.tell(&VmCommand::Reset).unwrap();
+    assert_eq!(notices.next(&[]), VmNotice::Reset);
+    // Without a system in the guest nobody hears the button.
+    vm.tell(&VmCommand::PowerButton).unwrap();
+
+    vm.tell(&VmCommand::Quit).unwrap();
+    let (is_orderly, reason) = notices.wait_end();
+    assert!(is_orderly, "{reason}");
+    assert_eq!(reason, "it was told to end");
+    assert_eq!(vm.tell(&VmCommand::Pause).unwrap_err().kind, VmErrorKind::Gone);
+    assert_eq!(vm.facts().state, VmRunState::Off);
+    // It may not be known yet that it has ended.
+    let again = host.kill(&vm.identity());
+    assert!(again.is_ok() || again.unwrap_err().kind == VmErrorKind::Gone);
+    host.remove(&spec.folder).unwrap();
+    assert!(!spec.folder.exists());
+}
+
+#[test]
+fn a_vms_process_has_no_rights() {
+    let site = Site::new();
+    let host = site.host();
+    let spec = site.obedient("bound");
+    let (vm, _notices) = site.start(&host, &spec);
+    let process = vm.identity().process;
+    let user = spec.user.to_string();
+    for name in ["Uid", "Gid"] {
+        let numbers = status_line(process, name);
+        assert!(numbers.split_whitespace().all(|number| number == user), "{name}: {numbers}");
+    }
+    assert_eq!(status_line(process, "Groups"), "");
+    for name in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
+        assert_eq!(status_line(process, name).trim_start_matches('0'), "", "{name}");
+    }
+    assert_eq!(status_line(process, "NoNewPrivs"), "1");
+    assert_eq!(status_line(process, "Seccomp"), "2");
+    assert_eq!(fs::read_link(format!("/proc/{process}/cwd")).unwrap(), spec.folder);
+    // Its folder is the launcher's; it may enter, and write only files that were given to it.
+    assert_eq!(mode(&spec.folder), 0o2750);
+    let folder = fs::metadata(&spec.folder).unwrap();
+    assert_eq!((folder.uid(), folder.gid()), (0, spec.user));
+    for entry in fs::read_dir(&spec.folder).unwrap() {
+        let entry = entry.unwrap();
+        let owner = entry.metadata().unwrap().uid();
+        let is_its_own = entry.file_name() == "uefi-variables.bin";
+        assert_eq!(owner, if is_its_own { spec.user } else { 0 }, "{entry:?}");
+        assert_eq!(mode(&entry.path()) & 0o007, 0, "{entry:?}");
+    }
+    let session = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let session: Vec<_> = session.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    assert_eq!(session[3], process.to_string(), "a session of its own");
+}
+
+#[test]
+fn a_guest_talks_on_its_console_panics_resets_and_turns_itself_off() {
+    let site = Site::new();
+    let host = site.host();
+    let spec = site.obedient("talker");
+    let (vm, notices) = site.start(&host, &spec);
+    let mut line = console(&*vm);
+    // What it said before somebody listened is in the log.
+    line.write_all(b"x").unwrap();
+    assert!(read_until(&mut line, "x").ends_with('x'));
+    assert_eq!(vm.console().unwrap_err().kind, VmErrorKind::Refused);
+
+    line.write_all(b"r").unwrap();
+    assert_eq!(notices.next(&[]), VmNotice::Reset);
+    assert!(read_until(&mut line, firmware::WORD).ends_with(firmware::WORD));
+
+    line.write_all(b"p").unwrap();
+    assert_eq!(notices.next(&[]), VmNotice::State(VmRunState::Panicked));
+    assert_eq!(vm.facts().state, VmRunState::Panicked);
+    vm.tell(&VmCommand::Reset).unwrap();
+    notices.wait(&VmNotice::State(VmRunState::Running));
+    read_until(&mut line, firmware::WORD);
+    drop(line);
+
+    // Somebody else may have the console now.
+    let mut line = support::until("console", || vm.console().ok().map(UnixStream::from));
+    line.write_all(b"o").unwrap();
+    let (is_orderly, reason) = notices.wait_end();
+    assert!(is_orderly, "{reason}");
+    assert_eq!(reason, "the guest has turned itself off");
+    assert!(!is_running(vm.identity().process));
+    let log = fs::read_to_string(spec.folder.join("console.log")).unwrap();
+    assert!(log.starts_with(firmware::WORD), "{log:?}");
+    assert!(!spec.folder.join("qmp.sock").exists());
+    // Firmware's variables stay.
+    assert_eq!(fs::read(spec.folder.join("uefi-variables.bin")).unwrap(), vec![0x5a; 64 << 10]);
+    let (vm, _notices) = site.start(&host, &spec);
+    host.kill(&vm.identity()).unwrap();
+}
+
+#[test]
+fn a_vm_that_is_killed_says_by_what() {
+    let site = Site::new();
+    let host = site.host();
+    let (vm, notices) = site.start(&host, &site.spec("victim"));
+    host.kill(&vm.identity()).unwrap();
+    let (is_orderly, reason) = notices.wait_end();
+    assert!(!is_orderly);
+    assert!(reason.contains("signal 9"), "{reason}");
+    assert!(!is_running(vm.identity().process));
+    host.kill(&vm.identity()).unwrap();
+    assert_eq!(vm.tell(&VmCommand::Resume).unwrap_err().kind, VmErrorKind::Gone);
+}
+
+#[test]
+fn another_daemon_finds_a_vm_again() {
+    let site = Site::new();
+    let host = site.host();
+    let spec = site.spec("kept");
+    let (vm, notices) = site.start(&host, &spec);
+    vm.tell(&VmCommand::Pause).unwrap();
+    let identity = vm.identity();
+    drop((vm, host));
+    let ends = |notice: &VmNotice| matches!(notice, VmNotice::Ended { .. });
+    assert!(!notices.so_far().iter().any(ends), "a VM that is let go goes on");
+    assert!(is_running(identity.process));
+
+    let host = site.host();
+    assert_eq!(host.running().unwrap(), std::slice::from_ref(&identity));
+    let (observer, notices) = Notices::new();
+    let vm = host.adopt(&identity, observer).unwrap();
+    assert_eq!(vm.identity(), identity);
+    assert_eq!(vm.facts().state, VmRunState::Paused);
+    vm.tell(&VmCommand::Resume).unwrap();
+    assert_eq!(notices.next(&[]), VmNotice::State(VmRunState::Running));
+    let (observer, _) = Notices::new();
+    assert_eq!(host.start(&spec, observer).err().unwrap().kind, VmErrorKind::Running);
+    assert_eq!(host.remove(&spec.folder).unwrap_err().kind, VmErrorKind::Running);
+
+    let mut other = identity.clone();
+    other.started += 1;
+    let (observer, _) = Notices::new();
+    assert_eq!(host.adopt(&other, observer).err().unwrap().kind, VmErrorKind::Gone);
+    host.kill(&vm.identity()).unwrap();
+    notices.wait_end();
+    let (observer, _) = Notices::new();
+    assert_eq!(host.adopt(&identity, observer).err().unwrap().kind, VmErrorKind::Gone);
+}
+
+#[test]
+fn a_vm_outlives_its_launcher() {
+    let mut site = Site::new();
+    let host = site.host();
+    let spec = site.spec("orphan");
+    let (vm, notices) = site.start(&host, &spec);
+    let identity = vm.identity();
+    site.kill_launcher();
+    // What needs no launcher goes on.
+    vm.tell(&VmCommand::Pause).unwrap();
+    notices.wait(&VmNotice::State(VmRunState::Paused));
+    assert_eq!(host.kill(&vm.identity()).unwrap_err().kind, VmErrorKind::Host);
+    assert!(is_running(identity.process));
+    drop((vm, host));
+
+    site.start_launcher(None);
+    let host = site.host();
+    assert_eq!(host.running().unwrap(), std::slice::from_ref(&identity));
+    let (observer, notices) = Notices::new();
+    let vm = host.adopt(&identity, observer).unwrap();
+    vm.tell(&VmCommand::Resume).unwrap();
+    host.kill(&vm.identity()).unwrap();
+    let (is_orderly, reason) = notices.wait_end();
+    assert!(!is_orderly && reason.contains("earlier launcher"), "{reason}");
+    support::until("end of the process", || (!is_running(identity.process)).then_some(()));
+    assert!(host.running().unwrap().is_empty());
+}
+
+#[test]
+fn a_launcher_that_nobody_needs_ends_and_one_that_has_a_vm_does_not() {
+    let site = Site::empty();
+    assert!(support::start_passing(&site));
+    assert!(!support::start_passing(&site), "one is there");
+    let host = site.host();
+    let (vm, notices) = site.start(&host, &site.spec("last"));
+    drop(host);
+    vm.tell(&VmCommand::Pause).unwrap();
+    vm.tell(&VmCommand::Quit).unwrap();
+    notices.wait_end();
+    drop(vm);
+    let socket = site.socket();
+    let gone = || UnixStream::connect(&socket).err();
+    support::until("end of the launcher", || {
+        gone().filter(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+    });
+}

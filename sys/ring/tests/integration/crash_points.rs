@@ -1,0 +1,240 @@
+//! A process that uses a ring dies, at every moment at which what it leaves behind
+//! differs: the next one, given the in-flight region, does exactly what is left.
+//!
+//! The operation runs in a fork, one store at a time; after each that changed the
+//! ring or the region, memory is copied and a new ring is made from the copy. Some
+//! of these are made to die in turn.
+
+use std::sync::Arc;
+
+use crate::chains::pattern;
+use crate::remains::{RING_BYTES, Remains, SIZE, crash_everywhere, records, region_of};
+use crate::rig::any::AnyDriver;
+use crate::rig::packed::{IN_ORDER, PackedDriver, RING_PACKED};
+use crate::rig::stepper::{Watched, step_through};
+use crate::rig::{Driver, GUEST_BASE, Vm, call_line};
+use suimon_frame::{Frame, FrameBatch, Offloads};
+use suimon_ports::{FrameSink, FrameSource, Sent};
+use suimon_ring::{OffloadMask, RingSetup, RxRing, TxRing};
+use vm_memory::{Bytes, GuestAddress};
+
+const VERSION_1: u64 = 1 << 32;
+const EVENT_IDX: u64 = 1 << 29;
+const MERGEABLE: u64 = 1 << 15;
+const HEADER: usize = 12;
+
+fn receive_all(ring: &mut TxRing, batch: &mut FrameBatch) -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    loop {
+        batch.clear();
+        if ring.receive(batch).unwrap() == 0 {
+            return frames;
+        }
+        frames.extend(batch.frames().iter().map(|frame| frame.bytes().to_vec()));
+    }
+}
+
+fn transmit_survives(features: u64) -> usize {
+    let vm = Vm::new(SIZE);
+    let mut driver = AnyDriver::new(&vm, SIZE, features);
+    let (call, _far) = call_line();
+    let mut setup = driver.setup(features, &call);
+    let (region, file) = region_of(&[], features);
+    let mut ring = TxRing::recording(vm.map(), &setup, records(&region)).unwrap();
+    let mut batch = FrameBatch::new();
+    // A first batch, so that the region is not in its first state.
+    for seed in 0..3 {
+        driver.add(&[12, 60], false, &[vec![0; HEADER], pattern(seed, 60)].concat()).unwrap();
+    }
+    assert_eq!(receive_all(&mut ring, &mut batch).len(), 3);
+    assert_eq!(driver.reap(features).len(), 3);
+    let sent: Vec<_> = (10..17).map(|seed| pattern(seed, 50 + seed)).collect();
+    for (nth, frame) in sent.iter().enumerate() {
+        let total = (HEADER + frame.len()) as u32;
+        let lens = if nth % 3 == 0 { vec![12, 20, total - 32] } else { vec![total] };
+        driver.add(&lens, false, &[vec![0; HEADER], frame.clone()].concat()).unwrap();
+    }
+    let all = crash_everywhere(&vm, &file, || {
+        ring.receive(&mut batch).unwrap();
+    });
+    // The ring belongs to the process that died.
+    core::mem::forget(ring);
+    // The front-end does not know how far the ring got.
+    setup.base = if features & RING_PACKED == 0 { 0x1234 } else { 0x8000 };
+    let points = all.len();
+    for (nth, remains) in all.into_iter().enumerate() {
+        if nth % 3 == 2 {
+            // It dies again while it goes on.
+            let (region, file) = region_of(&remains.region, features);
+            let memory = remains.vm.map();
+            let again = crash_everywhere(&remains.vm, &file, || {
+                let mut ring = TxRing::recording(memory, &setup, records(&region)).unwrap();
+                ring.receive(&mut batch).unwrap();
+                core::mem::forget(ring);
+            });
+            for remains in again {
+                finish_transmit(&driver, &remains, features, &setup, &sent, &mut batch);
+            }
+        } else {
+            finish_transmit(&driver, &remains, features, &setup, &sent, &mut batch);
+        }
+    }
+    points
+}
+
+/// The next process: what the guest did not get back is handed in, nothing else,
+/// and everything is returned.
+fn finish_transmit(
+    driver: &AnyDriver<'_>,
+    remains: &Remains,
+    features: u64,
+    setup: &RingSetup,
+    sent: &[Vec<u8>],
+    batch: &mut FrameBatch,
+) {
+    let vm = remains.vm.copy();
+    let mut driver = driver.in_copy(&vm);
+    let returned = driver.reap(features).len();
+    let (region, _file) = region_of(&remains.region, features);
+    let memory = vm.map();
+    let mut ring = TxRing::recording(memory.clone(), setup, records(&region)).unwrap();
+    assert_eq!(receive_all(&mut ring, batch), sent[returned..]);
+    assert_eq!(driver.reap(features).len(), sent.len() - returned);
+    assert!(region.queue(1).unwrap().was_abandoned());
+    let state = ring.state();
+    drop(ring);
+    assert!(!region.queue(1).unwrap().was_abandoned(), "given up in order");
+    // From here on the position is the front-end's again.
+    let setup = RingSetup { base: setup.features.ring_base(state.vring_base()), ..setup.clone() };
+    let mut ring = TxRing::recording(memory, &setup, records(&region)).unwrap();
+    for seed in 0..5 {
+        driver.add(&[12, 60], false, &[vec![0; HEADER], pattern(seed, 60)].concat()).unwrap();
+    }
+    let frames: Vec<_> = (0..5).map(|seed| pattern(seed, 60)).collect();
+    assert_eq!(receive_all(&mut ring, batch), frames);
+    assert_eq!(driver.reap(features).len(), 5);
+}
+
+fn frame(bytes: &[u8]) -> Frame {
+    let mut frame = Frame::new(0);
+    frame.fill(bytes);
+    frame
+}
+
+fn receive_survives(features: u64) -> usize {
+    let vm = Vm::new(SIZE);
+    let mut driver = AnyDriver::new(&vm, SIZE, features);
+    let (call, _far) = call_line();
+    let mut setup = driver.setup(features, &call);
+    let (region, file) = region_of(&[], features);
+    let mask = || Arc::new(OffloadMask::new(Offloads::TCP));
+    let mut ring = RxRing::recording(vm.map(), &setup, records(&region), mask()).unwrap();
+    let mut offered = 0;
+    for lens in [&[300_u32][..], &[12, 200], &[300], &[250], &[40, 40, 200]].iter().cycle() {
+        if driver.add(lens, true, &[]).is_none() {
+            break;
+        }
+        offered += 1;
+    }
+    // The second fills several buffers, which appear at once or not at all.
+    let frames: Vec<_> =
+        [(1, 60), (2, 700), (3, 90)].iter().map(|(seed, len)| pattern(*seed, *len)).collect();
+    let held: Vec<_> = frames.iter().map(|bytes| frame(bytes)).collect();
+    let all = crash_everywhere(&vm, &file, || {
+        for frame in &held {
+            assert_eq!(ring.transmit(frame).unwrap(), Sent::Accepted);
+        }
+        ring.flush().unwrap();
+    });
+    core::mem::forget(ring);
+    setup.base = if features & RING_PACKED == 0 { 0x1234 } else { 0x8000 };
+    for remains in &all {
+        let vm = remains.vm.copy();
+        let mut driver = driver.in_copy(&vm);
+        let used = driver.reap(features);
+        let delivered = driver.read_frames(&used);
+        assert!(delivered.is_empty() || delivered == frames, "a batch is visible as a whole");
+        let (region, _file) = region_of(&remains.region, features);
+        let mut ring = RxRing::recording(vm.map(), &setup, records(&region), mask()).unwrap();
+        let mut accepted = Vec::new();
+        for seed in 20..60 {
+            let bytes = pattern(seed, 60);
+            if ring.transmit(&frame(&bytes)).unwrap() == Sent::Full {
+                break;
+            }
+            accepted.push(bytes);
+        }
+        ring.flush().unwrap();
+        let more = driver.reap(features);
+        assert_eq!(used.len() + more.len(), offered, "every buffer is filled once");
+        assert_eq!(driver.read_frames(&more), accepted);
+    }
+    all.len()
+}
+
+#[test]
+fn a_split_transmit_ring_survives_any_death() {
+    for features in [VERSION_1 | EVENT_IDX, VERSION_1 | IN_ORDER] {
+        let points = transmit_survives(features);
+        assert!(points > 30, "only {points} moments");
+    }
+}
+
+#[test]
+fn a_packed_transmit_ring_survives_any_death() {
+    for features in [VERSION_1 | EVENT_IDX, VERSION_1 | IN_ORDER] {
+        let points = transmit_survives(features | RING_PACKED);
+        assert!(points > 60, "only {points} moments");
+    }
+}
+
+#[test]
+fn a_split_receive_ring_survives_any_death() {
+    for features in [EVENT_IDX, IN_ORDER] {
+        let points = receive_survives(VERSION_1 | MERGEABLE | features);
+        assert!(points > 20, "only {points} moments");
+    }
+}
+
+#[test]
+fn a_packed_receive_ring_survives_any_death() {
+    for features in [EVENT_IDX, IN_ORDER] {
+        let points = receive_survives(VERSION_1 | MERGEABLE | features | RING_PACKED);
+        assert!(points > 60, "only {points} moments");
+    }
+}
+
+/// Between two stores there is a moment, whether they differ or not.
+#[test]
+fn every_store_is_looked_at() {
+    let vm = Vm::new(SIZE);
+    let watched = [Watched { file: &vm.file, bytes: RING_BYTES }];
+    let ring_byte = |at: u64| GuestAddress(GUEST_BASE + at);
+    let mut seen = Vec::new();
+    let stores = step_through(
+        &watched,
+        || {
+            for (at, value) in [(0, 1_u8), (1, 2), (1, 2), (RING_BYTES as u64 - 1, 3)] {
+                vm.memory.write_obj(value, ring_byte(at)).unwrap();
+            }
+            vm.memory.write_obj(4_u8, ring_byte(0x10_0000)).unwrap();
+        },
+        || {
+            let byte = |at| -> u8 { vm.memory.read_obj(ring_byte(at)).unwrap() };
+            seen.push([byte(0), byte(1), byte(RING_BYTES as u64 - 1)]);
+        },
+    );
+    assert_eq!(seen, [[1, 0, 0], [1, 2, 0], [1, 2, 0], [1, 2, 3]]);
+    assert_eq!(stores, 4);
+    assert_eq!(vm.memory.read_obj::<u8>(ring_byte(0x10_0000)).unwrap(), 4);
+}
+
+#[test]
+fn rings_lie_where_they_are_looked_at() {
+    let vm = Vm::new(SIZE);
+    let packed = PackedDriver::new(&vm, SIZE);
+    let split = Driver::new(&vm, SIZE);
+    let split_end = split.used_at.0 + 6 + 8 * u64::from(SIZE);
+    let end = split_end.max(packed.device_event_at() + 4);
+    assert!(end - GUEST_BASE <= RING_BYTES as u64);
+}

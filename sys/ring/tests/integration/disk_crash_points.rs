@@ -1,0 +1,199 @@
+//! A process that serves a disk's ring dies, with requests under way, at every moment at
+//! which what it leaves behind differs: the next one, given the in-flight region, is asked
+//! for exactly what was not answered, in the order in which it was offered.
+
+use crate::disk::{DISK_BYTES, DISK_FEATURES, MemoryDisk, Wanted, facts};
+use crate::remains::{Remains, SIZE, crash_everywhere, records, region_of};
+use crate::rig::any::AnyDriver;
+use crate::rig::packed::RING_PACKED;
+use crate::rig::{Vm, call_line};
+use suimon_ports::DiskQueue;
+use suimon_ring::{DiskRing, RingSetup};
+use vm_memory::{Bytes, GuestAddress};
+
+const EVENT_IDX: u64 = 1 << 29;
+
+/// Offers a write to the sector of this number.
+fn offer(driver: &mut AnyDriver<'_>, sector: u64) {
+    let wanted = Wanted::write(sector, vec![sector as u8; 512]);
+    let (mut lens, mut readable) = wanted.usual();
+    if sector % 3 == 0 {
+        lens = vec![16, 200, 312, 1];
+        readable = 3;
+    }
+    let bytes = [wanted.readable(), vec![0xee]].concat();
+    driver.add_request(&lens, readable, sector % 4 == 1, &bytes).unwrap();
+}
+
+/// The sector that the chain `head` writes to.
+fn sector_of(vm: &Vm, driver: &AnyDriver<'_>, head: u16) -> u64 {
+    vm.memory.read_obj(GuestAddress(driver.pieces(head)[0].addr + 8)).unwrap()
+}
+
+/// The sectors that the queue asks for, at most `max`.
+fn asked(disk: &mut MemoryDisk, queue: &mut dyn DiskQueue, max: usize) -> Vec<u64> {
+    let known = disk.under_way.len();
+    while disk.receive(queue, max - (disk.under_way.len() - known)) > 0 {}
+    disk.under_way.iter().skip(known).map(|request| request.range.offset() / 512).collect()
+}
+
+fn survives(features: u64) -> usize {
+    let vm = Vm::new(SIZE);
+    let mut driver = AnyDriver::new(&vm, SIZE, features);
+    let (call, _far) = call_line();
+    let mut setup = driver.setup(features, &call);
+    let (region, file) = region_of(&[], features);
+    let mut queue =
+        DiskRing::recording(vm.map(), &setup, records(&region), facts()).unwrap().into_queue();
+    let mut disk = MemoryDisk::new(DISK_BYTES);
+    // Some are under way out of order, so that the region is not in its first state.
+    for sector in 0..4 {
+        offer(&mut driver, sector);
+    }
+    assert_eq!(asked(&mut disk, &mut *queue, 4), [0, 1, 2, 3]);
+    for nth in [2, 0] {
+        disk.carry_out(&mut *queue, nth);
+    }
+    queue.flush().unwrap();
+    let answered: Vec<_> =
+        driver.reap_any_order().iter().map(|used| sector_of(&vm, &driver, used.head)).collect();
+    assert_eq!(answered, [2, 0]);
+    for sector in 10..14 {
+        offer(&mut driver, sector);
+    }
+    // Under way are 1 and 3, and of 10 to 13 three are taken.
+    let all = crash_everywhere(&vm, &file, || {
+        assert_eq!(asked(&mut disk, &mut *queue, 2), [10, 11]);
+        for nth in [2, 1] {
+            disk.carry_out(&mut *queue, nth);
+        }
+        queue.flush().unwrap();
+        assert_eq!(asked(&mut disk, &mut *queue, 1), [12]);
+        disk.carry_out(&mut *queue, 0);
+        queue.flush().unwrap();
+    });
+    // The ring belongs to the process that died.
+    core::mem::forget(queue);
+    // The front-end does not know how far the ring got.
+    setup.base = if features & RING_PACKED == 0 { 0x1234 } else { 0x8000 };
+    let points = all.len();
+    let mut ends = Vec::new();
+    for (nth, remains) in all.iter().enumerate() {
+        ends.push(finish(&driver, remains, features, &setup));
+        if nth % 3 == 2 {
+            // It dies again while it goes on.
+            let (region, file) = region_of(&remains.region, features);
+            let memory = remains.vm.map();
+            let again = crash_everywhere(&remains.vm, &file, || {
+                let ring = DiskRing::recording(memory, &setup, records(&region), facts());
+                let mut queue = ring.unwrap().into_queue();
+                let mut disk = MemoryDisk::new(DISK_BYTES);
+                asked(&mut disk, &mut *queue, 3);
+                while let Some(last) = disk.under_way.len().checked_sub(1) {
+                    disk.carry_out(&mut *queue, last);
+                }
+                queue.flush().unwrap();
+                core::mem::forget(queue);
+            });
+            for remains in again {
+                finish(&driver, &remains, features, &setup);
+            }
+        }
+    }
+    assert_eq!((ends.first(), ends.last()), (Some(&6), Some(&3)), "what was left to be done");
+    points
+}
+
+/// The next process: it is asked for what the guest did not get back, oldest first, and
+/// answers in another order. Returns how much that was.
+fn finish(driver: &AnyDriver<'_>, remains: &Remains, features: u64, setup: &RingSetup) -> usize {
+    let vm = remains.vm.copy();
+    let mut driver = driver.in_copy(&vm);
+    let mut left: Vec<_> = [1, 3, 10, 11, 12, 13].into();
+    for used in driver.reap_any_order() {
+        let sector = sector_of(&vm, &driver, used.head);
+        let at = left.iter().position(|other| *other == sector);
+        left.remove(at.expect("answered twice"));
+    }
+    let (region, _file) = region_of(&remains.region, features);
+    let memory = vm.map();
+    let ring = DiskRing::recording(memory.clone(), setup, records(&region), facts()).unwrap();
+    let state = ring.state();
+    let mut queue = ring.into_queue();
+    let mut disk = MemoryDisk::new(DISK_BYTES);
+    assert_eq!(asked(&mut disk, &mut *queue, 100), left);
+    while let Some(last) = disk.under_way.len().checked_sub(1) {
+        disk.carry_out(&mut *queue, last);
+    }
+    for sector in &left {
+        let at = *sector as usize * 512;
+        assert!(disk.bytes[at..at + 512].iter().all(|byte| u64::from(*byte) == *sector));
+    }
+    queue.flush().unwrap();
+    assert_eq!(driver.reap_any_order().len(), left.len());
+    assert!(region.queue(1).unwrap().was_abandoned());
+    drop(queue);
+    assert!(!region.queue(1).unwrap().was_abandoned(), "given up in order");
+    // From here on the position is the front-end's again.
+    let setup = RingSetup { base: setup.features.ring_base(state.vring_base()), ..setup.clone() };
+    let ring = DiskRing::recording(memory, &setup, records(&region), facts()).unwrap();
+    let mut queue = ring.into_queue();
+    for sector in 20..25 {
+        offer(&mut driver, sector);
+    }
+    assert_eq!(asked(&mut disk, &mut *queue, 100), [20, 21, 22, 23, 24]);
+    while let Some(last) = disk.under_way.len().checked_sub(1) {
+        disk.carry_out(&mut *queue, last);
+    }
+    queue.flush().unwrap();
+    assert_eq!(driver.reap_any_order().len(), 5);
+    left.len()
+}
+
+#[test]
+fn a_split_ring_survives_any_death() {
+    for features in [DISK_FEATURES, DISK_FEATURES | EVENT_IDX] {
+        let points = survives(features);
+        assert!(points > 20, "only {points} moments");
+    }
+}
+
+#[test]
+fn a_packed_ring_survives_any_death() {
+    for features in [DISK_FEATURES, DISK_FEATURES | EVENT_IDX] {
+        let points = survives(features | RING_PACKED);
+        assert!(points > 60, "only {points} moments");
+    }
+}
+
+/// A ring that is dropped with requests under way leaves them to the next one.
+#[test]
+fn what_is_under_way_when_a_ring_is_dropped_is_done_again() {
+    for features in [DISK_FEATURES, DISK_FEATURES | RING_PACKED] {
+        let vm = Vm::new(SIZE);
+        let mut driver = AnyDriver::new(&vm, SIZE, features);
+        let (call, _far) = call_line();
+        let setup = driver.setup(features, &call);
+        let (region, _file) = region_of(&[], features);
+        let open = || DiskRing::recording(vm.map(), &setup, records(&region), facts()).unwrap();
+        let mut disk = MemoryDisk::new(DISK_BYTES);
+        let mut queue = open().into_queue();
+        for sector in 0..4 {
+            offer(&mut driver, sector);
+        }
+        assert_eq!(asked(&mut disk, &mut *queue, 3), [0, 1, 2]);
+        disk.carry_out(&mut *queue, 1);
+        drop(queue);
+        assert_eq!(driver.reap_any_order().len(), 1, "what was answered is returned");
+        assert!(region.queue(1).unwrap().was_abandoned());
+        let mut disk = MemoryDisk::new(DISK_BYTES);
+        let mut queue = open().into_queue();
+        assert_eq!(asked(&mut disk, &mut *queue, 100), [0, 2, 3]);
+        for nth in [2, 0, 0] {
+            disk.carry_out(&mut *queue, nth);
+        }
+        drop(queue);
+        assert_eq!(driver.reap_any_order().len(), 3);
+        assert!(!region.queue(1).unwrap().was_abandoned());
+    }
+}

@@ -1,0 +1,345 @@
+//! Rings of disks against a plain reading of virtio 1.3, section 5.2.6, and, for used
+//! elements and interrupts, against virtio-queue's own device side on a second VM.
+
+use std::collections::VecDeque;
+
+use crate::disk::{
+    DISK_BYTES, DISK_FEATURES, MemoryDisk, Offered, S_IOERR, S_OK, S_UNSUPP, SERIAL, T_DISCARD,
+    T_FLUSH, T_GET_ID, T_IN, T_OUT, T_WRITE_ZEROES, Wanted, facts, offer, writable_bytes,
+};
+use crate::rig::any::AnyDriver;
+use crate::rig::packed::RING_PACKED;
+use crate::rig::{Driver, Used, Vm, call_line, count};
+use proptest::prelude::*;
+use suimon_ring::DiskRing;
+use virtio_queue::{Queue, QueueT};
+
+const EVENT_IDX: u64 = 1 << 29;
+
+/// What a device answers: bytes from the first writable one on, and the status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Answer {
+    bytes: Vec<u8>,
+    status: u8,
+    /// The disk need not be asked.
+    is_inside: bool,
+}
+
+/// Carries a request out on `disk`, by the letter. `None` if the disk must be asked and
+/// `asks` says not to.
+fn answer(disk: &mut [u8], wanted: &Wanted) -> Answer {
+    let inside = |status, bytes| Answer { bytes, status, is_inside: true };
+    let asked = |bytes| Answer { bytes, status: S_OK, is_inside: false };
+    let place = |sector: u64, bytes: u64| {
+        let from = sector.checked_mul(512)?;
+        let end = from.checked_add(bytes)?;
+        (bytes % 512 == 0 && end <= disk.len() as u64).then_some(from as usize..end as usize)
+    };
+    match wanted.kind {
+        T_IN => match place(wanted.sector, wanted.room as u64) {
+            Some(range) if range.is_empty() => inside(S_OK, vec![]),
+            Some(range) => asked(disk[range].to_vec()),
+            None => inside(S_IOERR, vec![]),
+        },
+        T_OUT => match place(wanted.sector, wanted.payload.len() as u64) {
+            Some(range) if range.is_empty() => inside(S_OK, vec![]),
+            Some(range) => {
+                disk[range].copy_from_slice(&wanted.payload);
+                asked(vec![])
+            }
+            None => inside(S_IOERR, vec![]),
+        },
+        T_FLUSH => asked(vec![]),
+        T_GET_ID => {
+            let mut id = SERIAL.as_bytes().to_vec();
+            id.resize(20, 0);
+            id.truncate(wanted.room);
+            inside(S_OK, id)
+        }
+        T_DISCARD | T_WRITE_ZEROES => {
+            let payload = &wanted.payload;
+            if payload.is_empty() || payload.len() % 16 != 0 {
+                return inside(S_IOERR, vec![]);
+            }
+            let sector = u64::from_le_bytes(payload[..8].try_into().unwrap());
+            let sectors = u32::from_le_bytes(payload[8..12].try_into().unwrap());
+            let flags = u32::from_le_bytes(payload[12..16].try_into().unwrap());
+            let known = u32::from(wanted.kind == T_WRITE_ZEROES);
+            if payload.len() > 16 || flags & !known != 0 {
+                return inside(S_UNSUPP, vec![]);
+            }
+            match place(sector, u64::from(sectors) * 512) {
+                Some(range) if range.is_empty() => inside(S_OK, vec![]),
+                Some(range) => {
+                    if wanted.kind == T_WRITE_ZEROES {
+                        disk[range].fill(0);
+                    }
+                    asked(vec![])
+                }
+                None => inside(S_IOERR, vec![]),
+            }
+        }
+        _ => inside(S_UNSUPP, vec![]),
+    }
+}
+
+/// The length that the driver is told: bytes written without a gap.
+fn length(wanted: &Wanted, answer: &Answer) -> u32 {
+    let written = answer.bytes.len();
+    (written + usize::from(written == wanted.room)) as u32
+}
+
+fn wanted() -> impl Strategy<Value = Wanted> {
+    let bytes = || prop_oneof![4 => (0..6_usize).prop_map(|n| n * 512), 1 => 0..3000_usize];
+    let sector = || prop_oneof![6 => 0..64_u64, 1 => 60..70_u64, 1 => any::<u64>()];
+    let room = prop_oneof![4 => Just(0_usize), 1 => 0..40_usize];
+    prop_oneof![
+        4 => (sector(), bytes()).prop_map(|(sector, bytes)| Wanted::read(sector, bytes)),
+        4 => (sector(), bytes(), any::<u8>(), room.clone()).prop_map(|(sector, bytes, seed, room)| {
+            let payload = (0..bytes).map(|at| (at * 13) as u8 ^ seed).collect();
+            Wanted { room, ..Wanted::write(sector, payload) }
+        }),
+        1 => Just(Wanted::flush()),
+        1 => (0..40_usize).prop_map(|room| Wanted { kind: T_GET_ID, room, ..Wanted::flush() }),
+        2 => (prop::bool::ANY, sector(), 0..10_u32, 0..3_u32, room).prop_map(
+            |(zeroes, sector, sectors, flags, room)| {
+                let kind = if zeroes { T_WRITE_ZEROES } else { T_DISCARD };
+                Wanted { room, ..Wanted::range(kind, sector, sectors, flags) }
+            }
+        ),
+        1 => (0..50_usize).prop_map(|len| Wanted {
+            kind: T_DISCARD,
+            ..Wanted::write(0, vec![0; len])
+        }),
+        1 => (any::<u32>(), bytes()).prop_map(|(kind, bytes)| Wanted {
+            kind: kind | 32,
+            ..Wanted::read(0, bytes)
+        }),
+    ]
+}
+
+#[derive(Clone, Debug)]
+struct Round {
+    requests: Vec<(Wanted, Vec<u16>, bool)>,
+    max: usize,
+    /// Which of those under way are answered, one after the other; then all is flushed.
+    answers: Vec<u16>,
+    event_ahead: u16,
+    no_interrupt: bool,
+}
+
+impl Round {
+    /// Takes and answers whatever is left.
+    fn last() -> Self {
+        Self {
+            requests: vec![],
+            max: 1000,
+            answers: vec![0; 1000],
+            event_ahead: 0,
+            no_interrupt: false,
+        }
+    }
+}
+
+fn rounds() -> impl Strategy<Value = Vec<Round>> {
+    let cuts = prop_oneof![3 => Just(vec![]), 2 => prop::collection::vec(any::<u16>(), 1..4)];
+    let request = (wanted(), cuts, any::<bool>());
+    let round = (
+        prop::collection::vec(request, 0..24),
+        1..40_usize,
+        prop::collection::vec(any::<u16>(), 0..24),
+        0..6_u16,
+        any::<bool>(),
+    );
+    let round = round.prop_map(|(requests, max, answers, event_ahead, no_interrupt)| Round {
+        requests,
+        max,
+        answers,
+        event_ahead,
+        no_interrupt,
+    });
+    prop::collection::vec(round, 1..6)
+}
+
+/// The device by the letter: what the ring must do, in the same order.
+struct Letter {
+    disk: Vec<u8>,
+    offered: VecDeque<Offered>,
+    under_way: VecDeque<Offered>,
+    /// Answered, not seen by the driver.
+    answered: Vec<(Offered, Answer)>,
+}
+
+impl Letter {
+    fn new(disk: &[u8]) -> Self {
+        Self {
+            disk: disk.to_vec(),
+            offered: VecDeque::new(),
+            under_way: VecDeque::new(),
+            answered: Vec::new(),
+        }
+    }
+
+    /// Takes at most `max` requests that the disk is asked for.
+    fn receive(&mut self, max: usize) -> (usize, usize) {
+        let (mut count, mut inside) = (0, 0);
+        while count < max {
+            let Some(offered) = self.offered.pop_front() else { break };
+            // Only to see whether the disk is asked.
+            let answer = answer(&mut self.disk.clone(), &offered.wanted);
+            if answer.is_inside {
+                self.answered.push((offered, answer));
+                inside += 1;
+            } else {
+                self.under_way.push_back(offered);
+                count += 1;
+            }
+        }
+        (count, inside)
+    }
+
+    fn carry_out(&mut self, nth: usize) {
+        let offered = self.under_way.remove(nth).unwrap();
+        let answer = answer(&mut self.disk, &offered.wanted);
+        self.answered.push((offered, answer));
+    }
+
+    /// What the driver sees of what was answered.
+    fn reap(&mut self, vm: &Vm, driver: &mut AnyDriver<'_>) -> Vec<Used> {
+        let used = driver.reap_any_order();
+        let expected: Vec<_> = self.answered.drain(..).collect();
+        let lengths = expected.iter().map(|(offered, answer)| Used {
+            head: offered.head,
+            len: length(&offered.wanted, answer),
+        });
+        assert_eq!(used, lengths.collect::<Vec<_>>());
+        for (offered, answer) in expected {
+            let mut bytes = answer.bytes;
+            bytes.resize(offered.wanted.room, 0xee);
+            bytes.push(answer.status);
+            assert_eq!(writable_bytes(vm, driver, &offered), bytes, "{offered:?}");
+        }
+        used
+    }
+}
+
+/// virtio-queue's device side of a twin ring, whose driver offers the same.
+struct Reference<'a> {
+    driver: Driver<'a>,
+    queue: Queue,
+    event_idx: bool,
+}
+
+impl<'a> Reference<'a> {
+    fn new(vm: &'a Vm, size: u16, features: u64) -> Self {
+        let driver = Driver::starting_at(vm, size, 0xfffa);
+        let queue = driver.reference(features & EVENT_IDX != 0);
+        Self { driver, queue, event_idx: features & EVENT_IDX != 0 }
+    }
+
+    /// Returns these chains as they were, and says whether the driver is interrupted.
+    fn give_back(&mut self, used: &[Used], flags: u16) -> bool {
+        let memory = &self.driver.vm.memory;
+        while self.queue.pop_descriptor_chain(memory).is_some() {}
+        for used in used {
+            self.queue.add_used(memory, used.head, used.len).unwrap();
+        }
+        let wanted = if self.event_idx {
+            self.queue.needs_notification(memory).unwrap()
+        } else {
+            flags & 1 == 0
+        };
+        assert_eq!(self.driver.reap(), used);
+        wanted && !used.is_empty()
+    }
+}
+
+fn agrees(size: u16, features: u64, rounds: Vec<Round>) {
+    let (ours, theirs) = (Vm::new(size), Vm::new(size));
+    let mut driver = AnyDriver::new(&ours, size, features);
+    let mut twin = (features & RING_PACKED == 0).then(|| Reference::new(&theirs, size, features));
+    let (call, interrupts) = call_line();
+    let setup = driver.setup(features, &call);
+    let ring = DiskRing::new(ours.map(), &setup, facts()).unwrap();
+    let state = ring.state();
+    let mut queue = ring.into_queue();
+    let mut disk = MemoryDisk::new(DISK_BYTES);
+    let mut letter = Letter::new(&disk.bytes);
+    let mut is_first = true;
+    for round in rounds.into_iter().chain([Round::last()]) {
+        for request in &round.requests {
+            let Some(offered) = offer(&mut driver, request) else { continue };
+            if let Some(twin) = &mut twin {
+                let (lens, readable) = (vec![1; driver.pieces(offered.head).len()], 0);
+                let head = twin.driver.add_request(&lens, readable, request.2, &[]);
+                assert_eq!(head, Some(offered.head));
+            }
+            letter.offered.push_back(offered);
+        }
+        let event = |driver: &Driver<'_>| {
+            driver.set_used_event(driver.used.wrapping_add(round.event_ahead));
+            if features & EVENT_IDX == 0 {
+                driver.set_avail_flags(u16::from(round.no_interrupt));
+            }
+        };
+        let mut seen = |driver: &mut AnyDriver<'_>, letter: &mut Letter, calls: u64| {
+            let used = letter.reap(&ours, driver);
+            if let Some(twin) = &mut twin {
+                let wanted = twin.give_back(&used, u16::from(round.no_interrupt));
+                if !used.is_empty() {
+                    assert!(wanted == (calls > 0) || is_first, "{calls} calls for {used:?}");
+                    is_first = false;
+                }
+                event(&twin.driver);
+            }
+            if let AnyDriver::Split(driver) = driver {
+                event(driver);
+            }
+        };
+        // The events stand before anything is returned.
+        count(&interrupts);
+        seen(&mut driver, &mut letter, 0);
+        let taken = disk.receive(&mut *queue, round.max);
+        let calls = count(&interrupts);
+        let (expected, inside) = letter.receive(round.max);
+        assert_eq!(taken, expected);
+        assert!(inside > 0 || calls == 0);
+        seen(&mut driver, &mut letter, calls);
+        for nth in round.answers.iter().take(disk.under_way.len().min(round.answers.len())) {
+            let nth = usize::from(*nth) % disk.under_way.len();
+            disk.carry_out(&mut *queue, nth);
+            letter.carry_out(nth);
+        }
+        assert!(driver.reap_any_order().is_empty(), "answers appear when they are flushed");
+        queue.flush().unwrap();
+        let calls = count(&interrupts);
+        seen(&mut driver, &mut letter, calls);
+        assert_eq!(disk.bytes, letter.disk);
+    }
+    assert!(driver.outstanding().is_empty() && disk.under_way.is_empty());
+    drop(queue);
+    assert_eq!(setup.features.ring_base(state.vring_base()), driver.setup(features, &call).base);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, max_shrink_iters: 2000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn split_rings_agree_with_the_letter_and_the_reference(
+        size_log in 3..7_u32,
+        event_idx in any::<bool>(),
+        rounds in rounds(),
+    ) {
+        agrees(1 << size_log, DISK_FEATURES | if event_idx { EVENT_IDX } else { 0 }, rounds);
+    }
+
+    #[test]
+    fn packed_rings_agree_with_the_letter(
+        size in 7..70_u16,
+        event_idx in any::<bool>(),
+        rounds in rounds(),
+    ) {
+        let features = DISK_FEATURES | RING_PACKED;
+        agrees(size, features | if event_idx { EVENT_IDX } else { 0 }, rounds);
+    }
+}

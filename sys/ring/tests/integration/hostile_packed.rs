@@ -1,0 +1,341 @@
+//! Drivers of packed rings that break the rules, and front-ends that scribble over
+//! the in-flight region: each is named, stopped, and hurts nobody.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use crate::rig::packed::{PackedDriver, RING_PACKED};
+use crate::rig::{
+    Driver, GUEST_BASE, INDIRECT, NEXT, USER_BASE, Used, Vm, WRITE, call_line, count, event,
+};
+use proptest::prelude::*;
+use suimon_frame::{FRAME_BYTES_MAX, Frame, FrameBatch, Offloads};
+use suimon_ports::{FaultKind, FrameSink, FrameSource, Sent, Wakeup};
+use suimon_ring::{Inflight, InflightShape, OffloadMask, RingRecords, RingSetup, RxRing, TxRing};
+use vm_memory::{Bytes, GuestAddress};
+
+const FEATURES: u64 = 1 << 32 | 1 << 28;
+const AVAIL: u16 = 1 << 7;
+const USED: u16 = 1 << 15;
+const AREA: u64 = GUEST_BASE + 0x10_0000;
+
+/// Runs a bad transmit chain behind a good one: the good one arrives, the bad one
+/// ends the ring, and it stays ended. `build` writes descriptors from 1 on.
+fn tx_fault(features: u64, build: impl FnOnce(&PackedDriver<'_>)) -> String {
+    let vm = Vm::new(16);
+    let mut driver = PackedDriver::new(&vm, 16);
+    let (call, _far) = call_line();
+    let (error, reported) = call_line();
+    let kick = Arc::new(event());
+    let setup = RingSetup { error, ..driver.setup(features, Some(&kick), &call) };
+    let mut ring = TxRing::new(vm.map(), &setup).unwrap();
+    let mut batch = FrameBatch::new();
+    driver.add(&[12 + 60], false, false, &[]).unwrap();
+    assert_eq!(ring.receive(&mut batch).unwrap(), 1);
+    build(&driver);
+    let fault = ring.receive(&mut batch).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Hostile);
+    assert_eq!(ring.receive(&mut batch).unwrap_err().detail, fault.detail);
+    assert_eq!(ring.arm(), Wakeup::Pending);
+    assert!(ring.state().is_faulted());
+    assert_eq!(count(&reported), 1);
+    assert_eq!(batch.len(), 1);
+    fault.detail
+}
+
+#[test]
+fn transmit_chains_that_break_the_rules_are_named() {
+    type Build<'a> = &'a dyn Fn(&PackedDriver<'_>);
+    let cases: [(&str, Build<'_>); 9] = [
+        ("more than 16 descriptors", &|driver| {
+            // Behind the end the first descriptor comes again: a loop.
+            for index in 0..16 {
+                driver.store(index, AREA, 20, 0, AVAIL | NEXT);
+            }
+        }),
+        ("device-writable buffer", &|driver| driver.store(1, AREA, 72, 0, AVAIL | WRITE)),
+        ("outside the VM's memory", &|driver| {
+            driver.store(1, 0xdead_0000_0000, 72, 0, AVAIL);
+        }),
+        ("outside the VM's memory", &|driver| driver.store(1, u64::MAX - 5, 72, 0, AVAIL)),
+        ("more than 65612 bytes", &|driver| {
+            driver.store(1, AREA, 12 + FRAME_BYTES_MAX as u32 + 1, 0, AVAIL);
+        }),
+        ("more than 65612 bytes", &|driver| {
+            driver.store(1, AREA, 40_000, 0, AVAIL | NEXT);
+            driver.store(2, AREA, u32::MAX, 0, AVAIL);
+        }),
+        ("its length is not a multiple of 16 bytes", &|driver| {
+            driver.store(1, AREA, 24, 0, AVAIL | INDIRECT);
+        }),
+        ("NEXT beside INDIRECT", &|driver| {
+            driver.store(1, AREA, 32, 0, AVAIL | INDIRECT | NEXT);
+            driver.store(2, AREA, 32, 0, AVAIL);
+        }),
+        ("more entries than the queue", &|driver| {
+            driver.store(1, AREA, 16 * 1025, 0, AVAIL | INDIRECT);
+        }),
+    ];
+    for (expected, build) in cases {
+        let detail = tx_fault(FEATURES, build);
+        assert!(detail.contains(expected) && detail.starts_with("queue 0: "), "{detail}");
+    }
+    let plain = tx_fault(1 << 32, |driver| driver.store(1, AREA, 32, 0, AVAIL | INDIRECT));
+    assert!(plain.contains("the feature was not negotiated"), "{plain}");
+}
+
+#[test]
+fn a_descriptor_offered_twice_is_not_taken_twice() {
+    let vm = Vm::new(4);
+    let driver = PackedDriver::new(&vm, 4);
+    let (call, _far) = call_line();
+    let mask = Arc::new(OffloadMask::new(Offloads::TCP));
+    let mut ring = RxRing::new(vm.map(), &driver.setup(FEATURES, None, &call), mask).unwrap();
+    // All available for this lap; the first two for the next one, too, as soon as
+    // they were looked at.
+    for index in 0..4 {
+        driver.store(index, AREA, 500, index, AVAIL | WRITE);
+    }
+    let mut frame = Frame::new(0);
+    frame.fill(&[0; 60]);
+    for _ in 0..4 {
+        assert_eq!(ring.transmit(&frame).unwrap(), Sent::Accepted);
+    }
+    for index in 0..4 {
+        driver.store(index, AREA, 500, index, USED | WRITE);
+    }
+    assert_eq!(ring.transmit(&frame).unwrap(), Sent::Full, "nothing was returned yet");
+    ring.flush().unwrap();
+}
+
+#[test]
+fn rings_in_bad_places_are_refused() {
+    let vm = Vm::new(16);
+    let driver = PackedDriver::new(&vm, 16);
+    let (call, _far) = call_line();
+    let good = driver.setup(FEATURES, None, &call);
+    let refuse = |change: &dyn Fn(&mut RingSetup)| {
+        let mut setup = good.clone();
+        change(&mut setup);
+        TxRing::new(vm.map(), &setup).err().expect("a bad setup").detail
+    };
+    let cases: [(&str, String); 8] = [
+        ("size 0", refuse(&|setup| setup.size = 0)),
+        ("size 32769", refuse(&|setup| setup.size = 32_769)),
+        ("size 65552", refuse(&|setup| setup.size = 65_552)),
+        ("base 0x8010", refuse(&|setup| setup.base = 0x8010)),
+        ("descriptor ring", refuse(&|setup| setup.addresses.descriptors += 8)),
+        ("driver event suppression", refuse(&|setup| setup.addresses.available += 2)),
+        ("device event suppression", refuse(&|setup| setup.addresses.used = USER_BASE - 4)),
+        ("descriptor ring", refuse(&|setup| setup.addresses.descriptors = u64::MAX - 15)),
+    ];
+    for (expected, detail) in cases {
+        assert!(detail.contains(expected) && detail.starts_with("queue 0: "), "{detail}");
+    }
+}
+
+fn shape(is_packed: bool) -> InflightShape {
+    InflightShape { queues: 1, queue_size: 16, is_packed }
+}
+
+/// Length of a region for one ring, of the longer layout.
+const REGION_BYTES: usize = 32 + 16 * 32 + 32;
+
+fn region_of(bytes: &[u8], is_packed: bool) -> RingRecords {
+    let (region, fd) = Inflight::create(shape(is_packed)).unwrap();
+    File::from(fd).write_all_at(bytes, 0).unwrap();
+    RingRecords { log: None, inflight: region.queue(0) }
+}
+
+#[test]
+fn regions_that_cannot_be_are_refused_by_name() {
+    let vm = Vm::new(16);
+    let (call, _far) = call_line();
+    let packed = PackedDriver::new(&vm, 16).setup(FEATURES, None, &call);
+    let refuse = |setup: &RingSetup, records| {
+        TxRing::recording(vm.map(), setup, records).err().expect("a bad region").detail
+    };
+    assert!(refuse(&packed, region_of(&[], false)).contains("of the other form"));
+    let (small, _) = Inflight::create(InflightShape { queue_size: 8, ..shape(true) }).unwrap();
+    let small = RingRecords { log: None, inflight: small.queue(0) };
+    assert!(refuse(&packed, small).contains("smaller ring"));
+    assert!(refuse(&packed, region_of(&[0, 0, 0, 0, 0, 0, 0, 0, 2, 0], true)).contains("version"));
+    let mut bytes = vec![0; 32 + 16 * 32];
+    bytes[8] = 1;
+    bytes[18] = 16;
+    assert!(refuse(&packed, region_of(&bytes, true)).contains("used position"));
+    bytes[18] = 0;
+    bytes[14] = 16;
+    bytes[32] = 1;
+    assert!(refuse(&packed, region_of(&bytes, true)).contains("no entries"));
+    bytes[38] = 2;
+    assert!(refuse(&packed, region_of(&bytes, true)).contains("not its own"));
+    let split = Driver::new(&vm, 16).setup(FEATURES, None, &call);
+    let mut bytes = vec![0; 16 + 16 * 16];
+    (bytes[8], bytes[16]) = (1, 1);
+    assert!(refuse(&split, region_of(&bytes, false)).contains("more buffers are in flight"));
+    let error = Inflight::create(InflightShape { queues: 0, ..shape(true) }).unwrap_err();
+    assert!(error.to_string().contains("0 queues"), "{error}");
+    let (_, fd) = Inflight::create(shape(true)).unwrap();
+    let error = Inflight::map(fd.as_fd(), 0, 100, shape(true)).unwrap_err();
+    assert!(error.to_string().contains("0x64"), "{error}");
+    assert!(rustix::fs::ftruncate(&fd, 0).is_err(), "the region's length is sealed");
+}
+
+/// Buffers that a device returned out of order and died: what it still held is done
+/// again from the region's copies, though the ring was overwritten.
+#[test]
+fn buffers_of_a_device_without_order_are_taken_from_the_region() {
+    let vm = Vm::new(16);
+    let driver = PackedDriver::new(&vm, 16);
+    let (call, _far) = call_line();
+    let frame = |byte: u8| [vec![0; 12], vec![byte; 60]].concat();
+    for (nth, byte) in [1_u8, 2, 3].into_iter().enumerate() {
+        vm.memory.write_slice(&frame(byte), GuestAddress(AREA + 0x1000 * nth as u64)).unwrap();
+    }
+    // Three were offered with ids 5, 6 and 7; 7 was returned, in the first place.
+    driver.store(0, AREA, 0, 7, AVAIL | USED);
+    driver.store(1, AREA + 0x1000, 72, 6, AVAIL);
+    driver.store(2, AREA + 0x2000, 72, 7, AVAIL);
+    let mut region = vec![0; 32 + 16 * 32];
+    // Version, entries, free list from 2, position 1 on the first lap.
+    region[8..24].copy_from_slice(&[1, 0, 16, 0, 2, 0, 2, 0, 1, 0, 1, 0, 1, 1, 0, 0]);
+    for (entry, id, counter) in [(0_usize, 5_u8, 9_u8), (1, 6, 10)] {
+        let at = 32 + 32 * entry;
+        region[at] = 1;
+        region[at + 4] = entry as u8;
+        region[at + 6] = 1;
+        region[at + 8] = counter;
+        region[at + 16] = id;
+        region[at + 18..at + 20].copy_from_slice(&AVAIL.to_le_bytes());
+        region[at + 20] = 72;
+        let addr = AREA + 0x1000 * entry as u64;
+        region[at + 24..at + 32].copy_from_slice(&addr.to_le_bytes());
+    }
+    for entry in 2..16 {
+        region[32 + 32 * entry + 2] = entry as u8 + 1;
+    }
+    let setup = driver.setup(FEATURES, None, &call);
+    let mut ring = TxRing::recording(vm.map(), &setup, region_of(&region, true)).unwrap();
+    let mut batch = FrameBatch::new();
+    assert_eq!(ring.receive(&mut batch).unwrap(), 2);
+    let bytes: Vec<u8> = batch.frames().iter().map(|frame| frame.bytes()[30]).collect();
+    assert_eq!(bytes, [1, 2]);
+    let tail = |index| -> u64 {
+        let at = GuestAddress(driver.descriptor_at(index).0 + 8);
+        u64::from_le(vm.memory.read_obj(at).unwrap())
+    };
+    // They are returned behind the one that was, in the order of taking.
+    assert_eq!([tail(1) >> 32 & 0xffff, tail(2) >> 32 & 0xffff], [5, 6]);
+    assert_eq!([tail(1) >> 48, tail(2) >> 48], [0x8080, 0x8080]);
+    assert_eq!(ring.state().next_avail(), 0x8003);
+}
+
+/// The same for a split ring, whose available ring may hold other heads by now.
+#[test]
+fn heads_of_a_device_without_order_are_taken_from_the_region() {
+    let vm = Vm::new(16);
+    let mut driver = Driver::new(&vm, 16);
+    let (call, _far) = call_line();
+    let frame = |byte: u8| [vec![0; 12], vec![byte; 60]].concat();
+    let heads: Vec<u16> =
+        (1..4).map(|byte| driver.add(&[72], false, false, &frame(byte)).unwrap()).collect();
+    // The second was returned; the first and the third were not.
+    let at = driver.used_at.0;
+    vm.memory.write_obj([u32::from(heads[1]), 0], GuestAddress(at + 4)).unwrap();
+    vm.memory.write_obj(1_u16, GuestAddress(at + 2)).unwrap();
+    let mut region = vec![0; 16 + 16 * 16];
+    (region[8], region[10], region[14]) = (1, 16, 1);
+    for (head, counter) in [(heads[0], 4_u8), (heads[2], 6)] {
+        let at = 16 + 16 * usize::from(head);
+        (region[at], region[at + 8]) = (1, counter);
+    }
+    let setup = RingSetup { base: 0x55, ..driver.setup(FEATURES, None, &call) };
+    let mut ring = TxRing::recording(vm.map(), &setup, region_of(&region, false)).unwrap();
+    let mut batch = FrameBatch::new();
+    assert_eq!(ring.receive(&mut batch).unwrap(), 2);
+    let bytes: Vec<u8> = batch.frames().iter().map(|frame| frame.bytes()[30]).collect();
+    assert_eq!(bytes, [1, 3]);
+    let used: Vec<u16> = driver.reap().iter().map(|used| used.head).collect();
+    assert_eq!(used, [heads[1], heads[0], heads[2]]);
+}
+
+/// What was taken from the region is taken once, however far the ring goes on: its
+/// indices come around to where it began.
+#[test]
+fn heads_from_the_region_do_not_come_again() {
+    let vm = Vm::new(16);
+    let mut driver = Driver::new(&vm, 16);
+    let (call, _far) = call_line();
+    let mut region = vec![0; 16 + 16 * 16];
+    (region[8], region[10]) = (1, 16);
+    let head = driver.add(&[72], false, false, &[]).unwrap();
+    region[16 + 16 * usize::from(head)] = 1;
+    let setup = driver.setup(FEATURES, None, &call);
+    let records = region_of(&region, false);
+    let part = records.inflight.clone().unwrap();
+    let mut ring = TxRing::recording(vm.map(), &setup, records).unwrap();
+    let mut batch = FrameBatch::new();
+    for turn in 0..=1 << 16 {
+        if turn > 0 {
+            // A chain of two slots leaves another head for those that follow.
+            let lens: &[u32] = if turn == 5 { &[12, 60] } else { &[72] };
+            driver.add(lens, false, false, &[]).unwrap();
+        }
+        let head = driver.outstanding()[0];
+        assert_eq!(ring.receive(&mut batch).unwrap(), 1);
+        batch.clear();
+        assert_eq!(driver.reap(), [Used { head, len: 0 }], "chain {turn}");
+    }
+    drop(ring);
+    assert!(!part.was_abandoned(), "nothing is in flight");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    /// Whatever stands in the region, nothing hangs or crashes, and what is taken
+    /// from it is checked as anything else.
+    #[test]
+    fn random_regions_never_hang_or_crash(
+        mut region in prop::collection::vec(prop_oneof![4 => 0..20_u8, 1 => any::<u8>()], REGION_BYTES),
+        is_packed in any::<bool>(),
+        writable in any::<bool>(),
+    ) {
+        (region[8], region[9]) = (1, 0);
+        let region = &region[..shape(is_packed).bytes() as usize];
+        let vm = Vm::new(16);
+        let (call, _far) = call_line();
+        let setup = if is_packed {
+            let mut driver = PackedDriver::new(&vm, 16);
+            for _ in 0..9 { driver.add(&[12, 100], false, writable, &[]); }
+            driver.setup(FEATURES | RING_PACKED, None, &call)
+        } else {
+            let mut driver = Driver::new(&vm, 16);
+            for _ in 0..9 { driver.add(&[112], false, writable, &[]); }
+            driver.setup(FEATURES, None, &call)
+        };
+        let records = region_of(region, is_packed);
+        if writable {
+            let mask = Arc::new(OffloadMask::new(Offloads::TCP));
+            let Ok(mut ring) = RxRing::recording(vm.map(), &setup, records, mask) else { return Ok(()) };
+            let mut frame = Frame::new(0);
+            frame.fill(&[0; 60]);
+            for _ in 0..40 {
+                if !matches!(ring.transmit(&frame), Ok(Sent::Accepted)) { break; }
+                if ring.flush().is_err() { break; }
+            }
+        } else {
+            let Ok(mut ring) = TxRing::recording(vm.map(), &setup, records) else { return Ok(()) };
+            let mut batch = FrameBatch::new();
+            let mut calls = 0;
+            while ring.receive(&mut batch).is_ok_and(|count| count > 0) {
+                batch.clear();
+                calls += 1;
+                prop_assert!(calls < 40);
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! A process that is killed in the middle of its commits, again and again.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use suimon_ports::StateStore;
+use suimon_store::FileStore;
+use tempfile::TempDir;
+
+const DIRECTORY: &str = "SUIMON_STORE_TEST_DIRECTORY";
+const KILLS: u32 = 45;
+/// Commits that the kills have to have fallen between.
+const COMMITS: u32 = 100;
+/// A busy machine commits less between two kills; then there are more of them, but
+/// not without end.
+const KILLS_MAX: u32 = 900;
+/// Every this many kills the directory starts empty, so that the making of the
+/// file is hit too.
+const FRESH_EVERY: u32 = 5;
+
+fn counter(store: &FileStore, table: &str) -> u64 {
+    let value = store.read(table, "counter").unwrap().unwrap_or_default();
+    value.try_into().map_or(0, u64::from_le_bytes)
+}
+
+/// Commits until it is killed. Each batch increments a counter in two tables and adds one entry
+/// of some size; a committed batch is acknowledged on standard output.
+#[test]
+#[ignore = "child process of every_acknowledged_commit_survives_kill_and_none_is_half_there"]
+fn writer() {
+    let directory = std::env::var(DIRECTORY).unwrap();
+    let store = FileStore::open(Path::new(&directory)).unwrap();
+    let mut out = std::io::stdout();
+    for count in counter(&store, "first") + 1.. {
+        let value = Some(count.to_le_bytes().to_vec());
+        let filler = vec![count as u8; (count as usize * 37) % 9000];
+        store
+            .commit(&[
+                ("first", "counter".to_owned(), value.clone()),
+                ("log", format!("{count:020}"), Some(filler)),
+                ("log", format!("{:020}", count.saturating_sub(50)), None),
+                ("second", "counter".to_owned(), value),
+            ])
+            .unwrap();
+        writeln!(out, "\nack {count}").unwrap();
+        out.flush().unwrap();
+    }
+}
+
+#[test]
+fn every_acknowledged_commit_survives_kill_and_none_is_half_there() {
+    let mut directory = TempDir::new().unwrap();
+    let (mut acknowledged, mut total) = (0, 0);
+    for round in 0..KILLS_MAX {
+        if round >= KILLS && total > COMMITS {
+            break;
+        }
+        if round % FRESH_EVERY == 0 {
+            directory = TempDir::new().unwrap();
+            acknowledged = 0;
+        }
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["kill::writer", "--exact", "--ignored", "--nocapture"])
+            .env(DIRECTORY, directory.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // From "before it opened anything" to "in the middle of its work".
+        std::thread::sleep(Duration::from_micros(u64::from(round * 7919 % 60_000)));
+        child.kill().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        for line in output.lines().map_while(Result::ok) {
+            if let Some(count) = line.strip_prefix("ack ") {
+                acknowledged = count.parse().unwrap_or(acknowledged);
+                total += 1;
+            }
+        }
+        child.wait().unwrap();
+        let store = FileStore::open(directory.path()).unwrap();
+        let (first, second) = (counter(&store, "first"), counter(&store, "second"));
+        assert_eq!(first, second, "half a batch after kill {round}");
+        assert!(first >= acknowledged, "kill {round}: {acknowledged} acknowledged, {first} found");
+        let log = store.scan("log", "", 1000).unwrap();
+        assert_eq!(log.len() as u64, first.min(50), "after kill {round}");
+        assert!(log.iter().all(|(_, filler)| filler.windows(2).all(|pair| pair[0] == pair[1])));
+        acknowledged = first;
+    }
+    assert!(
+        total > COMMITS,
+        "only {total} commits were made: the kills came too early to say anything"
+    );
+}

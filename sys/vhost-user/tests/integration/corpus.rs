@@ -1,0 +1,20 @@
+//! Messages, judged by the fuzzer's oracle: its corpus is replayed, whole, cut short
+//! and damaged.
+
+use crate::replay;
+use crate::vhost_user_oracle::check;
+
+#[test]
+fn the_corpus_passes() {
+    replay::corpus_passes("vhost_user_messages", check);
+}
+
+#[test]
+fn damaged_seeds_pass() {
+    replay::damaged_corpus_passes("vhost_user_messages", check);
+}
+
+#[test]
+fn any_bytes_pass() {
+    replay::any_bytes_pass(check);
+}

@@ -1,0 +1,19 @@
+//! Integration tests of this crate, one module per subject. One program, because linking
+//! takes most of the time that a test program costs.
+
+mod bench;
+mod corpus;
+mod disk_device;
+mod front_end;
+#[allow(unreachable_pub, reason = "shared by several crates' tests")]
+#[path = "../../../../fuzz/src/replay.rs"]
+mod replay;
+#[path = "../../../ring/tests/integration/rig/disk.rs"]
+mod requests;
+mod resilience;
+#[allow(unreachable_pub, reason = "public for the fuzz target")]
+#[path = "../../../../fuzz/src/vhost_user_oracle.rs"]
+mod vhost_user_oracle;
+
+// Named by the modules of the ring's tests that are compiled here.
+use bench::rig;

@@ -1,0 +1,361 @@
+//! What a NIC survives: strangers at its socket, guests that break their rings,
+//! front-ends that come back, and its own death.
+
+use crate::bench;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::bench::rig::{Driver, GUEST_BASE, USER_BASE, Vm, event};
+use crate::bench::{
+    BYTES, Bench, CSUM, FrontEnd, GUEST_CSUM, Loopback, MERGEABLE, VERSION_1, leave, session,
+};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use suimon_ports::{
+    DeviceNotice, OffloadSwitches, PortDevice, PortSpec, VhostUserPromise, VhostUserSpec,
+};
+use suimon_vhost_user::VhostUserNic;
+
+const MTU: u64 = 1 << 3;
+const LOG_ALL: u64 = 1 << 26;
+const USO: u64 = 7 << 54;
+
+/// A frame of 100 bytes as the driver lays it out: a plain header before it.
+fn frame(byte: u8) -> Vec<u8> {
+    [vec![0; 12], vec![byte; 100]].concat()
+}
+
+/// A VM with one pair of rings that run.
+fn start<'a>(front_end: &mut FrontEnd, vm: &'a Vm, features: u64) -> (Driver<'a>, Driver<'a>) {
+    let rx = Driver::placed(vm, 16, 0, GUEST_BASE);
+    let tx = Driver::placed(vm, 16, 0, GUEST_BASE + 0x2000);
+    front_end.negotiate(features);
+    assert!(front_end.share_memory(vm, BYTES));
+    front_end.start_ring(0, &rx, &event(), &event());
+    front_end.start_ring(1, &tx, &event(), &event());
+    (rx, tx)
+}
+
+/// Sends one frame and gets it back.
+fn echo(host: &Loopback, rx: &mut Driver<'_>, tx: &mut Driver<'_>, byte: u8) {
+    rx.add(&[1600], false, true, &[]).unwrap();
+    tx.add(&[112], false, false, &frame(byte)).unwrap();
+    assert_eq!(host.turn(), 1);
+    assert_eq!(tx.reap().len(), 1);
+    let used = rx.reap();
+    assert_eq!(used.len(), 1);
+    assert_eq!(rx.contents(used[0].head, 112)[12..], vec![byte; 100][..]);
+}
+
+fn is_closed(stream: &mut UnixStream) -> bool {
+    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    stream.read(&mut [0]).unwrap_or(0) == 0
+}
+
+/// The next notice that is no promise.
+fn notice(bench: &Bench) -> DeviceNotice {
+    loop {
+        match bench.notice() {
+            DeviceNotice::Promised(_) => {}
+            other => return other,
+        }
+    }
+}
+
+#[test]
+fn whoever_says_nothing_is_not_noticed_and_keeps_nobody_out() {
+    let bench = Bench::new(1);
+    let mut silent: Vec<_> = (0..20).map(|_| UnixStream::connect(&bench.socket).unwrap()).collect();
+    drop(UnixStream::connect(&bench.socket).unwrap());
+    let mut front_end = FrontEnd::connect(&bench.socket);
+    assert_eq!(front_end.get_number(17), 1);
+    assert_eq!(bench.notice(), DeviceNotice::LinkUp);
+    // Now there is a front-end, and the others are no longer waited for.
+    assert!(silent.iter_mut().all(is_closed));
+    drop(front_end);
+    assert!(matches!(bench.notice(), DeviceNotice::LinkDown { .. }));
+    // Somebody who talks nonsense is told of, but never was a front-end.
+    let stranger = FrontEnd::connect(&bench.socket);
+    stranger.send_raw(b"GET / HTTP/1.1\r\n\r\n", &[]);
+    assert!(matches!(bench.notice(), DeviceNotice::Violation { .. }));
+    session(&bench, FrontEnd::connect(&bench.socket));
+}
+
+#[test]
+fn strangers_do_not_touch_the_front_end_that_is_served() {
+    let bench = Bench::new(1);
+    let vm = Vm::with_regions(vec![BYTES]);
+    let mut front_end = FrontEnd::connect(&bench.socket);
+    let (mut rx, mut tx) = start(&mut front_end, &vm, VERSION_1 | MERGEABLE);
+    for round in 0..100 {
+        let mut stranger = UnixStream::connect(&bench.socket).unwrap();
+        assert!(is_closed(&mut stranger));
+        echo(&bench.host, &mut rx, &mut tx, round);
+    }
+    assert_eq!(front_end.get_number(17), 1);
+    assert_eq!(bench.notice(), DeviceNotice::LinkUp);
+    assert!(matches!(notice(&bench), DeviceNotice::Negotiated { queue_pairs: 1, .. }));
+    assert!(bench.notices.try_recv().is_err(), "a stranger was noticed");
+}
+
+#[test]
+fn a_message_whose_rest_does_not_come_ends_the_wait_for_it() {
+    let bench = Bench::new(1);
+    let stuck = FrontEnd::connect(&bench.socket);
+    stuck.send_raw(&FrontEnd::message(2, 1, &[0; 8])[..15], &[]);
+    bench.expect_violation("15 of 20 bytes of a message came, the rest did not follow");
+    session(&bench, FrontEnd::connect(&bench.socket));
+}
+
+/// A guest breaks its ring. Its NIC says so and stops, the connection stays, and
+/// once the guest starts its driver anew, so does the NIC.
+#[test]
+fn a_broken_ring_stops_its_nic_until_the_guest_starts_anew() {
+    let mut bench = Bench::new(1);
+    let vm = Vm::with_regions(vec![BYTES]);
+    let mut front_end = FrontEnd::connect(&bench.socket);
+    for round in 0..3 {
+        let (mut rx, mut tx) = start(&mut front_end, &vm, VERSION_1 | MERGEABLE);
+        front_end.acknowledged = true;
+        echo(&bench.host, &mut rx, &mut tx, round);
+        loop {
+            if matches!(bench.notice(), DeviceNotice::Negotiated { .. }) {
+                break;
+            }
+        }
+        // The driver claims more entries than the ring has.
+        tx.available.idx().store(u16::to_le(tx.avail.wrapping_add(17)));
+        assert_eq!(bench.host.turn(), 0);
+        match notice(&bench) {
+            DeviceNotice::Violation { detail } => {
+                assert!(detail.contains("queue 1: available index"), "{detail}");
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(bench.host.queues(), (0, 0), "the other ring stops too");
+        assert!(!bench.nic().status().link_up);
+        // Nothing starts it but an orderly stop.
+        assert!(front_end.set(18, &FrontEnd::state(0, 0), &[]));
+        assert!(front_end.set(18, &FrontEnd::state(0, 1), &[]));
+        assert_eq!(bench.host.queues(), (0, 0));
+        assert_eq!(front_end.ring_base(1), 1);
+        assert_eq!(front_end.ring_base(0), 1);
+        front_end.acknowledged = false;
+    }
+    // Or the session would take its notice for its own.
+    leave(&bench, front_end);
+    session(&bench, FrontEnd::connect(&bench.socket));
+}
+
+#[test]
+fn memory_that_every_queue_pair_removes_is_removed_once() {
+    let bench = Bench::new(2);
+    let vm = Vm::with_regions(vec![BYTES]);
+    let driver = Driver::placed(&vm, 16, 0, GUEST_BASE);
+    let mut front_end = FrontEnd::connect(&bench.socket);
+    front_end.negotiate(VERSION_1);
+    let region = [0, GUEST_BASE, BYTES, USER_BASE, 0_u64].map(u64::to_ne_bytes).concat();
+    for _ in 0..2 {
+        assert!(front_end.set(37, &region, &[vm.file.as_fd()]));
+    }
+    front_end.start_ring(1, &driver, &event(), &event());
+    assert_eq!(bench.host.queues(), (1, 0));
+    for _ in 0..2 {
+        assert!(front_end.set(38, &region, &[]));
+        assert_eq!(bench.host.queues(), (0, 0), "no ring runs without memory");
+    }
+    assert!(front_end.set(37, &region, &[vm.file.as_fd()]));
+    assert_eq!(bench.host.queues(), (1, 0));
+}
+
+/// The front-end may keep a copy of configuration space, so it is told.
+#[test]
+fn a_front_end_is_told_when_configuration_space_changes() {
+    let mut bench = Bench::new(1);
+    let mut front_end = FrontEnd::connect(&bench.socket);
+    front_end.negotiate(VERSION_1);
+    let (mut ours, theirs) = UnixStream::pair().unwrap();
+    assert!(front_end.set(21, &[], &[theirs.as_fd()]));
+    drop(theirs);
+    let to = VhostUserSpec { mtu: 1400, ..bench.spec.clone() };
+    assert_eq!(bench.nic().change(&PortSpec::VhostUser(to)).ok(), Some(true));
+    ours.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let mut message = [0; 12];
+    ours.read_exact(&mut message).unwrap();
+    assert_eq!(message[..], FrontEnd::message(2, 1, &[])[..]);
+    let ask = [[10_u32, 2, 0].map(u32::to_ne_bytes).concat(), vec![0; 2]].concat();
+    assert_eq!(front_end.get(24, &ask)[12..], 1400_u16.to_le_bytes());
+    // What is no socket is refused; so is a channel that was not negotiated.
+    assert!(!front_end.set(21, &[], &[event().as_fd()]));
+    bench.expect_violation("SET_BACKEND_REQ_FD: the descriptor is not a socket");
+    let front_end = FrontEnd::connect(&bench.socket);
+    front_end.send_raw(&FrontEnd::message(21, 1, &[]), &[ours.as_fd()]);
+    bench.expect_violation("SET_BACKEND_REQ_FD: its protocol feature, bit 5, was not negotiated");
+}
+
+/// What a VM has negotiated is promised to it until it stops its rings and goes,
+/// and a NIC that could not keep it does not open.
+#[test]
+fn what_a_vm_negotiated_is_kept_for_it() {
+    let bench = Bench::new(2);
+    let vm = Vm::with_regions(vec![BYTES]);
+    let promise = |bench: &Bench| loop {
+        if let DeviceNotice::Promised(promise) = bench.notice() {
+            return promise;
+        }
+    };
+    let features = VERSION_1 | CSUM | GUEST_CSUM | USO;
+    let mut front_end = FrontEnd::connect(&bench.socket);
+    let _rings = start(&mut front_end, &vm, features);
+    let promised = promise(&bench);
+    assert_eq!(promised.features & features, features);
+    assert_eq!(promised.queue_pairs, 1);
+    // Its process ends without a word: it may come back.
+    drop(front_end);
+    let socket = bench.socket.clone();
+    let spec = VhostUserSpec {
+        socket: socket.with_extension("next"),
+        offload: OffloadSwitches {
+            tx_checksum: false,
+            rx_checksum: false,
+            segmentation: false,
+            ..OffloadSwitches::default()
+        },
+        promise: promised,
+        ..bench.spec.clone()
+    };
+    // The next process offers it, although it is switched off.
+    let (sender, _notices) = std::sync::mpsc::channel();
+    let ear = Arc::new(bench::Ear(std::sync::Mutex::new(sender)));
+    let host = Arc::new(Loopback::default());
+    let nic = VhostUserNic::open(suimon_quantity::PortId(8), &spec, host, ear.clone()).unwrap();
+    let mut returned = FrontEnd::connect(&spec.socket);
+    assert_eq!(returned.get_number(1) & promised.features, promised.features);
+    drop(nic);
+    let fewer = VhostUserSpec { promise: VhostUserPromise { queue_pairs: 3, ..promised }, ..spec };
+    let error = VhostUserNic::probe(&fewer).unwrap_err();
+    assert!(error.field == "queues" && error.detail.contains("uses 3 queue pairs"), "{error}");
+    let unknown = VhostUserPromise { features: promised.features | 1 << 50, queue_pairs: 1 };
+    let error = VhostUserNic::probe(&VhostUserSpec { promise: unknown, ..fewer }).unwrap_err();
+    assert!(error.detail.contains("of which 0x4000000000000 could not be offered"), "{error}");
+
+    // One that stops its rings and leaves is not waited for.
+    let mut front_end = FrontEnd::connect(&bench.socket);
+    let _rings = start(&mut front_end, &vm, features);
+    front_end.ring_base(0);
+    front_end.ring_base(1);
+    drop(front_end);
+    assert_eq!(promise(&bench), VhostUserPromise::default());
+}
+
+/// The record of what is in flight, as it is when the process dies, is believed
+/// rather than a front-end that does not know where its rings stand.
+#[test]
+fn rings_go_on_where_the_record_says() {
+    let bench = Bench::new(1);
+    let vm = Vm::with_regions(vec![BYTES]);
+    let mut front_end = FrontEnd::connect(&bench.socket);
+    front_end.negotiate(VERSION_1 | MERGEABLE);
+    let ask = [vec![0; 16], [2_u16, 16].map(u16::to_ne_bytes).concat(), vec![0; 4]].concat();
+    front_end.send_raw(&FrontEnd::message(31, 1, &ask), &[]);
+    let (description, file) = front_end.reply_with_fd(31);
+    let bytes = u64::from_ne_bytes(description[..8].try_into().unwrap());
+    assert_eq!(description.len(), 24);
+    assert!(bytes > 0 && rustix::fs::fstat(&file).unwrap().st_size as u64 == bytes);
+    assert!(front_end.set(32, &description, &[file.as_fd()]));
+    let mut rx = Driver::placed(&vm, 16, 0, GUEST_BASE);
+    let mut tx = Driver::placed(&vm, 16, 0, GUEST_BASE + 0x2000);
+    assert!(front_end.share_memory(&vm, BYTES));
+    front_end.start_ring(0, &rx, &event(), &event());
+    front_end.start_ring(1, &tx, &event(), &event());
+    for byte in 0..20 {
+        echo(&bench.host, &mut rx, &mut tx, byte);
+    }
+    // The process dies here: what it would still tidy up is put back.
+    let file = std::fs::File::from(file);
+    let mut at_death = vec![0; bytes as usize];
+    file.read_exact_at(&mut at_death, 0).unwrap();
+    drop(front_end);
+    bench::wait_for("the rings' return", || bench.host.queues() == (0, 0));
+    file.write_all_at(&at_death, 0).unwrap();
+
+    let mut front_end = FrontEnd::connect(&bench.socket);
+    front_end.negotiate(VERSION_1 | MERGEABLE);
+    assert!(front_end.set(32, &description, &[file.as_fd()]));
+    assert!(front_end.share_memory(&vm, BYTES));
+    let (avail_rx, avail_tx) = (rx.avail, tx.avail);
+    // The front-end knows no better than the first time.
+    (rx.avail, tx.avail) = (0, 0);
+    front_end.start_ring(0, &rx, &event(), &event());
+    front_end.start_ring(1, &tx, &event(), &event());
+    (rx.avail, tx.avail) = (avail_rx, avail_tx);
+    for byte in 20..40 {
+        echo(&bench.host, &mut rx, &mut tx, byte);
+    }
+    assert_eq!(front_end.ring_base(1), 40);
+}
+
+/// During a migration every page that the NIC writes is marked.
+#[test]
+fn written_pages_are_in_the_log() {
+    let bench = Bench::new(1);
+    let vm = Vm::with_regions(vec![BYTES]);
+    let mut front_end = FrontEnd::connect(&bench.socket);
+    let (mut rx, mut tx) = start(&mut front_end, &vm, VERSION_1 | MERGEABLE);
+    echo(&bench.host, &mut rx, &mut tx, 1);
+    let log = memfd_create("log", MemfdFlags::CLOEXEC).unwrap();
+    let log_bytes = (GUEST_BASE + BYTES) / 4096 / 8;
+    ftruncate(&log, log_bytes).unwrap();
+    let marked = || {
+        let mut bits = vec![0; log_bytes as usize];
+        let log = std::fs::File::from(log.try_clone().unwrap());
+        log.read_exact_at(&mut bits, 0).unwrap();
+        log.write_all_at(&vec![0; log_bytes as usize], 0).unwrap();
+        let page = |page: &u64| bits[(page / 8) as usize] & 1 << (page % 8) != 0;
+        (0..log_bytes * 8).filter(page).collect::<Vec<_>>()
+    };
+    let place = [log_bytes, 0].map(u64::to_ne_bytes).concat();
+    front_end.send_raw(&FrontEnd::message(6, 1, &place), &[log.as_fd()]);
+    assert!(front_end.reply(6).is_empty());
+    echo(&bench.host, &mut rx, &mut tx, 2);
+    assert!(marked().is_empty(), "nothing is logged before it is asked for");
+    let features = VERSION_1 | MERGEABLE | bench::PROTOCOL_FEATURES;
+    assert!(front_end.set(2, &(features | LOG_ALL).to_ne_bytes(), &[]));
+    for (index, driver) in [(0, &rx), (1, &tx)] {
+        front_end.set_addresses(index, driver, Some(driver.used_at.0));
+    }
+    marked();
+    rx.add(&[1600], false, true, &[]).unwrap();
+    tx.add(&[112], false, false, &frame(3)).unwrap();
+    let pages = [rx.used_at.0 / 4096, tx.used_at.0 / 4096];
+    assert_eq!(bench.host.turn(), 1);
+    let head = rx.reap()[0].head;
+    let buffer = rx.pieces[usize::from(head)][0].addr;
+    let mut expected: Vec<u64> = (buffer / 4096..=(buffer + 111) / 4096).chain(pages).collect();
+    expected.sort_unstable();
+    expected.dedup();
+    assert_eq!(marked(), expected);
+    tx.reap();
+    assert!(front_end.set(2, &features.to_ne_bytes(), &[]));
+    marked();
+    echo(&bench.host, &mut rx, &mut tx, 4);
+    assert!(marked().is_empty(), "nothing is logged after it");
+    // A log that cannot be one is refused by name.
+    let short = [log_bytes * 2, 0].map(u64::to_ne_bytes).concat();
+    front_end.send_raw(&FrontEnd::message(6, 1, &short), &[log.as_fd()]);
+    bench.expect_violation("SET_LOG_BASE");
+}
+
+/// The MTU that the guest was told stays as it is while the guest runs.
+#[test]
+fn an_mtu_the_guest_knows_is_not_changed_under_it() {
+    let mut bench = Bench::new(1);
+    let vm = Vm::with_regions(vec![BYTES]);
+    let mut front_end = FrontEnd::connect(&bench.socket);
+    let _rings = start(&mut front_end, &vm, VERSION_1 | MTU);
+    let to = VhostUserSpec { mtu: 1400, ..bench.spec.clone() };
+    assert_eq!(bench.nic().change(&PortSpec::VhostUser(to)).ok(), Some(false));
+}

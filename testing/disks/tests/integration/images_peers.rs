@@ -1,0 +1,287 @@
+//! Disks that are made, converted, compacted, resized, snapshot and merged in a directory
+//! have the content that qemu-img and libvhdi read. `scripts/setup` installs both.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::support::peer_bench::{Bench, run};
+use suimon_disk_tests::{new_disk, seeded};
+use suimon_image::Image;
+use suimon_image::testing::TestDisk;
+use suimon_ports::{FileName, FileUse, StoreFiles};
+use suimon_storage::images::{DiskError, DiskFormat, DiskKind, DiskPlan, create, open};
+use suimon_storage::jobs::{CheckJob, CopyJob, DiskJob, MergeJob, resize, snapshot};
+use suimon_uring::HostStore;
+use suimon_vhd::{Access, OpenOptions, SizeRule, Vhd};
+use suimon_vhdx::{Guid, Vhdx, WriteGuids};
+
+const MB: u64 = 1 << 20;
+
+/// A store in the bench's folder.
+struct Store {
+    bench: Bench,
+    files: Arc<dyn StoreFiles>,
+}
+
+fn name(name: &str) -> FileName {
+    FileName::new(name).unwrap()
+}
+
+fn plan(format: DiskFormat, kind: DiskKind, file: &str) -> DiskPlan {
+    DiskPlan {
+        file: Some(name(file)),
+        block_bytes: (format == DiskFormat::Vhdx).then_some(MB),
+        ..new_disk(format, kind, None)
+    }
+}
+
+fn done(job: Result<impl DiskJob, DiskError>) {
+    let mut job = job.unwrap();
+    while !job.step().unwrap().is_done {}
+}
+
+/// What QEMU calls a format.
+fn word(format: DiskFormat) -> &'static str {
+    match format {
+        DiskFormat::Vhd => "vpc",
+        other => other.word(),
+    }
+}
+
+fn kinds() -> Vec<DiskPlan> {
+    use DiskFormat::{Raw, Vhd, Vhdx};
+    use DiskKind::{Dynamic, Fixed};
+    let all = [
+        (Raw, Fixed),
+        (Raw, Dynamic),
+        (Vhd, Fixed),
+        (Vhd, Dynamic),
+        (Vhdx, Fixed),
+        (Vhdx, Dynamic),
+    ];
+    all.map(|(format, kind)| plan(format, kind, &format!("{}.{}", kind.word(), format.word())))
+        .into()
+}
+
+impl Store {
+    fn new(size: u64) -> Self {
+        let bench = Bench::new(size);
+        let files = Arc::new(HostStore::open(bench.folder.path()).unwrap());
+        Self { bench, files }
+    }
+
+    /// Writes into an image and the content: at the ends, over ends of blocks, and zeros.
+    /// libvhdi takes all sectors of a bitmap's byte for written, so eight are.
+    fn fill(&self, plan: &DiskPlan, first: u8) {
+        let size = self.bench.size;
+        let pieces = [
+            (0, 4096, first),
+            (MB - 4096, 8192, first + 1),
+            (2 * MB - 4096, 2 * MB + 8192, first + 2),
+            (3 * MB, MB, 0),
+            (6 * MB, 2 * MB, 0),
+            (size - 4096, 4096, first + 3),
+        ];
+        let file = self.files.open(plan.file.as_ref().unwrap(), FileUse::Write, 512).unwrap();
+        let write = |write: &mut dyn FnMut(u64, &[u8])| {
+            for (offset, len, byte) in pieces {
+                let bytes = vec![byte; len as usize];
+                write(offset, &bytes);
+                self.bench.expect(offset, &bytes);
+            }
+        };
+        match plan.format {
+            DiskFormat::Vhd => {
+                let options = OpenOptions { access: Access::Write, size: SizeRule::Creator };
+                let image = Vhd::open(file.as_ref(), options).unwrap();
+                let mut disk = TestDisk { image, file: file.as_ref(), parent: None };
+                write(&mut |offset, bytes| disk.write(offset, bytes).unwrap());
+                disk.flush().unwrap();
+                Image::close(Box::new(disk.image), file.as_ref()).unwrap();
+            }
+            DiskFormat::Vhdx => {
+                let guid = |digits| Guid::new(u128::from(first) << 64 | digits);
+                let guids = WriteGuids { file_write: guid(1), data_write: guid(2), log: guid(3) };
+                let image = Vhdx::open(file.as_ref(), &guids).unwrap();
+                let mut disk = TestDisk { image, file: file.as_ref(), parent: None };
+                write(&mut |offset, bytes| disk.write(offset, bytes).unwrap());
+                disk.flush().unwrap();
+                disk.image.close(file.as_ref()).unwrap();
+            }
+            _ => write(&mut |offset, bytes| file.write_at(offset, bytes).unwrap()),
+        }
+    }
+
+    /// An image without a parent has the content, by everybody, and is sound.
+    fn everybody_agrees(&self, plan: &DiskPlan) {
+        let file = plan.file.as_ref().unwrap().as_str();
+        let (image, raw) = (self.bench.path(file), self.bench.path("raw"));
+        let said = run("qemu-img", &["info", "--output=json", "-f", word(plan.format)], &[&image]);
+        assert!(said.contains(&format!("\"virtual-size\": {},", self.bench.size)), "{said}");
+        run("qemu-img", &["compare", "-f", word(plan.format), "-F", "raw"], &[&image, &raw]);
+        if plan.format == DiskFormat::Vhdx {
+            let said = run("qemu-img", &["check", "-f", "vhdx"], &[&image]);
+            assert!(said.contains("No errors"), "{said}");
+        }
+        self.is_sound(plan);
+    }
+
+    fn is_sound(&self, plan: &DiskPlan) {
+        let mut job = seeded(|seeds| CheckJob::begin(self.files.as_ref(), plan, seeds)).unwrap();
+        while !job.step().unwrap().is_done {}
+        assert!(job.report().findings.is_empty(), "{}: {:?}", plan.label(), job.report());
+    }
+
+    fn allocated(&self, file: &str) -> u64 {
+        self.files.status(&name(file)).unwrap().allocated_bytes
+    }
+
+    /// Bytes that QEMU finds in an image.
+    fn mapped(&self, plan: &DiskPlan) -> u64 {
+        let path = self.bench.path(plan.file.as_ref().unwrap().as_str());
+        let said = run("qemu-img", &["map", "--output=json", "-f", word(plan.format)], &[&path]);
+        let all: Vec<serde_json::Value> = serde_json::from_str(&said).unwrap();
+        let data = all.iter().filter(|part| part["data"] == true && part["zero"] == false);
+        data.map(|part| part["length"].as_u64().unwrap()).sum()
+    }
+}
+
+#[test]
+fn what_is_converted_here_others_read_and_the_other_way_round() {
+    let store = Store::new(20 * MB);
+    let raw = plan(DiskFormat::Raw, DiskKind::Dynamic, "raw");
+    store.fill(&raw, 1);
+    for to in kinds() {
+        done(seeded(|seeds| CopyJob::convert(&store.files, &raw, &to, None, seeds)));
+        store.everybody_agrees(&to);
+        let file = to.file.as_ref().unwrap().as_str();
+        if to.format != DiskFormat::Raw {
+            store.bench.libvhdi_agrees(&[file]);
+        }
+        // What is fixed has its space, holes or not; what is dynamic has not.
+        let allocated = store.allocated(file);
+        assert_eq!(allocated >= 20 * MB, to.kind == DiskKind::Fixed, "{file}: {allocated}");
+        let back = plan(DiskFormat::Raw, DiskKind::Dynamic, &format!("{file}.back"));
+        let by_qemu = format!("{file}.qemu");
+        let subformat = match to.format {
+            DiskFormat::Raw => continue,
+            DiskFormat::Vhd => format!("subformat={},force_size=on", to.kind.word()),
+            _ => format!("subformat={}", to.kind.word()),
+        };
+        run(
+            "qemu-img",
+            &["convert", "-f", "raw", "-O", word(to.format), "-o", &subformat],
+            &[&store.bench.path("raw"), &store.bench.path(&by_qemu)],
+        );
+        let theirs = DiskPlan { file: Some(name(&by_qemu)), block_bytes: None, ..to };
+        store.is_sound(&theirs);
+        done(seeded(|seeds| CopyJob::convert(&store.files, &theirs, &back, None, seeds)));
+        store.everybody_agrees(&back);
+    }
+}
+
+#[test]
+fn what_grew_or_was_compacted_others_read() {
+    for made in kinds() {
+        let store = Store::new(9 * MB);
+        let made = DiskPlan { size: Some(9 * MB), ..made };
+        seeded(|seeds| create(&store.files, &made, seeds)).unwrap();
+        store.fill(&made, 1);
+        store.everybody_agrees(&made);
+        let size = 270 * MB;
+        let grown = seeded(|seeds| resize(store.files.as_ref(), &made, size, seeds)).unwrap();
+        assert_eq!(grown, size);
+        std::fs::File::options()
+            .write(true)
+            .open(store.bench.path("raw"))
+            .unwrap()
+            .set_len(size)
+            .unwrap();
+        let store = Store { bench: Bench { size, ..store.bench }, ..store };
+        store.everybody_agrees(&made);
+        store.fill(&made, 9);
+        store.everybody_agrees(&made);
+        if made.kind == DiskKind::Fixed {
+            continue;
+        }
+        let before = (store.mapped(&made), store.allocated(made.file.as_ref().unwrap().as_str()));
+        done(seeded(|seeds| CopyJob::compact(&store.files, &made, None, seeds)));
+        store.everybody_agrees(&made);
+        let after = (store.mapped(&made), store.allocated(made.file.as_ref().unwrap().as_str()));
+        // Zeros that were written: of VHD whole blocks of 2 MB; of VHDX QEMU tells nothing.
+        let gain = match made.format {
+            DiskFormat::Vhd => 2 * MB,
+            DiskFormat::Vhdx => 0,
+            _ => 3 * MB,
+        };
+        assert!(after.0 + gain <= before.0, "{}: {before:?} {after:?}", made.label());
+        assert!(after.1 + 3 * MB <= before.1, "{}: {before:?} {after:?}", made.label());
+        let leftover = |path: &Path| path.to_str().unwrap().contains("suimon-new");
+        let mut files = std::fs::read_dir(store.bench.folder.path()).unwrap();
+        assert!(!files.any(|file| leftover(&file.unwrap().path())));
+    }
+}
+
+#[test]
+fn a_chain_is_read_by_libvhdi_at_every_stage() {
+    for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
+        let store = Store::new(20 * MB);
+        let file = |of: &str| format!("{of}.{}", format.word());
+        let (base, mid, top) = (file("base"), file("mid"), file("top"));
+        let base_plan = DiskPlan { size: Some(20 * MB), ..plan(format, DiskKind::Dynamic, &base) };
+        seeded(|seeds| create(&store.files, &base_plan, seeds)).unwrap();
+        store.fill(&base_plan, 1);
+        let mid_plan =
+            seeded(|seeds| snapshot(&store.files, &base_plan, name(&mid), seeds)).unwrap();
+        // A VHDX child without a sector bitmap it reads by the file's first bytes.
+        if format == DiskFormat::Vhd {
+            store.bench.libvhdi_agrees(&[&mid, &base]);
+        }
+        store.fill(&mid_plan, 20);
+        store.bench.libvhdi_agrees(&[&mid, &base]);
+        let top_plan =
+            seeded(|seeds| snapshot(&store.files, &mid_plan, name(&top), seeds)).unwrap();
+        let top_disk = seeded(|seeds| open(store.files.as_ref(), &top_plan, seeds)).unwrap();
+        assert_eq!(top_disk.layers, [name(&top), name(&mid), name(&base)]);
+        drop(top_disk);
+        store.fill(&top_plan, 40);
+        store.bench.libvhdi_agrees(&[&top, &mid, &base]);
+        let said = run("vhdiinfo", &[], &[&store.bench.path(&top)]);
+        // Of VHDX it prints absolute paths only.
+        let is_named = format == DiskFormat::Vhdx || said.contains(&mid);
+        assert!(said.contains("Differential") && is_named, "{said}");
+        store.is_sound(&top_plan);
+
+        done(seeded(|seeds| CopyJob::compact(&store.files, &top_plan, None, seeds)));
+        store.bench.libvhdi_agrees(&[&top, &mid, &base]);
+        let whole = plan(format, DiskKind::Dynamic, &file("whole"));
+        done(seeded(|seeds| CopyJob::convert(&store.files, &top_plan, &whole, None, seeds)));
+        store.everybody_agrees(&whole);
+
+        done(seeded(|seeds| MergeJob::begin(&store.files, &top_plan, None, seeds)));
+        store.bench.libvhdi_agrees(&[&mid, &base]);
+        store.bench.libvhdi_agrees(&[&top, &mid, &base]);
+        store.files.remove(&name(&top)).unwrap();
+        done(seeded(|seeds| MergeJob::begin(&store.files, &mid_plan, None, seeds)));
+        store.files.remove(&name(&mid)).unwrap();
+        store.everybody_agrees(&base_plan);
+        store.bench.libvhdi_agrees(&[&base]);
+    }
+}
+
+#[test]
+fn a_fixed_disk_for_which_there_is_no_room_is_not_begun() {
+    let store = Store::new(MB);
+    let space = store.files.space().unwrap();
+    for (size, is_full) in [(space.total_bytes / 4096 * 4096 + 4096, true), (MB, false)] {
+        let plan = plan(DiskFormat::Raw, DiskKind::Fixed, "fixed.raw");
+        let made =
+            seeded(|seeds| create(&store.files, &DiskPlan { size: Some(size), ..plan }, seeds));
+        assert_eq!(made.as_ref().err().is_some_and(DiskError::is_full), is_full, "{made:?}");
+        assert_eq!(made.is_ok(), !is_full);
+    }
+    let plan = plan(DiskFormat::Raw, DiskKind::Dynamic, "gone/disk.raw");
+    let made = seeded(|seeds| create(&store.files, &DiskPlan { size: Some(MB), ..plan }, seeds));
+    let error = made.unwrap_err();
+    assert!(!error.is_missing() && error.to_string().contains("make the directory"), "{error}");
+}

@@ -1,0 +1,20 @@
+//! Integration tests of this crate, one module per subject. One program, because linking
+//! takes most of the time that a test program costs.
+
+mod bench;
+mod client;
+mod images_peers;
+mod limits;
+mod many_limits;
+mod mirror;
+mod nbd_access;
+mod nbd_clients;
+mod nbd_status;
+mod nbd_tls;
+mod no_allocation;
+mod processors;
+mod qemu_deaths;
+mod qemu_disks;
+#[path = "qemu/served.rs"]
+mod served;
+mod support;

@@ -1,0 +1,188 @@
+//! Disks for clients that nobody here wrote: fio, nbdcopy, nbdfuse, nbdinfo, qemu-img and
+//! qemu-io.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use crate::bench::{Bench, SIZE, done, run, sample};
+use suimon_rig::until;
+
+#[test]
+fn a_disk_is_copied_in_and_out_over_several_connections() {
+    let bench = Bench::start();
+    let (source, back) = (bench.path("source"), bench.path("back"));
+    sample(&source);
+    let uri = bench.uri("disk");
+    let info: serde_json::Value =
+        serde_json::from_str(&done("nbdinfo", &["--json", &uri])).unwrap();
+    let export = &info["exports"][0];
+    assert_eq!(export["export-size"], SIZE);
+    assert_eq!((&export["can_multi_conn"], &export["can_fua"]), (&true.into(), &true.into()));
+    done("nbdcopy", &["--flush", "--connections=4", source.to_str().unwrap(), &uri]);
+    assert!(std::fs::read(bench.path("disk.raw")).unwrap() == std::fs::read(&source).unwrap());
+    done("nbdcopy", &["--connections=4", &uri, back.to_str().unwrap()]);
+    assert!(std::fs::read(&back).unwrap() == std::fs::read(&source).unwrap());
+    let url = format!("nbd:unix:{}:exportname=disk", bench.path("nbd").display());
+    done("qemu-img", &["compare", "-f", "raw", "-F", "raw", source.to_str().unwrap(), &url]);
+    let tally = bench.exports.processor().tally(bench.disk).unwrap();
+    assert_eq!((tally.writes.bytes, tally.failed()), (SIZE, 0), "{tally:?}");
+    assert!(tally.reads.bytes >= 2 * SIZE && tally.flushes.requests >= 1, "{tally:?}");
+}
+
+/// The disk as a file that nbdfuse shows; dropping it takes it away.
+struct ShownFile {
+    process: Child,
+    path: PathBuf,
+}
+
+impl ShownFile {
+    fn new(bench: &Bench) -> Self {
+        let path = bench.path("shown");
+        std::fs::File::create(&path).unwrap();
+        let process = Command::new("nbdfuse").arg(&path).arg(bench.uri("disk")).spawn().unwrap();
+        let of_disk = || Ok(std::fs::metadata(&path)?.len() == SIZE);
+        until("file of nbdfuse", Duration::from_secs(20), of_disk).unwrap();
+        Self { process, path }
+    }
+}
+
+impl Drop for ShownFile {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.path).status();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn a_disk_is_used_as_a_file_that_nbdfuse_shows() {
+    let bench = Bench::start();
+    let source = bench.path("source");
+    sample(&source);
+    let shown = ShownFile::new(&bench);
+    let (from, to) = (source.to_str().unwrap(), shown.path.to_str().unwrap());
+    done("dd", &[&format!("if={from}"), &format!("of={to}"), "bs=1M", "conv=notrunc,fsync"]);
+    done("cmp", &[from, to]);
+    done("mkfs.ext4", &["-q", "-F", to]);
+    done("e2fsck", &["-fn", to]);
+    // A hole that is made in the file is one in the disk's.
+    done("fallocate", &["--punch-hole", "--offset", "16M", "--length", "16M", to]);
+    drop(shown);
+    let bytes = std::fs::read(bench.path("disk.raw")).unwrap();
+    assert!(bytes[16 << 20..32 << 20].iter().all(|&byte| byte == 0));
+    assert!(bytes[40 << 20..41 << 20].iter().any(|&byte| byte != 0));
+}
+
+#[test]
+fn fio_writes_at_any_depth_and_finds_what_it_wrote() {
+    let bench = Bench::start();
+    let uri = format!("--uri={}", bench.uri("disk"));
+    // What it keeps about its verification goes with the folder.
+    let kept = format!("--aux-path={}", bench.folder.path().display());
+    let common = ["--name=verify", "--ioengine=nbd", "--size=64m", "--verify=crc32c", &kept];
+    let jobs: [&[&str]; 3] = [
+        &["--rw=randwrite", "--bssplit=512/30:4k/40:64k/20:1m/10", "--iodepth=64"],
+        &["--rw=randrw", "--bs=4k", "--iodepth=1", "--fsync=7", "--io_size=8m"],
+        &["--rw=write", "--bs=2m", "--iodepth=32"],
+    ];
+    for job in jobs {
+        let words: Vec<&str> = common
+            .iter()
+            .chain(job)
+            .copied()
+            .chain([uri.as_str(), "--output-format=terse"])
+            .collect();
+        done("fio", &words);
+    }
+    assert_eq!(bench.exports.processor().tally(bench.disk).unwrap().failed(), 0);
+}
+
+#[test]
+fn zeros_trims_and_refusals_are_what_the_client_expects() {
+    let bench = Bench::start();
+    sample(&bench.path("disk.raw"));
+    let url = format!("nbd:unix:{}:exportname=disk", bench.path("nbd").display());
+    let words = [
+        "-f",
+        "raw",
+        "-c",
+        "write -z 1M 1M",
+        "-c",
+        "write -z -u 3M 1M",
+        "-c",
+        "discard 5M 1M",
+        "-c",
+        "write -f -P 0x5a 7M 512",
+        "-c",
+        "flush",
+        "-c",
+        "read -P 0 1M 1M",
+        "-c",
+        "read -P 0 3M 1M",
+        "-c",
+        "read -P 0x5a 7M 512",
+        &url,
+    ];
+    let said = done("qemu-io", &words);
+    assert!(!said.contains("failed"), "{said}");
+    let bytes = std::fs::read(bench.path("disk.raw")).unwrap();
+    assert!(bytes[1 << 20..2 << 20].iter().all(|&byte| byte == 0));
+    assert!(bytes[(7 << 20) + 512..][..512].iter().any(|&byte| byte != 0));
+    let fixed = format!("nbd:unix:{}:exportname=fixed", bench.path("nbd").display());
+    let refused = run("qemu-io", &["-f", "raw", "-c", "write 0 4k", &fixed]);
+    assert!(
+        !refused.status.success() || String::from_utf8_lossy(&refused.stdout).contains("ead-only")
+    );
+    let nobody = run("nbdinfo", &[&bench.uri("nothing")]);
+    assert!(!nobody.status.success());
+}
+
+/// An image that QEMU made, filled through us by nbdcopy and written to at random by fio,
+/// is what QEMU finds in it afterwards.
+fn filled_and_compared(format: &str, ending: &str) {
+    let bench = Bench::start();
+    let (source, image) = (bench.path("source"), bench.path(&format!("image.{ending}")));
+    let (source, image) = (source.to_str().unwrap(), image.to_str().unwrap());
+    sample(Path::new(source));
+    let size = SIZE.to_string();
+    let extra =
+        if ending == "vhd" { "force_size=on,subformat=dynamic" } else { "subformat=dynamic" };
+    done("qemu-img", &["create", "-q", "-f", format, "-o", extra, image, &size]);
+    let disk = bench.exports.add_image("image", Path::new(image)).unwrap();
+    let uri = bench.uri("image");
+    done("nbdcopy", &["--flush", "--connections=4", source, &uri]);
+    let url = format!("nbd:unix:{}:exportname=image", bench.path("nbd").display());
+    done("qemu-img", &["compare", "-f", "raw", "-F", "raw", source, &url]);
+    let uri = format!("--uri={uri}");
+    let kept = "--verify_state_save=0";
+    let words = ["--name=verify", "--ioengine=nbd", "--size=32m", "--verify=crc32c", kept, &uri];
+    let job = ["--rw=randwrite", "--bssplit=512/30:4k/40:64k/30", "--iodepth=32", "--fsync=50"];
+    done("fio", &[&words[..], &job].concat());
+    // What the disk is now, through us, and then as QEMU finds it in the file.
+    done("nbdcopy", &[&bench.uri("image"), source]);
+    bench.exports.processor().close_disk(disk).unwrap();
+    done("qemu-img", &["compare", "-f", "raw", "-F", format, source, image]);
+    if format == "vhdx" {
+        done("qemu-img", &["check", "-f", format, image]);
+    }
+}
+
+#[test]
+fn a_vhd_of_qemu_is_written_by_us_and_read_by_qemu() {
+    filled_and_compared("vpc", "vhd");
+}
+
+#[test]
+fn a_vhdx_of_qemu_is_written_by_us_and_read_by_qemu() {
+    filled_and_compared("vhdx", "vhdx");
+}
+
+#[test]
+fn a_closed_disk_ends_its_connections_and_has_everything() {
+    let bench = Bench::start();
+    let source = bench.path("source");
+    sample(&source);
+    done("nbdcopy", &[source.to_str().unwrap(), &bench.uri("disk")]);
+    bench.exports.processor().close_disk(bench.disk).unwrap();
+    assert!(std::fs::read(bench.path("disk.raw")).unwrap() == std::fs::read(&source).unwrap());
+}

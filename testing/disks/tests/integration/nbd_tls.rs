@@ -1,0 +1,163 @@
+//! TLS over TCP, with clients that nobody here wrote: libnbd with GnuTLS, and QEMU.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::bench::{Bench, SIZE, done, run, sample};
+use suimon_nbd_server::{NbdServer, NbdTls, TcpAccess};
+use suimon_rig::authority;
+
+fn serve(bench: &Bench, of: &Path, clients: Option<&Path>) -> (NbdServer, SocketAddr) {
+    serve_named(bench, of, clients, &[])
+}
+
+fn serve_named(
+    bench: &Bench,
+    of: &Path,
+    clients: Option<&Path>,
+    names: &[String],
+) -> (NbdServer, SocketAddr) {
+    let authorities = clients.map(|folder| folder.join("ca-cert.pem"));
+    let files = [of.join("server-cert.pem"), of.join("server-key.pem")];
+    let tls = NbdTls::load(&files[0], &files[1], authorities.as_deref(), names).unwrap();
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let server = NbdServer::listen_tcp(any, TcpAccess::over(tls), bench.exports.nbd()).unwrap();
+    let address = server.address().unwrap();
+    (server, address)
+}
+
+fn uri(address: SocketAddr, certificates: &Path) -> String {
+    let folder = certificates.display();
+    format!("nbds://localhost:{}/disk?tls-certificates={folder}", address.port())
+}
+
+/// A folder with an authority's certificate and no client's.
+fn without_client(of: &Path, folder: &Path) -> PathBuf {
+    std::fs::create_dir(folder).unwrap();
+    std::fs::copy(of.join("ca-cert.pem"), folder.join("ca-cert.pem")).unwrap();
+    folder.to_owned()
+}
+
+#[test]
+fn a_disk_is_copied_in_and_out_over_tls() {
+    let bench = Bench::start();
+    let good = authority(&bench.path("good"));
+    let (_server, address) = serve(&bench, &good, None);
+    let uri = uri(address, &without_client(&good, &bench.path("anonymous")));
+    let info = done("nbdinfo", &["--json", &uri]);
+    let info: serde_json::Value = serde_json::from_str(&info).unwrap();
+    assert_eq!((&info["TLS"], &info["exports"][0]["export-size"]), (&true.into(), &SIZE.into()));
+    let (source, back) = (bench.path("source"), bench.path("back"));
+    sample(&source);
+    done("nbdcopy", &["--flush", "--connections=4", source.to_str().unwrap(), &uri]);
+    assert!(std::fs::read(bench.path("disk.raw")).unwrap() == std::fs::read(&source).unwrap());
+    done("nbdcopy", &["--connections=4", &uri, back.to_str().unwrap()]);
+    assert!(std::fs::read(&back).unwrap() == std::fs::read(&source).unwrap());
+    let credentials =
+        format!("tls-creds-x509,id=tls,endpoint=client,dir={}", bench.path("anonymous").display());
+    let port = address.port();
+    let image = format!("driver=nbd,host=localhost,port={port},export=disk,tls-creds=tls");
+    let own = format!("driver=raw,file.filename={}", source.display());
+    done("qemu-img", &["compare", "--object", &credentials, "--image-opts", &own, &image]);
+}
+
+#[test]
+fn clients_must_show_what_their_authority_has_signed() {
+    let bench = Bench::start();
+    let (good, other) = (authority(&bench.path("good")), authority(&bench.path("other")));
+    let (_server, address) = serve(&bench, &good, Some(&good));
+    done("nbdinfo", &[&uri(address, &good)]);
+    let anonymous = without_client(&good, &bench.path("anonymous"));
+    // It trusts the server, and shows a certificate that nobody here has signed.
+    let stranger = without_client(&good, &bench.path("stranger"));
+    for file in ["client-cert.pem", "client-key.pem"] {
+        std::fs::copy(other.join(file), stranger.join(file)).unwrap();
+    }
+    for folder in [anonymous, stranger] {
+        assert!(!run("nbdinfo", &[&uri(address, &folder)]).status.success());
+    }
+    // The other way round: a server that shows what the client does not trust.
+    assert!(!run("nbdinfo", &[&uri(address, &other)]).status.success());
+    done("nbdinfo", &[&uri(address, &good)]);
+}
+
+#[test]
+fn clients_are_let_in_by_the_names_in_their_certificates() {
+    let bench = Bench::start();
+    let good = authority(&bench.path("good"));
+    for (name, is_let_in) in [("client.example.org", true), ("other.example.org", false)] {
+        let names = ["vm.example.org".to_owned(), name.to_owned()];
+        let (server, address) = serve_named(&bench, &good, Some(&good), &names);
+        let info = run("nbdinfo", &[&uri(address, &good)]);
+        assert_eq!(info.status.success(), is_let_in, "{name}");
+        drop(server);
+    }
+}
+
+#[test]
+fn who_is_let_in_changes_while_the_server_listens() {
+    let bench = Bench::start();
+    let (good, other) = (authority(&bench.path("good")), authority(&bench.path("other")));
+    let (server, address) = serve(&bench, &good, Some(&good));
+    done("nbdinfo", &[&uri(address, &good)]);
+    let [certificate, key, ca] =
+        ["server-cert.pem", "server-key.pem", "ca-cert.pem"].map(|name| other.join(name));
+    let tls = NbdTls::load(&certificate, &key, Some(&ca), &[]).unwrap();
+    server.set_tcp_access(TcpAccess::over(tls)).unwrap();
+    assert!(!run("nbdinfo", &[&uri(address, &good)]).status.success());
+    done("nbdinfo", &[&uri(address, &other)]);
+    let addresses = vec!["192.0.2.0/24".parse().unwrap()];
+    server.set_tcp_access(TcpAccess { addresses, ..TcpAccess::default() }).unwrap();
+    let plain = format!("nbd://localhost:{}/disk", address.port());
+    assert!(!run("nbdinfo", &[&plain]).status.success());
+    server.set_tcp_access(TcpAccess::default()).unwrap();
+    done("nbdinfo", &[&plain]);
+}
+
+#[test]
+fn without_tls_nothing_is_answered_and_nobody_beyond_this_host_is_served() {
+    let bench = Bench::start();
+    let good = authority(&bench.path("good"));
+    let (_server, address) = serve(&bench, &good, None);
+    let plain = format!("nbd://localhost:{}/disk", address.port());
+    assert!(!run("nbdinfo", &[&plain]).status.success());
+    assert!(!run("nbdinfo", &["--list", &plain]).status.success());
+    // By hand: an option other than STARTTLS is refused as one that needs TLS.
+    let mut socket = TcpStream::connect(address).unwrap();
+    let mut greeting = [0; 18];
+    socket.read_exact(&mut greeting).unwrap();
+    let list = [&3_u32.to_be_bytes()[..], b"IHAVEOPT", &[0, 0, 0, 3, 0, 0, 0, 0]].concat();
+    socket.write_all(&list).unwrap();
+    let mut answer = [0; 20];
+    socket.read_exact(&mut answer).unwrap();
+    // NBD_REP_ERR_TLS_REQD.
+    assert_eq!(answer[12..16], 0x8000_0005_u32.to_be_bytes());
+    let everybody = SocketAddr::from(([0, 0, 0, 0], 0));
+    let refused =
+        NbdServer::listen_tcp(everybody, TcpAccess::default(), bench.exports.nbd()).err().unwrap();
+    assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
+    let here = SocketAddr::from(([127, 0, 0, 1], 0));
+    let server = NbdServer::listen_tcp(here, TcpAccess::default(), bench.exports.nbd()).unwrap();
+    let port = server.address().unwrap().port();
+    done("nbdinfo", &[&format!("nbd://localhost:{port}/disk")]);
+}
+
+#[test]
+fn files_that_cannot_be_used_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = authority(&folder.path().join("good"));
+    let other = authority(&folder.path().join("other"));
+    let [certificate, key] = ["server-cert.pem", "server-key.pem"].map(|name| good.join(name));
+    let missing = folder.path().join("missing");
+    let error = NbdTls::load(&missing, &key, None, &[]).unwrap_err().to_string();
+    assert!(error.contains("missing"), "{error}");
+    let error = NbdTls::load(&key, &key, None, &[]).unwrap_err().to_string();
+    assert!(error.contains("there is no certificate"), "{error}");
+    assert!(NbdTls::load(&certificate, &other.join("server-key.pem"), None, &[]).is_err());
+    assert!(NbdTls::load(&certificate, &key, Some(&key), &[]).is_err());
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let error = NbdTls::load(&certificate, &key, None, &[]).unwrap_err().to_string();
+    assert!(error.contains("chmod o="), "{error}");
+}

@@ -1,7 +1,0 @@
-//! What the formats' tests with other programs stand on.
-#![allow(dead_code, reason = "each test uses what it needs")]
-
-#[path = "../../../../formats/vhdx/tests/support/disk_file.rs"]
-pub(crate) mod disk_file;
-#[path = "../../../../formats/vhdx/tests/support/peer_bench.rs"]
-pub(crate) mod peer_bench;

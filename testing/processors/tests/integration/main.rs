@@ -1,0 +1,15 @@
+//! Integration tests of this crate, one module per subject. One program, because linking
+//! takes most of the time that a test program costs.
+
+mod answers;
+mod confined;
+mod heard;
+mod no_allocation;
+mod processors;
+mod queue_costs;
+mod stages;
+mod tails;
+mod team;
+mod teams;
+mod teams_live;
+mod waiting_queues;

@@ -1,0 +1,203 @@
+//! An uplink that is a team: what leaves by which member and what is taken from it, in
+//! each mode with each algorithm.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::team::*;
+use suimon_processor_tests::mac;
+use suimon_quantity::PortId;
+use suimon_teaming::{Algorithm, TeamMode};
+use suimon_wait::ProcessorThreads;
+
+const FLOWS: u16 = 64;
+
+fn bench(mode: TeamMode, algorithm: Algorithm) -> Bench {
+    Bench::new(Arc::new(ProcessorThreads), 1, (mode, algorithm), 4, 2)
+}
+
+fn combinations() -> impl Iterator<Item = (TeamMode, Algorithm)> {
+    MODES.into_iter().flat_map(|mode| ALGORITHMS.map(|algorithm| (mode, algorithm)))
+}
+
+/// The other side is known to the switch, by frames of its own to nobody here.
+fn introduce(bench: &Bench) {
+    for member in &bench.members {
+        member.sender.send(&udp([BROADCAST, STRANGER], 1, 1, 0));
+    }
+    bench.settle();
+    for guest in &bench.guests {
+        assert!(guest.receiver.poll().is_some());
+        while guest.receiver.poll().is_some() {}
+    }
+    let known = bench.plane.addresses(SWITCH);
+    let stranger = known.iter().find(|view| view.mac.octets() == STRANGER).unwrap();
+    assert_eq!(stranger.port, TEAM, "it is learned where the team is");
+}
+
+#[test]
+fn flows_are_spread_over_members_and_each_keeps_its_member_and_order() {
+    for (mode, algorithm) in combinations() {
+        let bench = bench(mode, algorithm);
+        introduce(&bench);
+        for number in 0..8 {
+            for flow in 0..FLOWS {
+                let frame = udp([STRANGER, mac(0)], (flow / 4) as u8, flow, number);
+                bench.guests[0].sender.send(&frame);
+            }
+        }
+        let mut members = BTreeMap::<u16, usize>::new();
+        let mut next = BTreeMap::<u16, u32>::new();
+        for _ in 0..8 * FLOWS {
+            let (member, bytes) = bench.next_out();
+            let (flow, number) = flow_and_number(&bytes);
+            let due = next.entry(flow).or_default();
+            assert_eq!(number, *due, "{mode} {algorithm}");
+            *due += 1;
+            // A flow of the dynamic algorithm may go elsewhere after a pause, which
+            // threads of a test may make.
+            let known = *members.entry(flow).or_insert(member);
+            assert!(known == member || algorithm == Algorithm::Dynamic, "{mode} {algorithm}");
+            // A source that lives elsewhere is replaced by the member's.
+            let is_own = source(&bytes) == mac(0);
+            assert!(is_own || source(&bytes) == member_mac(member), "{mode} {algorithm}");
+        }
+        let used: BTreeSet<usize> = members.values().copied().collect();
+        let one = matches!(algorithm, Algorithm::HyperVPort | Algorithm::MacAddresses);
+        assert_eq!(used.len(), if one { 1 } else { 2 }, "{mode} {algorithm}");
+        let is_apart = |flow: &u16| members[flow] != members[&(flow / 4 * 4)];
+        let apart = (0..FLOWS).filter(is_apart).count();
+        let by_ports = matches!(algorithm, Algorithm::TransportPorts | Algorithm::Dynamic);
+        assert_eq!(apart > 0, by_ports, "{mode} {algorithm}: flows that share addresses");
+        let sum = |of: fn(usize) -> PortId| {
+            (0..2).map(|at| bench.plane.port_counters(of(at)).tx_frames).sum::<u64>()
+        };
+        let all = u64::from(8 * FLOWS);
+        wait_for("the counters", || sum(member_port) == all);
+        assert_eq!(bench.plane.port_counters(TEAM).tx_frames, all);
+        assert_eq!(bench.plane.port_counters(TEAM).tx_bytes, 60 * all);
+    }
+}
+
+#[test]
+fn ports_live_on_different_members_and_different_addresses_leave_by_both() {
+    for (mode, algorithm) in combinations() {
+        let bench = bench(mode, algorithm);
+        introduce(&bench);
+        for flow in 0..FLOWS {
+            let guest = flow % 4;
+            bench.guests[usize::from(guest)].sender.send(&udp(
+                [STRANGER, mac(guest as u8)],
+                flow as u8,
+                flow,
+                0,
+            ));
+        }
+        let used: BTreeSet<usize> = (0..FLOWS).map(|_| bench.next_out().0).collect();
+        assert_eq!(used.len(), 2, "{mode} {algorithm}");
+    }
+}
+
+#[test]
+fn a_flooded_frame_leaves_once_and_others_get_it_as_it_was() {
+    for (mode, algorithm) in combinations() {
+        let bench = bench(mode, algorithm);
+        let frames = (0..FLOWS).map(|flow| udp([BROADCAST, mac(1)], flow as u8, flow, 0));
+        for frame in frames.chain([arp(mac(1))]) {
+            bench.guests[1].sender.send(&frame);
+            let (member, out) = bench.next_out();
+            assert!(source(&out) == mac(1) || source(&out) == member_mac(member));
+            assert_eq!(out[12..], frame[12..]);
+            for guest in [0, 2, 3] {
+                assert_eq!(bench.next_in(guest), frame, "{mode} {algorithm}");
+            }
+        }
+        bench.settle();
+        assert!(bench.nothing_is_left(), "{mode} {algorithm}");
+    }
+}
+
+#[test]
+fn of_a_broadcast_that_all_members_receive_each_guest_gets_one_copy() {
+    for (mode, algorithm) in combinations() {
+        let bench = bench(mode, algorithm);
+        let frame = arp(STRANGER);
+        let is_group = mode != TeamMode::SwitchIndependent;
+        // A group of links gives it to one of them.
+        for member in &bench.members[..if is_group { 1 } else { 2 }] {
+            member.sender.send(&frame);
+        }
+        for guest in 0..4 {
+            assert_eq!(bench.next_in(guest), frame, "{mode} {algorithm}");
+        }
+        bench.settle();
+        assert!(bench.nothing_is_left(), "{mode} {algorithm}");
+    }
+}
+
+#[test]
+fn a_unicast_is_taken_by_the_members_that_receive() {
+    for (mode, algorithm) in combinations() {
+        let bench = bench(mode, algorithm);
+        let mut takers = Vec::new();
+        for guest in 0..4 {
+            for member in 0..2 {
+                let before = bench.dropped_rx(member_port(member));
+                bench.members[member].sender.send(&udp([mac(guest), STRANGER], 1, 1, 7));
+                bench.settle();
+                if bench.guests[usize::from(guest)].receiver.poll().is_some() {
+                    takers.push((guest, member));
+                    assert_eq!(bench.dropped_rx(member_port(member)), before);
+                } else {
+                    assert_ne!(bench.dropped_rx(member_port(member)), before);
+                }
+            }
+        }
+        let by_home = matches!(algorithm, Algorithm::HyperVPort | Algorithm::Dynamic);
+        let members: BTreeSet<usize> = takers.iter().map(|(_, member)| *member).collect();
+        match mode {
+            TeamMode::SwitchIndependent => {
+                assert_eq!(takers.len(), 4, "{algorithm}: one member for each guest");
+                assert_eq!(members.len(), if by_home { 2 } else { 1 }, "{algorithm}");
+                let reason = if by_home { "other_member" } else { "not_primary" };
+                let dropped = (0..2).flat_map(|member| bench.dropped_rx(member_port(member)));
+                let (names, counts): (BTreeSet<_>, Vec<_>) = dropped.unzip();
+                assert_eq!((names, counts.iter().sum()), (BTreeSet::from([reason]), 4_u64));
+            }
+            _ => assert_eq!(takers.len(), 8, "{mode} {algorithm}"),
+        }
+        assert_eq!(bench.dropped_rx(TEAM), [], "members count what is dropped there");
+        assert_eq!(bench.plane.port_counters(TEAM).rx_frames, 8);
+    }
+}
+
+#[test]
+fn what_this_host_sent_is_not_taken_back_and_teaches_nothing() {
+    for (mode, algorithm) in combinations() {
+        let mut bench = bench(mode, algorithm);
+        // A guest behind which others are, whose addresses nobody configured.
+        let nested = [2, 0, 0, 0, 7, 7];
+        bench.topology.ports[2].spec.mac = None;
+        bench.plane.publish(bench.topology.clone()).unwrap();
+        for from in [mac(1), nested] {
+            let guest = if from == nested { 2 } else { 1 };
+            bench.guests[guest].sender.send(&arp(from));
+            let (_, out) = bench.next_out();
+            bench.settle();
+            for guest in &bench.guests {
+                while guest.receiver.poll().is_some() {}
+            }
+            for member in &bench.members {
+                member.sender.send(&out);
+            }
+            bench.settle();
+            assert!(bench.nothing_is_left(), "{mode} {algorithm}");
+            let known = bench.plane.addresses(SWITCH);
+            let at = known.iter().find(|view| view.mac.octets() == from).unwrap().port;
+            assert_eq!(at, PortId(guest as u32), "{mode} {algorithm}");
+        }
+        let dropped: Vec<_> = (0..2).flat_map(|at| bench.dropped_rx(member_port(at))).collect();
+        assert!(dropped.iter().any(|(name, _)| *name == "reflected"), "{dropped:?}");
+        assert_eq!(dropped.iter().map(|(_, frames)| frames).sum::<u64>(), 4);
+    }
+}

@@ -1,0 +1,324 @@
+//! Teams that change while frames flow: members fail, come and go, distributions are
+//! replaced, queues move.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::team::*;
+use suimon_frame::VnetHeader;
+use suimon_ports::QueueHost;
+use suimon_processor_tests::{OnClock, mac};
+use suimon_quantity::{Direction, PortId, ProcessorId, Time};
+use suimon_switch::{CaptureOptions, TeamMember, TopologyError};
+use suimon_teaming::{Algorithm, MemberId, TeamMode};
+use suimon_wait::ProcessorThreads;
+
+fn bench(mode: TeamMode, algorithm: Algorithm) -> Bench {
+    Bench::new(Arc::new(ProcessorThreads), 1, (mode, algorithm), 4, 2)
+}
+
+fn combinations() -> impl Iterator<Item = (TeamMode, Algorithm)> {
+    MODES.into_iter().flat_map(|mode| ALGORITHMS.map(|algorithm| (mode, algorithm)))
+}
+
+/// Sends a frame of each of 64 flows and returns how many left by which member.
+fn round(bench: &Bench, number: u32) -> [usize; 2] {
+    for flow in 0..64 {
+        let guest = usize::from(flow % 4);
+        let macs = [BROADCAST, mac(guest as u8)];
+        bench.guests[guest].sender.send(&udp(macs, flow as u8, flow, number));
+    }
+    bench.settle();
+    for guest in &bench.guests {
+        while guest.receiver.poll().is_some() {}
+    }
+    [0, 1].map(|member: usize| {
+        let frames = std::iter::from_fn(|| bench.members[member].receiver.poll());
+        frames.filter(|bytes| flow_and_number(bytes).1 == number).count()
+    })
+}
+
+#[test]
+fn after_a_failure_everything_leaves_by_the_other_member() {
+    for (mode, algorithm) in combinations() {
+        let mut bench = bench(mode, algorithm);
+        let [first, second] = round(&bench, 1);
+        assert!(first > 0 && second > 0 && first + second == 64, "{mode} {algorithm}");
+        bench.link(0, DOWN);
+        assert_eq!(round(&bench, 2), [0, 64], "{mode} {algorithm}");
+        bench.members[0].sender.send(&arp(STRANGER));
+        bench.settle();
+        assert_eq!(bench.dropped_rx(member_port(0)), [("not_collecting", 1)]);
+        bench.link(1, DOWN);
+        assert_eq!(round(&bench, 3), [0, 0], "{mode} {algorithm}");
+        assert_eq!(bench.dropped_tx(TEAM), [("team_down", 64)], "{mode} {algorithm}");
+        bench.members[1].sender.send(&arp(STRANGER));
+        bench.settle();
+        assert_eq!(bench.dropped_rx(member_port(1)), [("team_down", 1)]);
+        bench.link(0, UP);
+        assert_eq!(round(&bench, 4), [64, 0], "{mode} {algorithm}");
+        bench.link(1, UP);
+        assert_eq!(round(&bench, 5).iter().sum::<usize>(), 64, "{mode} {algorithm}");
+    }
+}
+
+const FRAMES: u32 = 20_000;
+
+/// Two guests on two processors send numbered frames of eight flows each, no more under
+/// way than a switch may hold without a drop.
+fn send_all(bench: &Bench, guest: usize, received: &AtomicU32) {
+    for number in 0..FRAMES {
+        wait_for("room", || number - received.load(Ordering::Relaxed) < 256);
+        let flow = guest as u16 * 8 + (number % 8) as u16;
+        bench.guests[guest].sender.send(&udp([STRANGER, mac(guest as u8)], 9, flow, number));
+    }
+}
+
+#[test]
+fn nothing_is_lost_or_reordered_while_distributions_change_and_queues_move() {
+    for (mode, algorithm) in combinations() {
+        let runtime = Arc::new(ProcessorThreads);
+        let mut bench = Bench::new(runtime, 2, (mode, algorithm), 2, 2);
+        bench.members[0].sender.send(&udp([BROADCAST, STRANGER], 1, 1, 0));
+        bench.members[1].sender.send(&udp([BROADCAST, STRANGER], 1, 1, 0));
+        bench.settle();
+        for guest in 0..2 {
+            let id = queue(PortId(guest), Direction::Ingress);
+            bench.plane.move_queue(id, ProcessorId(guest as u16)).unwrap();
+        }
+        let mut team = bench.team.clone();
+        let received = [AtomicU32::new(0), AtomicU32::new(0)];
+        let is_over = AtomicBool::new(false);
+        let changes = std::thread::scope(|scope| {
+            for guest in 0..2 {
+                let (bench, received) = (&bench, &received[guest]);
+                scope.spawn(move || send_all(bench, guest, received));
+            }
+            let (plane, over) = (&bench.plane, &is_over);
+            let changer = scope.spawn(move || {
+                let mut changes = 0;
+                while !over.load(Ordering::Relaxed) {
+                    let link = if changes % 2 == 0 { DOWN } else { UP };
+                    let change = team.handle_member(MemberId(1), link).unwrap();
+                    plane.set_distribution(TEAM, &change.distribution.unwrap()).unwrap();
+                    let member = queue(member_port(changes % 2), Direction::Egress);
+                    plane.move_queue(member, ProcessorId((changes / 2 % 2) as u16)).unwrap();
+                    changes += 1;
+                }
+                changes
+            });
+            let mut last = BTreeMap::new();
+            while received.iter().any(|count| count.load(Ordering::Relaxed) < FRAMES) {
+                let (member, bytes) = bench.next_out();
+                let (flow, number) = flow_and_number(&bytes);
+                let before = last.insert((member, flow), number);
+                assert!(before < Some(number), "{mode} {algorithm}: out of order");
+                received[usize::from(flow / 8)].fetch_add(1, Ordering::Relaxed);
+            }
+            is_over.store(true, Ordering::Relaxed);
+            changer.join().unwrap()
+        });
+        assert!(changes > 4, "only {changes} changes");
+        bench.settle();
+        assert!(bench.members.iter().all(|member| member.receiver.poll().is_none()));
+        bench.link(0, UP);
+    }
+}
+
+#[test]
+fn a_flow_takes_the_member_that_loads_want_after_a_pause_only() {
+    let clock = Arc::new(AtomicU64::new(5_000_000_000));
+    let read = Arc::clone(&clock);
+    let runtime = Arc::new(OnClock::new(move || Time::from_ns(read.load(Ordering::SeqCst))));
+    for mode in MODES {
+        let mut bench = Bench::new(runtime.clone(), 2, (mode, Algorithm::Dynamic), 2, 2);
+        let other = queue(member_port(0), Direction::Egress);
+        let send = |bench: &Bench, flow: u16, number: u32| {
+            let guest = usize::from(flow % 2);
+            let mut bytes = udp([BROADCAST, mac(guest as u8)], 9, flow, number);
+            bytes.resize(1400, 0);
+            bench.guests[guest].sender.send(&bytes);
+            let (member, out) = bench.next_out();
+            assert_eq!(flow_and_number(&out), (flow, number));
+            member
+        };
+        let before: Vec<usize> = (0..64).map(|flow| send(&bench, flow, 0)).collect();
+        let busy: Vec<u16> = (0..64).filter(|flow| before[usize::from(*flow)] == 0).collect();
+        assert!(busy.len() > 8, "{mode}");
+        let loads = bench.plane.take_bucket_loads(TEAM).unwrap();
+        let bytes: u64 = loads.iter().map(|load| load.bytes).sum();
+        assert_eq!(bytes, 64 * 1400, "{mode}: all were counted");
+        // Five megabytes by the first member, from two processors.
+        for number in 1..=3600 {
+            let flow = busy[number as usize % busy.len()];
+            assert_eq!(send(&bench, flow, number), 0, "{mode}");
+            if number % 600 == 0 {
+                let to = ProcessorId((number / 600 % 2) as u16);
+                bench.plane.move_queue(other, to).unwrap();
+            }
+        }
+        let loads = bench.plane.take_bucket_loads(TEAM).unwrap();
+        assert_eq!(loads.iter().map(|load| load.bytes).sum::<u64>(), 3600 * 1400, "{mode}");
+        let change = bench.team.handle_loads(&loads);
+        assert!(change.distribution.is_some(), "{mode}: one member has everything");
+        bench.distribute(change.distribution.as_ref());
+        for flow in &busy {
+            assert_eq!(send(&bench, *flow, 4000), 0, "{mode}: no time has passed");
+        }
+        clock.fetch_add(1_000_000_000, Ordering::SeqCst);
+        let after = busy.iter().filter(|flow| send(&bench, **flow, 5000) == 1).count();
+        assert!(after > busy.len() / 4 && after < busy.len(), "{mode}: {after} moved");
+    }
+}
+
+#[test]
+fn all_segments_of_a_large_frame_leave_by_one_member() {
+    for (mode, algorithm) in combinations() {
+        let bench = bench(mode, algorithm);
+        let mut bytes = udp([BROADCAST, mac(0)], 1, 1, 0);
+        bytes.truncate(34);
+        bytes[16..18].copy_from_slice(&(40 + 1000_u16).to_be_bytes());
+        bytes[23] = 6;
+        bytes.extend([0, 80, 0, 81, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 0xff, 0xff, 0, 0, 0, 0]);
+        bytes.resize(54 + 1000, 7);
+        let header = VnetHeader {
+            flags: VnetHeader::NEEDS_CSUM,
+            gso_type: VnetHeader::GSO_TCPV4,
+            hdr_len: 54,
+            gso_size: 100,
+            csum_start: 34,
+            csum_offset: 16,
+            num_buffers: 1,
+        };
+        bench.guests[0].sender.send_with(&header, &bytes);
+        let members: Vec<usize> = (0..10).map(|_| bench.next_out().0).collect();
+        assert!(members.iter().all(|member| *member == members[0]), "{mode} {algorithm}");
+    }
+}
+
+#[test]
+fn members_come_and_go_and_the_team_counts_what_they_carried_in_it() {
+    let mut bench = bench(TeamMode::Static, Algorithm::TransportPorts);
+    let all = bench.team.spec().clone();
+    let seats: Vec<TeamMember> = bench.topology.teams[0].members.clone();
+    let carried = |bench: &Bench| {
+        let team = bench.plane.port_counters(TEAM);
+        (team.tx_frames, team.rx_frames)
+    };
+    assert_eq!(round(&bench, 1).iter().sum::<usize>(), 64);
+    assert_eq!(carried(&bench), (64, 0));
+    // The second one leaves; what it receives then is not the team's.
+    let mut one = all.clone();
+    one.members.truncate(1);
+    let set = |bench: &mut Bench, spec, seats: &[TeamMember]| {
+        let change = bench.team.set_spec(spec).unwrap();
+        bench.topology.teams[0].members = seats.to_vec();
+        bench.topology.teams[0].distribution = change.distribution.unwrap();
+        bench.plane.publish(bench.topology.clone()).unwrap();
+    };
+    set(&mut bench, one, &seats[..1]);
+    assert_eq!(round(&bench, 2), [64, 0]);
+    bench.members[1].sender.send(&arp(STRANGER));
+    bench.settle();
+    assert!(bench.nothing_is_left(), "it is nobody's");
+    assert_eq!(carried(&bench), (128, 0));
+    // It comes back, in another order.
+    let seats: Vec<TeamMember> = seats.into_iter().rev().collect();
+    set(&mut bench, all, &seats);
+    let change = bench.team.handle_member(MemberId(1), UP).unwrap();
+    bench.distribute(change.distribution.as_ref());
+    let [first, second] = round(&bench, 3);
+    assert!(first > 0 && second > 0 && first + second == 64);
+    bench.members[1].sender.send(&arp(STRANGER));
+    bench.settle();
+    assert_eq!(carried(&bench), (192, 1));
+    bench.plane.detach_port(member_port(1));
+    assert_eq!(carried(&bench), (192, 1), "what gone queues carried counts");
+}
+
+#[test]
+fn a_member_without_a_queue_and_a_team_without_members_lose_frames_that_are_counted() {
+    for (mode, algorithm) in combinations() {
+        let mut bench = bench(mode, algorithm);
+        let [first, second] = round(&bench, 1);
+        bench.plane.detach(queue(member_port(1), Direction::Egress));
+        if algorithm == Algorithm::Dynamic {
+            // Flows may move in the pause.
+            assert!(round(&bench, 2)[0] < 64);
+        } else {
+            assert_eq!(round(&bench, 2), [first, 0], "{mode} {algorithm}");
+            let lost = [("egress_down", second as u64)];
+            assert_eq!(bench.dropped_tx(member_port(1)), lost, "{mode} {algorithm}");
+        }
+        bench.topology.teams[0].members.clear();
+        bench.plane.publish(bench.topology.clone()).unwrap();
+        assert_eq!(round(&bench, 3), [0, 0]);
+        assert_eq!(bench.dropped_tx(TEAM), [("egress_down", 64)], "{mode} {algorithm}");
+        let stranger = TeamMember { id: MemberId(7), port: member_port(0) };
+        bench.topology.teams[0].members.push(stranger);
+        bench.plane.publish(bench.topology.clone()).unwrap();
+        bench.members[0].sender.send(&arp(STRANGER));
+        bench.settle();
+        assert!(bench.nothing_is_left());
+        assert_eq!(bench.dropped_rx(member_port(0)), [("not_collecting", 1)]);
+    }
+}
+
+#[test]
+fn a_capture_of_a_member_sees_all_of_it_and_one_of_the_team_what_was_taken() {
+    let bench = bench(TeamMode::SwitchIndependent, Algorithm::TransportPorts);
+    let options = CaptureOptions::default();
+    let team = bench.plane.capture(TEAM, options);
+    let members = [0, 1].map(|member| bench.plane.capture(member_port(member), options));
+    for member in &bench.members {
+        member.sender.send(&arp(STRANGER));
+    }
+    bench.guests[0].sender.send(&arp(mac(0)));
+    let (by, _) = bench.next_out();
+    bench.settle();
+    let seen = |capture: &suimon_switch::CaptureReader| {
+        let mut seen = Vec::new();
+        capture.read(Duration::from_millis(1), 10, |frame| seen.push(frame.direction));
+        seen.sort_by_key(|direction| *direction == Direction::Egress);
+        seen
+    };
+    let both = [Direction::Ingress, Direction::Egress];
+    assert_eq!(seen(&team), both);
+    assert_eq!(seen(&members[by]), both);
+    assert_eq!(seen(&members[1 - by]), [Direction::Ingress]);
+}
+
+#[test]
+fn what_contradicts_itself_is_refused_and_nothing_changes() {
+    let bench = bench(TeamMode::Static, Algorithm::TransportPorts);
+    let refuse = |change: &dyn Fn(&mut suimon_switch::Topology)| {
+        let mut topology = bench.topology.clone();
+        change(&mut topology);
+        bench.plane.publish(topology).unwrap_err().to_string()
+    };
+    let texts = [
+        refuse(&|of| of.teams[0].port = PortId(0)),
+        refuse(&|of| of.teams[0].port = PortId(55)),
+        refuse(&|of| of.teams.push(of.teams[0].clone())),
+        refuse(&|of| of.teams[0].members[1].port = member_port(0)),
+        refuse(&|of| of.teams[0].members[1].id = MemberId(0)),
+        refuse(&|of| of.teams[0].members[1].port = PortId(3)),
+    ];
+    for (text, part) in texts.iter().zip([
+        "port 0 is a team and no uplink",
+        "port 55 is a team and no uplink",
+        "port 100 is given as a team twice",
+        "port 200 is a team's member and something else",
+        "port 201 is a team's member and something else",
+        "port 3 is a team's member and something else",
+    ]) {
+        assert!(text.starts_with(part), "{text}");
+    }
+    let distribution = bench.team.distribution();
+    let refused = bench.plane.set_distribution(PortId(0), distribution);
+    assert!(matches!(refused, Err(TopologyError::NoSuchTeam(PortId(0)))));
+    assert!(bench.plane.take_bucket_loads(PortId(0)).is_none());
+    assert_eq!(round(&bench, 1).iter().sum::<usize>(), 64);
+}

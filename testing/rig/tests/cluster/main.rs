@@ -1,0 +1,5 @@
+//! Clusters over etcd, tested with third-party components. One module per subject.
+
+mod faults;
+mod policy;
+mod qos;

@@ -1,0 +1,3 @@
+//! The web console, tested with third-party components. One module per subject.
+
+mod pages;

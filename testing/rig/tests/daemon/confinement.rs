@@ -1,0 +1,174 @@
+//! What a running daemon has given up, and what happens when somebody takes one of
+//! its processors over.
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+#[cfg(target_arch = "x86_64")]
+use crate::support::hijack::Hijacked;
+use suimon_rig::{
+    Daemon, DaemonOptions, LightGuest, Rig, Testpmd, TestpmdSpec, iperf, private_lan, until,
+};
+
+/// CAP_DAC_OVERRIDE, CAP_NET_BIND_SERVICE, CAP_NET_ADMIN, CAP_NET_RAW, CAP_IPC_LOCK,
+/// CAP_SYS_ADMIN.
+const KEPT: u64 = 1 << 1 | 1 << 10 | 1 << 12 | 1 << 13 | 1 << 14 | 1 << 21;
+
+/// Number, name and status of each thread of a process.
+fn threads(process: u32) -> Vec<(u32, String, String)> {
+    let mut threads = Vec::new();
+    for entry in fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten() {
+        // A thread may end meanwhile.
+        let read = |file| fs::read_to_string(entry.path().join(file)).ok();
+        let number = entry.file_name().to_string_lossy().parse().unwrap();
+        if let (Some(name), Some(status)) = (read("comm"), read("status")) {
+            threads.push((number, name.trim().to_owned(), status));
+        }
+    }
+    threads
+}
+
+fn field<'s>(status: &'s str, key: &str) -> &'s str {
+    let line = status.lines().find(|line| line.starts_with(&format!("{key}:"))).unwrap();
+    line.split_whitespace().nth(1).unwrap()
+}
+
+fn set(status: &str, key: &str) -> u64 {
+    u64::from_str_radix(field(status, key), 16).unwrap()
+}
+
+#[test]
+fn processors_and_front_ends_have_no_privilege_under_traffic() {
+    let rig = Rig::new().unwrap();
+    let guests = [("a", 1), ("b", 2)].map(|(name, nth)| LightGuest::new(&rig, name, nth).unwrap());
+    let sockets = [rig.path("0.sock"), rig.path("1.sock")];
+    let mut host =
+        "[host]\nprocessors = [0]\n[[switch]]\nname = \"lan\"\nkind = \"private\"\n".to_owned();
+    for guest in &guests {
+        host += &guest.nic_toml("lan", "");
+    }
+    for (number, socket) in sockets.iter().enumerate() {
+        host += &format!(
+            "[[nic]]\nname = \"vm{number}\"\nswitch = \"lan\"\nbackend = \"vhost-user\"\nsocket = \"{socket}\"\n"
+        );
+    }
+    let mut daemon = Daemon::start(&rig, &host).unwrap();
+    let [a, b] = &guests;
+    a.bring_up().unwrap();
+    b.bring_up().unwrap();
+    let macs = ["02:00:00:00:00:01", "02:00:00:00:00:02"].map(str::to_owned);
+    let mut vms = Testpmd::start(&rig, &TestpmdSpec::new(sockets, macs)).unwrap();
+    daemon.wait_up("nic", "vm0").unwrap();
+    vms.start_circulating().unwrap();
+    let _server = iperf::serve(&rig, &b.namespace).unwrap();
+    thread::scope(|scope| {
+        let transfer = scope.spawn(|| iperf::measure(&a.namespace, &b.address(), 3, &[]).unwrap());
+        until("traffic through all of them", Duration::from_secs(10), || {
+            let carried = |nic| {
+                let counters = daemon.json(&["nic", "show", nic])?["counters"].clone();
+                anyhow::Ok(counters["rx_frames"].as_u64().unwrap_or(0))
+            };
+            Ok(carried("a")? > 1000 && carried("vm0")? > 1000 && carried("vm1")? > 1000)
+        })
+        .unwrap();
+        let mut kinds = (0, 0);
+        for (_, name, status) in threads(daemon.process().id()) {
+            assert_eq!(field(&status, "Seccomp"), "2", "{name}");
+            assert_eq!(field(&status, "NoNewPrivs"), "1", "{name}");
+            for key in ["CapBnd", "CapAmb", "CapInh"] {
+                assert_eq!(set(&status, key), 0, "{name}: {key}");
+            }
+            let filters: u32 = field(&status, "Seccomp_filters").parse().unwrap();
+            let is_processor = name.starts_with("processor-");
+            if is_processor || name.starts_with("vhost-") {
+                kinds.0 += u32::from(is_processor);
+                kinds.1 += u32::from(!is_processor);
+                assert_eq!((set(&status, "CapEff"), set(&status, "CapPrm")), (0, 0), "{name}");
+                assert_eq!(filters, 3, "{name}: two of the process and its own");
+            } else {
+                assert_eq!(set(&status, "CapPrm") & !KEPT, 0, "{name}");
+                assert_eq!(filters, 2, "{name}");
+            }
+        }
+        assert!(kinds.0 >= 1 && kinds.1 == 2, "{kinds:?}");
+        assert!(transfer.join().unwrap().bits_per_second > 1e6);
+    });
+    let confinement = daemon.json(&["host", "show"]).unwrap()["confinement"].clone();
+    assert_ne!(confinement["mode"], "off");
+    assert_eq!(confinement["refused_calls"], 0);
+    let layers: Vec<_> = confinement["layers"].as_array().unwrap().iter().collect();
+    assert_eq!(layers.len(), 3, "{confinement}");
+    assert_eq!(layers[1]["threads"], "processors");
+    assert_eq!(layers[1]["capabilities"].as_array().unwrap().len(), 0);
+    assert!(daemon.ok(&["host", "show"]).unwrap().contains("processors: capabilities none"));
+    let metrics = daemon.http("GET", "/metrics", None).unwrap().text;
+    assert!(metrics.contains("suimon_refused_system_calls_total 0"), "{metrics}");
+    let events = daemon.json(&["event", "list"]).unwrap();
+    let told = |event: &serde_json::Value| event["id"] == 1010 || event["id"] == 1011;
+    assert!(events.as_array().unwrap().iter().any(told), "{events}");
+}
+
+#[test]
+fn a_daemon_that_is_not_confined_says_so() {
+    let rig = Rig::new().unwrap();
+    let options =
+        DaemonOptions { arguments: vec!["--no-confine".to_owned()], ..DaemonOptions::default() };
+    let mut daemon = Daemon::start_with(&rig, "", &options).unwrap();
+    assert_eq!(daemon.json(&["host", "show"]).unwrap()["confinement"]["mode"], "off");
+    let events = daemon.json(&["event", "list", "--severity", "warning"]).unwrap();
+    assert!(events.as_array().unwrap().iter().any(|event| event["id"] == 1011), "{events}");
+    for (_, name, status) in threads(daemon.process().id()) {
+        assert_eq!(field(&status, "Seccomp"), "0", "{name}");
+    }
+}
+
+/// With calls that an attacker would make first. Paths are places in the thread's own
+/// memory; what they hold does not matter.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_processor_that_is_taken_over_is_refused_and_told_of() {
+    let rig = Rig::new().unwrap();
+    let (mut daemon, guests) = private_lan(&rig, &[("a", ""), ("b", "")]).unwrap();
+    let [a, b] = guests.as_slice() else { panic!() };
+    assert!(a.namespace.reaches(&b.address()));
+    let process = daemon.process().id();
+    let processors = || {
+        let mut all = threads(process);
+        all.retain(|(_, name, _)| name.starts_with("processor-"));
+        all
+    };
+    until("sleep of the processor", Duration::from_secs(10), || {
+        Ok(field(&processors()[0].2, "State") == "S")
+    })
+    .unwrap();
+    let processor = processors()[0].0;
+    let hijacked = Hijacked::take(processor);
+    let stack = hijacked.stack();
+    for (name, call, arguments) in [
+        ("openat", libc::SYS_openat, [libc::AT_FDCWD as u64, stack, 0, 0]),
+        ("socket", libc::SYS_socket, [libc::AF_INET as u64, libc::SOCK_STREAM as u64, 0, 0]),
+        ("execve", libc::SYS_execve, [stack, 0, 0, 0]),
+        ("ptrace", libc::SYS_ptrace, [libc::PTRACE_ATTACH as u64, u64::from(process), 0, 0]),
+        ("mprotect", libc::SYS_mprotect, [stack & !0xfff, 4096, 7, 0]),
+    ] {
+        assert_eq!(hijacked.call(call, arguments), -i64::from(libc::EPERM), "{name}");
+    }
+    // What a processor may do works in its hand too, so it was the filter that refused.
+    assert_eq!(hijacked.call(libc::SYS_gettid, [0; 4]), i64::from(processor));
+    drop(hijacked);
+    until("event of the refusal", Duration::from_secs(10), || {
+        let events = daemon.json(&["event", "list", "--severity", "error"])?;
+        let mut events = events.as_array().cloned().unwrap_or_default();
+        events.retain(|event| event["id"] == 1012);
+        let fields = events.last().map(|event| event["fields"].clone()).unwrap_or_default();
+        Ok(fields["by"] == "processor"
+            && fields["thread"].as_str() == Some(&*processor.to_string()))
+    })
+    .unwrap();
+    let shown = daemon.json(&["host", "show"]).unwrap();
+    assert_eq!(shown["confinement"]["refused_calls"], 5);
+    // The thread goes on with its work.
+    assert!(a.namespace.reaches(&b.address()));
+    daemon.expect_refusals();
+}

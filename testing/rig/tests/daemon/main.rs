@@ -1,0 +1,12 @@
+//! API, command line, host file, confinement, power, metrics, tested with third-party components. One module per subject.
+
+mod api;
+mod command_line;
+mod confinement;
+mod endurance;
+mod host_file;
+mod monitoring;
+mod parts;
+mod power;
+#[path = "../support/mod.rs"]
+mod support;

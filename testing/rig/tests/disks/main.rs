@@ -1,0 +1,11 @@
+//! Disks, jobs, stores and NBD, tested with third-party components. One module per subject.
+
+mod deaths;
+mod faults;
+mod guest_nbd;
+mod job_progress;
+mod jobs;
+mod nbd_servers;
+mod openings;
+mod served;
+mod store_measure;

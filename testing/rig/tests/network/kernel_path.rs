@@ -1,0 +1,153 @@
+//! Light guests whose frames the kernel moves itself: as much as it may and no more,
+//! counted all the same, live, and across the daemon's death.
+
+use std::net::SocketAddr;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+use suimon_rig::{
+    Daemon, LightGuest, Namespace, Rig, iperf, private_lan, summarize_capture, until,
+};
+
+use crate::streams::{sample, tcp_stream};
+
+const KEYS: &str = "kernel_path = true";
+const LIMIT: Duration = Duration::from_secs(20);
+const STREAM_BYTES: u64 = 8 << 20;
+
+/// What `suimon nic show` says of a NIC's path in the kernel.
+fn path(daemon: &Daemon, nic: &str) -> Value {
+    daemon.json(&["nic", "show", nic]).unwrap()["kernel_path"].clone()
+}
+
+fn moved(daemon: &Daemon, nic: &str) -> u64 {
+    path(daemon, nic)["rx_bytes"].as_u64().unwrap()
+}
+
+/// A stream from one guest to the other, both ways and over both protocols. Returns how
+/// many bytes the kernel moved for the sender of the first.
+fn streams(daemon: &Daemon, from: &LightGuest, to: &LightGuest) -> u64 {
+    let before = moved(daemon, &from.nic);
+    let bytes = sample(STREAM_BYTES);
+    for (from, to) in [(from, to), (to, from)] {
+        for address in [to.address(), to.address_v6()] {
+            let address = SocketAddr::new(address.parse().unwrap(), 7008);
+            tcp_stream(&from.namespace, &to.namespace, address, &bytes, "between guests");
+        }
+        assert_eq!(to.namespace.checksum_errors().unwrap(), 0);
+    }
+    moved(daemon, &from.nic) - before
+}
+
+/// Waits until the path between these two is in use.
+fn wait_taken(daemon: &Daemon, from: &LightGuest, to: &LightGuest) {
+    until("the kernel's path is taken", LIMIT, || {
+        let before = moved(daemon, &from.nic);
+        from.namespace.ping(&to.address())?;
+        Ok(moved(daemon, &from.nic) > before)
+    })
+    .unwrap();
+}
+
+/// Devices of a namespace but loopback.
+fn devices(namespace: &Namespace) -> Vec<String> {
+    let links = namespace.run(&["ip", "-o", "link"]).unwrap();
+    let names = links.lines().filter_map(|line| line.split(": ").nth(1));
+    let names = names.map(|name| name.split('@').next().unwrap_or(name).to_owned());
+    names.filter(|name| name != "lo").collect()
+}
+
+#[test]
+fn streams_take_the_kernels_path_while_nothing_asks_for_the_switch() {
+    let rig = Rig::new().unwrap();
+    let (daemon, guests) = private_lan(&rig, &[("a", KEYS), ("b", KEYS), ("c", "")]).unwrap();
+    let [a, b, c] = &guests[..] else { panic!("{guests:?}") };
+    wait_taken(&daemon, a, b);
+    let all = || daemon.json(&["nic", "show", "a"]).unwrap()["counters"]["rx_bytes"].as_u64();
+    let before = all().unwrap();
+    let taken = streams(&daemon, a, b);
+    assert!(taken > 2 * STREAM_BYTES, "{taken} of {}", 2 * STREAM_BYTES);
+    assert!(all().unwrap() - before >= taken, "they are among the NIC's frames");
+    assert_eq!(streams(&daemon, a, c), 0, "the third did not ask for it");
+    assert!(path(&daemon, "c").is_null());
+
+    // What the switch has to look at, it gets to see: at once, and until it need not.
+    for (set, unset, reason) in [
+        ("--bandwidth-max-bps=100000000000", "bandwidth_max_bps", "bandwidth_max_bps"),
+        ("--isolated=true", "isolated", "isolated"),
+        ("--offload-rx-checksum=false", "offload.rx_checksum", "offload"),
+        ("--offload-segmentation=false", "offload.segmentation", "offload"),
+    ] {
+        daemon.ok(&["nic", "set", "b", set]).unwrap();
+        assert_eq!(streams(&daemon, a, b), 0, "{set}");
+        let shown = path(&daemon, "b");
+        let why = shown["reason"].as_str().unwrap_or_default();
+        assert!(shown["open"] == false && why.contains(reason), "{set}: {shown}");
+        daemon.ok(&["nic", "set", "b", "--unset", unset]).unwrap();
+        wait_taken(&daemon, a, b);
+    }
+}
+
+#[test]
+fn it_comes_and_goes_live_and_leaves_nothing() {
+    let rig = Rig::new().unwrap();
+    let (daemon, guests) = private_lan(&rig, &[("a", KEYS), ("b", KEYS)]).unwrap();
+    let [a, b] = &guests[..] else { panic!("{guests:?}") };
+    wait_taken(&daemon, a, b);
+    assert_eq!(devices(&a.namespace).len(), 2, "{:?}", devices(&a.namespace));
+    daemon.ok(&["nic", "set", "a", "--kernel-path=false"]).unwrap();
+    assert_eq!(devices(&a.namespace), [LightGuest::DEVICE]);
+    let counted = moved(&daemon, "b");
+    assert!(a.namespace.ping(&b.address()).unwrap());
+    assert_eq!(moved(&daemon, "b"), counted);
+    daemon.ok(&["nic", "set", "a", "--kernel-path=true"]).unwrap();
+    wait_taken(&daemon, a, b);
+    daemon.ok(&["nic", "delete", "a"]).unwrap();
+    assert!(devices(&a.namespace).is_empty(), "{:?}", devices(&a.namespace));
+}
+
+#[test]
+fn a_capture_sees_what_the_kernel_would_have_moved() {
+    let rig = Rig::new().unwrap();
+    let (daemon, guests) = private_lan(&rig, &[("a", KEYS), ("b", KEYS)]).unwrap();
+    let [a, b] = &guests[..] else { panic!("{guests:?}") };
+    wait_taken(&daemon, a, b);
+    let file = rig.file("taken.pcapng");
+    let written = rig.path("taken.pcapng");
+    let words = ["nic", "capture", "a", "-w", &written, "--count", "20"];
+    thread::scope(|scope| {
+        let capture = scope.spawn(|| daemon.ok(&words));
+        until("capture under way", LIMIT, || Ok(file.exists())).unwrap();
+        until("end of the capture", LIMIT, || {
+            a.namespace.ping(&b.address())?;
+            Ok(capture.is_finished())
+        })
+        .unwrap();
+        capture.join().unwrap().unwrap();
+    });
+    assert_eq!(summarize_capture(&file).unwrap().lines.len(), 20);
+    wait_taken(&daemon, a, b);
+}
+
+#[test]
+fn connections_outlive_a_killed_daemon_and_the_path_comes_back() {
+    let rig = Rig::new().unwrap();
+    let (mut daemon, guests) = private_lan(&rig, &[("a", KEYS), ("b", KEYS)]).unwrap();
+    let [a, b] = &guests[..] else { panic!("{guests:?}") };
+    wait_taken(&daemon, a, b);
+    let _server = iperf::serve(&rig, &b.namespace).unwrap();
+    let (from, to) = (&a.namespace, b.address());
+    thread::scope(|scope| {
+        let stream = scope.spawn(|| iperf::measure(from, &to, 8, &[]));
+        thread::sleep(Duration::from_secs(1));
+        for _ in 0..2 {
+            daemon.kill();
+            daemon.restart(&rig).unwrap();
+            wait_taken(&daemon, a, b);
+        }
+        stream.join().unwrap().unwrap();
+    });
+    assert!(moved(&daemon, "a") > STREAM_BYTES);
+    assert_eq!(devices(&a.namespace).len(), 2, "{:?}", devices(&a.namespace));
+}

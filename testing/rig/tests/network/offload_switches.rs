@@ -1,0 +1,231 @@
+//! TCP is right with every combination of the five switches, on one switch with guests
+//! that have other combinations: set live on the NIC, and by `ethtool -K` in the guest.
+//! Streams go both ways, over IPv4 and IPv6, with MTU 1500 and 9000; their bytes are
+//! compared, and nobody counts a wrong checksum.
+
+use crate::streams;
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use suimon_rig::{Daemon, Guest, GuestNic, GuestSpec, LightGuest, Rig, private_lan};
+
+use crate::streams::{receive, sample, tcp_stream};
+
+/// Of `[nic.offload]`; the bits of a combination.
+const SWITCHES: [&str; 5] =
+    ["tx_checksum", "rx_checksum", "tx_ip_checksum", "rx_ip_checksum", "segmentation"];
+/// Of `ethtool -K`; the bits of a combination. `sg` off takes `tso` with it, as `tx`
+/// does.
+const FEATURES: [&str; 5] = ["tx", "sg", "tso", "gso", "gro"];
+const VM_FEATURES: [&str; 5] = ["tx", "rx", "tso", "gso", "gro"];
+const COMBINATIONS: u32 = 32;
+const MTUS: [u16; 2] = [1500, 9000];
+/// Neither large frames nor partial checksums, and nothing joined.
+const PLAIN: &str = "[nic.offload]\nsegmentation = false\nrx_checksum = false\n\
+                     tx_checksum = false\nreceive_coalescing = false";
+const PORT: u16 = 7007;
+const NIC_DISCONNECTED: u16 = 3005;
+
+fn is_on(combination: u32, bit: usize) -> bool {
+    combination >> bit & 1 == 1
+}
+
+/// Sets all five switches, by the CLI and by the API in turn.
+fn set_switches(daemon: &Daemon, nic: &str, combination: u32) {
+    let values = SWITCHES.iter().enumerate().map(|(bit, key)| (*key, is_on(combination, bit)));
+    if combination % 2 == 0 {
+        let flags: Vec<String> =
+            values.map(|(key, on)| format!("--offload-{}={on}", key.replace('_', "-"))).collect();
+        let mut words = vec!["nic", "set", nic];
+        words.extend(flags.iter().map(String::as_str));
+        daemon.ok(&words).unwrap();
+    } else {
+        let switches: Map<String, Value> =
+            values.map(|(key, on)| (key.to_owned(), on.into())).collect();
+        let patch = json!({ "offload": switches }).to_string();
+        let answer = daemon.http("PATCH", &format!("/1.0/nics/{nic}"), Some(&patch)).unwrap();
+        assert_eq!(answer.status, 202, "{}", answer.text);
+        let wait = format!("/1.0/operations/{}/wait?timeout_s=10", answer.json["id"]);
+        let done = daemon.http("GET", &wait, None).unwrap();
+        assert_eq!(done.json["state"], "succeeded", "{}", done.text);
+    }
+}
+
+fn ethtool_words<'w>(features: &[&'w str], combination: u32) -> Vec<&'w str> {
+    let pairs = features.iter().enumerate();
+    pairs
+        .flat_map(|(bit, feature)| [*feature, if is_on(combination, bit) { "on" } else { "off" }])
+        .collect()
+}
+
+fn addresses(guest: &LightGuest) -> [SocketAddr; 2] {
+    [guest.address(), guest.address_v6()]
+        .map(|address| SocketAddr::new(address.parse().unwrap(), PORT))
+}
+
+/// Streams both ways over both families.
+fn exchange(a: &LightGuest, b: &LightGuest, bytes: &[u8], what: &str) {
+    for (from, to) in [(a, b), (b, a)] {
+        for address in addresses(to) {
+            let what = format!("{what}, {} to {} at {address}", from.nic, to.nic);
+            tcp_stream(&from.namespace, &to.namespace, address, bytes, &what);
+        }
+    }
+}
+
+/// A guest of each kind on one switch, with this MTU: two whose switches change, one
+/// without any offload and one with all of them.
+fn mixed_lan(rig: &Rig, mtu: u16) -> (Daemon, Vec<LightGuest>) {
+    let keys = format!("mtu = {mtu}");
+    let plain = format!("{keys}\n{PLAIN}");
+    let nics = [("a", &*keys), ("b", &*keys), ("plain", &*plain), ("full", &*keys)];
+    let (daemon, guests) = private_lan(rig, &nics).unwrap();
+    for guest in &guests[1..] {
+        assert!(guest.namespace.reaches(&guests[0].address()));
+    }
+    (daemon, guests)
+}
+
+/// Streams between guests with all combinations, two at a time, and guests with none
+/// and with all. `set` gives a guest one; `check` looks at the daemon afterwards.
+fn carry_all(set: impl Fn(&Daemon, &LightGuest, u32), check: impl Fn(&Daemon)) {
+    let bytes = sample(200_000);
+    for mtu in MTUS {
+        let rig = Rig::new().unwrap();
+        let (daemon, guests) = mixed_lan(&rig, mtu);
+        let [a, b, plain, full] = guests.as_slice() else { panic!() };
+        for combination in 0..COMBINATIONS {
+            let other = beside(combination);
+            set(&daemon, a, combination);
+            set(&daemon, b, other);
+            let what = format!("MTU {mtu}, {combination:05b} and {other:05b}");
+            for peer in [b, plain, full] {
+                exchange(a, peer, &bytes, &what);
+            }
+        }
+        for guest in &guests {
+            assert_eq!(guest.namespace.checksum_errors().unwrap(), 0, "in {}", guest.nic);
+        }
+        check(&daemon);
+    }
+}
+
+/// What the other side has meanwhile: each combination once too.
+fn beside(combination: u32) -> u32 {
+    (combination * 11 + 5) % COMBINATIONS
+}
+
+#[test]
+fn all_combinations_of_the_nic_s_switches_carry_tcp() {
+    let set = |daemon: &Daemon, guest: &LightGuest, combination| {
+        set_switches(daemon, &guest.nic, combination);
+    };
+    carry_all(set, |daemon| {
+        let status = daemon.json(&["nic", "show", "b"]).unwrap();
+        for counter in ["software_segmented", "software_checksummed"] {
+            assert!(status["counters"][counter].as_u64().unwrap() > 0, "{counter}: {status}");
+        }
+    });
+}
+
+#[test]
+fn all_combinations_of_ethtool_s_switches_in_a_light_guest_carry_tcp() {
+    let set = |_: &Daemon, guest: &LightGuest, combination| {
+        let words = ethtool_words(&FEATURES, combination);
+        guest.namespace.ethtool(LightGuest::DEVICE, &words).unwrap();
+    };
+    carry_all(set, |_| {});
+}
+
+/// A VM that keeps a copy of what it is sent, beside a light guest.
+struct Pair {
+    light: LightGuest,
+    vm: Guest,
+}
+
+impl Pair {
+    /// Streams both ways between the VM and the light guest over both families; the VM
+    /// opens the connections.
+    fn exchange(&mut self, bytes: &[u8], what: &str) {
+        for address in addresses(&self.light) {
+            let listener =
+                self.light.namespace.inside(|| TcpListener::bind(address).unwrap()).unwrap();
+            let (to, port) = (address.ip(), address.port());
+            let down = format!("nc -w 5 {to} {port} < /dev/null > /tmp/got");
+            let check = "cmp /tmp/got /tmp/sent";
+            let up = format!("nc -w 5 {to} {port} < /tmp/sent");
+            self.vm.begin(&format!("{down} && {check} && {up}")).unwrap();
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.set_write_timeout(Some(streams::PATIENCE)).unwrap();
+            stream.write_all(bytes).unwrap_or_else(|error| panic!("{what}, {to}: {error}"));
+            drop(stream);
+            let received = receive(&listener);
+            let said = self.vm.finish(Duration::from_secs(20)).unwrap();
+            assert!(said.is_ok(), "{what}, {to}: {}", said.stdout);
+            assert!(received == bytes, "{what}, {to}: it arrived as something else");
+        }
+    }
+}
+
+/// The VM's copy of the sample comes over the switch while all switches are on.
+fn boot(rig: &Rig, mtu: u16, bytes: &[u8]) -> (Daemon, Pair) {
+    let light = LightGuest::new(rig, "light", 1).unwrap();
+    let socket = rig.path("vm.sock");
+    let host = format!(
+        "[[switch]]\nname = \"lan\"\nkind = \"private\"\n{}\
+         [[nic]]\nname = \"vm\"\nswitch = \"lan\"\nbackend = \"vhost-user\"\n\
+         socket = \"{socket}\"\nmtu = {mtu}\n",
+        light.nic_toml("lan", &format!("mtu = {mtu}")),
+    );
+    let daemon = Daemon::start(rig, &host).unwrap();
+    light.bring_up().unwrap();
+    let nics = vec![GuestNic::new(&socket, "52:54:00:aa:00:01")];
+    let mut vm = Guest::start(
+        rig,
+        &GuestSpec { name: "vm".to_owned(), nics, cpus: 1, ..GuestSpec::default() },
+    )
+    .unwrap();
+    // Nobody else has the address; finding that out takes two seconds.
+    vm.run("echo 0 > /proc/sys/net/ipv6/conf/eth0/accept_dad").unwrap();
+    vm.run(&format!("ip link set eth0 mtu {mtu}")).unwrap();
+    for address in ["10.77.0.9/24", "fd77::9/64"] {
+        vm.address("eth0", address).unwrap();
+    }
+    daemon.wait_up("nic", "vm").unwrap();
+    assert!(vm.reaches(&light.address()).unwrap());
+    let [address, _] = addresses(&light);
+    let listener = light.namespace.inside(|| TcpListener::bind(address).unwrap()).unwrap();
+    let fetch = format!("nc -w 5 {} {} < /dev/null > /tmp/sent", address.ip(), address.port());
+    vm.begin(&fetch).unwrap();
+    listener.accept().unwrap().0.write_all(bytes).unwrap();
+    assert!(vm.finish(Duration::from_secs(20)).unwrap().is_ok());
+    (daemon, Pair { light, vm })
+}
+
+#[test]
+fn all_combinations_in_a_vm_carry_tcp_beside_those_of_its_nic() {
+    let bytes = sample(100_000);
+    for mtu in MTUS {
+        let rig = Rig::new().unwrap();
+        let (daemon, mut pair) = boot(&rig, mtu, &bytes);
+        for combination in 0..COMBINATIONS {
+            let other = beside(combination);
+            let words = ethtool_words(&VM_FEATURES, combination).join(" ");
+            pair.vm.run(&format!("ethtool -K eth0 {words}")).unwrap();
+            set_switches(&daemon, "vm", other);
+            pair.exchange(&bytes, &format!("MTU {mtu}, {combination:05b} and {other:05b}"));
+        }
+        assert_eq!(pair.light.namespace.checksum_errors().unwrap(), 0);
+        let snmp = pair.vm.run("cat /proc/net/snmp").unwrap();
+        let tcp: Vec<&str> = snmp.lines().filter(|line| line.starts_with("Tcp: ")).collect();
+        assert!(tcp[1].ends_with(" 0"), "checksum errors in the VM: {}", tcp[1]);
+        // All of it was live: the VM's front-end kept its connection.
+        let events = daemon.json(&["event", "list"]).unwrap();
+        let left = events.as_array().unwrap().iter().find(|event| event["id"] == NIC_DISCONNECTED);
+        assert!(left.is_none(), "{left:?}");
+        let status = daemon.json(&["nic", "show", "vm"]).unwrap();
+        assert!(status["counters"]["software_segmented"].as_u64().unwrap() > 0, "{status}");
+    }
+}

@@ -1,0 +1,107 @@
+//! A daemon that records, and the policies driven by its recording: they decide what they decided.
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+use suimon_rig::{DaemonOptions, Output, Rig, fio, iperf, program, run_any, until};
+
+use crate::bridged::{Bridged, FAR};
+
+const LIMIT: Duration = Duration::from_secs(60);
+/// Of load on disks and on the team at the same time.
+const SECONDS: u32 = 4;
+
+fn sim(words: &[&str]) -> Output {
+    let mut all = vec![program("sim").unwrap()];
+    all.extend(words.iter().map(|word| (*word).to_owned()));
+    run_any(&all, LIMIT).unwrap()
+}
+
+/// Disks on one store that two processors have, and a team; what happens to them is recorded.
+fn record(rig: &Rig, file: &str) {
+    let (store, socket) = (rig.path("store"), rig.path("nbd.sock"));
+    fs::create_dir_all(&store).unwrap();
+    let mut more = format!(
+        "[host]\nprocessors = [0, 1]\n\
+         [[store]]\nname = \"fast\"\npath = \"{store}\"\ncapability_iops = 5000\n"
+    );
+    for (disk, limits) in [("calm", "{ max_iops = 400 }"), ("vip", "{ min_iops = 500 }")] {
+        more += &format!(
+            "[[disk]]\nname = \"{disk}\"\nstore = \"fast\"\nformat = \"raw\"\nsize_bytes = 67108864\n\
+             nbd = {{ socket = \"{socket}\" }}\nqos = {limits}\n"
+        );
+    }
+    let arguments = vec!["--record".to_owned(), file.to_owned()];
+    let options = DaemonOptions { arguments, ..DaemonOptions::default() };
+    let keys = "mode = \"switch-independent\"\nalgorithm = \"dynamic\"";
+    let mut bridged = Bridged::start_with(rig, keys, &more, &options);
+    let _server = iperf::serve(rig, &bridged.far).unwrap();
+    thread::scope(|scope| {
+        for disk in ["calm", "vip"] {
+            let job = format!(
+                "--rw=randread --bs=4k --iodepth=8 --time_based --runtime={SECONDS} --size=32m"
+            );
+            let socket = &socket;
+            scope.spawn(move || fio::run(rig.folder(), socket, disk, &job).unwrap());
+        }
+        let client = &bridged.team.guests[0].namespace;
+        let running = scope.spawn(|| iperf::measure(client, FAR, SECONDS, &["-P", "4"]).unwrap());
+        thread::sleep(Duration::from_secs(1));
+        bridged.set_link(0, false);
+        bridged.team.wait_state(0, "failed");
+        bridged.set_link(0, true);
+        bridged.team.wait_state(0, "active");
+        let daemon = &bridged.team.daemon;
+        daemon.ok(&["disk", "set", "calm", "--qos-max-iops", "1000"]).unwrap();
+        running.join().unwrap();
+    });
+    bridged.team.daemon.ok(&["team", "set", "both", "--algorithm", "hyper-v-port"]).unwrap();
+    // The bridge does not answer to LACP.
+    bridged.team.daemon.ok(&["team", "set", "both", "--mode", "lacp"]).unwrap();
+    let sent =
+        |at: usize| bridged.team.status()["members"][at]["lacp"]["counters"]["lacpdus_tx"].as_u64();
+    let both = || Ok([0, 1].into_iter().all(|at| sent(at) >= Some(2)));
+    until("LACPDUs on both members", LIMIT, both).unwrap();
+    assert!(bridged.team.daemon.stop().unwrap().success());
+}
+
+#[test]
+fn what_a_daemon_decided_is_decided_again_from_its_recording() {
+    let rig = Rig::new().unwrap();
+    let file = rig.path("recording");
+    record(&rig, &file);
+    let mut bytes = fs::read(&file).unwrap();
+    let said = sim(&["replay", &file]);
+    println!("{} bytes\n{}{}", bytes.len(), said.stdout, said.stderr);
+    assert!(said.is_ok(), "{}", said.stderr);
+    let told: Value = serde_json::from_str(&sim(&["replay", &file, "--json"]).stdout).unwrap();
+    let streams = told["streams"].as_array().unwrap();
+    let steps = |policy: &str, name: &str| -> u64 {
+        let of = streams.iter().filter(|of| of["policy"] == policy && of["name"] == name);
+        of.map(|of| of["steps"].as_u64().unwrap()).sum()
+    };
+    assert!(steps("team", "both") >= 8, "{told:#}");
+    assert!(steps("lacp", "both") >= 6, "{told:#}");
+    assert!(steps("vmq", "both") >= 16, "{told:#}");
+    assert!(steps("storage-qos", "fast") >= 1000, "{told:#}");
+    assert!(streams.iter().all(|of| of["lost"].is_null()), "{told:#}");
+
+    let asked = sim(&["what-if", &file, "--set", "team.both.algorithm=transport-ports"]);
+    println!("{}", asked.stdout);
+    assert!(asked.is_ok() && asked.stdout.contains("new distributions"), "{}", asked.stderr);
+    let asked = sim(&["what-if", &file, "--set", "vmq.max_processors=1"]);
+    println!("{}", asked.stdout);
+    assert!(asked.is_ok(), "{}", asked.stderr);
+    // The store has several processors here.
+    let asked = sim(&["what-if", &file, "--set", "disk.calm.max_iops=200"]);
+    assert!(asked.code == 1 && asked.stderr.contains("several processors"), "{asked:?}");
+
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(&file, &bytes).unwrap();
+    let said = sim(&["replay", &file]);
+    assert_eq!(said.code, 1);
+    assert!(said.stderr.contains("they were changed after they were recorded"), "{}", said.stderr);
+}

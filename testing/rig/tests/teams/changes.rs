@@ -1,0 +1,78 @@
+//! Teams of uplinks whose other ends are ports of the kernel's bridge, which knows nothing
+//! of them: everything about such a team changes while connections go on.
+
+use std::thread;
+
+use suimon_rig::{Rig, iperf};
+
+use crate::bridged::{Bridged, FAR};
+
+/// Changes the team, and waits until both guests reach what is behind it.
+fn set(bridged: &Bridged, key: &str, value: &str) {
+    bridged.team.daemon.ok(&["team", "set", "both", key, value]).unwrap();
+    bridged.all_reach();
+}
+
+const ALGORITHMS: [&str; 5] =
+    ["hyper-v-port", "transport-ports", "ip-addresses", "mac-addresses", "dynamic"];
+
+#[test]
+fn connections_survive_every_change_of_mode_algorithm_and_members() {
+    let rig = Rig::new().unwrap();
+    let bridged = Bridged::start(&rig, "mode = \"switch-independent\"");
+    let _server = iperf::serve(&rig, &bridged.far).unwrap();
+    let report = thread::scope(|scope| {
+        let client = &bridged.team.guests[0].namespace;
+        let running = scope.spawn(|| iperf::measure(client, FAR, 12, &["-P", "4"]).unwrap());
+        iperf::wait_open(client, 5).unwrap();
+        for mode in ["switch-independent", "static", "switch-independent"] {
+            set(&bridged, "--mode", mode);
+            for algorithm in ALGORITHMS {
+                set(&bridged, "--algorithm", algorithm);
+            }
+        }
+        for members in ["right", "right,left", "left", "left,right"] {
+            set(&bridged, "--members", members);
+        }
+        running.join().unwrap()
+    });
+    println!("{} bit/s, {} sent again", report.bits_per_second, report.retransmits);
+    let streams = report.json["end"]["streams"].as_array().unwrap();
+    assert_eq!(streams.len(), 4);
+    for stream in streams {
+        assert!(stream["receiver"]["bytes"].as_u64().unwrap() > 100_000, "{stream}");
+    }
+}
+
+#[test]
+fn a_standby_takes_over_from_a_member_without_carrier_and_gives_way_again() {
+    let rig = Rig::new().unwrap();
+    let bridged = Bridged::start(&rig, "mode = \"switch-independent\"\nstandby = \"right\"");
+    bridged.team.wait_state(0, "active");
+    bridged.team.wait_state(1, "waiting");
+    bridged.set_link(0, false);
+    bridged.team.wait_state(0, "failed");
+    bridged.team.wait_state(1, "active");
+    bridged.all_reach();
+    bridged.set_link(0, true);
+    bridged.team.wait_state(0, "active");
+    bridged.team.wait_state(1, "waiting");
+    bridged.all_reach();
+    let events = bridged.team.daemon.json(&["event", "list", "--limit", "100"]).unwrap();
+    for id in [4108, 4109] {
+        assert!(events.as_array().unwrap().iter().any(|event| event["id"] == id), "{id}");
+    }
+}
+
+#[test]
+fn with_fewer_members_than_it_needs_a_team_carries_nothing_until_it_has_them() {
+    let rig = Rig::new().unwrap();
+    let bridged = Bridged::start(&rig, "mode = \"static\"\nmin_links = 2");
+    bridged.set_link(1, false);
+    bridged.team.wait_state(1, "failed");
+    bridged.team.wait_state(0, "waiting");
+    assert!(bridged.team.guests[0].namespace.is_cut_from(FAR).unwrap());
+    bridged.team.daemon.ok(&["team", "set", "both", "--min-links", "1"]).unwrap();
+    bridged.team.wait_state(0, "active");
+    bridged.all_reach();
+}

@@ -1,0 +1,270 @@
+//! What a VM's driver asks of its device's control queue (virtio 1.3, section 5.1.6.5).
+//! The front-end serves that queue; of all commands QEMU passes on only how many queue
+//! pairs are used. Whatever the guest asks for, its frames are right afterwards, and the
+//! switch does what its own configuration says.
+
+use crate::streams;
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
+
+use serde_json::json;
+use suimon_rig::{Daemon, Guest, GuestNic, GuestSpec, LightGuest, Rig, until};
+
+use crate::streams::{receive, sample};
+
+const VM_MAC: &str = "52:54:00:aa:00:01";
+const OTHER_MAC: &str = "52:54:00:aa:00:77";
+const PORT: u16 = 7007;
+const NIC_DISCONNECTED: u16 = 3005;
+const STREAM_BYTES: u64 = 2_000_000;
+/// Ethernet's header and the MTU.
+const LENGTH_MAX: f64 = 14.0 + 1500.0;
+/// Bits of virtio's features (virtio 1.3, section 5.1.3).
+const CTRL_VQ: usize = 17;
+const CTRL_RX: usize = 18;
+const CTRL_VLAN: usize = 19;
+const MQ: usize = 22;
+const CTRL_MAC_ADDR: usize = 23;
+const CTRL_GUEST_OFFLOADS: usize = 2;
+
+/// A VM with two queue pairs and two light guests on one switch.
+struct Site {
+    vm: Guest,
+    daemon: Daemon,
+    lights: [LightGuest; 2],
+    bytes: Vec<u8>,
+}
+
+impl Site {
+    fn boot(rig: &Rig) -> Self {
+        let lights = [("a", 1), ("b", 2)].map(|(nic, nth)| LightGuest::new(rig, nic, nth).unwrap());
+        let socket = rig.path("vm.sock");
+        let host = format!(
+            "[[switch]]\nname = \"lan\"\nkind = \"private\"\n{}{}\
+             [[nic]]\nname = \"vm\"\nswitch = \"lan\"\nbackend = \"vhost-user\"\n\
+             socket = \"{socket}\"\nqueues = 2\nmac = \"{VM_MAC}\"\n",
+            lights[0].nic_toml("lan", ""),
+            lights[1].nic_toml("lan", ""),
+        );
+        let daemon = Daemon::start(rig, &host).unwrap();
+        for light in &lights {
+            light.bring_up().unwrap();
+        }
+        let nics = vec![GuestNic { queues: 2, ..GuestNic::new(&socket, VM_MAC) }];
+        let spec = GuestSpec { name: "vm".to_owned(), nics, cpus: 2, ..GuestSpec::default() };
+        let mut vm = Guest::start(rig, &spec).unwrap();
+        vm.address("eth0", "10.77.0.9/24").unwrap();
+        daemon.wait_up("nic", "vm").unwrap();
+        let mut site = Self { vm, daemon, lights, bytes: sample(STREAM_BYTES) };
+        // Every stream back is compared with ours, so this copy proves to be right.
+        site.download("first");
+        site.vm.run("mv /tmp/got /tmp/sent").unwrap();
+        site
+    }
+
+    /// Has the VM fetch the sample from the first light guest.
+    fn download(&mut self, what: &str) {
+        let listener = self.listener();
+        let address = self.lights[0].address();
+        self.vm.begin(&format!("nc -w 5 {address} {PORT} < /dev/null > /tmp/got")).unwrap();
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.set_write_timeout(Some(streams::PATIENCE)).unwrap();
+        stream.write_all(&self.bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
+        drop(stream);
+        assert!(self.vm.finish(Duration::from_secs(20)).unwrap().is_ok(), "{what}");
+    }
+
+    /// Streams both ways, compared byte for byte, and no wrong checksum.
+    fn exchange(&mut self, what: &str) {
+        self.download(what);
+        let said = self.vm.run_any("cmp /tmp/got /tmp/sent", Duration::from_secs(20)).unwrap();
+        assert!(said.is_ok(), "{what}: {}", said.stdout);
+        let listener = self.listener();
+        let address = self.lights[0].address();
+        self.vm.begin(&format!("nc -w 5 {address} {PORT} < /tmp/sent")).unwrap();
+        let received = receive(&listener);
+        assert!(self.vm.finish(Duration::from_secs(20)).unwrap().is_ok(), "{what}");
+        assert!(received == self.bytes, "{what}: it arrived as something else");
+        for light in &self.lights {
+            assert_eq!(light.namespace.checksum_errors().unwrap(), 0, "{what}");
+        }
+        let snmp = self.vm.run("grep ^Tcp: /proc/net/snmp | tail -n 1").unwrap();
+        assert!(snmp.trim().ends_with(" 0"), "{what}: checksum errors in the VM: {snmp}");
+    }
+
+    fn listener(&self) -> TcpListener {
+        let address = SocketAddr::new(self.lights[0].address().parse().unwrap(), PORT);
+        self.lights[0].namespace.inside(|| TcpListener::bind(address).unwrap()).unwrap()
+    }
+
+    /// How long the frames of a stream are on average as the VM receives them.
+    fn received_length(&mut self, what: &str) -> f64 {
+        let before = self.received();
+        self.download(what);
+        let after = self.received();
+        (after[0] - before[0]) / (after[1] - before[1])
+    }
+
+    /// Bytes and frames that the VM has received.
+    fn received(&mut self) -> [f64; 2] {
+        ["bytes", "packets"].map(|of| {
+            let path = format!("/sys/class/net/eth0/statistics/rx_{of}");
+            self.vm.run(&format!("cat {path}")).unwrap().trim().parse().unwrap()
+        })
+    }
+
+    /// Which features the VM's driver has negotiated.
+    fn has_feature(&mut self, bit: usize) -> bool {
+        let said = self.vm.run("cat /sys/class/net/eth0/device/features").unwrap();
+        said.trim().as_bytes()[bit] == b'1'
+    }
+
+    fn counter(&self, counter: &str) -> u64 {
+        let status = self.daemon.json(&["nic", "show", "vm"]).unwrap();
+        status["counters"][counter].as_u64().unwrap_or_else(|| panic!("{counter}: {status}"))
+    }
+
+    /// Waits until the switch serves so many queue pairs of the VM.
+    fn wait_queue_pairs(&self, pairs: u16) {
+        until(&format!("{pairs} queue pairs"), Duration::from_secs(10), || {
+            Ok(self.daemon.json(&["nic", "show", "vm"])?["queue_pairs"] == pairs)
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn the_number_of_queue_pairs_follows_the_guest_and_frames_stay_right() {
+    let rig = Rig::new().unwrap();
+    let mut site = Site::boot(&rig);
+    assert!(site.has_feature(CTRL_VQ) && site.has_feature(MQ));
+    for pairs in [2, 1, 2, 1] {
+        site.vm.run(&format!("ethtool -L eth0 combined {pairs}")).unwrap();
+        site.wait_queue_pairs(pairs);
+        site.exchange(&format!("{pairs} queue pairs"));
+    }
+    // Nothing was broken on the way: the front-end kept its connection.
+    let events = site.daemon.json(&["event", "list"]).unwrap();
+    let left = events.as_array().unwrap().iter().find(|event| event["id"] == NIC_DISCONNECTED);
+    assert!(left.is_none(), "{left:?}");
+}
+
+/// `CTRL_RX`, `CTRL_VLAN`: filters stay with the front-end. The switch sends a guest what
+/// is for it, whether it wants more or less.
+#[test]
+fn a_guest_that_asks_for_everything_gets_what_is_for_it() {
+    const PINGS: u64 = 20;
+    let rig = Rig::new().unwrap();
+    let mut site = Site::boot(&rig);
+    assert!(site.has_feature(CTRL_RX) && site.has_feature(CTRL_VLAN));
+    site.vm.run("ethtool -L eth0 combined 2").unwrap();
+    site.wait_queue_pairs(2);
+    assert!(site.lights[0].namespace.reaches(&site.lights[1].address()));
+    for (mode, field, value) in
+        [("promisc", "promiscuous", json!(true)), ("allmulti", "multicast", json!("all"))]
+    {
+        site.vm.run(&format!("ifconfig eth0 {mode}")).unwrap();
+        let filter = site.vm.receive_filter().unwrap();
+        assert_eq!(filter[field], value, "the front-end was not asked: {filter}");
+        site.exchange(mode);
+        // What others send each other is none of its business.
+        let before = site.counter("tx_bytes");
+        let (count, other) = (PINGS.to_string(), site.lights[1].address());
+        let words = ["ping", "-n", "-c", &count, "-i", "0.02", "-s", "1400", &other];
+        site.lights[0].namespace.run(&words).unwrap();
+        let seen = site.counter("tx_bytes") - before;
+        assert!(seen < PINGS * 1400, "{mode}: it saw {seen} bytes of others");
+    }
+    site.vm.run("ifconfig eth0 -promisc -allmulti").unwrap();
+    site.exchange("no mode");
+    // A VLAN that the switch lets this NIC have, and one that it does not.
+    site.daemon.ok(&["nic", "set", "a", "--vlan", "10"]).unwrap();
+    site.daemon.ok(&["nic", "set", "vm", "--vlan", "20", "--trunk", "10"]).unwrap();
+    site.vm.run("ip addr flush dev eth0").unwrap();
+    for (vlan, is_reached) in [(30, false), (10, true)] {
+        let name = format!("eth0.{vlan}");
+        let add = format!("ip link add link eth0 name {name} type vlan id {vlan}");
+        site.vm.run(&add).unwrap();
+        site.vm.address(&name, "10.77.0.9/24").unwrap();
+        let filter = site.vm.receive_filter().unwrap();
+        let vlans = filter["vlan-table"].as_array().unwrap();
+        assert!(vlans.contains(&json!(vlan)), "the front-end was not asked: {filter}");
+        let address = site.lights[0].address();
+        assert_eq!(site.vm.reaches(&address).unwrap(), is_reached, "VLAN {vlan}");
+        if is_reached {
+            site.exchange(&name);
+        }
+        site.vm.run(&format!("ip link del {name}")).unwrap();
+    }
+}
+
+/// `CTRL_MAC_ADDR`: the switch hears of a new address by the frames that come from it,
+/// and lets them pass if its own configuration does.
+#[test]
+fn an_address_that_a_guest_gives_itself_is_learned_only_if_it_may_have_it() {
+    let rig = Rig::new().unwrap();
+    let mut site = Site::boot(&rig);
+    assert!(site.has_feature(CTRL_MAC_ADDR));
+    let address = site.lights[0].address();
+    let change = |site: &mut Site, mac: &str| {
+        site.vm.run(&format!("ip link set eth0 address {mac}")).unwrap();
+        let shown = site.vm.run("cat /sys/class/net/eth0/address").unwrap();
+        assert_eq!(shown.trim(), mac);
+        let filter = site.vm.receive_filter().unwrap();
+        assert_eq!(filter["main-mac"], mac, "the front-end was not asked: {filter}");
+    };
+    let port_of = |site: &Site, mac: &str| {
+        let known = site.daemon.json(&["switch", "addresses", "lan"]).unwrap();
+        let entry = known.as_array().unwrap().iter().find(|entry| entry["mac"] == mac).cloned();
+        entry.map(|entry| entry["port"].as_str().unwrap().to_owned())
+    };
+    change(&mut site, OTHER_MAC);
+    assert!(!site.vm.reaches(&address).unwrap(), "it has another's address");
+    let status = site.daemon.json(&["nic", "show", "vm"]).unwrap();
+    let mut dropped = status["counters"]["rx_dropped"].as_array().unwrap().iter();
+    let spoofed = dropped.find(|drops| drops["reason"] == "spoofed_source");
+    assert!(spoofed.is_some_and(|drops| drops["frames"].as_u64() > Some(0)), "{status}");
+    assert_eq!(port_of(&site, OTHER_MAC), None);
+    site.daemon.ok(&["nic", "set", "vm", "--mac-spoofing=true"]).unwrap();
+    assert!(site.vm.reaches(&address).unwrap());
+    assert_eq!(port_of(&site, OTHER_MAC).as_deref(), Some("vm"));
+    site.exchange("its second address");
+    site.daemon.ok(&["nic", "set", "vm", "--mac-spoofing=false"]).unwrap();
+    change(&mut site, VM_MAC);
+    assert!(site.vm.reaches(&address).unwrap());
+    site.exchange("its first address again");
+}
+
+/// `CTRL_GUEST_OFFLOADS`: the front-end is told and keeps it for itself. Frames are right
+/// all the same; who wants none in these forms switches them off at the NIC, live.
+#[test]
+fn what_a_guest_no_longer_wants_is_switched_off_at_its_nic() {
+    let rig = Rig::new().unwrap();
+    let mut site = Site::boot(&rig);
+    assert!(site.has_feature(CTRL_GUEST_OFFLOADS));
+    let is_used = |site: &Site, offload: &str| {
+        let ports = site.daemon.json(&["offload", "show", "vm"]).unwrap();
+        let mut offloads = ports[0]["offloads"].as_array().unwrap().iter();
+        offloads.find(|found| found["name"] == offload).unwrap()["effective"].as_bool().unwrap()
+    };
+    assert!(site.received_length("before") > LENGTH_MAX);
+    for words in ["rx-gro-hw off", "rx-gro-hw off rx off gro off", "rx on gro on"] {
+        site.vm.run(&format!("ethtool -K eth0 {words}")).unwrap();
+        let features = site.vm.run("ethtool -k eth0").unwrap();
+        assert!(features.contains("rx-gro-hw: off\n"), "{words}: {features}");
+        site.exchange(words);
+        assert!(site.received_length(words) > LENGTH_MAX, "{words}: who told the switch?");
+        assert!(is_used(&site, "rx_tcp4_segmentation"), "{words}: who told the switch?");
+    }
+    site.daemon.ok(&["offload", "set", "vm", "segmentation=off"]).unwrap();
+    assert!(!is_used(&site, "rx_tcp4_segmentation"));
+    assert!(site.received_length("without large frames") <= LENGTH_MAX);
+    site.exchange("without large frames");
+    let before = site.counter("software_checksummed");
+    site.daemon.ok(&["offload", "set", "vm", "rx_checksum=off"]).unwrap();
+    site.exchange("without partial checksums");
+    assert!(site.counter("software_checksummed") > before);
+    site.daemon.ok(&["offload", "set", "vm", "segmentation=on", "rx_checksum=on"]).unwrap();
+    assert!(site.received_length("as at first") > LENGTH_MAX);
+}

@@ -1,0 +1,225 @@
+//! VMs and front-ends that mean harm, against the real daemon: each stops its own
+//! NIC, is told of, and a stream between two others never stands still.
+
+use crate::bench;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use crate::bench::rig::{Driver, GUEST_BASE, NEXT, Piece, Vm, event};
+use crate::bench::{BYTES, CSUM, FrontEnd, MERGEABLE, VERSION_1};
+use suimon_rig::{Daemon, LightGuest, Rig, iperf, until};
+
+const HOST_TSO4: u64 = 1 << 11;
+
+/// A front-end with running rings; its transmit ring is the weapon.
+struct Hostile<'a> {
+    front_end: FrontEnd,
+    tx: Driver<'a>,
+    kick: OwnedFd,
+    _rx: Driver<'a>,
+}
+
+impl<'a> Hostile<'a> {
+    fn start(socket: &str, vm: &'a Vm) -> Self {
+        let mut front_end = FrontEnd::connect(socket.as_ref());
+        let rx = Driver::placed(vm, 16, 0, GUEST_BASE);
+        let tx = Driver::placed(vm, 16, 0, GUEST_BASE + 0x2000);
+        let kick = event();
+        front_end.negotiate(VERSION_1 | MERGEABLE | CSUM | HOST_TSO4);
+        assert!(front_end.share_memory(vm, BYTES));
+        front_end.start_ring(0, &rx, &event(), &event());
+        front_end.start_ring(1, &tx, &kick, &event());
+        Self { front_end, tx, kick, _rx: rx }
+    }
+
+    fn kick(&self) {
+        rustix::io::write(&self.kick, &1_u64.to_ne_bytes()).unwrap();
+    }
+
+    /// Offers a chain of these pieces, in these slots.
+    fn offer(&mut self, slots: &[u16], pieces: &[Piece]) {
+        self.tx.lay_out(slots, false, 0, pieces);
+        self.tx.offer(slots[0]);
+        self.kick();
+    }
+}
+
+type Attack = fn(&mut Hostile<'_>, &Vm);
+
+/// What a guest or its front-end does, and what the event says of it.
+fn attacks() -> Vec<(&'static str, Attack)> {
+    vec![
+        ("available index", |hostile, _| {
+            hostile.tx.available.idx().store(u16::to_le(1000));
+            hostile.kick();
+        }),
+        ("has more than 16 descriptors", |hostile, _| {
+            let addr = hostile.tx.area(0);
+            // The second descriptor leads back to the first.
+            hostile.tx.lay_out(&[0, 1], false, NEXT, &[Piece { addr, len: 12 }; 2]);
+            hostile.tx.offer(0);
+            hostile.kick();
+        }),
+        ("are outside the VM's memory", |hostile, _| {
+            hostile.offer(&[0], &[Piece { addr: 1 << 46, len: 100 }]);
+        }),
+        ("names descriptor 999", |hostile, _| {
+            hostile.tx.offer(999);
+            hostile.kick();
+        }),
+        ("carries more than", |hostile, _| {
+            let addr = GUEST_BASE;
+            hostile.offer(&[0, 1, 2], &[Piece { addr, len: 40_000 }; 3]);
+        }),
+        ("a device-writable buffer in a device-readable chain", |hostile, _| {
+            let addr = hostile.tx.area(0);
+            hostile.tx.lay_out(&[0], false, bench::rig::WRITE, &[Piece { addr, len: 100 }]);
+            hostile.tx.offer(0);
+            hostile.kick();
+        }),
+        ("cut the file behind the VM's memory short", |hostile, vm| {
+            vm.file.set_len(0).unwrap();
+            hostile.kick();
+        }),
+    ]
+}
+
+/// The events about the NIC so far that tell of a violation.
+fn violations(daemon: &Daemon) -> Vec<String> {
+    let events = daemon.json(&["event", "list"]).unwrap();
+    let of_vm = events.as_array().unwrap().iter().filter(|event| event["subject"] == "nic/vm");
+    of_vm
+        .filter(|event| event["id"] == 3007)
+        .map(|event| event["text"].as_str().unwrap_or_default().to_owned())
+        .collect()
+}
+
+/// The daemon, two light guests, and between them a stream that must not stop
+/// while `body` runs, at most `seconds` long.
+fn beside_a_stream(seconds: u32, body: impl FnOnce(&Daemon, &str)) {
+    let rig = Rig::new().unwrap();
+    let (a, b) = (LightGuest::new(&rig, "a", 1).unwrap(), LightGuest::new(&rig, "b", 2).unwrap());
+    let socket = rig.path("vm.sock");
+    let host = format!(
+        "[[switch]]\nname = \"lan\"\nkind = \"private\"\n{}{}[[nic]]\nname = \"vm\"\n\
+         switch = \"lan\"\nbackend = \"vhost-user\"\nsocket = \"{socket}\"\n",
+        a.nic_toml("lan", ""),
+        b.nic_toml("lan", "")
+    );
+    let mut daemon = Daemon::start(&rig, &host).unwrap();
+    a.bring_up().unwrap();
+    b.bring_up().unwrap();
+    let _server = iperf::serve(&rig, &b.namespace).unwrap();
+    std::thread::scope(|scope| {
+        let stream = scope.spawn(|| iperf::measure(&a.namespace, &b.address(), seconds, &[]));
+        body(&daemon, &socket);
+        let report = stream.join().unwrap().unwrap();
+        for interval in report.json["intervals"].as_array().unwrap() {
+            let rate = interval["sum"]["bits_per_second"].as_f64().unwrap();
+            assert!(rate > 1e6, "the others' stream stood still: {interval}");
+        }
+    });
+    daemon.process().check_running().unwrap();
+}
+
+#[test]
+fn a_guest_that_breaks_its_ring_stops_its_own_nic_only() {
+    beside_a_stream(15, |daemon, socket| {
+        for (expected, attack) in attacks() {
+            let before = violations(daemon).len();
+            let vm = Vm::with_regions(vec![BYTES]);
+            let mut hostile = Hostile::start(socket, &vm);
+            attack(&mut hostile, &vm);
+            until(&format!("event: {expected}"), Duration::from_secs(10), || {
+                let all = violations(daemon);
+                Ok(all.len() > before && all[before..].iter().any(|text| text.contains(expected)))
+            })
+            .unwrap_or_else(|error| panic!("{error:#}: {:?}", violations(daemon)));
+            let status = daemon.json(&["nic", "show", "vm"]).unwrap();
+            assert_eq!(status["condition"]["health"], "down", "{status}");
+            assert!(status["condition"]["reason"].as_str().unwrap().contains(expected), "{status}");
+            // Its connection stands: a guest that starts anew is served.
+            assert_eq!(hostile.front_end.get_number(17), 1);
+            drop(hostile);
+            until("the front-end's end", Duration::from_secs(5), || {
+                Ok(daemon.json(&["nic", "show", "vm"])?["condition"]["reason"]
+                    .as_str()
+                    .is_some_and(|reason| reason.contains("left")))
+            })
+            .unwrap();
+        }
+    });
+}
+
+/// Headers that lie cost their sender the frame, and nobody anything else.
+#[test]
+fn frames_whose_headers_lie_are_dropped_and_counted() {
+    beside_a_stream(8, |daemon, socket| {
+        let vm = Vm::with_regions(vec![BYTES]);
+        let mut hostile = Hostile::start(socket, &vm);
+        // flags, gso_type, hdr_len, gso_size, csum_start, csum_offset
+        let lies: [(u8, u8, u16, u16, u16, u16); 8] = [
+            (1, 0, 0, 0, 60_000, 16),
+            (1, 0, 0, 0, 34, 60_000),
+            (1, 0, 0, 0, 99, 0),
+            (1, 1, 54, 0, 34, 16),
+            (1, 1, 60_000, 0, 34, 16),
+            (0, 1, 54, 1000, 34, 16),
+            (1, 77, 54, 1000, 34, 16),
+            (1, 4, 54, 1000, 34, 16),
+        ];
+        for (nth, (flags, gso, hdr_len, gso_size, start, offset)) in lies.into_iter().enumerate() {
+            let mut bytes = vec![flags, gso];
+            for field in [hdr_len, gso_size, start, offset, 0] {
+                bytes.extend(field.to_le_bytes());
+            }
+            bytes.extend([0xff; 6]);
+            bytes.extend([0x52, 0x54, 0, 9, 9, nth as u8, 8, 0]);
+            bytes.resize(12 + 100, 0x45);
+            hostile.tx.add(&[112], false, false, &bytes).unwrap();
+            hostile.kick();
+            until("the frame's return", Duration::from_secs(5), || {
+                Ok(!hostile.tx.reap().is_empty())
+            })
+            .unwrap();
+        }
+        let mut counters = serde_json::Value::Null;
+        until("count of what was dropped", Duration::from_secs(5), || {
+            counters = daemon.json(&["nic", "show", "vm"])?["counters"].clone();
+            let dropped = counters["rx_dropped"].as_array().cloned().unwrap_or_default();
+            let malformed = dropped.iter().find(|counter| counter["reason"] == "malformed");
+            Ok(malformed.is_some_and(|counter| counter["frames"] == 8))
+        })
+        .unwrap_or_else(|error| panic!("{error:#}: {counters}"));
+        assert_eq!(counters["rx_frames"], 0, "{counters}");
+        let status = daemon.json(&["nic", "show", "vm"]).unwrap();
+        assert_eq!(status["condition"]["health"], "up", "{status}");
+        assert!(violations(daemon).is_empty());
+    });
+}
+
+#[test]
+fn a_flood_of_messages_is_slowed_and_then_ended() {
+    beside_a_stream(20, |daemon, socket| {
+        let front_end = FrontEnd::connect(socket.as_ref());
+        let message = FrontEnd::message(3, 1, &[]);
+        let many = message.repeat(500);
+        front_end.stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
+        let mut stream = &front_end.stream;
+        // Until it is cut off.
+        while stream.write_all(&many).is_ok() {}
+        until("the event", Duration::from_secs(5), || {
+            Ok(violations(daemon).iter().any(|text| text.contains("a flood of messages")))
+        })
+        .unwrap();
+        // Strangers, one after the other, each with nonsense.
+        for _ in 0..50 {
+            let stranger = FrontEnd::connect(socket.as_ref());
+            stranger.send_raw(&[0xee; 64], &[]);
+        }
+        let vm = Vm::with_regions(vec![BYTES]);
+        let mut proper = Hostile::start(socket, &vm);
+        assert!(proper.front_end.share_memory(&vm, BYTES));
+    });
+}

@@ -1,0 +1,237 @@
+//! Guests without drivers for virtio: NICs and disks that QEMU emulates, on our switch and our
+//! stores, through deaths of the daemon.
+
+use crate::firmware;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use suimon_rig::{Daemon, HostedGuest, HostedVms, LightGuest, Rig, iperf, until};
+
+const GUEST: &str = "10.77.0.9";
+const NETWORK_PREFIX: u8 = 24;
+const MAC: &str = "52:54:00:77:00:09";
+const DISK_BYTES: u64 = 64 << 20;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A host with a VM that has these other keys, and a light guest on its switch.
+struct Site {
+    vms: HostedVms,
+    daemon: Daemon,
+    peer: LightGuest,
+    rig: Rig,
+}
+
+impl Site {
+    fn new(keys: &str) -> Self {
+        let rig = Rig::new().unwrap();
+        let vms = HostedVms::of_machines(&rig).unwrap();
+        let peer = LightGuest::new(&rig, "peer", 1).unwrap();
+        let store = rig.path("store");
+        fs::create_dir_all(&store).unwrap();
+        let mut text = format!(
+            "[host]\nvm_folder = \"{}\"\n[[switch]]\nname = \"lan\"\nkind = \"private\"\n\
+             [[store]]\nname = \"s\"\npath = \"{store}\"\n\
+             [[nic]]\nname = \"old\"\nswitch = \"lan\"\nbackend = \"legacy\"\nmac = \"{MAC}\"\n\
+             vlan = 30\n",
+            vms.folder()
+        );
+        for (name, controller) in [("ide", "ide"), ("sata", "sata")] {
+            text += &format!(
+                "[[disk]]\nname = \"{name}\"\nstore = \"s\"\nformat = \"vhdx\"\n\
+                 size_bytes = {DISK_BYTES}\nserial = \"OF-{name}\"\ncontroller = \"{controller}\"\n"
+            );
+        }
+        text += &peer.nic_toml("lan", "vlan = 30");
+        text += &vms.table("old", keys);
+        let daemon = Daemon::start(&rig, &text).unwrap();
+        peer.bring_up().unwrap();
+        Self { vms, daemon, peer, rig }
+    }
+
+    fn start(&self) -> HostedGuest {
+        let mut guest = self.vms.start(&self.daemon, "old").unwrap();
+        // What a bus has is found as soon as its driver is there.
+        for module in ["e1000e", "sd_mod", "ata_piix", "ahci"] {
+            guest.load(module, "").unwrap();
+        }
+        guest
+    }
+
+    fn connect(&self, guest: &mut HostedGuest) {
+        let has_link = "ip link set eth0 up && [ \"$(cat /sys/class/net/eth0/carrier)\" = 1 ]";
+        until("the guest's link", PATIENCE, || Ok(guest.run_any(has_link, PATIENCE)?.is_ok()))
+            .unwrap();
+        guest.address("eth0", &format!("{GUEST}/{NETWORK_PREFIX}")).unwrap();
+        assert!(guest.reaches(&self.peer.address()).unwrap(), "{}", self.nic());
+    }
+
+    fn nic(&self) -> Value {
+        self.daemon.json(&["nic", "show", "old"]).unwrap()
+    }
+
+    fn vm(&self) -> Value {
+        self.daemon.json(&["vm", "show", "old"]).unwrap()
+    }
+
+    fn die_and_return(&mut self) {
+        self.daemon.kill();
+        self.daemon.restart(&self.rig).unwrap();
+    }
+
+    /// What a command says that is to fail.
+    fn refusal(&self, words: &[&str]) -> String {
+        let output = self.daemon.cli(words).unwrap();
+        assert!(!output.is_ok(), "{words:?}: {}", output.stdout);
+        output.stderr
+    }
+
+    /// The texts of events of this kind about the VM.
+    fn told(&self, id: u64) -> String {
+        let events = self.daemon.json(&["event", "list"]).unwrap();
+        let of_kind = |event: &&Value| event["id"] == id && event["subject"] == "vm/old";
+        let of_kind = events.as_array().unwrap().iter().filter(of_kind);
+        of_kind.map(|event| event["text"].to_string()).collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[test]
+fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_death() {
+    let mut site = Site::new("nics = [\"old\"]");
+    let mut guest = site.start();
+    let driver = guest.run("readlink /sys/class/net/eth0/device/driver").unwrap();
+    assert!(driver.ends_with("/e1000e"), "{driver}");
+    assert_eq!(guest.run("cat /sys/class/net/eth0/address").unwrap(), MAC);
+    site.connect(&mut guest);
+    let status = site.nic();
+    assert_eq!((&status["condition"]["health"], &status["queue_pairs"]), (&"up".into(), &1.into()));
+
+    // The peer's kernel hands over frames of 64 KB; towards the guest they are cut and summed.
+    let _server = iperf::serve(&site.rig, &site.peer.namespace).unwrap();
+    for direction in ["", "--reverse"] {
+        let command =
+            format!("iperf3 --client {} --time 2 --json {direction}", site.peer.address());
+        let report = iperf::report(&guest.run(&command).unwrap()).unwrap();
+        assert!(report.bits_per_second > 1_000_000.0, "{direction}: {report:?}");
+    }
+    let counters = site.nic()["counters"].clone();
+    assert!(counters["software_segmented"].as_u64().unwrap() > 0, "{counters}");
+    let dropped = counters["rx_dropped"].as_array().unwrap();
+    assert!(dropped.iter().all(|of| of["reason"] != "malformed"), "{counters}");
+
+    let before = site.vm();
+    let died = Instant::now();
+    site.die_and_return();
+    // QEMU before 8.0 does not connect again: the NIC is pulled out and put in.
+    until("the NIC to be back", PATIENCE, || Ok(site.nic()["condition"]["health"] == "up"))
+        .unwrap();
+    eprintln!("from the daemon's death until the NIC is back: {:?}", died.elapsed());
+    assert_eq!(site.vm()["process"], before["process"]);
+    assert!(site.told(7020).contains("does not connect a legacy NIC again"), "{}", site.told(7020));
+    site.connect(&mut guest);
+    until("nothing to wait", PATIENCE, || Ok(site.vm()["waits_for_start"].is_null())).unwrap();
+    site.daemon.ok(&["vm", "kill", "old"]).unwrap();
+    until("the NIC to be down", PATIENCE, || Ok(site.nic()["condition"]["health"] == "down"))
+        .unwrap();
+}
+
+#[test]
+fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon() {
+    let mut site = Site::new("disks = [\"ide\", \"sata\"]");
+    let mut guest = site.start();
+    // The drivers were loaded in this order.
+    for (device, bus) in [("sda", "ata_piix"), ("sdb", "ahci")] {
+        let size = guest.run(&format!("cat /sys/block/{device}/size")).unwrap();
+        assert_eq!(size, (DISK_BYTES / 512).to_string());
+        let place = guest.run(&format!("cd /sys/block/{device}/device && pwd -P")).unwrap();
+        let slot = place.split('/').find(|part| part.starts_with("0000:")).unwrap();
+        let driver = guest.run(&format!("readlink /sys/bus/pci/devices/{slot}/driver")).unwrap();
+        assert!(driver.ends_with(bus), "{device}: {place}: {driver}");
+    }
+    only_its_vm_reaches(&site, "ide");
+    let process = site.vm()["process"].clone();
+    // Each block is written with its number on both disks, and an error ends the loop.
+    let writer = "(n=0; while for d in sda sdb; do echo $n | dd of=/dev/$d bs=4096 \
+                  seek=$n conv=sync,fsync 2>/dev/null || exit 1; done; do \
+                  n=$((n + 1)); echo $n >/tmp/written; [ -e /tmp/stop ] && exit 0; done; \
+                  touch /tmp/failed) &";
+    guest.run(writer).unwrap();
+    until("the guest to write", PATIENCE, || {
+        Ok(guest.run_any("[ -s /tmp/written ]", PATIENCE)?.is_ok())
+    })
+    .unwrap();
+    for _ in 0..3 {
+        let written = guest.run("cat /tmp/written").unwrap();
+        let died = Instant::now();
+        site.die_and_return();
+        until("the guest to write on", PATIENCE, || Ok(guest.run("cat /tmp/written")? != written))
+            .unwrap();
+        eprintln!("from the daemon's death to the guest's next write: {:?}", died.elapsed());
+        assert_eq!(site.vm()["process"], process);
+    }
+    guest.run("[ ! -e /tmp/failed ]").unwrap();
+    // All that was said to be written since the first block, each block once.
+    let verify = "touch /tmp/stop; sleep 2; m=$(cat /tmp/written); echo 3 >/proc/sys/vm/drop_caches; \
+                  seq 0 $((m - 1)) >/tmp/all; for d in sda sdb; do dd if=/dev/$d bs=4096 count=$m \
+                  2>/dev/null | tr -d '\\0' | cmp - /tmp/all || exit 1; done; echo $m";
+    let output = guest.run_any(verify, PATIENCE).unwrap();
+    assert!(output.is_ok(), "blocks that were written: {output:?}");
+    eprintln!("blocks verified on each disk: {}", output.stdout);
+    limits_hold(&site, &mut guest);
+    comes_and_goes_with_a_start(&site);
+}
+
+/// The socket of an emulated disk is for the daemon's user and the VM's group.
+fn only_its_vm_reaches(site: &Site, disk: &str) {
+    let socket = fs::metadata(format!("{}/old/d-{disk}", site.vms.folder())).unwrap();
+    let group = site.vm()["user"].as_u64().unwrap();
+    assert_eq!((socket.mode() & 0o777, u64::from(socket.gid()), socket.uid()), (0o660, group, 0));
+}
+
+/// A maximum is one of an emulated disk as of any other.
+fn limits_hold(site: &Site, guest: &mut HostedGuest) {
+    site.daemon.ok(&["disk", "set", "ide", "--qos-max-iops", "20"]).unwrap();
+    let began = Instant::now();
+    guest.run("dd if=/dev/zero of=/dev/sda bs=4096 count=100 oflag=direct").unwrap();
+    let took = began.elapsed();
+    // A second's worth may go at once.
+    assert!(took >= Duration::from_secs(3), "100 requests at 20 a second took {took:?}");
+    let disk = site.daemon.json(&["disk", "show", "ide"]).unwrap();
+    assert_eq!(disk["nbd"]["connections"][0]["way"], "unix", "{disk}");
+}
+
+/// An IDE disk cannot be taken from a VM that runs, nor given to it.
+fn comes_and_goes_with_a_start(site: &Site) {
+    let told = site.refusal(&["vm", "set", "old", "--disks", "sata"]);
+    assert!(told.contains("suimon vm stop old"), "{told}");
+    let told = site.refusal(&["disk", "set", "ide", "--controller", "virtio"]);
+    assert!(told.contains("suimon vm stop old"), "{told}");
+    let create = "disk create late --store s --format raw --size-bytes 1MiB --controller ide";
+    site.daemon.ok(&create.split(' ').collect::<Vec<_>>()).unwrap();
+    site.daemon.ok(&["vm", "set", "old", "--disks", "ide,sata,late"]).unwrap();
+    until("it to be told", PATIENCE, || Ok(site.told(7020).contains("with a start of the VM")))
+        .unwrap();
+    assert_eq!(site.vm()["waits_for_start"][0], "disk/late");
+    site.daemon.ok(&["vm", "set", "old", "--disks", "ide,sata"]).unwrap();
+    site.daemon.ok(&["vm", "kill", "old"]).unwrap();
+    site.daemon.ok(&["vm", "set", "old", "--disks", "sata"]).unwrap();
+    let xml = site.daemon.ok(&["vm", "xml", "old"]).unwrap();
+    assert!(xml.contains("bus='sata'") && !xml.contains("bus='ide'"), "{xml}");
+}
+
+#[test]
+fn a_bios_starts_from_an_ide_disk_of_ours() {
+    let site = Site::new("nics = [\"old\"]");
+    let mut bytes = firmware::boot_sector();
+    bytes.resize(1 << 20, 0);
+    fs::write(format!("{}/boot.raw", site.rig.path("store")), &bytes).unwrap();
+    let create = "disk create boot --store s --format raw --controller ide";
+    site.daemon.ok(&create.split(' ').collect::<Vec<_>>()).unwrap();
+    let create = "vm create bare --memory-bytes 64MiB --disks boot";
+    site.daemon.ok(&create.split(' ').collect::<Vec<_>>()).unwrap();
+    site.daemon.ok(&["vm", "start", "bare"]).unwrap();
+    let log = format!("{}/bare/console.log", site.vms.folder());
+    let has_word = || fs::read_to_string(&log).is_ok_and(|said| said.contains(firmware::WORD));
+    until("word of the boot sector", PATIENCE, || Ok(has_word())).unwrap();
+}

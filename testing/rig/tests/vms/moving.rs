@@ -1,0 +1,126 @@
+//! A VM that goes from one daemon to another and back while its guest sends over its NIC and
+//! writes to its disk. `SUIMON_VM_MOVES` says how often; 4 times if it is not set.
+
+use std::fs;
+use std::time::Duration;
+
+use suimon_rig::{run, until};
+
+use crate::site::{Load, Node, OUTSIDE, PATIENCE, Site, begin_slowly, lost, qemus, refusal, state};
+
+const MOVES: usize = 4;
+
+#[test]
+fn a_vm_goes_there_and_back_while_it_sends_and_writes() {
+    let moves = std::env::var("SUIMON_VM_MOVES").map_or(MOVES, |text| text.parse().unwrap());
+    let mut site = Site::new();
+    let mut guest = site.start();
+    let mut load = Load::begin(&site, &mut guest);
+    let (mut totals, mut stood, mut all_lost) = (Vec::new(), Vec::new(), 0);
+    for _ in 0..moves {
+        let before = load.replies().len();
+        totals.push(site.move_it(&mut guest));
+        let after = load.replies().len();
+        until("replies", PATIENCE, || Ok(load.replies().len() > after + 50)).unwrap();
+        let (lost, in_a_row) = lost(&load.replies()[before..]);
+        all_lost += lost;
+        stood.push(Duration::from_millis(10) * u32::try_from(in_a_row).unwrap());
+        load.check(&mut guest);
+        // What was promised of it came with it.
+        let disk = site.here().daemon.json(&["disk", "show", "web"]).unwrap();
+        assert_eq!(disk["config"]["qos_policy"], "silver");
+    }
+    load.end(&mut guest);
+    for (what, times) in [("in all", &mut totals), ("without a reply", &mut stood)] {
+        times.sort_unstable();
+        let (median, longest) = (times[times.len() / 2], times[times.len() - 1]);
+        eprintln!("{moves} moves, {what}: median {median:?}, longest {longest:?}");
+    }
+    eprintln!("{all_lost} requests, one in 10 ms, had no reply");
+}
+
+#[test]
+fn what_cannot_go_is_refused_before_anything_changes() {
+    let mut site = Site::new();
+    let to_two = ["vm", "migrate", "web", "--to", "two"];
+    assert!(refusal(site.here(), &to_two).contains("suimon vm start web"));
+    let mut guest = site.start();
+    let plan = site.here().daemon.ok(&["vm", "migrate", "web", "--to", "two", "--dry-run"]);
+    assert!(plan.unwrap().contains("web"));
+    assert!(refusal(site.here(), &["vm", "migrate", "web", "--to", "three"]).contains("three"));
+
+    // A file that somebody has there is not written over.
+    let file = site.rig.path("store-two/web.vhdx");
+    fs::write(&file, "somebody's").unwrap();
+    assert!(refusal(site.here(), &to_two).contains("there is a file of that name"));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "somebody's");
+    fs::remove_file(&file).unwrap();
+
+    // The other node has no such switch, no room, another token, or is not there.
+    let two = &mut site.nodes[1].daemon;
+    two.ok(&["switch", "delete", "lan"]).unwrap();
+    assert!(refusal(&site.nodes[0], &to_two).contains("lan"));
+    let lan = ["switch", "create", "lan", "--kind", "external", "--uplink", "wan"];
+    site.nodes[1].daemon.ok(&lan).unwrap();
+    site.nodes[0].daemon.ok(&["node", "set", "two", "--server-name", "elsewhere"]).unwrap();
+    assert!(refusal(&site.nodes[0], &to_two).contains("certificate"));
+    site.nodes[0].daemon.ok(&["node", "set", "two", "--server-name", "localhost"]).unwrap();
+    let token = site.rig.path("token-two");
+    let own = fs::read_to_string(&token).unwrap();
+    fs::write(&token, "another-token-than-that\n").unwrap();
+    let refused = refusal(&site.nodes[0], &to_two);
+    assert!(refused.contains("token"), "{refused}");
+    fs::write(&token, own).unwrap();
+    site.nodes[1].daemon.kill();
+    assert!(refusal(&site.nodes[0], &to_two).contains("does not answer"));
+    site.nodes[1].daemon.restart(&site.rig).unwrap();
+    site.is_only_here();
+    site.move_it(&mut guest);
+    assert!(guest.reaches(OUTSIDE).unwrap());
+}
+
+fn process_of(node: &Node) -> String {
+    let found = run(&["pgrep", "-f", &format!("^[^ ]*qemu-system.*{}", node.vms.folder())]);
+    found.unwrap().trim().to_owned()
+}
+
+#[test]
+fn whoever_dies_meanwhile_one_vm_goes_on() {
+    let mut site = Site::new();
+    let mut guest = site.start();
+    let mut load = Load::begin(&site, &mut guest);
+    let operation = begin_slowly(&site);
+    site.here().daemon.ok(&["operation", "cancel", &operation.to_string()]).unwrap();
+    site.is_only_here();
+    load.check(&mut guest);
+
+    // The QEMU that it goes to.
+    begin_slowly(&site);
+    run(&["kill", "-9", &process_of(site.there())]).unwrap();
+    site.is_only_here();
+    load.check(&mut guest);
+
+    // The daemon that it goes to.
+    begin_slowly(&site);
+    site.nodes[1].daemon.kill();
+    site.nodes[1].daemon.restart(&site.rig).unwrap();
+    site.is_only_here();
+    load.check(&mut guest);
+
+    // The daemon that it leaves.
+    begin_slowly(&site);
+    site.nodes[0].daemon.kill();
+    site.nodes[0].daemon.restart(&site.rig).unwrap();
+    site.is_only_here();
+    load.check(&mut guest);
+
+    // After all that it goes.
+    site.move_it(&mut guest);
+    load.end(&mut guest);
+    // The QEMU that it leaves: the VM has ended then, and is not there twice.
+    site.at = 1;
+    begin_slowly(&site);
+    run(&["kill", "-9", &process_of(site.here())]).unwrap();
+    until("the VM to have ended", PATIENCE, || Ok(state(site.here()) == "stopped")).unwrap();
+    until("nothing of it to come", PATIENCE, || Ok(qemus(&site.there().vms) == 0)).unwrap();
+}

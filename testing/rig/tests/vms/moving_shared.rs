@@ -1,0 +1,134 @@
+//! A VM whose disk lies in a directory that both daemons see goes from one to the other and back
+//! while its guest writes. `SUIMON_VM_MOVES` says how often; 4 times if it is not set.
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, fcntl_lock};
+use suimon_rig::{run, until};
+
+use crate::site::{
+    Load, NAMES, Node, PATIENCE, Site, begin_at, begin_slowly, lost, refusal, state,
+};
+
+const MOVES: usize = 4;
+
+/// The image, by the path of the node that made it.
+fn image(site: &Site) -> String {
+    site.rig.path("store-one/web.vhdx")
+}
+
+fn disk_of(node: &Node) -> String {
+    let shown = node.daemon.json(&["disk", "show", "web"]);
+    shown.map_or_else(|_| String::new(), |disk| disk["state"].as_str().unwrap_or("").to_owned())
+}
+
+/// Nobody has the image any more, and it is sound.
+fn check_image(site: &Site) {
+    let daemon = &site.here().daemon;
+    daemon.ok(&["vm", "kill", "web"]).unwrap();
+    until("the VM to have ended", PATIENCE, || Ok(state(site.here()) == "stopped")).unwrap();
+    daemon.ok(&["vm", "delete", "web"]).unwrap();
+    daemon.ok(&["disk", "delete", "web"]).unwrap();
+    run(&["qemu-img", "check", "-f", "vhdx", &image(site)]).unwrap();
+    let left: Vec<_> = fs::read_dir(site.rig.path("store-one")).unwrap().collect();
+    assert_eq!(left.len(), 1, "nothing is left of how the store was known: {left:?}");
+}
+
+#[test]
+fn a_disk_that_both_nodes_see_goes_there_and_back_with_its_vm() {
+    let moves = std::env::var("SUIMON_VM_MOVES").map_or(MOVES, |text| text.parse().unwrap());
+    let mut site = Site::with_shared_store();
+    let mut guest = site.start();
+    let mut load = Load::begin(&site, &mut guest);
+    let number = fs::metadata(image(&site)).unwrap().ino();
+    let to_two = ["vm", "migrate", "web", "--to", "two", "--dry-run"];
+    let plan = site.here().daemon.ok(&to_two).unwrap();
+    assert!(plan.contains("handed over: store s is the same on both nodes"), "{plan}");
+    let (mut totals, mut stood) = (Vec::new(), Vec::new());
+    for turn in 0..moves {
+        let before = load.replies().len();
+        // With the files of disks that were copied, of which there is none. The first two by draining the
+        // node that it is on.
+        totals.push(match turn {
+            0 | 1 => site.drain_it(&mut guest, turn == 1),
+            _ => site.move_it(&mut guest),
+        });
+        let after = load.replies().len();
+        until("replies", PATIENCE, || Ok(load.replies().len() > after + 50)).unwrap();
+        let (_, in_a_row) = lost(&load.replies()[before..]);
+        stood.push(Duration::from_millis(10) * u32::try_from(in_a_row).unwrap());
+        load.check(&mut guest);
+        let disk = site.here().daemon.json(&["disk", "show", "web"]).unwrap();
+        assert_eq!(
+            (&disk["config"]["qos_policy"], &disk["state"]),
+            (&"silver".into(), &"ready".into())
+        );
+        assert_eq!(fs::metadata(image(&site)).unwrap().ino(), number, "it is the same file");
+    }
+    load.end(&mut guest);
+    for (what, times) in [("in all", &mut totals), ("without a reply", &mut stood)] {
+        times.sort_unstable();
+        let (median, longest) = (times[times.len() / 2], times[times.len() - 1]);
+        eprintln!("{moves} moves, {what}: median {median:?}, longest {longest:?}");
+    }
+    drop(guest);
+    check_image(&site);
+}
+
+#[test]
+fn a_store_that_is_not_the_same_is_refused() {
+    let site = Site::with_shared_store();
+    let _guest = site.start();
+    let to_two = ["vm", "migrate", "web", "--to", "two"];
+    let two = &site.nodes[1].daemon;
+    two.ok(&["store", "set", "s", "--shared=false"]).unwrap();
+    let said = refusal(site.here(), &to_two);
+    assert!(said.contains("suimon store set s --shared=true"), "{said}");
+    let elsewhere = site.rig.path("elsewhere");
+    fs::create_dir_all(&elsewhere).unwrap();
+    two.ok(&["store", "set", "s", "--shared=true", "--path", &elsewhere]).unwrap();
+    let said = refusal(site.here(), &to_two);
+    assert!(said.contains("is not the same directory"), "{said}");
+    site.is_only_here();
+}
+
+#[test]
+fn a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is() {
+    let mut site = Site::with_shared_store();
+    let mut guest = site.start();
+    let mut load = Load::begin(&site, &mut guest);
+    let operation = begin_at(&site, 32 << 20).to_string();
+    assert_eq!((disk_of(site.here()).as_str(), disk_of(site.there()).as_str()), ("ready", "away"));
+    // Somebody says that he writes to the image: whoever has it open goes on, nobody opens it.
+    let holder = File::open(image(&site)).unwrap();
+    fcntl_lock(&holder, FlockOperation::NonBlockingLockShared).unwrap();
+    let ended = || site.here().daemon.json(&["operation", "show", &operation]);
+    until("that to fail", PATIENCE, || Ok(ended()?["state"] == "failed")).unwrap();
+    let said = ended().unwrap()["error"]["message"].to_string();
+    assert!(said.contains("had given the VM up"), "{said}");
+    site.is_only_here();
+    drop(holder);
+    until("its disk to work", PATIENCE, || Ok(disk_of(site.here()) == "ready")).unwrap();
+    load.check(&mut guest);
+
+    // The daemons die while it is on its way, and it goes on where it is.
+    begin_slowly(&site);
+    site.nodes[1].daemon.kill();
+    site.nodes[1].daemon.restart(&site.rig).unwrap();
+    site.is_only_here();
+    load.check(&mut guest);
+    begin_slowly(&site);
+    site.nodes[0].daemon.kill();
+    site.nodes[0].daemon.restart(&site.rig).unwrap();
+    site.is_only_here();
+    until("its disk to work", PATIENCE, || Ok(disk_of(site.here()) == "ready")).unwrap();
+    load.check(&mut guest);
+
+    assert_eq!(NAMES[1 - site.at], "two");
+    site.move_it(&mut guest);
+    load.end(&mut guest);
+    drop(guest);
+    check_image(&site);
+}
