@@ -4,14 +4,16 @@
 CARGO := ./scripts/cargo
 BUILT := $(or $(CARGO_TARGET_DIR),./target)/release
 
-.PHONY: help setup run test bench lab swarm deb fuzz docs book clean
+.PHONY: help setup run test test-full campaign bench lab deb fuzz docs book clean
 
 help:
 	@echo "make run     a host with guests and traffic, from one file; Ctrl-C ends it"
-	@echo "make test    every check and every test; the last line has the totals"
+	@echo "make test    the checks and tests that guard a change; CRATE=suimon-vmq or"
+	@echo "             TEST=NAME runs those of one crate, or one test of any tier"
+	@echo "make test-full   every test; PART=lab runs one part of them"
+	@echo "make campaign PART=swarm   open-ended runs; without PART it lists them"
 	@echo "make bench   Suimon beside its peers; writes docs/benchmarks.md"
 	@echo "make lab     runs published experiments on this host; PLAN names one"
-	@echo "make swarm   10 000 runs of the simulator with random faults"
 	@echo "make deb     a Debian package of what was built"
 	@echo "make fuzz    fuzzes what reads hostile input, one minute for each target"
 	@echo "make docs    writes what is generated from the code"
@@ -30,7 +32,16 @@ run: setup
 	@exec $(BUILT)/first-light
 
 test: setup
-	@$(CARGO) xtask test
+	@./scripts/nextest
+	@$(CARGO) xtask test $(if $(CRATE),--package $(CRATE)) $(if $(TEST),--test '$(TEST)')
+
+test-full: setup
+	@./scripts/nextest
+	@$(CARGO) xtask test-full $(PART)
+
+campaign: setup
+	@./scripts/nextest
+	@$(CARGO) xtask campaign $(PART)
 
 bench: setup
 	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-rig -p suimon-disk-tests
@@ -42,13 +53,6 @@ lab: setup
 	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-sim -p suimon-lab
 	@$(CARGO) build --release --quiet -p suimon-vhost-user --example disk_speed
 	@exec $(BUILT)/suimon-lab run $(or $(PLAN),$$($(BUILT)/suimon-lab list --json | jq -r '.[].id'))
-
-swarm: setup
-	@$(CARGO) build --release --quiet -p suimon-sim
-	@$(BUILT)/sim swarm apps/sim/scenarios/qos-host.toml --seeds 10000
-	@$(BUILT)/sim swarm apps/sim/scenarios/qos-cluster-min.toml --seeds 10000
-	@$(BUILT)/sim swarm apps/sim/scenarios/cluster-faults.toml --seeds 10000
-	@$(BUILT)/sim swarm apps/sim/scenarios/vmq-max-processors.toml --seeds 1000
 
 # The package goes to target/deb.
 deb: setup

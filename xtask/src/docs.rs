@@ -60,12 +60,9 @@ pub(crate) fn check(root: &Path) -> Result<()> {
 }
 
 fn generate(root: &Path) -> Result<Generated> {
-    // As the tests are built: after them this takes a moment.
-    let built = workspace::cargo(root)
-        .args(["build", "--workspace", "--bins", "--quiet"])
-        .status()
-        .context("cannot run cargo")?;
-    ensure!(built.success(), "the programs do not compile");
+    // With the arguments of the build stage, so that nothing is compiled a second time.
+    let built = workspace::build(root)?.args(workspace::BUILD_ALL).arg("--quiet").status();
+    ensure!(built.context("cannot run cargo")?.success(), "the programs do not compile");
 
     let mut generated = Generated::new();
     let openapi = run("suimond", &["--print-openapi"])?;

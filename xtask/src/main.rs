@@ -1,35 +1,40 @@
-//! Checks and generators that cargo does not bring.
+//! Checks, generators and the test tiers.
 //!
-//! - `layers`: which crate may use which, and the rules each floor's sources keep.
-//! - `docs [--check]`: writes (or compares) what is generated from the code.
-//! - `book`: makes a book of the documents and looks through it.
-//! - `lengths`: lists files that grew beyond one subject.
-//! - `test`: everything `make test` runs, with one line of totals at the end.
+//! - `layers`: which crate may depend on which, and the rules that each layer's sources keep.
+//! - `docs [--check]`: writes (or compares) the documents that are generated from the code.
+//! - `book`: builds the book and checks its links.
+//! - `lengths`: lists files that are longer than one subject usually is.
+//! - `test [--package NAME | --test NAME]`: the checks and tests that guard a change.
+//! - `test-full [PART ...]`: every test, in parts.
+//! - `campaign [PART ...]`: open-ended runs.
 //!
-//! It stands outside the floors: it may use anything, nothing may use it.
+//! This crate is outside the layers: it may use anything, nothing may use it.
 #![forbid(unsafe_code)]
 
 mod book;
-mod cpu_use;
 mod doc_tests;
 mod docs;
 mod floors;
+mod interrupt;
 mod layers;
 mod lengths;
 mod metadata;
+mod nextest;
 mod oldest_rust;
-mod program_runs;
+mod session;
 mod sources;
-mod test_program;
-mod test_run;
-mod totals;
+mod tiers;
 mod workspace;
 
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask layers | docs [--check] | book | lengths | test [--quick]";
+use crate::session::Session;
+use crate::tiers::{CAMPAIGNS, FULL, Part};
+
+const USAGE: &str = "usage: cargo xtask layers | docs [--check] | book | lengths \
+    | test [--package NAME | --test NAME] | test-full [PART ...] | campaign [PART ...]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -54,8 +59,32 @@ fn run(arguments: &[&str]) -> Result<()> {
             lengths::report(&root)?;
             Ok(())
         }
-        ["test"] => test_run::run(&root, test_run::Scope::All),
-        ["test", "--quick"] => test_run::run(&root, test_run::Scope::WithoutRig),
-        _ => bail!("{USAGE}"),
+        ["test", "--package", name] => in_session(|session| {
+            tiers::package(session, name);
+            Ok(())
+        }),
+        ["test", "--test", name] => in_session(|session| {
+            tiers::one_test(session, name);
+            Ok(())
+        }),
+        ["test"] => in_session(tiers::guard),
+        ["test-full", parts @ ..] => run_parts(FULL, parts),
+        ["campaign"] => bail!("name a campaign:{}", list(CAMPAIGNS)),
+        ["campaign", parts @ ..] => run_parts(CAMPAIGNS, parts),
+        _ => bail!("{USAGE}\nparts of test-full:{}\ncampaigns:{}", list(FULL), list(CAMPAIGNS)),
     }
+}
+
+fn run_parts(parts: &[Part], names: &[&str]) -> Result<()> {
+    in_session(|session| tiers::run_parts(session, parts, names))
+}
+
+fn in_session(run: impl FnOnce(&mut Session) -> Result<()>) -> Result<()> {
+    let mut session = Session::new(&workspace::root()?)?;
+    run(&mut session)?;
+    session.finish()
+}
+
+fn list(parts: &[Part]) -> String {
+    parts.iter().map(|part| format!("\n  {:12} {}", part.name, part.about)).collect()
 }

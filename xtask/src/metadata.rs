@@ -14,6 +14,8 @@ pub(crate) struct Metadata {
     pub(crate) packages: Vec<Package>,
     /// Its root directory.
     pub(crate) workspace_root: PathBuf,
+    /// Directory of everything that cargo builds.
+    pub(crate) target_directory: PathBuf,
 }
 
 /// A crate of the workspace.

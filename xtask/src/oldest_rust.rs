@@ -1,59 +1,54 @@
-//! Whether the oldest Rust that the workspace says it needs compiles it: a newer one takes
-//! what that one does not know.
+//! Compiles the workspace with the oldest Rust that Cargo.toml promises (`rust-version`).
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::session::Session;
 use crate::workspace;
 
-/// What came of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Checked {
-    /// It compiles all programs and what they are made of.
-    Yes,
-    /// It is not here and cannot be had: there is no rustup, or rustup reaches nobody.
-    /// Which distribution brings it builds with it anyway.
-    NotHere,
+/// Result of the check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// All libraries and programs compile.
+    Compiles,
+    /// The compiler is not installed and cannot be installed, with the reason.
+    NotInstalled(String),
 }
 
-/// Compiles with it what users build, aside from everything else.
+/// Checks libraries and programs with the oldest supported compiler, in a target directory of its
+/// own.
 ///
 /// # Errors
 /// Something does not compile.
-pub(crate) fn check(root: &Path) -> Result<Checked> {
+pub(crate) fn check(session: &Session) -> Result<Outcome> {
+    let root = session.root();
     let version = rust_version(&std::fs::read_to_string(root.join("Cargo.toml"))?)?;
     let output = workspace::cargo(root).arg("--version").output()?;
     if is_of(&String::from_utf8_lossy(&output.stdout), &version) {
-        return Ok(Checked::Yes);
+        // The other stages have compiled everything with it.
+        return Ok(Outcome::Compiles);
     }
     let toolchain = format!("{version}.0");
     if !is_installed(&toolchain) {
-        return Ok(Checked::NotHere);
+        return Ok(Outcome::NotInstalled(format!("rustup cannot install Rust {toolchain}")));
     }
-    // Others are at work meanwhile.
-    let status = Command::new("nice")
-        .args([
-            "rustup",
-            "run",
-            &toolchain,
-            "cargo",
-            "check",
-            "--workspace",
-            "--bins",
-            "--lib",
-            "--quiet",
-        ])
+    let mut command = Command::new("rustup");
+    command
+        .args(["run", &toolchain, "cargo", "check", "--workspace", "--bins", "--lib"])
         .current_dir(root)
-        .env("CARGO_TARGET_DIR", root.join("target/oldest"))
-        .status()
-        .context("cannot run rustup")?;
-    ensure!(status.success(), "Rust {toolchain} does not compile this; see above");
-    Ok(Checked::Yes)
+        .env("CARGO_TARGET_DIR", target_directory(root));
+    let status = session.interrupt().run(&mut command)?;
+    ensure!(status.success(), "Rust {toolchain} does not compile the workspace; see above");
+    Ok(Outcome::Compiles)
 }
 
-/// Whether rustup has the toolchain, or had to fetch it and could.
+fn target_directory(root: &Path) -> std::path::PathBuf {
+    root.join("target/oldest")
+}
+
+/// Returns true if rustup has the toolchain, after trying to install it.
 fn is_installed(toolchain: &str) -> bool {
     let words = ["toolchain", "install", toolchain, "--profile", "minimal", "--no-self-update"];
     let mut rustup = Command::new("rustup");
@@ -61,16 +56,16 @@ fn is_installed(toolchain: &str) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// `rust-version` in a manifest.
+/// Returns the value of `rust-version` in a manifest.
 fn rust_version(manifest: &str) -> Result<String> {
     let line = manifest.lines().find_map(|line| line.strip_prefix("rust-version = "));
     let version = line.context("Cargo.toml names no rust-version")?;
     Ok(version.trim_matches('"').to_owned())
 }
 
-/// Whether what a cargo says of its version is of this one.
-fn is_of(said: &str, version: &str) -> bool {
-    let own = said.split_whitespace().nth(1).unwrap_or_default();
+/// Returns true if the output of `cargo --version` is of this minor release.
+fn is_of(output: &str, version: &str) -> bool {
+    let own = output.split_whitespace().nth(1).unwrap_or_default();
     own.strip_prefix(version).is_some_and(|patch| patch.starts_with('.'))
 }
 

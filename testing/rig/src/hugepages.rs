@@ -1,43 +1,51 @@
-//! Huge pages, which DPDK's programs want and Suimon does not.
+//! Huge pages for DPDK's programs. Suimon does not need them.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
+use rustix::fs::{FlockOperation, flock};
 
 const COUNT: &str = "/proc/sys/vm/nr_hugepages";
 const COMPACT: &str = "/proc/sys/vm/compact_memory";
-/// How often memory is asked for; the kernel gathers it in between.
+/// Holds the machine's own number of huge pages while a process has changed it, and is locked by
+/// that process. The number belongs to the whole machine, so that one test at a time may have pages.
+const RECORD: &str = "/var/tmp/suimon-hugepages";
+/// Number of attempts to reserve; the kernel compacts memory in between.
 const TRIES: u32 = 5;
 
-/// What all live [`Hugepages`] of this process ask for, and what was there before
-/// the first of them.
-static RESERVED: Mutex<Reserved> = Mutex::new(Reserved { pages: 0, before: 0 });
+/// Reservation of this process: the sum of its live [`Hugepages`].
+static RESERVATION: Mutex<Option<Reservation>> = Mutex::new(None);
 
-struct Reserved {
-    pages: u64,
+struct Reservation {
+    /// Locked.
+    _record: File,
+    /// The machine's own number of pages.
     before: u64,
+    pages: u64,
 }
 
-/// Huge pages set aside; dropping this gives them back.
+/// Reserved huge pages. The end of the last one in a process restores the number of before.
 #[derive(Debug)]
 pub struct Hugepages {
     pages: u64,
 }
 
 impl Hugepages {
-    /// Sets `pages` of 2 MiB aside, beside those of others.
+    /// Waits until no other process has reserved pages, then reserves `pages` of 2 MiB beside the
+    /// machine's own.
     ///
     /// # Errors
-    /// The machine has not that much memory in one piece.
+    /// The machine does not have that much contiguous memory.
     pub fn reserve(pages: u64) -> Result<Self> {
-        let mut all = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.pages == 0 {
-            all.before = read()?;
-        }
+        let mut reservation = RESERVATION.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = match reservation.take() {
+            Some(all) => reservation.insert(all),
+            None => reservation.insert(begin()?),
+        };
         all.pages += pages;
         let wanted = all.before + all.pages;
-        drop(all);
+        drop(reservation);
         let reserved = Self { pages };
         let mut got = 0;
         for _ in 0..TRIES {
@@ -46,18 +54,54 @@ impl Hugepages {
             if got >= wanted {
                 return Ok(reserved);
             }
-            // What files left in memory lies about in small pieces.
+            // Files in the page cache fragment memory.
             let _ = fs::write(COMPACT, "1");
         }
-        bail!("only {got} of {wanted} huge pages could be reserved; free some memory")
+        bail!("only {got} of {wanted} huge pages are available; free some memory")
     }
 }
 
 impl Drop for Hugepages {
     fn drop(&mut self) {
-        let mut all = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reservation = RESERVATION.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(all) = reservation.as_mut() else { return };
         all.pages -= self.pages;
-        let _ = fs::write(COUNT, (all.before + all.pages).to_string());
+        if all.pages == 0 {
+            restore();
+            *reservation = None;
+        } else {
+            let _ = fs::write(COUNT, (all.before + all.pages).to_string());
+        }
+    }
+}
+
+/// Locks the record and writes the machine's own number of pages into it.
+fn begin() -> Result<Reservation> {
+    let record = OpenOptions::new().create(true).append(true).open(RECORD);
+    let record = record.with_context(|| format!("cannot open {RECORD}"))?;
+    flock(&record, FlockOperation::LockExclusive).context("cannot lock the record")?;
+    // A process that was killed has left its record.
+    restore();
+    let before = read()?;
+    fs::write(RECORD, before.to_string()).with_context(|| format!("cannot write {RECORD}"))?;
+    Ok(Reservation { _record: record, before, pages: 0 })
+}
+
+/// Restores the number of huge pages if no live process has reserved some.
+pub(crate) fn sweep() {
+    let Ok(record) = OpenOptions::new().append(true).open(RECORD) else { return };
+    if flock(&record, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        restore();
+        let _ = fs::remove_file(RECORD);
+    }
+}
+
+/// Restores the recorded number; the caller has locked the record.
+fn restore() {
+    let recorded = fs::read_to_string(RECORD).unwrap_or_default();
+    if let Ok(before) = recorded.trim().parse::<u64>() {
+        let _ = fs::write(COUNT, before.to_string());
+        let _ = fs::write(RECORD, "");
     }
 }
 

@@ -1,27 +1,55 @@
-//! Removes what a harness that was killed left behind.
+//! Removes what a killed harness left behind.
 //!
-//! A rig's folder and namespaces carry the process id of the harness, and the
-//! folder lists the processes that were started, each with its start time, so
-//! that an id that was given to another process since is not mistaken.
+//! The folder of a rig lists the processes that it started, each with its start time, because a
+//! process id may have been given to another process since. A live rig holds the lock of its
+//! folder. The test runner starts tests in namespaces of their own (`scripts/isolated`), which the
+//! kernel clears; this serves `make run`, benchmarks and tests that are started by hand.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 use std::process;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
 
 use crate::command::run;
+use crate::hugepages;
 
-/// Names of the folders of rigs.
-pub(crate) const FOLDER_PREFIX: &str = "suimon-rig-";
-/// Names of their namespaces.
+/// Prefix of the names of rigs' folders.
+const FOLDER_PREFIX: &str = "suimon-rig-";
+/// Prefix of the names of rigs' namespaces; the process id of the harness follows.
 pub(crate) const NAMESPACE_PREFIX: &str = "smr-";
 
+/// File of a folder that lists processes.
 const LIST: &str = "processes";
+/// File of a folder that its live rig has locked.
+const OWNER: &str = "owner";
 
-/// Writes down that `pid` was started.
+/// Creates the folder of a rig. It can be removed by [`sweep`] only once it is locked.
+pub(crate) fn make_folder(parent: &Path) -> Result<TempDir> {
+    Ok(tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir_in(parent)?)
+}
+
+/// Locks a rig's folder. Returns `None` if another process holds its lock.
+///
+/// # Errors
+/// The folder does not exist.
+pub(crate) fn lock(folder: &Path) -> Result<Option<File>> {
+    let path = folder.join(OWNER);
+    let file = OpenOptions::new().create(true).append(true).open(&path);
+    let file = file.with_context(|| format!("cannot open {}", path.display()))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(Errno::AGAIN) => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot lock {}", path.display())),
+    }
+}
+
+/// Records that `pid` was started.
 pub(crate) fn record(folder: &Path, pid: u32) -> Result<()> {
     let started = start_time(pid).unwrap_or_default();
     let mut list = OpenOptions::new().create(true).append(true).open(folder.join(LIST))?;
@@ -29,19 +57,23 @@ pub(crate) fn record(folder: &Path, pid: u32) -> Result<()> {
     Ok(())
 }
 
-/// Removes what harnesses that no longer run left in the folders that rigs are usually in.
+/// Removes what ended harnesses left in the directories that rigs are usually in.
 pub fn sweep_leftovers() {
     for parent in ["/tmp", "/var/tmp"] {
         sweep(Path::new(parent));
     }
+    hugepages::sweep();
 }
 
-/// Removes everything whose harness no longer runs.
+/// Removes the folders and namespaces of harnesses that have ended.
 pub(crate) fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let Some(owner) = name.strip_prefix(FOLDER_PREFIX).and_then(owner_in) else { continue };
-        if is_gone(owner) {
+        // A folder without the file was just created and is not locked yet.
+        if !name.starts_with(FOLDER_PREFIX) || !entry.path().join(OWNER).exists() {
+            continue;
+        }
+        if let Ok(Some(_owner)) = lock(&entry.path()) {
             end_listed(&entry.path());
             unmount_in(&entry.path());
             detach_in(&entry.path());
@@ -57,14 +89,14 @@ pub(crate) fn sweep(parent: &Path) {
     }
 }
 
-/// Takes away what is mounted in a folder, the last first, and the loop devices of that.
+/// Unmounts file systems below a folder, the last first, and detaches their loop devices.
 fn unmount_in(folder: &Path) {
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
     for line in mounts.lines().rev() {
         let mut fields = line.split(' ');
         let (Some(source), Some(point)) = (fields.next(), fields.next()) else { continue };
         if Path::new(point).starts_with(folder) {
-            // What serves it was killed, so nothing can be written back.
+            // The process that serves it was killed, so nothing can be written back.
             let _ = run(&["umount", "--lazy", point]);
             if source.starts_with("/dev/loop") {
                 let _ = run(&["losetup", "--detach", source]);
@@ -73,7 +105,7 @@ fn unmount_in(folder: &Path) {
     }
 }
 
-/// Takes away loop devices on files of a folder.
+/// Detaches loop devices on files of a folder.
 fn detach_in(folder: &Path) {
     let list = ["losetup", "--list", "--noheadings", "--raw", "--output", "NAME,BACK-FILE"];
     for line in run(&list).unwrap_or_default().lines() {
@@ -118,7 +150,8 @@ fn kill(pid: &str) {
     }
 }
 
-/// When a process started, in the kernel's ticks: with its id, its identity.
+/// Returns when a process started, in clock ticks since boot (proc(5)). With the id it identifies
+/// the process.
 fn start_time(pid: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // Field 22; the first after the name in parentheses is field 3.

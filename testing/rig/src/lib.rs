@@ -15,9 +15,10 @@
 //! - [`fio`]: load on disks; [`LastingLoad`]: for some seconds, and what came of it when; [`DiskPart`]: load that outlives the server of a disk;
 //!   [`SlowDisk`]: a disk of a known speed; [`NbdFolder`]: a file system on an exported disk; [`serve_client`], [`EngineDisks`]: disks without a daemon.
 //!
-//! Each value removes what it made when it is dropped, also when a test panics:
-//! processes (by their id), namespaces, devices, sockets, files. What a harness
-//! that was killed left behind is removed by the next [`Rig::new`].
+//! Each value removes what it created when it is dropped, also when a test panics:
+//! processes (by their id), namespaces, devices, sockets, files. The test runner also starts
+//! tests in namespaces of their own (`scripts/isolated`). What a killed harness left behind is
+//! removed by the next [`Rig::new`] or by the program `sweep`.
 //!
 //! Invariants: a wait is for a condition and has a deadline; no command runs
 //! without a limit of time.
@@ -76,7 +77,7 @@ pub use file_systems::{LoopFolder, NbdFolder};
 pub use guest::{
     Accelerator, BondStatus, Boot, DiskSight, Guest, GuestDisk, GuestFiles, GuestNic, GuestShell,
     GuestSpec, HostedGuest, HostedVms, IovMachine, IovSpec, accelerator, guest_files,
-    make_boot_sector, make_root_disk,
+    make_boot_sector, make_root_disk, prepare_guest_files,
 };
 pub use host_device::HostDevice;
 pub use hugepages::Hugepages;

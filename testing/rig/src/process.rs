@@ -177,9 +177,6 @@ impl Drop for Process {
         if self.is_running() {
             let _ = self.stop();
         }
-        if std::thread::panicking() {
-            eprintln!("--- end of the log of {}:\n{}", self.name, self.last_words());
-        }
     }
 }
 

@@ -1,5 +1,6 @@
-//! A temporary folder and unique names.
+//! The temporary folder of a test and unique names in it.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,42 +10,42 @@ use tempfile::TempDir;
 
 use crate::leftovers;
 
-/// What was named so far: all rigs of a process share the machine's names.
+/// Number of names that this process has given: all rigs of a process share them.
 static NAMED: AtomicU32 = AtomicU32::new(0);
 
-/// The root of everything a test makes. Keep it alive longest: it deletes the
-/// folder in which logs, sockets and state live.
+/// The root of everything that a test creates. It must outlive the rest: its end deletes the folder
+/// with logs, sockets and state.
 #[derive(Debug)]
 pub struct Rig {
     folder: TempDir,
+    /// Locked while this exists, so that another process can tell a live folder from a leftover.
+    _owner: File,
 }
 
 impl Rig {
-    /// A new one.
+    /// Creates a rig in the folder for temporary files (`TMPDIR`, by default `/tmp`).
     ///
     /// # Errors
-    /// Not run as root, which namespaces and devices need.
+    /// The process is not root, as namespaces and devices require.
     pub fn new() -> Result<Self> {
-        // Short, because the path of a Unix socket holds 107 bytes at most.
-        Self::new_in(Path::new("/tmp"))
+        Self::new_in(&std::env::temp_dir())
     }
 
-    /// The same with its folder in another directory, for files that are to lie in memory
-    /// or on a disk.
+    /// Creates a rig in another directory, for files that must be in memory or on a disk. Its path
+    /// should be short: that of a Unix socket has at most 107 bytes.
     ///
     /// # Errors
-    /// Not run as root; or there is no such directory.
+    /// The process is not root, or the directory does not exist.
     pub fn new_in(parent: &Path) -> Result<Self> {
         ensure!(
             rustix::process::geteuid().is_root(),
-            "the rig makes namespaces and network devices: run it as root"
+            "the rig creates namespaces and network devices; run it as root"
         );
         leftovers::sweep(parent);
-        let folder = tempfile::Builder::new()
-            .prefix(&format!("{}{}-", leftovers::FOLDER_PREFIX, process::id()))
-            .tempdir_in(parent)
-            .with_context(|| format!("cannot make a temporary folder in {}", parent.display()))?;
-        Ok(Self { folder })
+        let folder = leftovers::make_folder(parent)
+            .with_context(|| format!("cannot create a folder in {}", parent.display()))?;
+        let owner = leftovers::lock(folder.path())?.context("the new folder is locked")?;
+        Ok(Self { folder, _owner: owner })
     }
 
     /// The folder.

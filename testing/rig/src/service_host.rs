@@ -67,7 +67,8 @@ impl ServiceHost {
         make_root(&root)?;
         fs::create_dir_all(format!("{usr}/bin"))?;
         install(&root, Path::new(&usr))?;
-        let machine = rig.device("m");
+        // The prefix by which scripts/isolated finds groups of killed tests.
+        let machine = format!("suimon-test-{}", rig.device("m"));
         let groups = make_groups(&machine)?;
         let joined: Vec<String> =
             groups.iter().map(|group| group.join("cgroup.procs").display().to_string()).collect();

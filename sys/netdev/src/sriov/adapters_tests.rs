@@ -1,5 +1,5 @@
 //! Trees like `/sys`, sound and broken. What real ones say is tested in a VM with an
-//! adapter (`testing/rig/tests/sriov.rs`).
+//! adapter (`testing/rig/tests/sriov/adapters.rs`).
 
 use std::fs;
 use std::os::unix::fs::symlink;

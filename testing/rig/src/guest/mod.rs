@@ -16,6 +16,8 @@ mod nic;
 mod root_disk;
 mod shell;
 
+use anyhow::Result;
+
 pub use bonding::BondStatus;
 pub use disk::{DiskSight, GuestDisk};
 pub use files::{GuestFiles, guest_files};
@@ -25,3 +27,14 @@ pub use machine::{Accelerator, Boot, Guest, GuestSpec, accelerator};
 pub use nic::GuestNic;
 pub use root_disk::{make_boot_sector, make_root_disk};
 pub use shell::GuestShell;
+
+/// Downloads and builds the kernels and file systems of all kinds of guests, unless they exist.
+///
+/// # Errors
+/// A package cannot be downloaded, or a program that goes into a file system is not installed.
+pub fn prepare_guest_files() -> Result<()> {
+    files::guest_files()?;
+    files::machine_files()?;
+    iov_files::iov_files()?;
+    Ok(())
+}

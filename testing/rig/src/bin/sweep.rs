@@ -1,0 +1,7 @@
+//! Removes what killed tests and harnesses have left: processes, namespaces, mounts, loop devices,
+//! huge pages and folders.
+#![forbid(unsafe_code)]
+
+fn main() {
+    suimon_rig::sweep_leftovers();
+}

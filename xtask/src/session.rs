@@ -1,0 +1,179 @@
+//! One run of checks and tests: named stages, their durations, counts and failures, and the
+//! summary that ends the output.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Error, Result, bail};
+
+use crate::interrupt::Interrupt;
+
+/// Counts and failures of the tests that one stage ran.
+#[derive(Debug, Default)]
+pub(crate) struct Tests {
+    pub(crate) passed: u64,
+    /// Names of the failed tests, each with the command that repeats only that test.
+    pub(crate) failed: Vec<FailedTest>,
+    /// Checks that this machine cannot run, with the reason.
+    pub(crate) not_run: Vec<String>,
+}
+
+/// A failed test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FailedTest {
+    pub(crate) name: String,
+    pub(crate) repeat_command: String,
+}
+
+impl Tests {
+    /// Returns the result of a stage that is a single check.
+    pub(crate) fn one_check() -> Self {
+        Self { passed: 1, ..Self::default() }
+    }
+}
+
+/// State of a run. Stages run in the order of the calls of [`Session::stage`].
+pub(crate) struct Session {
+    root: PathBuf,
+    interrupt: Interrupt,
+    began: Instant,
+    stages: Vec<StageReport>,
+    passed: u64,
+    failures: Vec<String>,
+    repeat_commands: Vec<String>,
+    failed: u64,
+    not_run: Vec<String>,
+}
+
+struct StageReport {
+    name: String,
+    duration: Duration,
+    is_passed: bool,
+}
+
+impl Session {
+    /// Starts a run in the workspace at `root`.
+    ///
+    /// # Errors
+    /// Signal handlers cannot be installed.
+    pub(crate) fn new(root: &Path) -> Result<Self> {
+        Ok(Self {
+            root: root.to_owned(),
+            interrupt: Interrupt::install()?,
+            began: Instant::now(),
+            stages: Vec::new(),
+            passed: 0,
+            failures: Vec::new(),
+            repeat_commands: Vec::new(),
+            failed: 0,
+            not_run: Vec::new(),
+        })
+    }
+
+    /// Returns the root of the workspace.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the signals that this run has received.
+    pub(crate) fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
+    }
+
+    /// Runs a check that has no count of its own.
+    pub(crate) fn check(&mut self, name: &str, run: impl FnOnce(&Self) -> Result<()>) -> bool {
+        self.stage(name, |session| run(session).map(|()| Tests::one_check()))
+    }
+
+    /// Runs a stage and records its result. Returns true if it passed. After an interrupt stages
+    /// are skipped.
+    pub(crate) fn stage(&mut self, name: &str, run: impl FnOnce(&Self) -> Result<Tests>) -> bool {
+        if self.interrupt.is_received() {
+            return false;
+        }
+        println!("==> {name}: started");
+        let began = Instant::now();
+        let result = run(self);
+        let duration = began.elapsed();
+        let is_passed = self.record(name, result);
+        let verdict = if is_passed { "passed" } else { "FAILED" };
+        println!("==> {name}: {verdict} in {} s", duration.as_secs());
+        self.stages.push(StageReport { name: name.to_owned(), duration, is_passed });
+        is_passed
+    }
+
+    fn record(&mut self, name: &str, result: Result<Tests, Error>) -> bool {
+        match result {
+            Ok(tests) => {
+                self.passed += tests.passed;
+                self.failed += tests.failed.len() as u64;
+                self.not_run.extend(tests.not_run);
+                let is_passed = tests.failed.is_empty();
+                for test in tests.failed {
+                    self.failures.push(test.name);
+                    self.repeat_commands.push(test.repeat_command);
+                }
+                is_passed
+            }
+            Err(error) => {
+                self.failed += 1;
+                self.failures.push(format!("{name}: {error:#}"));
+                false
+            }
+        }
+    }
+
+    /// Prints the summary. The last line has the totals.
+    ///
+    /// # Errors
+    /// A stage failed, no test ran, or the run was interrupted.
+    pub(crate) fn finish(self) -> Result<()> {
+        println!("\nstage                                      result   seconds");
+        for stage in &self.stages {
+            let verdict = if stage.is_passed { "passed" } else { "FAILED" };
+            println!("{:42} {verdict}   {:7}", stage.name, stage.duration.as_secs());
+        }
+        println!("{:42}          {:7}", "all stages", self.began.elapsed().as_secs());
+        for what in &self.not_run {
+            println!("NOT RUN {what}");
+        }
+        for failure in &self.failures {
+            println!("FAILED {failure}");
+        }
+        for command in &self.repeat_commands {
+            println!("repeat one test: {command}");
+        }
+        println!("{} passed, {} failed", self.passed, self.failed);
+        if self.interrupt.is_received() {
+            bail!("interrupted; the remaining stages were not run");
+        }
+        if self.failed > 0 || self.passed == 0 {
+            bail!("{} of {} checks and tests failed", self.failed, self.passed + self.failed);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_of_stages_and_of_tests_are_counted() {
+        let mut session = Session::new(Path::new("/")).unwrap();
+        assert!(session.check("format", |_| Ok(())));
+        assert!(!session.check("layers", |_| bail!("an edge goes up")));
+        let failed =
+            FailedTest { name: "a::b".to_owned(), repeat_command: "make test TEST=b".to_owned() };
+        let tests = Tests { passed: 3, failed: vec![failed], ..Tests::default() };
+        assert!(!session.stage("tests", |_| Ok(tests)));
+        assert_eq!((session.passed, session.failed), (4, 2));
+        assert_eq!(session.failures, ["layers: an edge goes up", "a::b"]);
+        assert!(session.finish().is_err());
+    }
+
+    #[test]
+    fn a_run_without_any_test_fails() {
+        assert!(Session::new(Path::new("/")).unwrap().finish().is_err());
+    }
+}

@@ -1,0 +1,255 @@
+//! The tiers of the test suite. Tests whose path contains `full::` belong to the full tier; the
+//! profiles of `.config/nextest.toml` select by that.
+
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+
+use crate::nextest::{self, Selection};
+use crate::oldest_rust::{self, Outcome};
+use crate::session::{Session, Tests};
+use crate::{book, doc_tests, docs, layers, lengths, metadata, workspace};
+
+/// A named part of the full tier or of the campaigns.
+pub(crate) struct Part {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    run: fn(&mut Session) -> Result<()>,
+}
+
+/// The full tier. Each part takes at most 30 minutes on two CPUs.
+pub(crate) const FULL: &[Part] = &[
+    Part { name: "guard", about: "everything that `make test` runs", run: guard },
+    Part { name: "long", about: "long and repetitive tests with peers and kills", run: long },
+    Part { name: "lab", about: "every plan of the lab, small", run: lab },
+    Part { name: "compilers", about: "oldest supported Rust, release profile", run: compilers },
+    Part { name: "fuzz", about: "every fuzz target for a minute", run: fuzz },
+    Part { name: "simulation", about: "1000 seeds of each scenario", run: simulation },
+    Part { name: "packages", about: "Debian packages on Debian 12 and 13", run: packages },
+];
+
+/// Open-ended runs. They are run once for an issue that asks for one.
+pub(crate) const CAMPAIGNS: &[Part] = &[
+    Part { name: "swarm", about: "10 000 seeds of each scenario", run: swarm },
+    Part { name: "kills", about: "1000 kills of the daemon under load", run: kills },
+    Part { name: "fuzz", about: "every fuzz target for an hour", run: fuzz_for_an_hour },
+];
+
+/// Environment variables that set the number of kills of the tests that kill the daemon.
+const KILLS: [(&str, &str); 2] = [("SUIMON_DISK_DEATHS", "1000"), ("SUIMON_VM_DEATHS", "1000")];
+
+/// Runs the parts with the given names, or all if none is given.
+///
+/// # Errors
+/// There is no such part, or a stage failed.
+pub(crate) fn run_parts(session: &mut Session, parts: &[Part], names: &[&str]) -> Result<()> {
+    for name in names {
+        let known: Vec<&str> = parts.iter().map(|part| part.name).collect();
+        ensure!(known.contains(name), "no part {name}; the parts are {}", known.join(", "));
+    }
+    for part in parts.iter().filter(|part| names.is_empty() || names.contains(&part.name)) {
+        println!("\n==> part {}: {}", part.name, part.about);
+        (part.run)(session)?;
+    }
+    Ok(())
+}
+
+/// Checks and tests that guard a change.
+pub(crate) fn guard(session: &mut Session) -> Result<()> {
+    session.check("format", |session| run_cargo(session, &["fmt", "--all", "--check"]));
+    session.check("layers", |session| layers::check(session.root()));
+    lengths::report(session.root())?;
+    if !build(session) {
+        return Ok(());
+    }
+    session.check("generated documents", |session| docs::check(session.root()));
+    session.check("book", |session| book::check(session.root()));
+    tests(session, "tests", &Selection { profile: "default", ..Selection::default() });
+    session.check("documentation examples", |session| doc_tests::run(session.root()).map(drop));
+    Ok(())
+}
+
+/// Builds and tests one package.
+pub(crate) fn package(session: &mut Session, name: &str) {
+    session.stage("tests", |session| {
+        nextest::check_installed(session.root())?;
+        let package = Some(name);
+        nextest::run(session, &Selection { profile: "default", package, ..Selection::default() })
+    });
+    sweep(session);
+}
+
+/// Builds everything and runs the tests with this name, of any tier.
+pub(crate) fn one_test(session: &mut Session, name: &str) {
+    if build(session) {
+        let filter = Some(nextest::filter_of_test(name));
+        tests(session, "tests", &Selection { profile: "full", filter, ..Selection::default() });
+    }
+}
+
+fn long(session: &mut Session) -> Result<()> {
+    full_tests(session, "long tests", "test(/(^|::)full::/) - binary_id(suimon-rig::lab)");
+    Ok(())
+}
+
+fn lab(session: &mut Session) -> Result<()> {
+    full_tests(session, "plans of the lab", "binary_id(suimon-rig::lab)");
+    Ok(())
+}
+
+fn full_tests(session: &mut Session, name: &str, filter: &str) {
+    if build(session) {
+        let filter = Some(filter.to_owned());
+        tests(session, name, &Selection { profile: "full", filter, ..Selection::default() });
+    }
+}
+
+fn compilers(session: &mut Session) -> Result<()> {
+    session.stage("oldest supported Rust", |session| {
+        let mut tests = Tests::default();
+        match oldest_rust::check(session)? {
+            Outcome::Compiles => tests.passed = 1,
+            Outcome::NotInstalled(why) => {
+                tests.not_run.push(format!("oldest supported Rust: {why}"));
+            }
+        }
+        Ok(tests)
+    });
+    session.check("release profile", |session| {
+        run_cargo(session, &["build", "--workspace", "--bins", "--release"])
+    });
+    Ok(())
+}
+
+fn fuzz(session: &mut Session) -> Result<()> {
+    fuzz_for(session, "60")
+}
+
+fn fuzz_for_an_hour(session: &mut Session) -> Result<()> {
+    fuzz_for(session, "3600")
+}
+
+fn fuzz_for(session: &mut Session, seconds: &str) -> Result<()> {
+    session.check("fuzz targets", |session| {
+        run_script(session, "scripts/fuzz", &[], &[("FUZZ_SECONDS", seconds)])
+    });
+    Ok(())
+}
+
+fn simulation(session: &mut Session) -> Result<()> {
+    swarms(session, "1000");
+    Ok(())
+}
+
+fn swarm(session: &mut Session) -> Result<()> {
+    swarms(session, "10000");
+    Ok(())
+}
+
+/// Scenarios that are run with many seeds.
+const SWARM_SCENARIOS: [&str; 4] =
+    ["qos-host", "qos-cluster-min", "cluster-faults", "vmq-max-processors"];
+
+fn swarms(session: &mut Session, seeds: &str) {
+    let is_built = session.check("build of the simulator", |session| {
+        run_cargo(session, &["build", "--release", "--package", "suimon-sim"])
+    });
+    if !is_built {
+        return;
+    }
+    for scenario in SWARM_SCENARIOS {
+        session.check(&format!("{seeds} seeds of {scenario}"), |session| {
+            let sim = metadata::read(session.root())?.target_directory.join("release/sim");
+            let file = format!("apps/sim/scenarios/{scenario}.toml");
+            let mut command = Command::new(sim);
+            command.current_dir(session.root()).args(["swarm", &file, "--seeds", seeds]);
+            let status = session.interrupt().run(&mut command)?;
+            ensure!(status.success(), "a seed failed ({status}); see above");
+            Ok(())
+        });
+    }
+}
+
+fn packages(session: &mut Session) -> Result<()> {
+    session.check("packages on Debian 12 and 13", |session| {
+        run_script(session, "scripts/package-test", &[], &[])
+    });
+    Ok(())
+}
+
+fn kills(session: &mut Session) -> Result<()> {
+    if build(session) {
+        let filter = Some("test(/deaths::full::/)".to_owned());
+        let selection =
+            Selection { profile: "campaign", filter, environment: &KILLS, package: None };
+        tests(session, "1000 kills of the daemon", &selection);
+    }
+    Ok(())
+}
+
+/// Builds the console's page, then everything else. Returns true if both succeeded.
+fn build(session: &mut Session) -> bool {
+    // First, because the daemon embeds the page.
+    session
+        .check("console page", |session| run_script(session, "scripts/console", &["--check"], &[]))
+        && session.check("build and lints", |session| {
+            let mut command = workspace::build(session.root())?;
+            let status = session.interrupt().run(command.args(workspace::BUILD_ALL))?;
+            ensure!(status.success(), "the workspace does not compile without warnings");
+            Ok(())
+        })
+}
+
+/// Runs tests, after the files that their guests boot have been downloaded: tests have no network.
+fn tests(session: &mut Session, name: &str, selection: &Selection<'_>) {
+    let is_prepared = session.check("guest files", |session| {
+        let program = metadata::read(session.root())?.target_directory.join("debug/guest-files");
+        let status = session.interrupt().run(&mut Command::new(program))?;
+        ensure!(status.success(), "the files of test guests cannot be made");
+        Ok(())
+    });
+    if !is_prepared {
+        return;
+    }
+    session.stage(name, |session| {
+        nextest::check_installed(session.root())?;
+        nextest::run(session, selection)
+    });
+    sweep(session);
+}
+
+/// Removes processes, namespaces, devices and files of tests that were killed.
+fn sweep(session: &Session) {
+    let swept = metadata::read(session.root()).and_then(|metadata| {
+        let mut script = Command::new(session.root().join("scripts/isolated"));
+        session.interrupt().run(script.arg("--sweep"))?;
+        // Not built yet when only one package is tested.
+        let program = metadata.target_directory.join("debug/sweep");
+        if program.exists() {
+            session.interrupt().run(&mut Command::new(program))?;
+        }
+        Ok(())
+    });
+    if let Err(error) = swept {
+        eprintln!("xtask: cannot remove what killed tests left behind: {error:#}");
+    }
+}
+
+fn run_cargo(session: &Session, arguments: &[&str]) -> Result<()> {
+    let status = session.interrupt().run(workspace::cargo(session.root()).args(arguments))?;
+    ensure!(status.success(), "cargo {} failed", arguments.join(" "));
+    Ok(())
+}
+
+fn run_script(
+    session: &Session,
+    script: &str,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+) -> Result<()> {
+    let mut command = Command::new(session.root().join(script));
+    command.current_dir(session.root()).args(arguments).envs(environment.iter().copied());
+    let status = session.interrupt().run(&mut command)?;
+    ensure!(status.success(), "{script} failed ({status})");
+    Ok(())
+}
