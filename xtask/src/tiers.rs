@@ -115,10 +115,16 @@ fn compilers(session: &mut Session) -> Result<()> {
         }
         Ok(tests)
     });
-    session.check("release profile", |session| {
-        run_cargo(session, &["build", "--workspace", "--bins", "--release"])
-    });
+    session.check("release profile", build_release);
     Ok(())
+}
+
+/// Builds the programs of the Debian package in the release profile.
+fn build_release(session: &Session) -> Result<()> {
+    let packages = ["suimond", "suimon", "suimon-lab", "suimon-sim"];
+    let packages = packages.iter().flat_map(|package| ["--package", package]);
+    let arguments: Vec<&str> = ["build", "--release"].into_iter().chain(packages).collect();
+    run_cargo(session, &arguments)
 }
 
 fn fuzz(session: &mut Session) -> Result<()> {
@@ -171,9 +177,14 @@ fn swarms(session: &mut Session, seeds: &str) {
 }
 
 fn packages(session: &mut Session) -> Result<()> {
-    session.check("packages on Debian 12 and 13", |session| {
-        run_script(session, "scripts/package-test", &[], &[])
-    });
+    let is_built = session
+        .check("console page", |session| run_script(session, "scripts/console", &[], &[]))
+        && session.check("release build", build_release);
+    if is_built {
+        session.check("packages on Debian 12 and 13", |session| {
+            run_script(session, "scripts/package-test", &[], &[])
+        });
+    }
     Ok(())
 }
 
