@@ -3,6 +3,7 @@
 //! - `layers`: which crate may depend on which, and the rules that each layer's sources keep.
 //! - `docs [--check]`: writes (or compares) the documents that are generated from the code.
 //! - `book`: builds the book and checks its links.
+//! - `specification`: checks that promises name existing tests and their tier.
 //! - `lengths`: lists files that are longer than one subject usually is.
 //! - `test [--package NAME | --test NAME]`: the checks and tests that guard a change.
 //! - `test-full [PART ...]`: every test, in parts.
@@ -23,6 +24,7 @@ mod nextest;
 mod oldest_rust;
 mod session;
 mod sources;
+mod specification;
 mod tiers;
 mod workspace;
 
@@ -33,7 +35,7 @@ use anyhow::{Result, bail};
 use crate::session::Session;
 use crate::tiers::{CAMPAIGNS, FULL, Part};
 
-const USAGE: &str = "usage: cargo xtask layers | docs [--check] | book | lengths \
+const USAGE: &str = "usage: cargo xtask layers | docs [--check] | book | specification | lengths \
     | test [--package NAME | --test NAME] | test-full [PART ...] | campaign [PART ...]";
 
 fn main() -> ExitCode {
@@ -55,6 +57,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["docs"] => docs::write(&root),
         ["docs", "--check"] => docs::check(&root),
         ["book"] => book::check(&root),
+        ["specification"] => specification::check(&root),
         ["lengths"] => {
             lengths::report(&root)?;
             Ok(())

@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use crate::nextest::{self, Selection};
 use crate::oldest_rust::{self, Outcome};
 use crate::session::{Session, Tests};
-use crate::{book, doc_tests, docs, layers, lengths, metadata, workspace};
+use crate::{book, doc_tests, docs, layers, lengths, metadata, specification, workspace};
 
 /// A named part of the full tier or of the campaigns.
 pub(crate) struct Part {
@@ -58,6 +58,7 @@ pub(crate) fn run_parts(session: &mut Session, parts: &[Part], names: &[&str]) -
 pub(crate) fn guard(session: &mut Session) -> Result<()> {
     session.check("format", |session| run_cargo(session, &["fmt", "--all", "--check"]));
     session.check("layers", |session| layers::check(session.root()));
+    session.check("specification", |session| specification::check(session.root()));
     lengths::report(session.root())?;
     if !build(session) {
         return Ok(());

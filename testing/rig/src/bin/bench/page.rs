@@ -40,20 +40,27 @@ impl Group {
     }
 }
 
-/// The page with these sections in place of those that it has; the others stay.
+/// Heading of the section that is written by hand.
+const TARGETS: &str = "## Targets";
+
+/// Returns the page with these sections in place of those that it has. The others stay, and so does
+/// the section of targets, which comes first.
 pub(crate) fn with_sections(page: &str, new: &[(Group, String)]) -> String {
     let mut whole = PREAMBLE.to_owned();
+    if let Some(text) = section(page, TARGETS) {
+        whole += &format!("\n{TARGETS}\n\n{}\n", text.trim());
+    }
     for group in Group::ALL {
         let written = new.iter().find(|(of, _)| *of == group).map(|(_, text)| text.as_str());
-        if let Some(text) = written.or_else(|| section(page, group)) {
+        if let Some(text) = written.or_else(|| section(page, group.heading())) {
             whole += &format!("\n{}\n\n{}\n", group.heading(), text.trim());
         }
     }
     whole
 }
 
-fn section(page: &str, group: Group) -> Option<&str> {
-    let (_, rest) = page.split_once(&format!("\n{}\n", group.heading()))?;
+fn section<'a>(page: &'a str, heading: &str) -> Option<&'a str> {
+    let (_, rest) = page.split_once(&format!("\n{heading}\n"))?;
     Some(rest.split_once("\n## ").map_or(rest, |(text, _)| text))
 }
 
@@ -74,5 +81,12 @@ mod tests {
         assert_eq!(with_sections(&both, &[]), both);
         let again = with_sections(&both, &[(Group::Network, "| c |".to_owned())]);
         assert!(again.ends_with("\n## Network\n\n| c |\n\n## Disks\n\n| b |\n"), "{again}");
+    }
+
+    #[test]
+    fn targets_stay_before_the_measurements() {
+        let page = "# Old\n\n## Targets\n\n| t |\n\n## Network\n\n| a |\n";
+        let written = with_sections(page, &[(Group::Network, "| c |".to_owned())]);
+        assert!(written.ends_with("\n## Targets\n\n| t |\n\n## Network\n\n| c |\n"), "{written}");
     }
 }

@@ -1,0 +1,138 @@
+//! Checks SPECIFICATION.md: every promise names tests that exist and the tier that runs them.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+const FILE: &str = "SPECIFICATION.md";
+/// Number of cells of a promise's row: number, promise, tests, tier, state.
+const CELLS: usize = 5;
+/// Folder that `rig/` stands for in the table.
+const RIG: &str = "testing/rig/tests/";
+
+/// Checks every row of the table.
+///
+/// # Errors
+/// Lists every row with a missing test file, an unknown tier, or a tier that its test files do not
+/// have.
+pub(crate) fn check(root: &Path) -> Result<()> {
+    let text = fs::read_to_string(root.join(FILE)).context(FILE)?;
+    let mut wrong = Vec::new();
+    let mut rows = 0;
+    for (number, line) in text.lines().enumerate() {
+        let Some(row) = Row::parse(line) else { continue };
+        rows += 1;
+        wrong.extend(row.violations(root).map(|why| format!("{FILE}:{}: {why}", number + 1)));
+    }
+    if rows == 0 {
+        bail!("{FILE} has no promise");
+    }
+    if wrong.is_empty() {
+        println!("specification: {rows} promises name their tests and tier");
+        return Ok(());
+    }
+    bail!("{} promises are wrong:\n  {}", wrong.len(), wrong.join("\n  "))
+}
+
+/// A row of the table of promises.
+struct Row<'a> {
+    tests: &'a str,
+    tier: &'a str,
+}
+
+impl<'a> Row<'a> {
+    /// Returns `None` for lines that are no promise: text, headings and separators.
+    fn parse(line: &'a str) -> Option<Self> {
+        let cells: Vec<&str> =
+            line.strip_prefix("| ")?.strip_suffix(" |")?.splitn(CELLS, " | ").collect();
+        cells.first()?.trim().parse::<u32>().ok()?;
+        Some(Self {
+            tests: cells.get(2).copied().unwrap_or_default().trim(),
+            tier: cells.get(3).copied().unwrap_or_default().trim(),
+        })
+    }
+
+    fn violations(&self, root: &Path) -> impl Iterator<Item = String> {
+        let mut wrong = Vec::new();
+        if !["test", "full", "none"].contains(&self.tier) {
+            wrong.push(format!("the tier is test, full or none, not {:?}", self.tier));
+        }
+        // Files and crates are code spans; other words there explain them.
+        let files = self.tests.split('`').skip(1).step_by(2).filter_map(path_of);
+        let mut has_fast_test = false;
+        let mut is_only_rig = true;
+        for (name, file) in files {
+            is_only_rig &= file.starts_with(RIG);
+            let Ok(text) = fs::read_to_string(root.join(&file)) else {
+                wrong.push(format!("{name} does not exist"));
+                continue;
+            };
+            has_fast_test |= has_test_outside_full(&text);
+        }
+        // Crates that are named without a file have tests in the fast tier.
+        let names_no_file =
+            self.tests.split('`').skip(1).step_by(2).any(|of| path_of(of).is_none());
+        is_only_rig &= !names_no_file;
+        if self.tier == "test" && is_only_rig && !has_fast_test {
+            wrong.push(format!("the tests of {} are all in the full tier", self.tests));
+        }
+        wrong.into_iter()
+    }
+}
+
+/// Returns the code span and the path from the root that it stands for, if it is a path from the
+/// root or from the rig's folder to a source file.
+fn path_of(span: &str) -> Option<(&str, String)> {
+    let is_source = Path::new(span).extension().is_some_and(|extension| extension == "rs");
+    if !is_source {
+        return None;
+    }
+    if let Some(rest) = span.strip_prefix("rig/") {
+        return Some((span, format!("{RIG}{rest}")));
+    }
+    let first = span.split('/').next()?;
+    let folders = [
+        "base", "policy", "formats", "contract", "ports", "sys", "plane", "apps", "testing",
+        "xtask",
+    ];
+    folders.contains(&first).then(|| (span, span.to_owned()))
+}
+
+/// Returns true if a source file has a test before its module `full`, which is the last in a file.
+fn has_test_outside_full(text: &str) -> bool {
+    let fast = text.split("\nmod full {").next().unwrap_or_default();
+    fast.contains("#[test]")
+        || fast.contains("#[tokio::test")
+        || fast.contains("mod tests")
+        || fast.contains("proptest!")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn violations(tests: &str, tier: &str) -> Vec<String> {
+        let root = crate::workspace::root().unwrap();
+        let line = format!("| 7 | It works | {tests} | {tier} | holds |");
+        Row::parse(&line).unwrap().violations(&root).collect()
+    }
+
+    #[test]
+    fn rows_name_files_that_exist_and_a_tier() {
+        assert_eq!(violations("`rig/daemon/api.rs`; `policy/vmq`", "test"), [""; 0]);
+        assert_eq!(
+            violations("`rig/daemon/gone.rs`, `plane/node`", "test"),
+            ["rig/daemon/gone.rs does not exist"]
+        );
+        assert_eq!(violations("`policy/vmq`", "sometimes").len(), 1);
+        assert!(Row::parse("| | **The house** | | | |").is_none());
+        assert!(Row::parse("|---|---|---|---|---|").is_none());
+    }
+
+    #[test]
+    fn tests_in_a_module_full_are_not_of_the_fast_tier() {
+        assert!(has_test_outside_full("#[test]\nfn a() {}\n\nmod full {\n#[test]\nfn b() {}\n}\n"));
+        assert!(!has_test_outside_full("fn check() {}\n\nmod full {\n#[test]\nfn b() {}\n}\n"));
+    }
+}
