@@ -207,7 +207,7 @@ impl Engine {
     ) {
         let Batch { now, published, ingress, port, .. } = *of;
         if let Some(limit) = &port.storm {
-            if !port.shared.storm.admit(limit, now, 1) {
+            if !limit.admit(now, 1) {
                 port.shared.tally.drop_rx(DropReason::StormLimit, 1);
                 if port.shared.storm_told.is_due(now) {
                     self.notices.tell(PlaneNotice::StormLimited { port: port.shared.id });

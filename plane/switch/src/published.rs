@@ -1,8 +1,8 @@
 //! What the control plane publishes to all processors at once.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use suimon_forwarding::{Limit, LimitState, PortSlot, Tables};
 use suimon_quantity::{PortId, ProcessorId, QueueId, Time};
@@ -95,8 +95,8 @@ pub(crate) struct TeamRuntime {
 /// One port, as processors need it beside the tables.
 pub(crate) struct PortRuntime {
     pub shared: Arc<PortShared>,
-    pub bandwidth: Option<Limit>,
-    pub storm: Option<Limit>,
+    pub bandwidth: Option<PortLimit>,
+    pub storm: Option<PortLimit>,
     /// Whether it may be given joined frames.
     pub receive_coalescing: bool,
     /// Whether what it received may be handed on joined.
@@ -115,8 +115,8 @@ pub(crate) struct PortShared {
     pub id: PortId,
     pub tally: PortTally,
     pub egress_forms: EgressForms,
-    pub bandwidth: SharedLimit,
-    pub storm: SharedLimit,
+    pub bandwidth: CurrentLimit,
+    pub storm: CurrentLimit,
     pub storm_told: Told,
     pub spoofing_told: Told,
 }
@@ -127,40 +127,60 @@ impl PortShared {
             id,
             tally: PortTally::default(),
             egress_forms: EgressForms::default(),
-            bandwidth: SharedLimit::default(),
-            storm: SharedLimit::default(),
+            bandwidth: CurrentLimit::default(),
+            storm: CurrentLimit::default(),
             storm_told: Told::default(),
             spoofing_told: Told::default(),
         }
     }
 }
 
-/// The state of a limit that several processors draw on: one limit, not a share
+/// A limit of a port with its state, which several processors draw on: one limit, not a share
 /// of it for each, because a share that one does not use is lost to the others.
-#[derive(Debug, Default)]
-pub(crate) struct SharedLimit(AtomicU64);
+#[derive(Clone, Debug)]
+pub(crate) struct PortLimit {
+    limit: Limit,
+    state: Arc<AtomicU64>,
+}
 
-impl SharedLimit {
-    /// Whether `limit` is not exceeded so far; if it is, until when.
-    pub(crate) fn check(&self, limit: &Limit, now: Time) -> Result<(), Time> {
-        limit.admit(LimitState::from_u64(self.0.load(Relaxed)), now, 0).map(|_| ())
+impl PortLimit {
+    /// Whether the limit is not exceeded so far; if it is, until when.
+    pub(crate) fn check(&self, now: Time) -> Result<(), Time> {
+        self.limit.admit(LimitState::from_u64(self.state.load(Relaxed)), now, 0).map(|_| ())
     }
 
     /// Takes `cost`, even beyond the limit; later checks wait for that.
-    pub(crate) fn charge(&self, limit: &Limit, now: Time, cost: u32) {
+    pub(crate) fn charge(&self, now: Time, cost: u32) {
         // The closure never declines, so this never fails.
-        let _ = self.0.fetch_update(Relaxed, Relaxed, |state| {
-            Some(limit.charge(LimitState::from_u64(state), now, cost).to_u64())
+        let _ = self.state.fetch_update(Relaxed, Relaxed, |state| {
+            Some(self.limit.charge(LimitState::from_u64(state), now, cost).to_u64())
         });
     }
 
     /// Takes `cost` if the limit has room for it now.
-    pub(crate) fn admit(&self, limit: &Limit, now: Time, cost: u32) -> bool {
-        self.0
+    pub(crate) fn admit(&self, now: Time, cost: u32) -> bool {
+        self.state
             .fetch_update(Relaxed, Relaxed, |state| {
-                let state = limit.admit(LimitState::from_u64(state), now, cost);
+                let state = self.limit.admit(LimitState::from_u64(state), now, cost);
                 state.ok().map(LimitState::to_u64)
             })
             .is_ok()
+    }
+}
+
+/// The limit that a port has now, kept over publications. Its state counts in units of the limit,
+/// so another limit begins with a state of its own: the old one would mean another time.
+#[derive(Debug, Default)]
+pub(crate) struct CurrentLimit(Mutex<Option<PortLimit>>);
+
+impl CurrentLimit {
+    /// Returns `limit` with the state that it has if it is the current one, and with a full burst
+    /// otherwise.
+    pub(crate) fn follow(&self, limit: Option<Limit>) -> Option<PortLimit> {
+        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.as_ref().map(|current| current.limit) != limit {
+            *current = limit.map(|limit| PortLimit { limit, state: Arc::default() });
+        }
+        current.clone()
     }
 }

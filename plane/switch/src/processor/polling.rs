@@ -38,9 +38,9 @@ impl Processor {
         let Some(source) = self.sources.get_mut(token) else { return false };
         let owned = &mut source.owned;
         let port = owned.ingress.and_then(|of| published.ports.get(of.slot.index()));
-        let bandwidth = port.and_then(|port| Some((port.bandwidth.as_ref()?, &port.shared)));
-        if let Some((limit, port)) = bandwidth {
-            if let Err(until) = port.bandwidth.check(limit, self.now) {
+        let bandwidth = port.and_then(|port| port.bandwidth.as_ref());
+        if let Some(limit) = bandwidth {
+            if let Err(until) = limit.check(self.now) {
                 owned.source.disarm();
                 self.wait.unwatch(owned.source.wake_fd());
                 owned.readiness = Readiness::Throttled(until);
@@ -56,9 +56,9 @@ impl Processor {
             owned.count(frames as u64, bytes as u64);
             self.link.tally.batches.add(1);
             self.link.tally.frames.add(frames as u64);
-            if let Some((limit, port)) = bandwidth {
+            if let Some(limit) = bandwidth {
                 // A batch holds less than 2^32 bytes by far.
-                port.bandwidth.charge(limit, self.now, bytes as u32);
+                limit.charge(self.now, bytes as u32);
             }
             if let Some(ingress) = owned.ingress {
                 let before = self.stages.sides();

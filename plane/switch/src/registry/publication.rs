@@ -26,9 +26,9 @@ impl Registry {
             let Some(slot) = tables.slot(id) else { continue };
             let is_uplink = port.spec.role == PortRole::Uplink;
             ports[slot.index()] = Some(PortRuntime {
+                bandwidth: shared.bandwidth.follow(port.bandwidth.map(bandwidth_limit)),
+                storm: shared.storm.follow(storm_limit(port)),
                 shared,
-                bandwidth: port.bandwidth.map(bandwidth_limit),
-                storm: storm_limit(port),
                 receive_coalescing: is_uplink || port.receive_coalescing,
                 hands_over_joined: !is_uplink || port.receive_coalescing,
                 is_uplink,

@@ -2,6 +2,7 @@
 //! takes most of the time that a test program costs.
 
 mod answers;
+mod bandwidth;
 mod confined;
 mod heard;
 mod no_allocation;

@@ -1,0 +1,142 @@
+//! A NIC's bandwidth limit, in virtual time: what passes is what the limit allows, and the limit
+//! is used up while the guest has more to send.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
+use suimon_frame::{Frame, MacAddr, Offloads};
+use suimon_ports::{FrameSink, PortFault, ProcessorRuntime, QueueHost, Sent};
+use suimon_processor_tests::{Endless, OnClock, Supply, mac, queue, small_frame};
+use suimon_quantity::{BitRate, Direction, PortId, SwitchId, Time};
+use suimon_switch::{DataPlane, PortTopology, Topology};
+
+/// Time that passes in each round of the processor.
+const ROUND: Duration = Duration::from_micros(2);
+/// Frames after which the burst of 64 KiB is used up.
+const BURST_FRAMES: usize = 2048;
+/// Frames that the rate is computed from.
+const FRAMES: usize = 40_000;
+
+/// Notes when each frame arrives and how long it is.
+struct Meter {
+    clock: Arc<AtomicU64>,
+    arrivals: Arc<Mutex<Vec<(u64, u64)>>>,
+}
+
+impl FrameSink for Meter {
+    fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
+        let arrival = (self.clock.load(Ordering::Relaxed), frame.len() as u64);
+        self.arrivals.lock().unwrap().push(arrival);
+        Ok(Sent::Accepted)
+    }
+
+    fn flush(&mut self) -> Result<(), PortFault> {
+        Ok(())
+    }
+
+    fn offloads(&self) -> Offloads {
+        Offloads::NONE
+    }
+}
+
+/// A guest that always has frames, and a meter of what passes.
+struct Bench {
+    plane: DataPlane,
+    arrivals: Arc<Mutex<Vec<(u64, u64)>>>,
+}
+
+impl Bench {
+    /// With a clock that starts at this time, as a host's does that has been up for so long.
+    fn new(start: Duration, limit: Option<BitRate>) -> Self {
+        let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap();
+        let clock = Arc::new(AtomicU64::new(ns(start)));
+        let (read, pass) = (Arc::clone(&clock), Arc::clone(&clock));
+        let step = ns(ROUND);
+        let runtime = OnClock::new(move || Time::from_ns(read.fetch_add(step, Ordering::Relaxed)));
+        let runtime = runtime.passing(move |until| {
+            pass.fetch_max(until.as_ns(), Ordering::Relaxed);
+        });
+        let cpu = runtime.cpus()[0];
+        let plane = DataPlane::start(&[cpu], Arc::new(runtime)).unwrap();
+        let arrivals = Arc::<Mutex<Vec<(u64, u64)>>>::default();
+        let bench = Self { plane, arrivals };
+        bench.limit(limit);
+        let meter = Meter { clock, arrivals: Arc::clone(&bench.arrivals) };
+        bench.plane.attach_sink(queue(1, Direction::Egress), Box::new(meter));
+        let source = Endless::new(small_frame(0, 1)).source();
+        bench.plane.attach_source(queue(0, Direction::Ingress), source);
+        bench
+    }
+
+    /// Gives the guest another limit.
+    fn limit(&self, limit: Option<BitRate>) {
+        let port = |id: u8, bandwidth| PortTopology {
+            spec: PortSpec {
+                mac: Some(MacAddr::new(mac(id))),
+                ..PortSpec::new(PortId(id.into()), SwitchId(1), PortRole::Nic)
+            },
+            bandwidth,
+            storm_limit_fps: None,
+            receive_coalescing: true,
+        };
+        let switches = vec![SwitchSpec::new(SwitchId(1))];
+        let ports = vec![port(0, limit), port(1, None)];
+        self.plane.publish(Topology { switches, ports, teams: Vec::new() }).unwrap();
+    }
+
+    /// Waits until so many frames more have passed, and returns when each did and its length.
+    fn pass(&self, frames: usize) -> Vec<(u64, u64)> {
+        let count = || self.arrivals.lock().unwrap().len();
+        let (began, before) = (Instant::now(), count());
+        while count() < before + frames {
+            assert!(began.elapsed() < Duration::from_secs(120), "{} frames passed", count());
+            suimon_processor_tests::pause();
+        }
+        self.arrivals.lock().unwrap()[before..before + frames].to_vec()
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.plane.stop();
+    }
+}
+
+/// Bits per second that pass with this limit.
+fn passed(limit: Option<BitRate>) -> u64 {
+    let bench = Bench::new(Duration::ZERO, limit);
+    bench.pass(BURST_FRAMES);
+    let arrivals = bench.pass(FRAMES);
+    let bits = 8 * arrivals[1..].iter().map(|(_, bytes)| bytes).sum::<u64>();
+    bits * 1_000_000_000 / (arrivals[FRAMES - 1].0 - arrivals[0].0)
+}
+
+#[test]
+fn bandwidth_is_held_within_five_percent() {
+    for limit in [200_000_000, 50_000_000] {
+        let passed = passed(BitRate::new(limit));
+        assert!(passed.abs_diff(limit) <= limit / 20, "{passed} bit/s with a limit of {limit}");
+    }
+    assert!(passed(None) > 1_000_000_000, "nothing else limits it");
+}
+
+/// What was used up of the old limit does not count as time of the new one, however long the host
+/// has been up.
+#[test]
+fn a_limit_that_changes_live_does_not_hold_frames_back() {
+    let limits = [200_000_000, 20_000_000, 2_000_000, 50_000_000, 1_000_000_000, 3_000_000];
+    for up_s in [10, 1000, 6180, 100_000, 3_000_000] {
+        let bench = Bench::new(Duration::from_secs(up_s), BitRate::new(limits[0]));
+        bench.pass(4 * BURST_FRAMES);
+        for limit in &limits[1..] {
+            bench.limit(BitRate::new(*limit));
+            let arrivals = bench.pass(4 * BURST_FRAMES);
+            let gaps = arrivals.windows(2).map(|pair| pair[1].0 - pair[0].0);
+            let longest = Duration::from_nanos(gaps.max().unwrap_or_default());
+            // A batch of 32 frames takes 8 ms at the lowest rate.
+            assert!(longest < Duration::from_secs(1), "{limit} after {up_s} s: {longest:?}");
+        }
+    }
+}
