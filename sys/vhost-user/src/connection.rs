@@ -80,6 +80,22 @@ pub(crate) struct Incoming {
     pub(crate) message: Message,
 }
 
+/// Deadline for the rest of a message.
+#[derive(Default)]
+struct RestBy(Option<Instant>);
+
+impl RestBy {
+    /// Returns the deadline of a wait that begins `now`, after `got` bytes of the message:
+    /// [`PATIENCE`] after the first wait inside the message. `None` before the message begins,
+    /// because a front-end may be idle for as long as it likes.
+    fn deadline(&mut self, got: usize, now: Instant) -> Option<Instant> {
+        if got == 0 {
+            return None;
+        }
+        Some(*self.0.get_or_insert(now + PATIENCE))
+    }
+}
+
 /// A connected socket that does not block, and the descriptor that ends waiting.
 pub(crate) struct Connection<'stop> {
     socket: OwnedFd,
@@ -154,7 +170,7 @@ impl<'stop> Connection<'stop> {
         fds: &mut Vec<OwnedFd>,
     ) -> Result<(), End> {
         let mut filled = 0;
-        let deadline = Instant::now() + PATIENCE;
+        let mut rest_by = RestBy::default();
         while let Some(rest) = into.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             match self.receive_part(rest, fds) {
                 Ok(0) if before + filled == 0 => return Err(End::Left),
@@ -162,7 +178,7 @@ impl<'stop> Connection<'stop> {
                 Ok(bytes) => filled += bytes,
                 Err(End::Socket(error)) => match error.kind() {
                     io::ErrorKind::WouldBlock => {
-                        let limit = (before + filled > 0).then_some(deadline);
+                        let limit = rest_by.deadline(before + filled, Instant::now());
                         if !self.wait(PollFlags::IN, limit)? {
                             return Err(End::Stalled { got: before + filled, expected });
                         }
@@ -206,5 +222,22 @@ impl<'stop> Connection<'stop> {
         }
         let [stop, _] = &fds;
         if stop.revents().is_empty() { Ok(true) } else { Err(End::Stopped) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_of_a_message_is_waited_for_from_its_beginning_not_from_that_of_the_idle_time() {
+        let mut rest_by = RestBy::default();
+        let idle = Instant::now();
+        assert_eq!(rest_by.deadline(0, idle), None);
+        let began = idle + 100 * PATIENCE;
+        assert_eq!(rest_by.deadline(0, began), None);
+        assert_eq!(rest_by.deadline(3, began), Some(began + PATIENCE));
+        // Bytes that come one by one do not extend it.
+        assert_eq!(rest_by.deadline(4, began + PATIENCE / 2), Some(began + PATIENCE));
     }
 }
