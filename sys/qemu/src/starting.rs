@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use crate::peer::connect_to;
 
-/// A launcher takes some milliseconds to listen.
-const LIMIT: Duration = Duration::from_secs(5);
+/// Time for a launcher to listen. It takes some milliseconds, and seconds on a machine that is
+/// overloaded; one that fails ends at once.
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// Starts `command`, which becomes a launcher that listens at `socket`, unless one answers there.
 /// It is in a session of its own, so that it goes on when the caller ends; nothing comes to its
@@ -19,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// To be called before the calling process gives up starting programs.
 ///
 /// # Errors
-/// The program cannot be started, or does not listen within 5 s.
+/// The program cannot be started, or does not listen within 30 s.
 pub fn start_launcher(socket: &Path, mut command: Command) -> io::Result<bool> {
     if connect_to(socket).is_ok() {
         return Ok(false);
