@@ -24,12 +24,13 @@ help:
 setup:
 	@./scripts/setup
 
-# The guest's kernel and the programs are built as for use.
-run: setup
-	@[ -x $(BUILT)/first-light ] || echo "building; the first time takes some minutes" >&2
+# The profile `demo` is chosen for build time. The guest's kernel is the one for use.
+run:
+	@./scripts/setup run
 	@./scripts/console
-	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-rig -p suimon-lab -p suimon-sim
-	@exec $(BUILT)/first-light
+	@$(CARGO) build --profile demo -p suimond -p suimon -p suimon-lab -p suimon-rig \
+		--bin suimond --bin suimon --bin suimon-lab --bin first-light
+	@exec $(BUILT:release=demo)/first-light
 
 test: setup
 	@./scripts/nextest

@@ -25,6 +25,7 @@ use tokio::net::TcpListener;
 use tower::ServiceExt;
 
 use crate::api::ApiState;
+use crate::remedy;
 use crate::tcp_api::Token;
 
 use logins::{CODE_SPAN, Logins};
@@ -63,15 +64,26 @@ impl Console {
         Ok(Self { address, token: token.transpose()?, logins: Mutex::default() })
     }
 
+    /// Checks that the address is free, without listening any longer.
+    ///
+    /// # Errors
+    /// Another process listens there, or the host does not have the address.
+    pub(crate) fn probe(&self) -> Result<(), ApiError> {
+        std::net::TcpListener::bind(self.address).map(drop).map_err(|error| self.taken(&error))
+    }
+
     /// Listens.
     ///
     /// # Errors
     /// The address cannot be had.
     pub async fn bind(&self) -> Result<TcpListener, ApiError> {
-        TcpListener::bind(self.address).await.map_err(|error| {
-            let text = format!("cannot listen on {}: {error}", self.address);
-            refused(ErrorCode::HostError, "listen", text)
-        })
+        TcpListener::bind(self.address).await.map_err(|error| self.taken(&error))
+    }
+
+    fn taken(&self, error: &std::io::Error) -> ApiError {
+        let remedy = remedy::for_listener(error, "console");
+        let text = format!("cannot listen on {}: {error}; {remedy}", self.address);
+        refused(ErrorCode::HostError, "listen", text)
     }
 
     /// Lets somebody log in once, soon.

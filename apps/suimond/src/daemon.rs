@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use suimon_confine::{ConfinedProcessors, Confinement};
 use suimon_contract::{ApiError, HostConfig, HostSection, locate_errors, parse_toml};
 use suimon_netdev::SriovAdapters;
@@ -36,6 +36,7 @@ use crate::lab::Lab;
 use crate::notify::notify;
 use crate::power_restoration::restore;
 use crate::recorder::{Recorder, RecordingFile};
+use crate::remedy;
 use crate::server::serve;
 use crate::socket_files::HostSocketFiles;
 use crate::tcp_api::{TcpApi, guarded};
@@ -127,11 +128,10 @@ fn start_log(filter: &str) -> Result<()> {
 fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let from_file = arguments.config.as_deref().map(read_host_file).transpose()?;
     let state_dir = &arguments.state_dir;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(state_dir)
-        .with_context(|| format!("--state-dir: cannot make {}", state_dir.display()))?;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state_dir).map_err(|error| {
+        let remedy = remedy::for_path(&error, "--state-dir");
+        anyhow!("--state-dir: cannot create {}: {error}; {remedy}", state_dir.display())
+    })?;
     let store = FileStore::open(state_dir)
         .with_context(|| format!("--state-dir {}", state_dir.display()))?;
     let recording = arguments.record.as_deref();
@@ -142,6 +142,9 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     // Read while the process may still read everything.
     let cpu_places = cpu_places(&ProcessorThreads.cpus());
     let wanted = stored_host(&store).context("desired state cannot be restored")?;
+    if let (None, Some(config)) = (&wanted, &from_file) {
+        probe_listeners(config)?;
+    }
     let wanted = wanted.or_else(|| from_file.map(|config| config.host)).unwrap_or_default();
     // Started while the process may still start programs.
     let launcher = FoundLauncher::find_or_start(&arguments.socket, wanted.effective_vm_folder());
@@ -210,6 +213,15 @@ fn read_host_file(file: &Path) -> Result<HostConfig, Stopped> {
     }
     locate_errors(&text, Some(&shown), &mut errors);
     Err(Stopped::Refused(errors))
+}
+
+/// Checks that TCP listeners of a host file that is applied for the first time have their
+/// addresses, before anything is created.
+fn probe_listeners(config: &HostConfig) -> Result<(), Vec<ApiError>> {
+    let api = config.api.as_ref().map(|api| TcpApi::load(api)?.probe()).and_then(Result::err);
+    let console = config.console.as_ref().map(|console| Console::load(console)?.probe());
+    let errors: Vec<_> = api.into_iter().chain(console.and_then(Result::err)).collect();
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
 /// Who records.

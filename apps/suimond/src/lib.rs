@@ -38,6 +38,7 @@ pub mod notify;
 pub mod pcapng;
 mod power_restoration;
 mod recorder;
+mod remedy;
 pub mod server;
 pub mod socket_files;
 pub mod tcp_api;

@@ -93,7 +93,8 @@ async fn an_end_that_is_gone_ends_the_line_at_once_and_what_it_said_arrives() {
     let (mut far, read) = last.await.unwrap();
     assert!(read == pattern(100_000));
     assert!(far.write_all(b"hello?").await.is_err(), "nobody is there");
-    assert!(began.elapsed() < Duration::from_secs(5));
+    // Without that it would end when TCP gives up, after a quarter of an hour.
+    assert!(began.elapsed() < Duration::from_secs(120));
 
     let (far, mut near, task) = line();
     drop(far);

@@ -18,6 +18,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::api::Failure;
+use crate::remedy;
 use crate::server::TlsListener;
 
 /// A TCP listener that may be started.
@@ -48,17 +49,29 @@ impl TcpApi {
         Ok(Self { address, tls: tls(certificate, key)?, token: Token::load(token, "api")? })
     }
 
+    /// Checks that the address is free, without listening any longer.
+    ///
+    /// # Errors
+    /// Another process listens there, or the host does not have the address.
+    pub(crate) fn probe(&self) -> Result<(), ApiError> {
+        std::net::TcpListener::bind(self.address).map(drop).map_err(|error| self.taken(&error))
+    }
+
     /// Listens.
     ///
     /// # Errors
     /// The address cannot be had.
     pub async fn bind(self) -> Result<(TlsListener, Token), ApiError> {
-        let tcp = tokio::net::TcpListener::bind(self.address).await.map_err(|error| {
-            let text = format!("cannot listen on {}: {error}", self.address);
-            refused(ErrorCode::HostError, "listen", text)
-        })?;
+        let tcp = tokio::net::TcpListener::bind(self.address).await;
+        let tcp = tcp.map_err(|error| self.taken(&error))?;
         let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(self.tls));
         Ok((TlsListener { tcp, acceptor }, self.token))
+    }
+
+    fn taken(&self, error: &std::io::Error) -> ApiError {
+        let remedy = remedy::for_listener(error, "api");
+        let text = format!("cannot listen on {}: {error}; {remedy}", self.address);
+        refused(ErrorCode::HostError, "listen", text)
     }
 }
 

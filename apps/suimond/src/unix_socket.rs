@@ -5,10 +5,11 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, anyhow, bail};
 use rustix::fs::Mode;
 use suimon_ports::{FileIdentity, SocketFiles};
 
+use crate::remedy;
 use crate::socket_files::{HostSocketFiles, Listening, listening};
 
 /// Who may connect: the owner and the group.
@@ -33,16 +34,15 @@ impl ApiSocket {
     pub fn bind(path: &Path) -> Result<Self> {
         if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty()) {
             std::fs::create_dir_all(directory)
-                .with_context(|| format!("--socket: cannot make {}", directory.display()))?;
+                .map_err(|error| refused("create", directory, &error))?;
         }
         remove_stale(path)?;
         let before = rustix::process::umask(Mode::from_bits_truncate(0o777 & !SOCKET_MODE));
         let bound = UnixListener::bind(path);
         rustix::process::umask(before);
-        let listener =
-            bound.with_context(|| format!("--socket: cannot listen on {}", path.display()))?;
+        let listener = bound.map_err(|error| refused("listen on", path, &error))?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(SOCKET_MODE))
-            .with_context(|| format!("--socket: cannot set the mode of {}", path.display()))?;
+            .map_err(|error| refused("set the mode of", path, &error))?;
         listener.set_nonblocking(true)?;
         let identity = HostSocketFiles.identity(path);
         Ok(Self { path: path.to_owned(), identity, listener })
@@ -67,12 +67,18 @@ impl Drop for ApiSocket {
     }
 }
 
+/// Returns an error with what was tried, on which file, why it failed and what to do.
+fn refused(action: &str, path: &Path, error: &io::Error) -> anyhow::Error {
+    let remedy = remedy::for_path(error, "--socket");
+    anyhow!("--socket: cannot {action} {}: {error}; {remedy}", path.display())
+}
+
 fn remove_stale(path: &Path) -> Result<()> {
     let shown = path.display();
     let metadata = match std::fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error).context(format!("--socket: cannot look at {shown}")),
+        Err(error) => return Err(refused("look at", path, &error)),
     };
     if !metadata.file_type().is_socket() {
         bail!("--socket: {shown} exists and is not a socket; remove it or choose another path");
@@ -81,9 +87,10 @@ fn remove_stale(path: &Path) -> Result<()> {
         Ok(Listening::Somebody) => bail!(
             "--socket: a daemon answers on {shown} already; stop it first or choose another path"
         ),
-        Ok(Listening::Nobody) => std::fs::remove_file(path)
-            .with_context(|| format!("--socket: cannot replace the stale {shown}")),
-        Err(error) => Err(error).context(format!("--socket: cannot tell who uses {shown}")),
+        Ok(Listening::Nobody) => {
+            std::fs::remove_file(path).map_err(|error| refused("replace the stale", path, &error))
+        }
+        Err(error) => Err(refused("connect to", path, &error)),
     }
 }
 

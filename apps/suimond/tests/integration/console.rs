@@ -198,8 +198,8 @@ impl Events {
                 }
                 continue;
             }
-            let frame = tokio::time::timeout(Duration::from_secs(10), self.body.frame());
-            let frame = frame.await.expect("something is told within 10 s")?.ok()?;
+            let frame = tokio::time::timeout(Duration::from_secs(90), self.body.frame());
+            let frame = frame.await.expect("something is told within 90 s")?.ok()?;
             self.text += std::str::from_utf8(frame.data_ref().unwrap()).unwrap();
         }
     }

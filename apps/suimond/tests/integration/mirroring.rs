@@ -17,7 +17,7 @@ use suimon_node::{DiskMirror, Node, ServedDisk};
 use suimon_ports::DiskClient;
 
 const SIZE: u64 = 24 << 20;
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A node with the disk `data` of this format, that NBD clients may use.
 async fn node(format: &str, more: serde_json::Value) -> Server {

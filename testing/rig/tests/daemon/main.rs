@@ -4,6 +4,7 @@ mod api;
 mod command_line;
 mod confinement;
 mod endurance;
+mod first_run;
 mod host_file;
 mod monitoring;
 mod parts;

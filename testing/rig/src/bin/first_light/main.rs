@@ -5,15 +5,17 @@
 #![forbid(unsafe_code)]
 
 mod disks;
+mod host_checks;
 
 use std::env;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::TcpListener;
+use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use suimon_rig::{
     Daemon, HostedGuest, HostedVms, Namespace, Process, Rig, StopSignal, Veth, iperf, nginx,
     program,
@@ -26,17 +28,45 @@ const WORLD: &str = "10.77.0.1";
 const GUESTS: [(&str, &str); 3] =
     [("web", "10.77.0.11"), ("stream", "10.77.0.12"), ("peer", "10.77.0.13")];
 const VM: &str = "10.77.0.14";
+/// Usual address of the console.
+const CONSOLE: &str = "127.0.0.1:7446";
 /// Size of the file that is downloaded: 4 GiB, sparse.
 const FILE_BYTES: u64 = 4 << 30;
 /// Seconds that the load is high, and then low, in turn.
 const HIGH_S: u32 = 20;
 const LOW_S: u32 = 20;
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("first-light: {}", one_line(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Returns an error as one line. Of a program's output that it quotes, the last line remains: it
+/// is the reason.
+fn one_line(error: &anyhow::Error) -> String {
+    let text = format!("{error:#}");
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default();
+    match lines.next_back() {
+        Some(last) => format!("{first} ... {last}"),
+        None => first.to_owned(),
+    }
+}
+
+fn run() -> Result<()> {
     let seconds = match env::var("SUIMON_RUN_SECONDS") {
-        Ok(text) => Some(text.parse::<u64>().context("SUIMON_RUN_SECONDS is a number")?),
+        Ok(text) => {
+            let seconds = text.parse::<u64>();
+            Some(seconds.with_context(|| format!("SUIMON_RUN_SECONDS={text} is not a number"))?)
+        }
         Err(_) => None,
     };
+    host_checks::check_host(&env::temp_dir())?;
     let stop = StopSignal::new()?;
     let rig = Rig::new()?;
     let folder = rig.folder().to_owned();
@@ -93,7 +123,7 @@ impl Scene {
         }
         check()?;
         say("starting suimond with demo/host.toml");
-        let daemon = Daemon::start(rig, &host)?;
+        let daemon = Daemon::start(rig, &host).map_err(|error| daemon_error(&error))?;
         for ((_, address), guest) in GUESTS.iter().zip(&guests) {
             guest.wait_device("eth0")?;
             guest.address("eth0", &format!("{address}/24"))?;
@@ -302,9 +332,21 @@ impl Scene {
 
 /// Where the console listens: at its usual port, or at another one if that is in use.
 fn console_address() -> Result<String> {
-    let usual = TcpListener::bind("127.0.0.1:7446");
+    let usual = TcpListener::bind(CONSOLE);
+    let is_free = usual.is_ok();
     let listener = usual.or_else(|_| TcpListener::bind("127.0.0.1:0"));
-    Ok(listener.context("no port for the console")?.local_addr()?.to_string())
+    let address = listener.context("no port is free for the console")?.local_addr()?.to_string();
+    if !is_free {
+        say(&format!("{CONSOLE} is in use; the console listens on {address}"));
+    }
+    Ok(address)
+}
+
+/// Returns why the daemon did not start: the last line of its log.
+fn daemon_error(error: &anyhow::Error) -> anyhow::Error {
+    let text = format!("{error:#}");
+    let reason = text.lines().next_back().unwrap_or_default().trim();
+    anyhow!("suimond did not start: {}", reason.trim_start_matches("suimond: "))
 }
 
 /// A veth into the world, whose ends there are ports of one bridge with its address.
