@@ -14,7 +14,8 @@ const FLAGS = [
   "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ];
-const HEIGHT = 900;
+/** Height of the window, in pixels. */
+export const HEIGHT = 900;
 
 /** A line to the daemon that a test can cut. */
 export class Cable {
@@ -67,7 +68,7 @@ export const base = await cable.open();
 export interface Console {
   context: BrowserContext;
   page: Page;
-  /** What the page's own console said that is wrong, and requests that went elsewhere. */
+  /** Errors of the observed pages, and requests to other servers. */
   complaints: string[];
 }
 
@@ -77,10 +78,18 @@ export async function open(): Promise<Console> {
     args: FLAGS,
     viewport: { width: 1400, height: HEIGHT },
   });
+  // Only a hanging page takes so long, however loaded the machine is.
+  context.setDefaultTimeout(120_000);
   const page = context.pages()[0] ?? (await context.newPage());
   const complaints: string[] = [];
+  observe(page, complaints);
+  return { context, page, complaints };
+}
+
+/** Adds the errors of a page and its requests to other servers to a list. */
+export function observe(page: Page, complaints: string[]): void {
   page.on("console", (message) => {
-    // That nobody is logged in yet is asked for, and answered by 401.
+    // Without a session the first request is answered by 401.
     if (message.type() === "error" && !/401/.test(message.text())) complaints.push(message.text());
   });
   page.on("pageerror", (error) => complaints.push(String(error)));
@@ -88,7 +97,6 @@ export async function open(): Promise<Console> {
     const { origin, protocol } = new URL(request.url());
     if (origin !== base && protocol !== "data:") complaints.push(`a request went to ${request.url()}`);
   });
-  return { context, page, complaints };
 }
 
 /** Logs in as a user does: by the address with its code, or by the token. */

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use suimon_rig::{Rig, program, run_any, until, until_some};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// A plan of two short cases, of which the second begins after some seconds.
 const PLAN: &str = r#"
@@ -26,7 +26,7 @@ processors = 2
 max_processors = 2
 modes = ["switch-independent"]
 algorithms = ["hyper-v-port", "dynamic"]
-phase = [{ seconds = 3, sessions = 1 }]
+phase = [{ seconds = 6, sessions = 1 }]
 "#;
 
 struct Bench {
