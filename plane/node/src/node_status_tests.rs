@@ -109,7 +109,9 @@ fn nodes_that_do_not_answer_hold_nobody_up_for_longer_than_one() {
     let began = Instant::now();
     let nodes = harness.node.nodes();
     let took = began.elapsed();
-    assert!(took >= ANSWER_TIME && took < ANSWER_TIME + Duration::from_secs(5), "{took:?}");
+    // One after the other they would take `ASKED_MAX` times as long, and who is not asked at once
+    // twice as long at least; a busy machine delays this by much less than a minute.
+    assert!(took >= ANSWER_TIME && took < ANSWER_TIME * ASKED_MAX as u32 / 4, "{took:?}");
     assert!(nodes.iter().all(|node| node.condition.health == Health::Down), "{nodes:?}");
     assert!(nodes[0].condition.reason.as_ref().unwrap().contains("within 5 s"), "{nodes:?}");
     // Each has been asked once, and no more at a time than threads may be.
@@ -125,11 +127,18 @@ fn nodes_that_do_not_answer_hold_nobody_up_for_longer_than_one() {
 
 #[test]
 fn who_wants_to_know_the_same_waits_for_the_same_answer() {
+    // Of two threads one may be scheduled so late that the other has its answer. Then there are
+    // two questions, as there are each time if nobody waits for another's answer.
+    crate::testing::wait_until("two with one question", || questions_of_two() == 1);
+}
+
+/// How often a node is asked that two threads want to know something of.
+fn questions_of_two() -> usize {
     let (harness, gate, asked) = silent(1);
     std::thread::scope(|scope| {
         let both = [(); 2].map(|()| scope.spawn(|| harness.node.far_node("n0").unwrap()));
         crate::testing::wait_until("the question", || asked.load(Ordering::SeqCst) == 1);
-        // The other comes while the first waits, or a moment later, when it is asked again.
+        // The other comes while the first waits.
         std::thread::sleep(Duration::from_millis(50));
         open(&gate);
         for shown in both {
@@ -137,5 +146,5 @@ fn who_wants_to_know_the_same_waits_for_the_same_answer() {
             assert_eq!(reason, "nobody listens at n0:8443");
         }
     });
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    asked.load(Ordering::SeqCst)
 }

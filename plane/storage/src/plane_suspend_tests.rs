@@ -112,7 +112,7 @@ pub(crate) fn ask(client: &Mutex<Client>, tag: u32, op: DiskOp, offset: u64) {
 }
 
 pub(crate) fn answer(client: &Mutex<Client>) -> (u32, DiskOutcome) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(90);
     loop {
         if let Some(answer) = client.lock().unwrap().answers.pop() {
             return answer;

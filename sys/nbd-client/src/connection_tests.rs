@@ -37,7 +37,7 @@ fn peer(words: &str, socket: &Path) -> (Peer, UnixStream) {
     let mut words = words.split(' ');
     let child = Command::new(words.next().unwrap()).args(words).spawn().unwrap();
     let peer = Peer(child);
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(90);
     loop {
         match UnixStream::connect(socket) {
             Ok(stream) => return (peer, stream),

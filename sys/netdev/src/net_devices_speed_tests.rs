@@ -44,8 +44,7 @@ fn carrier_changes_of_an_uplink_are_told_with_its_speed() {
     run(&format!("ip link set {} mtu 1400", uplink.cable.near));
     run(&format!("ethtool -K {} tso off", uplink.cable.near));
     run(&format!("ip link delete {}", uplink.cable.near));
-    let limit = Duration::from_secs(10);
-    let (_, notice) = uplink.notices.recv_timeout(limit).unwrap();
+    let (_, notice) = uplink.notices.recv_timeout(LIMIT).unwrap();
     assert!(is_down(&notice, "") || notice == DeviceNotice::LinkChanged(DOWN), "{notice:?}");
     if notice != DeviceNotice::LinkChanged(DOWN) {
         expect_facts(&uplink.notices, DOWN);
@@ -85,7 +84,7 @@ fn the_speed_of_a_nic_is_not_told() {
     let device = devices.open_tap(PortId(1), &tap_spec("nic0", &netns), shelf, observer).unwrap();
     expect_notice(&notices, |notice| *notice == DeviceNotice::LinkUp);
     netns.run("ip link set nic0 down");
-    let (_, notice) = notices.recv_timeout(Duration::from_secs(10)).unwrap();
+    let (_, notice) = notices.recv_timeout(LIMIT).unwrap();
     assert!(is_down(&notice, "set down"), "{notice:?}");
     assert_eq!(device.status().speed, UNKNOWN);
 }
@@ -124,7 +123,7 @@ fn lacpdus_reach_the_control_socket_beside_the_queues() {
     frame.fill(&bytes);
     far_sink.transmit(&frame).unwrap();
     let mut got = Vec::new();
-    let limit = Instant::now() + Duration::from_secs(5);
+    let limit = Instant::now() + LIMIT;
     while got.is_empty() && Instant::now() < limit {
         let take = &mut |frame: ControlFrame<'_>| got.push(frame.bytes.to_vec());
         control.receive(take).unwrap();

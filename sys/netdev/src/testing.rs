@@ -23,6 +23,9 @@ use crate::packet_socket::PacketSocket;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
+/// Deadline of every condition that a test waits for. The machine may be loaded.
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+
 /// A name of at most 15 bytes that no other test uses.
 pub(crate) fn unique(prefix: &str) -> String {
     format!("{prefix}{}x{}", std::process::id() % 100_000, COUNT.fetch_add(1, Ordering::Relaxed))
@@ -202,12 +205,13 @@ pub(crate) fn expect_notice(
     notices: &Receiver<(PortId, DeviceNotice)>,
     fits: impl Fn(&DeviceNotice) -> bool,
 ) {
-    let limit = Instant::now() + Duration::from_secs(10);
+    let (limit, mut others) = (Instant::now() + LIMIT, Vec::new());
     loop {
         let left = limit.saturating_duration_since(Instant::now());
-        let (_, notice) = notices.recv_timeout(left).expect("the notice within 10 s");
-        if fits(&notice) {
-            return;
+        match notices.recv_timeout(left) {
+            Ok((_, notice)) if fits(&notice) => return,
+            Ok((_, notice)) => others.push(notice),
+            Err(_) => panic!("no such notice within {LIMIT:?}, but {others:?}"),
         }
     }
 }
@@ -223,12 +227,21 @@ pub(crate) fn wait_readable(source: &dyn FrameSource, ms: i64) -> bool {
     poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&limit)).unwrap() > 0
 }
 
-/// Receives until a frame fits, up to 5 s.
+/// Receives until a frame fits, up to [`LIMIT`].
 pub(crate) fn receive_where(
     source: &mut dyn FrameSource,
     fits: impl Fn(&Frame) -> bool,
 ) -> Option<Frame> {
-    let limit = Instant::now() + Duration::from_secs(5);
+    receive_within(LIMIT, source, fits)
+}
+
+/// Receives until a frame fits, up to `time`. A short time is for frames that are not to come.
+pub(crate) fn receive_within(
+    time: Duration,
+    source: &mut dyn FrameSource,
+    fits: impl Fn(&Frame) -> bool,
+) -> Option<Frame> {
+    let limit = Instant::now() + time;
     let mut batch = FrameBatch::new();
     while Instant::now() < limit {
         wait_readable(source, 50);
@@ -243,9 +256,9 @@ pub(crate) fn receive_where(
     None
 }
 
-/// Receives until the queue reports its end, up to 5 s.
+/// Receives until the queue reports its end, up to [`LIMIT`].
 pub(crate) fn receive_fault(source: &mut dyn FrameSource) -> PortFault {
-    let limit = Instant::now() + Duration::from_secs(5);
+    let limit = Instant::now() + LIMIT;
     let mut batch = FrameBatch::new();
     while Instant::now() < limit {
         batch.clear();
@@ -254,7 +267,7 @@ pub(crate) fn receive_fault(source: &mut dyn FrameSource) -> PortFault {
         }
         wait_readable(source, 10);
     }
-    panic!("no fault within 5 s");
+    panic!("no fault within {LIMIT:?}");
 }
 
 /// What passed from a source to a sink.

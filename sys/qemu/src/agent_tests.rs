@@ -110,7 +110,8 @@ fn a_guest_cannot_keep_who_asks() {
     let error = Conversation::begin(folder.path(), limit).unwrap_err();
     assert_eq!(error.kind, VmErrorKind::Silent, "{error}");
     assert!(error.text.contains("too long"), "{error}");
-    assert!(began.elapsed() < Duration::from_secs(10));
+    // A guest that could keep it would keep it without end.
+    assert!(began.elapsed() < Duration::from_secs(60));
 }
 
 #[test]

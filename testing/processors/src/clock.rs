@@ -12,6 +12,7 @@ use suimon_wait::ProcessorThreads;
 
 type Now = Arc<dyn Fn() -> Time + Send + Sync>;
 type GiveWay = Arc<dyn Fn() + Send + Sync>;
+type Pass = Arc<dyn Fn(Time) + Send + Sync>;
 
 /// Threads whose clock is the test's. They sleep until something happens to their
 /// descriptors or they are woken, however soon they wanted to be back: a deadline on
@@ -20,6 +21,8 @@ type GiveWay = Arc<dyn Fn() + Send + Sync>;
 pub struct OnClock {
     now: Now,
     give_way: GiveWay,
+    /// Makes time pass until a deadline, if waits for one are to end by it.
+    pass: Option<Pass>,
     /// The kernel's number of the thread that started last.
     thread: Arc<AtomicU64>,
 }
@@ -28,13 +31,21 @@ impl OnClock {
     /// Threads that are told this time whenever they ask, as is everybody else. A
     /// processor asks once in each round, and before and after it gives way to others.
     pub fn new(now: impl Fn() -> Time + Send + Sync + 'static) -> Self {
-        Self { now: Arc::new(now), give_way: Arc::new(|| {}), thread: Arc::default() }
+        let (now, give_way) = (Arc::new(now), Arc::new(|| {}));
+        Self { now, give_way, pass: None, thread: Arc::default() }
     }
 
     /// The same, where this is done whenever a thread gives way to others.
     #[must_use]
     pub fn giving_way(self, give_way: impl Fn() + Send + Sync + 'static) -> Self {
         Self { give_way: Arc::new(give_way), ..self }
+    }
+
+    /// Returns the same threads, except that a wait for a deadline does not block: `pass` makes time
+    /// pass until then.
+    #[must_use]
+    pub fn passing(self, pass: impl Fn(Time) + Send + Sync + 'static) -> Self {
+        Self { pass: Some(Arc::new(pass)), ..self }
     }
 
     /// Whether the thread that started last waits in the kernel, so that nothing is
@@ -52,11 +63,11 @@ impl ProcessorRuntime for OnClock {
         placement: Placement,
         body: ProcessorBody,
     ) -> io::Result<(Arc<dyn Waker>, ProcessorJoin)> {
-        let Self { now, give_way, thread } = self.clone();
+        let Self { now, give_way, pass, thread } = self.clone();
         let on_clock = move |wait| {
             let id = rustix::thread::gettid().as_raw_nonzero().get();
             thread.store(id.unsigned_abs().into(), Ordering::SeqCst);
-            body(Box::new(WaitOnClock { wait, now, give_way }));
+            body(Box::new(WaitOnClock { wait, now, give_way, pass }));
         };
         ProcessorThreads.start(name, placement, Box::new(on_clock))
     }
@@ -74,6 +85,7 @@ struct WaitOnClock {
     wait: Box<dyn Wait>,
     now: Now,
     give_way: GiveWay,
+    pass: Option<Pass>,
 }
 
 impl Wait for WaitOnClock {
@@ -86,6 +98,10 @@ impl Wait for WaitOnClock {
     }
 
     fn wait(&mut self, until: Option<Time>, ready: &mut Vec<u64>) -> io::Result<()> {
+        if let (Some(pass), Some(until)) = (&self.pass, until.filter(|at| *at != Time::NEVER)) {
+            pass(until);
+            return self.wait.wait(None, ready);
+        }
         self.wait.wait(until.map(|_| Time::NEVER), ready)
     }
 

@@ -16,7 +16,7 @@ pub use clock::OnClock;
 pub use endless::{Bottomless, Endless};
 pub use lan::{mac, plane_of_nics, queue, small_frame};
 pub use supply::Supply;
-pub use timed::{Clock, Slow, Timed};
+pub use timed::{Clock, Gate, Slow, Timed};
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -26,6 +26,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::event::{EventfdFlags, eventfd};
 use suimon_frame::{Frame, FrameBatch, Offloads, VnetHeader};
 use suimon_ports::{FaultKind, FrameSink, FrameSource, PortFault, Sent, Wakeup};
+
+/// Waits a moment before a condition is looked at again. A thread that sleeps is woken before those
+/// that compute, as a processor is that sleeps; one that looks all the time would wait for its turn
+/// among them after each frame.
+pub fn pause() {
+    std::thread::sleep(std::time::Duration::from_micros(20));
+}
 
 /// The far side of an ingress queue: the guest that sends.
 #[derive(Clone)]

@@ -1,7 +1,7 @@
 //! Queues that take their time, on a clock that goes on only then.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use suimon_frame::{Frame, FrameBatch, Offloads};
 use suimon_ports::{FrameSink, PortFault, Sent};
@@ -31,10 +31,33 @@ impl Clock {
     }
 }
 
+/// Keeps sources from delivering batches until all of them are attached, so that what they
+/// deliver in one round does not depend on when the test attached them.
+#[derive(Clone, Default)]
+pub struct Gate(Arc<AtomicBool>);
+
+impl Gate {
+    /// Returns a gate that is open already.
+    pub fn opened() -> Self {
+        Self(Arc::new(true.into()))
+    }
+
+    /// Lets sources deliver from now on.
+    pub fn open(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    fn is_open(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
 /// Has so many batches, each of which takes its time.
 pub struct Timed {
     /// What the batches are of.
     pub frames: Endless,
+    /// Until it is open, the source is polled in vain.
+    pub gate: Gate,
     /// Batches left.
     pub left: u64,
     /// What goes on.
@@ -47,7 +70,7 @@ pub struct Timed {
 
 impl Supply for Timed {
     fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
-        if self.left == 0 {
+        if self.left == 0 || !self.gate.is_open() {
             self.clock.pass(self.empty_ns);
             return Ok(0);
         }

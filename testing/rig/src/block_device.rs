@@ -14,7 +14,7 @@ use crate::process::Process;
 use crate::rig::Rig;
 use crate::wait::until;
 
-const START_LIMIT: Duration = Duration::from_secs(10);
+const START_LIMIT: Duration = Duration::from_secs(90);
 
 /// See the module. Dropping it takes it away; the device has to be closed by then.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 /// The longest a command may take unless its caller says otherwise.
-const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+const COMMAND_LIMIT: Duration = Duration::from_secs(120);
 
 /// What a command said.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ pub fn run_any<S: AsRef<str>>(words: &[S], limit: Duration) -> Result<Output> {
 /// Runs `words`, which must end well, and returns what it printed.
 ///
 /// # Errors
-/// It failed, with its words; or it took longer than a minute.
+/// It failed, with its words; or it took longer than two minutes.
 pub fn run<S: AsRef<str>>(words: &[S]) -> Result<String> {
     let output = run_any(words, COMMAND_LIMIT)?;
     if output.code != 0 {

@@ -13,14 +13,14 @@ use crate::command::{Output, run_any};
 use crate::process::Process;
 use crate::programs::program;
 use crate::rig::Rig;
-use crate::wait::until;
+use crate::wait::{until, until_some};
 
 /// How long the daemon may take to answer after it was started.
-const START_LIMIT: Duration = Duration::from_secs(20);
+const START_LIMIT: Duration = Duration::from_secs(90);
 /// What a CLI command may take.
-const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+const COMMAND_LIMIT: Duration = Duration::from_secs(300);
 /// What an answer without a program in between may take.
-const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
 /// How a daemon is started.
 #[derive(Clone, Debug, Default)]
@@ -194,7 +194,7 @@ impl Daemon {
             "--silent",
             "--show-error",
             "--max-time",
-            "30",
+            "100",
             "--unix-socket",
             &self.socket,
             "--request",
@@ -222,14 +222,7 @@ impl Daemon {
     /// # Errors
     /// The answer is not 200, or no JSON.
     pub fn get(&self, path: &str) -> Result<Value> {
-        let mut stream = UnixStream::connect(&self.socket)?;
-        stream.set_read_timeout(Some(ANSWER_LIMIT))?;
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
-        ensure!(head.starts_with("HTTP/1.1 200"), "GET {path}: {head}: {body}");
-        serde_json::from_str(body).with_context(|| format!("GET {path}: {body}"))
+        get_at(&self.socket, path)
     }
 
     /// CPU time it has used, all threads together.
@@ -251,7 +244,7 @@ impl Daemon {
     /// Waits until a NIC can pass frames.
     ///
     /// # Errors
-    /// It cannot within twenty seconds; with its state.
+    /// It cannot within 90 s; with its state.
     pub fn wait_up(&self, noun: &str, name: &str) -> Result<()> {
         until(&format!("{noun} {name} up"), START_LIMIT, || {
             let status = self.json(&[noun, "show", name])?;
@@ -314,12 +307,36 @@ impl Daemon {
         assert!(self.expects_refusals || !log.contains(REFUSAL), "{}", log.trim());
     }
 
+    /// Blocks until the API responds.
+    ///
+    /// # Errors
+    /// The daemon ended or does not respond in time, with the end of its log.
     fn wait_answering(&mut self) -> Result<()> {
-        until("answer of suimond", START_LIMIT, || {
-            self.process.check_running()?;
-            Ok(UnixStream::connect(&self.socket).is_ok()
-                && self.http("GET", "/1.0", None).is_ok_and(|answer| answer.status == 200))
+        until_some("response of suimond", START_LIMIT, || {
+            if !self.process.is_running() {
+                return Ok(Some(()));
+            }
+            let responds = UnixStream::connect(&self.socket).is_ok()
+                && self.http("GET", "/1.0", None).is_ok_and(|answer| answer.status == 200);
+            Ok(responds.then_some(()))
         })
-        .with_context(|| self.process.last_words())
+        .with_context(|| self.process.last_words())?;
+        self.process.check_running()
     }
+}
+
+/// Sends a GET request to the API of the daemon at `socket`, which need not be a [`Daemon`] of the
+/// caller.
+///
+/// # Errors
+/// The daemon does not respond within a minute, or the response is not 200 with a JSON body.
+pub(crate) fn get_at(socket: &str, path: &str) -> Result<Value> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(ANSWER_LIMIT))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
+    ensure!(head.starts_with("HTTP/1.1 200"), "GET {path}: {head}: {body}");
+    serde_json::from_str(body).with_context(|| format!("GET {path}: {body}"))
 }

@@ -8,6 +8,8 @@
 //! or a durable write raises it, and so does what is found after a death, for what a server
 //! that recovered has once shown must stay.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use anyhow::{Result, bail};
 
 use crate::nbd_client::{NbdClient, NbdFailure};
@@ -189,12 +191,13 @@ impl DiskPart {
         Self { blocks, chance: Chance::new(seed ^ first << 32), done: LoadDone::default() }
     }
 
-    /// Looks at everything, then writes, frees, flushes and looks for as long as the server
-    /// lives.
-    pub fn run(&mut self, client: &mut NbdClient) -> LoadEnd {
+    /// Reads everything, then writes, frees, flushes and reads for as long as the server lives.
+    /// Adds each completed request of the second part to `steps`.
+    pub fn run(&mut self, client: &mut NbdClient, steps: &AtomicU64) -> LoadEnd {
         let mut ended = self.settle_all(client);
         while ended.is_ok() {
             ended = self.step(client);
+            steps.fetch_add(1, Ordering::Relaxed);
         }
         ended.err().unwrap_or(LoadEnd::Gone)
     }

@@ -17,7 +17,7 @@ use crate::rig::Rig;
 use crate::wait::until_some;
 
 const MEMBERS: usize = 3;
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Its members; dropping it ends them.
 #[derive(Debug)]
@@ -241,7 +241,7 @@ impl Etcd {
     fn leads(&self, at: usize) -> Result<bool> {
         let port = self.metrics.get(at).context("there is no such member")?;
         let mut stream = TcpStream::connect((self.address.as_str(), *port))?;
-        stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
         stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
         let mut text = String::new();
         stream.read_to_string(&mut text)?;

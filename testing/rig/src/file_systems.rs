@@ -13,7 +13,7 @@ use crate::process::Process;
 use crate::rig::Rig;
 use crate::wait::until;
 
-const READY_LIMIT: Duration = Duration::from_secs(10);
+const READY_LIMIT: Duration = Duration::from_secs(90);
 
 /// The folder; dropping it takes everything away but the disk's server.
 #[derive(Debug)]

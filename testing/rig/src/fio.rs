@@ -59,7 +59,7 @@ pub fn command(folder: &Path, socket: &str, disk: &str, job: &str) -> Command {
 
 fn command_on(folder: &Path, target: FioTarget<'_>, job: &str) -> Command {
     let mut command = Command::new("timeout");
-    command.arg("120").args(words(target, job)).current_dir(folder);
+    command.arg("300").args(words(target, job)).current_dir(folder);
     command
 }
 

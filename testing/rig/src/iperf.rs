@@ -1,8 +1,10 @@
 //! iperf3 between light guests.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::namespace::Namespace;
@@ -10,8 +12,9 @@ use crate::process::Process;
 use crate::rig::Rig;
 use crate::wait::{until, until_some};
 
-/// How long a server may take to be ready for the next run.
-const SERVER_LIMIT: Duration = Duration::from_secs(3);
+/// Deadline for a server to listen, for it to be ready for the next run, and for connections to
+/// be established. It is long because tests share two CPUs with each other and with other load.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// What one run carried.
 #[derive(Clone, Debug)]
@@ -82,7 +85,7 @@ impl Report {
 pub fn serve(rig: &Rig, namespace: &Namespace) -> Result<Process> {
     let mut server =
         namespace.start(rig, "iperf3-server", &["iperf3", "--server", "--forceflush"])?;
-    until("listening iperf3", Duration::from_secs(10), || {
+    until("listening iperf3", LIMIT, || {
         server.check_running()?;
         Ok(namespace.run(&["ss", "-ltn"])?.contains(":5201"))
     })?;
@@ -103,13 +106,13 @@ pub fn measure(from: &Namespace, to: &str, seconds: u32, extra: &[&str]) -> Resu
         &seconds_text,
         "--json",
         "--connect-timeout",
-        "3000",
+        "30000",
     ];
     words.extend(extra);
-    let limit = Duration::from_secs(u64::from(seconds) + 15);
+    let limit = Duration::from_secs(seconds.into()) + 2 * LIMIT;
     let what = format!("iperf3 to {to}");
     // Between two runs a server is not ready for a moment, and says so.
-    let text = until_some(&what, SERVER_LIMIT, || {
+    let text = until_some(&what, LIMIT, || {
         let output = from.run_any(&words, limit)?;
         let not_ready = ["Connection refused", "server is busy"];
         if not_ready.iter().any(|words| output.stdout.contains(words)) {
@@ -124,12 +127,119 @@ pub fn measure(from: &Namespace, to: &str, seconds: u32, extra: &[&str]) -> Resu
 /// one to agree on them. What happens to links before that happens to the opening.
 ///
 /// # Errors
-/// They are not open after 10 s.
+/// They are not open after a minute.
 pub fn wait_open(client: &Namespace, connections: usize) -> Result<()> {
     let words = ["ss", "-Htn", "state", "established", "dport = :5201"];
-    until("iperf3's connections", Duration::from_secs(10), || {
-        Ok(client.run(&words)?.lines().count() >= connections)
-    })
+    until("iperf3's connections", LIMIT, || Ok(client.run(&words)?.lines().count() >= connections))
+}
+
+/// A client that runs until it is ended, because what happens beside it takes as long as it takes.
+#[derive(Debug)]
+pub struct Client<'n> {
+    process: Process,
+    namespace: &'n Namespace,
+    /// Address and port of the server, as `ss` writes them.
+    server: String,
+    streams: usize,
+}
+
+impl<'n> Client<'n> {
+    /// Starts a client with so many streams, each way if `extra` has `--bidir`, and waits until
+    /// every stream carries bytes.
+    ///
+    /// # Errors
+    /// They do not within a minute.
+    pub fn begin(
+        rig: &Rig,
+        namespace: &'n Namespace,
+        to: &str,
+        streams: usize,
+        extra: &[&str],
+    ) -> Result<Self> {
+        let parallel = streams.to_string();
+        let words = ["iperf3", "--client", to, "--time", "0", "--json", "--parallel", &parallel];
+        let words = [&words[..], &["--connect-timeout", "30000"], extra].concat();
+        let streams = if extra.contains(&"--bidir") { 2 * streams } else { streams };
+        let server = if to.contains(':') { format!(" [{to}]:5201") } else { format!(" {to}:5201") };
+        let process = namespace.start(rig, "iperf3-client", &words)?;
+        let mut client = Self { process, namespace, server, streams };
+        until("open connections of iperf3", LIMIT, || {
+            if !client.process.is_running() {
+                // Between two runs a server is not ready for a moment: it refuses the connection,
+                // reports that it is busy, or resets the connection.
+                let log = client.process.log();
+                client.process = namespace.start(rig, "iperf3-client", &words)?;
+                bail!("{}", log.trim());
+            }
+            Ok(client.carried()?.len() > streams)
+        })?;
+        client.wait_flow("streams at their beginning")?;
+        Ok(client)
+    }
+
+    fn carried(&self) -> Result<BTreeMap<String, u64>> {
+        let mut all = carried(self.namespace)?;
+        all.retain(|ends, _| ends.ends_with(&self.server));
+        Ok(all)
+    }
+
+    /// Fails if it has ended, because a connection broke for example.
+    ///
+    /// # Errors
+    /// It has ended; with its last words.
+    pub fn check_running(&mut self) -> Result<()> {
+        self.process.check_running()
+    }
+
+    /// Waits until every stream has carried more bytes than it has now.
+    ///
+    /// # Errors
+    /// One has not within two minutes, with the bytes of each connection then and now; or the
+    /// client has ended.
+    pub fn wait_flow(&mut self, what: &str) -> Result<()> {
+        let before = self.carried()?;
+        let mut after = before.clone();
+        let flows = until(what, 2 * LIMIT, || {
+            self.process.check_running()?;
+            after = self.carried()?;
+            let grown = |of: &(&String, &u64)| before.get(of.0).is_some_and(|was| of.1 > was);
+            // The connection that iperf3 agrees on the rest by carries nothing meanwhile.
+            Ok(after.iter().filter(grown).count() >= self.streams)
+        });
+        flows.with_context(|| format!("bytes before: {before:?}, after: {after:?}"))
+    }
+
+    /// Ends it, and returns what it reports. A stream's intervals are as long as `--interval`
+    /// says.
+    ///
+    /// # Errors
+    /// It ended before, for another reason than this.
+    pub fn end(mut self) -> Result<Report> {
+        self.process.check_running()?;
+        self.process.signal(Signal::INT);
+        self.process.wait(LIMIT)?;
+        report_until_ended(&self.process.log())
+    }
+}
+
+/// Bytes that each established connection between iperf3 programs has carried, both ways, as the
+/// kernel of this namespace counts them. One connection of each client is for control.
+///
+/// # Errors
+/// The kernel's list cannot be read.
+pub fn carried(namespace: &Namespace) -> Result<BTreeMap<String, u64>> {
+    let words = ["ss", "-HtinO", "state", "established", "( dport = :5201 or sport = :5201 )"];
+    let list = namespace.run(&words)?;
+    let connection = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let ends = [words.get(2)?, words.get(3)?].map(|end| (*end).to_owned()).join(" ");
+        let count = |word: &&str| {
+            let of = ["bytes_acked:", "bytes_received:"];
+            of.iter().find_map(|name| word.strip_prefix(name))?.parse::<u64>().ok()
+        };
+        Some((ends, words.iter().filter_map(count).sum()))
+    };
+    Ok(list.lines().filter_map(connection).collect())
 }
 
 /// Reads what `iperf3 --json` printed.
@@ -156,6 +266,9 @@ fn read(text: &str, expected: Option<&str>) -> Result<Report> {
     }
     let end = &json["end"];
     let received = end["sum_received"]["bits_per_second"].as_f64();
+    // A client that was ended has no word from the server of what that received.
+    let sent = end["sum_sent"]["bits_per_second"].as_f64();
+    let received = if expected.is_some() && received == Some(0.0) { sent } else { received };
     // A UDP report of this version has one sum for both ends.
     let bits_per_second =
         received.or_else(|| end["sum"]["bits_per_second"].as_f64()).context("no sum")?;

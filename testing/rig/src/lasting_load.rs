@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Rig;
 use crate::fio::{self, FioTarget};
@@ -56,6 +57,16 @@ impl LastingLoad {
         Ok(Self { fio, folder, disks: disks.len() })
     }
 
+    /// Stops fio and returns what each disk got until then.
+    ///
+    /// # Errors
+    /// fio cannot be signalled or waited for.
+    pub fn stop(self) -> Result<Vec<Delivered>> {
+        let id = i32::try_from(self.fio.id()).ok().and_then(Pid::from_raw).context("fio's id")?;
+        kill_process(id, Signal::INT)?;
+        self.end()
+    }
+
     /// What each disk got, when it has ended.
     ///
     /// # Errors
@@ -63,6 +74,14 @@ impl LastingLoad {
     pub fn end(mut self) -> Result<Vec<Delivered>> {
         self.fio.wait()?;
         Ok((0..self.disks).map(|at| Delivered::read(&self.folder, at)).collect())
+    }
+}
+
+impl Drop for LastingLoad {
+    /// Ends fio if the test failed before it stopped the load.
+    fn drop(&mut self) {
+        let _ = self.fio.kill();
+        let _ = self.fio.wait();
     }
 }
 

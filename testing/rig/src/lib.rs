@@ -12,6 +12,7 @@
 //! - [`make_static_group`]: the other side of a static team.
 //! - [`iperf`], [`nginx`], [`ovs`]: traffic and a peer to compare with.
 //! - [`BlockDevice`]: a device that stalls and fails when it is told to.
+//! - [`Sampling`]: requests that disks have completed, by when.
 //! - [`fio`]: load on disks; [`LastingLoad`]: for some seconds, and what came of it when; [`DiskPart`]: load that outlives the server of a disk;
 //!   [`SlowDisk`]: a disk of a known speed; [`NbdFolder`]: a file system on an exported disk; [`serve_client`], [`EngineDisks`]: disks without a daemon.
 //!
@@ -33,6 +34,7 @@ mod capture_file;
 mod command;
 mod cpu_distance;
 mod daemon;
+mod disk_counts;
 mod disk_load;
 mod engine_disks;
 mod etcd;
@@ -53,6 +55,7 @@ mod namespace;
 mod nbd_client;
 pub mod nginx;
 pub mod ovs;
+mod priority;
 mod process;
 mod programs;
 mod rig;
@@ -70,6 +73,7 @@ pub use capture_file::{CaptureSummary, summarize_capture};
 pub use command::{Output, run, run_any};
 pub use cpu_distance::{Distance, handover_ns};
 pub use daemon::{Daemon, DaemonOptions, HttpAnswer};
+pub use disk_counts::{DiskCounts, Sampling};
 pub use disk_load::{Chance, DiskPart, LoadDone, LoadEnd};
 pub use engine_disks::{EngineAsks, EngineDisks};
 pub use etcd::{Etcd, EtcdNetwork};
@@ -90,6 +94,7 @@ pub use loop_device::LoopDevice;
 pub use mounted::Mounted;
 pub use namespace::{Namespace, Veth};
 pub use nbd_client::{NbdClient, NbdFailure};
+pub use priority::{PREFERRED, prefer_threads};
 pub use process::Process;
 pub use programs::{example, program, system_program};
 pub use rig::Rig;

@@ -28,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 const LOAD_FRAMES: u64 = 100;
 /// Without that many for so long, the load has ended.
 const QUIET: Duration = Duration::from_millis(300);
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(120);
 /// The number of event `queue_moved`.
 const QUEUE_MOVED: u64 = 5001;
 
@@ -174,7 +174,7 @@ impl LoadedHost {
     /// Ends a load, and returns when it ended at the earliest.
     ///
     /// # Errors
-    /// The counters still show it after half a minute.
+    /// The counters still show it after two minutes.
     pub fn end(&self, mut load: Load) -> Result<UnixMs> {
         for client in &mut load.clients {
             client.check_running()?;

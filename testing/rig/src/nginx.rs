@@ -34,7 +34,7 @@ pub fn serve(rig: &Rig, namespace: &Namespace, bytes: u64) -> Result<Process> {
     fs::write(&file, configuration)?;
     let mut server =
         namespace.start(rig, "nginx", &["nginx", "-c", &file, "-p", &rig.path(&name)])?;
-    until("listening nginx", Duration::from_secs(10), || {
+    until("listening nginx", Duration::from_secs(60), || {
         server.check_running()?;
         Ok(namespace.run(&["ss", "-ltn"])?.contains(":80 "))
     })?;

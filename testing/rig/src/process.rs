@@ -14,7 +14,7 @@ use crate::rig::Rig;
 use crate::wait::until_some;
 
 /// How long a program may take to stop when it is asked to.
-const STOP_LIMIT: Duration = Duration::from_secs(5);
+const STOP_LIMIT: Duration = Duration::from_secs(60);
 
 /// A program under way; dropping this ends it.
 #[derive(Debug)]
@@ -117,7 +117,7 @@ impl Process {
     /// Asks it to end and waits for that.
     ///
     /// # Errors
-    /// It still ran after five seconds; then it was killed.
+    /// It still ran after a minute; then it was killed.
     pub fn stop(&mut self) -> Result<ExitStatus> {
         self.signal(Signal::TERM);
         let deadline = Instant::now() + STOP_LIMIT;

@@ -14,8 +14,8 @@ use crate::programs::program;
 use crate::rig::Rig;
 use crate::wait::until_some;
 
-const BOOT_LIMIT: Duration = Duration::from_secs(60);
-const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+const BOOT_LIMIT: Duration = Duration::from_secs(180);
+const COMMAND_LIMIT: Duration = Duration::from_secs(180);
 /// What `dist` has, and who gets it.
 const DIST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dist");
 const UNITS: &str = "etc/systemd/system";
@@ -269,7 +269,7 @@ fn remove_group(group: &Path) {
     let words =
         ["find", &group.to_string_lossy(), "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"]
             .map(str::to_owned);
-    let _ = until_some("end of the container", Duration::from_secs(10), || {
+    let _ = until_some("end of the container", Duration::from_secs(60), || {
         let _ = run(&words);
         Ok((!group.exists()).then_some(()))
     });

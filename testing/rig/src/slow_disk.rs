@@ -12,15 +12,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use serde_json::json;
 
 use crate::command::run;
 use crate::file_systems::NbdFolder;
+use crate::guest::Monitor;
 use crate::process::Process;
 use crate::rig::Rig;
 use crate::wait::until;
 
 /// How long each of its parts may take to be there.
-const READY_LIMIT: Duration = Duration::from_secs(20);
+const READY_LIMIT: Duration = Duration::from_secs(90);
 /// Beyond what files take: the file system's own.
 const SPARE_BYTES: u64 = 64 << 20;
 
@@ -31,6 +33,7 @@ pub struct SlowDisk {
     // Dropped from the top.
     files: NbdFolder,
     _server: Process,
+    monitor: String,
 }
 
 impl SlowDisk {
@@ -45,13 +48,25 @@ impl SlowDisk {
         let bytes = bytes + bytes / 16 + SPARE_BYTES;
         run(&["fallocate", "--length", &bytes.to_string(), &file])?;
         let socket = rig.path(&rig.unique("slow"));
-        let server = Process::start(rig, "storage-daemon", &words(&file, &socket, bytes_per_s))?;
+        let monitor = rig.path(&rig.unique("slow-monitor"));
+        let words = words(&file, &socket, &monitor, bytes_per_s);
+        let server = Process::start(rig, "storage-daemon", &words)?;
         let served = until("storage daemon", READY_LIMIT, || Ok(Path::new(&socket).exists()));
         std::fs::remove_file(&file).with_context(|| file.clone())?;
         served?;
         let uri = format!("nbd+unix:///disk?socket={socket}");
         let files = NbdFolder::make(rig, &uri).context("the slow disk")?;
-        Ok(Self { files, _server: server })
+        Ok(Self { files, _server: server, monitor })
+    }
+
+    /// Changes the rate. Requests that wait for the former one go on at the new one.
+    ///
+    /// # Errors
+    /// The storage daemon refuses, or is gone.
+    pub fn set_rate(&self, bytes_per_s: u64) -> Result<()> {
+        let limits = json!({ "bps-total": bytes_per_s });
+        let of = json!({ "path": "/objects/rate", "property": "limits", "value": limits });
+        Monitor::connect(Path::new(&self.monitor))?.ask("qom-set", &of).map(drop)
     }
 
     /// Where its file system is.
@@ -60,7 +75,7 @@ impl SlowDisk {
     }
 }
 
-fn words(file: &str, socket: &str, bytes_per_s: u64) -> Vec<String> {
+fn words(file: &str, socket: &str, monitor: &str, bytes_per_s: u64) -> Vec<String> {
     let limits = format!(
         "{{\"qom-type\":\"throttle-group\",\"id\":\"rate\",\"limits\":{{\"bps-total\":{bytes_per_s}}}}}"
     );
@@ -68,6 +83,10 @@ fn words(file: &str, socket: &str, bytes_per_s: u64) -> Vec<String> {
     let server = format!("addr.type=unix,addr.path={socket},max-connections=8");
     [
         "qemu-storage-daemon",
+        "--chardev",
+        &format!("socket,id=monitor,path={monitor},server=on,wait=off"),
+        "--monitor",
+        "chardev=monitor",
         "--object",
         &limits,
         "--blockdev",

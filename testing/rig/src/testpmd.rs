@@ -12,6 +12,8 @@ use crate::process::Process;
 use crate::rig::Rig;
 use crate::wait::{until, until_some};
 
+/// Deadline for its start and its answers.
+const LIMIT: Duration = Duration::from_secs(60);
 /// Huge pages of 2 MiB that one testpmd takes.
 const PAGES: u64 = 256;
 
@@ -123,11 +125,11 @@ impl Testpmd {
         let mut process = Process::start(rig, "testpmd", &words)?;
         let input = process.take_stdin().context("testpmd has no input")?;
         let mut testpmd = Self { process, input, questions: 0, _memory: memory };
-        until("prompt of testpmd", Duration::from_secs(30), || {
+        until("prompt of testpmd", LIMIT, || {
             testpmd.process.check_running()?;
             Ok(testpmd.process.log().contains("testpmd>"))
         })?;
-        until("link of both ports", Duration::from_secs(30), || {
+        until("link of both ports", LIMIT, || {
             let said = testpmd.ask("show port summary all")?;
             Ok(said.lines().filter(|line| line.split_whitespace().any(|word| word == "up")).count()
                 == 2)
@@ -150,7 +152,7 @@ impl Testpmd {
     /// Types a command and returns what it printed.
     ///
     /// # Errors
-    /// It gave no answer within ten seconds.
+    /// It gave no answer within a minute.
     pub fn ask(&mut self, command: &str) -> Result<String> {
         let before = self.process.log().len();
         self.command(command)?;
@@ -158,7 +160,7 @@ impl Testpmd {
         self.questions += 1;
         let end = format!("endofanswer{}", self.questions);
         self.command(&end)?;
-        until_some("answer of testpmd", Duration::from_secs(10), || {
+        until_some("answer of testpmd", LIMIT, || {
             self.process.check_running()?;
             let log = self.process.log();
             let said = log.get(before..).unwrap_or_default();
@@ -217,6 +219,19 @@ impl Testpmd {
             }
         }
         Ok([*ports.get(&0).context("no counters")?, *ports.get(&1).context("no counters")?])
+    }
+
+    /// Waits until each port has received more than `frames` since it was started.
+    ///
+    /// # Errors
+    /// It has not within a minute, or gave no answer.
+    pub fn wait_received(&mut self, frames: u64) -> Result<()> {
+        let mut stats = None;
+        until("frames received by both ports", LIMIT, || {
+            let ports = stats.insert(self.stats()?);
+            Ok(ports.iter().all(|port| port.rx_packets > frames))
+        })
+        .with_context(|| format!("{stats:?}"))
     }
 
     /// Frames per second received by both ports together, over `window`.

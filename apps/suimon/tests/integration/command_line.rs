@@ -11,7 +11,7 @@ use crate::support::{Daemon, command, json, lines, operation, suimon, told};
 
 /// Waits until something is so.
 fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let limit = Instant::now() + Duration::from_secs(10);
+    let limit = Instant::now() + Duration::from_secs(90);
     while !is_so() {
         assert!(Instant::now() < limit, "no {what}");
         thread::sleep(Duration::from_millis(2));

@@ -549,7 +549,7 @@ fn nodes_and_strangers_are_seen_on_the_store_itself() {
     wait_until("it has written, too", || beats().len() == 2);
     let seen = || one.node.cluster().stores[0].seen.clone();
     let is_seen = || seen().first().is_some_and(|beat| beat.is_stranger && beat.node == name("x1"));
-    let patience = std::time::Duration::from_secs(25);
+    let patience = std::time::Duration::from_secs(90);
     let began = std::time::Instant::now();
     while !is_seen() && began.elapsed() < patience {
         std::thread::sleep(std::time::Duration::from_millis(100));

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use suimon_contract::{ApiError, ByteSize, ErrorCode, HostConfig, OperationState};
 
@@ -123,5 +123,5 @@ fn a_disk_whose_store_does_not_answer_is_not_free_of_writers() {
     assert_eq!(copied.code, ErrorCode::Conflict, "{copied}");
     drop(served);
     let copied = mirror(&harness).unwrap();
-    copied.finish(Instant::now() + Duration::from_secs(5)).unwrap();
+    copied.finish(Instant::now() + PATIENCE).unwrap();
 }

@@ -169,8 +169,9 @@ fn a_change_that_fails_leaves_the_team_as_it_was() {
 
 #[test]
 fn lacp_speaks_as_time_passes_and_says_goodbye() {
-    let harness = with(FAST);
+    // Taken first: a lower bound holds however late this thread is scheduled then.
     let began = Instant::now();
+    let harness = with(FAST);
     let mut sent = 0;
     wait_until("it speaks", || {
         sent += harness.members.take_sent("a").len();

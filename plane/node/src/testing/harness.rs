@@ -17,7 +17,7 @@ use crate::wanted::{socket_of, wanted_ports, wanted_taps};
 use crate::{Edit, NoListener, Node, NodeParts};
 
 /// Long enough for anything that is not stuck.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Where [`Harness::with_store`] has its store.
 pub(crate) const DISK_STORE: &str = "/srv/fast";

@@ -50,7 +50,7 @@ impl Guest {
     /// Whether one answer to three pings came.
     fn reaches(&self, other: u32) -> bool {
         let address = format!("10.3.0.{other}");
-        let arguments = ["netns", "exec", self.netns.name(), "ping", "-qc3", "-i.01", "-W1"];
+        let arguments = ["netns", "exec", self.netns.name(), "ping", "-qc3", "-i.01", "-W2"];
         let pinged = Command::new("ip").args(arguments).arg(address).output().unwrap();
         pinged.status.success()
     }
@@ -179,7 +179,7 @@ fn frames_that_are_too_long_and_programs_of_others_are_left_alone() {
     bench.guests.iter().for_each(|guest| drop(guest.netns.run("ip link set eth0 mtu 9000")));
     let pings = |bytes: u32| {
         let size = format!("-s{}", bytes - 28);
-        let arguments = ["netns", "exec", one.netns.name(), "ping", "-qc2", "-i.01", "-W.3", &size];
+        let arguments = ["netns", "exec", one.netns.name(), "ping", "-qc2", "-i.01", "-W1", &size];
         Command::new("ip").args(arguments).arg("10.3.0.2").output().unwrap().status.success()
     };
     assert!(pings(1500) && !pings(1501) && !pings(9000));

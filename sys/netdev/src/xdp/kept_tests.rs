@@ -1,13 +1,13 @@
 //! Which frames reach the switch, while the program runs in the kernel.
 
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use suimon_frame::{Frame, FrameBatch, MacAddr, VlanId, VlanTag};
 use suimon_ports::{FrameSink, PortSpec, UplinkSpec};
 
 use super::tests::Bench;
-use crate::testing::{is_ours, mac, plain_frame, wait_readable};
+use crate::testing::{LIMIT, is_ours, mac, plain_frame, wait_readable};
 
 const HOST_V4: [u8; 4] = [192, 0, 2, 7];
 const OTHER_V4: [u8; 4] = [192, 0, 2, 8];
@@ -54,7 +54,7 @@ impl Bench {
         let last = plain_frame(99);
         self.far_sink.transmit(frame).unwrap();
         self.far_sink.transmit(&last).unwrap();
-        let limit = Instant::now() + Duration::from_secs(5);
+        let limit = Instant::now() + LIMIT;
         let (mut batch, mut seen) = (FrameBatch::new(), Vec::new());
         while seen.last().is_none_or(|bytes| bytes != last.bytes()) {
             assert!(Instant::now() < limit, "the last one did not come");

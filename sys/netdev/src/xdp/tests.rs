@@ -2,7 +2,7 @@
 //! sockets.
 
 use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use suimon_frame::{Checksum, Frame, FrameBatch, MacAddr, Sum, VlanId, VlanTag, VnetHeader};
 use suimon_ports::{
@@ -78,7 +78,7 @@ impl Bench {
 
     /// The far end follows the near one with a delay of its own.
     fn wait_for_far_carrier(&mut self) {
-        let limit = Instant::now() + Duration::from_secs(10);
+        let limit = Instant::now() + LIMIT;
         while !self.cable.far.run("ip link show far0").contains("state UP") {
             assert!(Instant::now() < limit, "no carrier");
         }
@@ -172,7 +172,7 @@ fn many_frames_pass_in_batches_of_mixed_lengths() {
         }
         bench.sink.flush().unwrap();
         let before = there.len();
-        let limit = Instant::now() + Duration::from_secs(5);
+        let limit = Instant::now() + LIMIT;
         while there.len() < before + some.len() && Instant::now() < limit {
             wait_readable(&bench.far_source, 50);
             batch.clear();
@@ -188,7 +188,7 @@ fn many_frames_pass_in_batches_of_mixed_lengths() {
         bench.far_sink.transmit(&patterned(*len)).unwrap();
     }
     let mut here = Vec::new();
-    let limit = Instant::now() + Duration::from_secs(5);
+    let limit = Instant::now() + LIMIT;
     while here.len() < 600 && Instant::now() < limit {
         wait_readable(bench.source.as_ref(), 50);
         batch.clear();
@@ -204,8 +204,13 @@ fn many_frames_pass_in_batches_of_mixed_lengths() {
 #[test]
 fn a_full_ring_loses_what_comes_then_and_nothing_later() {
     let mut bench = Bench::new(None);
-    for _ in 0..3000 {
-        bench.far_sink.transmit(&patterned(100)).unwrap();
+    // Until the ring is full. A veth that its CPU does not get to has lost some before.
+    let limit = Instant::now() + LIMIT;
+    while bench.state().lost_frames == 0 {
+        assert!(Instant::now() < limit, "the ring does not get full: {:?}", bench.state());
+        for _ in 0..200 {
+            bench.far_sink.transmit(&patterned(100)).unwrap();
+        }
     }
     let mut batch = FrameBatch::new();
     let mut received = 0;
@@ -214,8 +219,9 @@ fn a_full_ring_loses_what_comes_then_and_nothing_later() {
         bench.source.receive(&mut batch).unwrap();
         received += batch.frames().iter().filter(|frame| is_ours(frame)).count();
     }
-    assert!((2000..=2048).contains(&received), "{received}");
-    assert!(bench.state().lost_frames >= 3000 - 2048, "{:?}", bench.state());
+    // What the veth still held, at most 256 frames, may have come into places that were free
+    // again.
+    assert!((2000..=2048 + 256).contains(&received), "{received}");
     let lost = bench.state().lost_frames;
     for len in [100, 1000, 1514] {
         bench.exchange(&patterned(len));
@@ -258,8 +264,11 @@ fn frames_of_the_link_go_to_the_kernel_and_not_to_the_switch() {
     }
     let got = receive_where(bench.source.as_mut(), is_ours).unwrap();
     assert_eq!(got.bytes(), last.bytes());
-    let mut heard = Vec::new();
-    control.receive(&mut |frame| heard.push(frame.bytes.to_vec())).unwrap();
+    // The kernel may hand it over a moment after the switch has the last one.
+    let (mut heard, limit) = (Vec::new(), Instant::now() + LIMIT);
+    while heard.is_empty() && Instant::now() < limit {
+        control.receive(&mut |frame| heard.push(frame.bytes.to_vec())).unwrap();
+    }
     assert_eq!(heard, [slow.bytes()]);
 }
 

@@ -165,7 +165,8 @@ fn pipes_loops_and_endless_files_do_not_keep_anybody_waiting() {
     for id in [SettingId::Governor(0), SettingId::Preference(0), SettingId::Boost(0)] {
         assert!(files.write(id, "performance").is_err());
     }
-    assert!(began.elapsed() < Duration::from_secs(5));
+    // A file that kept it would keep it without end.
+    assert!(began.elapsed() < Duration::from_secs(60));
 }
 
 proptest! {

@@ -8,11 +8,10 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use crate::bench::rig::any::AnyDriver;
 use crate::bench::rig::{Driver, GUEST_BASE, Used, Vm, event};
-use crate::bench::{BYTES, FrontEnd, PROTOCOL_FEATURES, VERSION_1, wait_for};
+use crate::bench::{BYTES, FrontEnd, LIMIT, PROTOCOL_FEATURES, VERSION_1, wait_for};
 use crate::requests::{
     DISK_BYTES, DISK_FEATURES, MemoryDisk, Offered, S_OK, Wanted, offer, writable_bytes,
 };
@@ -143,7 +142,7 @@ impl DiskBench {
 
     fn promise(&self) -> VhostUserPromise {
         loop {
-            let notice = self.notices.recv_timeout(Duration::from_secs(5)).expect("a notice");
+            let notice = self.notices.recv_timeout(LIMIT).expect("a notice");
             if let DeviceNotice::Promised(promise) = notice {
                 return promise;
             }
@@ -303,7 +302,7 @@ fn a_resized_disk_is_told_and_read_again() {
     assert!(front_end.set(21, &[], &[theirs.as_fd()]));
     drop(theirs);
     bench.device.resize(DISK_BYTES as u64 * 2).unwrap();
-    ours.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    ours.set_read_timeout(Some(LIMIT)).unwrap();
     let mut message = [0; 12];
     ours.read_exact(&mut message).unwrap();
     assert_eq!(message[..], FrontEnd::message(2, 1, &[])[..]);

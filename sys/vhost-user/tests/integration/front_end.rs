@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::bench::rig::{Driver, GUEST_BASE, USER_BASE, Vm, event};
 use crate::bench::{
-    BYTES, Bench, CSUM, FrontEnd, GUEST_CSUM, PROTOCOL_FEATURES, VERSION_1, session, wait_for,
+    BYTES, Bench, CSUM, FrontEnd, GUEST_CSUM, LIMIT, PROTOCOL_FEATURES, VERSION_1, session,
+    wait_for,
 };
 use suimon_ports::{OffloadSwitches, PortDevice, PortSpec, VhostUserMode, VhostUserSpec};
 
@@ -56,16 +57,38 @@ fn questions_are_answered() {
     assert_eq!(front_end.get_number(40), 0);
     // A second front-end is turned away and the first stays.
     let mut second = UnixStream::connect(&bench.socket).unwrap();
-    second.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    second.set_read_timeout(Some(LIMIT)).unwrap();
     assert_eq!(second.read(&mut [0]).unwrap_or(0), 0);
     assert_eq!(front_end.get_number(17), 4);
     let status = bench.nic().status();
     assert_eq!((status.link_up, status.features), (false, Some(VERSION_1 | PROTOCOL_FEATURES)));
-    // Closing does not wait for anybody.
-    let before = Instant::now();
     drop(bench.nic.take());
-    assert!(before.elapsed() < Duration::from_secs(1));
     assert!(!bench.socket.exists());
+}
+
+/// What waits for a front-end does so for two seconds at least, each time. A loaded machine keeps
+/// this test from running for a second, with probability p, in the moment of one closing. Unless
+/// p is above 0.06, it does so at all five closings with a probability below 10^-6.
+#[test]
+fn closing_a_nic_waits_for_no_front_end() {
+    let closing = || {
+        let mut bench = Bench::new(1);
+        let mut front_end = FrontEnd::connect(&bench.socket);
+        front_end.negotiate(VERSION_1);
+        // The front-end is silent in the middle of a message.
+        front_end.send_raw(&FrontEnd::message(2, 1, &[0; 8])[..15], &[]);
+        let before = Instant::now();
+        drop(bench.nic.take());
+        before.elapsed()
+    };
+    let mut took = Vec::new();
+    for _ in 0..5 {
+        took.push(closing());
+        if took.last() < Some(&Duration::from_secs(1)) {
+            return;
+        }
+    }
+    panic!("closing took {took:?}");
 }
 
 #[test]

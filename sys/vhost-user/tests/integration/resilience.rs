@@ -7,11 +7,10 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::bench::rig::{Driver, GUEST_BASE, USER_BASE, Vm, event};
 use crate::bench::{
-    BYTES, Bench, CSUM, FrontEnd, GUEST_CSUM, Loopback, MERGEABLE, VERSION_1, leave, session,
+    BYTES, Bench, CSUM, FrontEnd, GUEST_CSUM, LIMIT, Loopback, MERGEABLE, VERSION_1, leave, session,
 };
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use suimon_ports::{
@@ -51,7 +50,7 @@ fn echo(host: &Loopback, rx: &mut Driver<'_>, tx: &mut Driver<'_>, byte: u8) {
 }
 
 fn is_closed(stream: &mut UnixStream) -> bool {
-    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
     stream.read(&mut [0]).unwrap_or(0) == 0
 }
 
@@ -182,7 +181,7 @@ fn a_front_end_is_told_when_configuration_space_changes() {
     drop(theirs);
     let to = VhostUserSpec { mtu: 1400, ..bench.spec.clone() };
     assert_eq!(bench.nic().change(&PortSpec::VhostUser(to)).ok(), Some(true));
-    ours.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    ours.set_read_timeout(Some(LIMIT)).unwrap();
     let mut message = [0; 12];
     ours.read_exact(&mut message).unwrap();
     assert_eq!(message[..], FrontEnd::message(2, 1, &[])[..]);

@@ -1,4 +1,6 @@
-//! Writes blocks to a disk and verifies them: `verify-disk FILE SECONDS [BLOCKS [DEPTH]]`.
+//! Writes blocks to a disk and verifies them:
+//! `verify-disk FILE SECONDS [BLOCKS [DEPTH [STOP]]]`. It ends after so many seconds, or as soon
+//! as the file `STOP` exists.
 //!
 //! Every block has one owner among `DEPTH` threads, who writes a new version of it each
 //! time, knows the version that must be there, and looks before each write and, now and
@@ -11,7 +13,9 @@
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -43,9 +47,22 @@ struct Part {
     done: Done,
 }
 
+/// When the load ends.
+struct End {
+    at: Instant,
+    /// The load also ends once this file exists.
+    stop: Option<PathBuf>,
+}
+
+impl End {
+    fn is_reached(&self) -> bool {
+        Instant::now() >= self.at || self.stop.as_ref().is_some_and(|file| file.exists())
+    }
+}
+
 impl Part {
-    fn run(mut self, until: Instant) -> Result<Done> {
-        while Instant::now() < until {
+    fn run(mut self, end: &End) -> Result<Done> {
+        while !end.is_reached() {
             let nth = self.random() as usize % self.versions.len();
             if self.versions[nth] > 0 {
                 self.verify(nth)?;
@@ -132,8 +149,9 @@ fn run() -> Result<String> {
         Some(word) => word.parse().with_context(|| word.clone()),
         None => Ok(otherwise),
     };
-    let path = words.first().context("usage: verify-disk FILE SECONDS [BLOCKS [DEPTH]]")?;
-    let until = Instant::now() + Duration::from_secs(number(1, 5)?);
+    let path = words.first().context("usage: verify-disk FILE SECONDS [BLOCKS [DEPTH [STOP]]]")?;
+    let at = Instant::now() + Duration::from_secs(number(1, 5)?);
+    let end = Arc::new(End { at, stop: words.get(4).map(PathBuf::from) });
     let (blocks, depth) = (number(2, BLOCKS)?, number(3, DEPTH)?.max(1));
     ensure!(blocks >= depth, "fewer blocks than threads");
     let mut threads = Vec::new();
@@ -153,7 +171,8 @@ fn run() -> Result<String> {
             state: first * 2 + 0x2545_f491_4f6c_dd1d,
             done: Done::default(),
         };
-        threads.push(std::thread::spawn(move || part.run(until)));
+        let end = Arc::clone(&end);
+        threads.push(std::thread::spawn(move || part.run(&end)));
     }
     let mut all = Done::default();
     for thread in threads {

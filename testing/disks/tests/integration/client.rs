@@ -15,7 +15,7 @@ use suimon_storage::DiskSpec;
 use suimon_storage::images::{DiskFormat, DiskKind};
 
 const DISK_BYTES: u64 = 8 << 20;
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(120);
 
 fn client(asks: Asks, bytes: u32) -> ClientSpec {
     ClientSpec { asks, depth: 8, bytes, disk_bytes: DISK_BYTES }

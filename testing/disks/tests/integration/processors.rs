@@ -3,11 +3,14 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use suimon_disk_tests::{DiskExports, DiskProcessor, OpenedDisk};
 use suimon_nbd_server::{NbdServer, UnixAccess};
 use suimon_quantity::Iops;
+use suimon_rig::{fio, until};
 use suimon_storage_qos::Limits;
 
 const SIZE: u64 = 64 << 20;
@@ -18,25 +21,37 @@ fn limits(max: Option<u64>) -> Limits {
     Limits { max_iops: max.and_then(Iops::new), ..Limits::default() }
 }
 
-/// fio at work on a disk, which verifies what it wrote.
-fn fio(folder: &Path, disk: &str, seconds: u64) -> Child {
+/// Requests of each disk's load at once.
+const DEPTH: u64 = 32;
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// fio at work on a disk, which reads and verifies what it wrote, until that is ended.
+fn load(folder: &Path, disk: &str) -> Child {
     let words = format!(
-        "60 fio --name={disk} --ioengine=nbd --uri=nbd+unix:///{disk}?socket={} --rw=randrw \
-         --bs=4k --size=64m --iodepth=32 --verify=crc32c --time_based --runtime={seconds} \
-         --output-format=json",
+        "--name={disk} --ioengine=nbd --uri=nbd+unix:///{disk}?socket={} --rw=randrw --bs=4k \
+         --size=64m --iodepth={DEPTH} --verify=crc32c --verify_backlog=64 --verify_fatal=1 \
+         --time_based --runtime=3600 --output-format=json",
         folder.join("nbd").display()
     );
-    Command::new("timeout")
+    Command::new("fio")
         .args(words.split_whitespace())
         .current_dir(folder)
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap()
 }
 
-fn well(child: Child) {
+/// Ends fio, which has found nothing wrong.
+fn end(child: Child) {
+    let id = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(id, Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let said = String::from_utf8_lossy(&output.stdout);
+    let told = String::from_utf8_lossy(&output.stderr);
+    let result = fio::result(&said).unwrap_or_else(|error| panic!("{error:#}: {said}{told}"));
+    assert_eq!(result.errors, 0, "{said}{told}");
+    assert!(!told.contains("verify"), "{told}");
 }
 
 struct Bench {
@@ -74,23 +89,30 @@ impl Bench {
 }
 
 /// The limit is one, wherever the disks are: each processor dispatches what it was lent.
+///
+/// No more than that is asserted, which a busy machine cannot break. That both together reach it is
+/// tested in virtual time (`policy/storage_qos/tests/integration/processors.rs`).
 #[test]
 fn disks_on_two_processors_share_one_limit_exactly() {
     const WINDOW: Duration = Duration::from_secs(5);
     let bench = Bench::start();
     assert_eq!(bench.spread(), 2);
     bench.exports.processor().share_limits(&bench.disks, limits(Some(MAX))).unwrap();
-    let load = ["a", "b"].map(|disk| fio(bench.folder.path(), disk, 9));
-    // Both are at work, and what they might have had when they came is used up.
-    while bench.requests() < 2 * MAX {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let (before, began) = (bench.requests(), std::time::Instant::now());
+    let loads = ["a", "b"].map(|disk| load(bench.folder.path(), disk));
+    let is_loaded = || {
+        let tally = |disk| bench.exports.processor().tally(disk).unwrap();
+        bench.disks.iter().all(|disk| tally(*disk).writes.requests > 100)
+    };
+    until("load on both", PATIENCE, || Ok(is_loaded())).unwrap();
+    let (began, before) = (Instant::now(), bench.requests());
     std::thread::sleep(WINDOW);
-    let rate = (bench.requests() - before) as f64 / began.elapsed().as_secs_f64();
-    println!("{rate:.1} of {MAX}");
-    assert!((rate - MAX as f64).abs() <= MAX as f64 * 0.02, "{rate} of {MAX}");
-    load.into_iter().for_each(well);
+    let count = bench.requests() - before;
+    let took = began.elapsed().as_secs_f64();
+    println!("{:.1} of {MAX}", count as f64 / took);
+    // 2 %, what may be made up for in 20 ms, and what was dispatched before.
+    let allowed = MAX as f64 * (took * 1.02 + 0.02) + 2.0 * DEPTH as f64;
+    assert!(count as f64 <= allowed, "{count} requests in {took} s, {allowed} are allowed");
+    loads.into_iter().for_each(end);
 }
 
 /// A processor goes and another comes, again and again: clients find pauses, and nothing of
@@ -99,17 +121,15 @@ fn disks_on_two_processors_share_one_limit_exactly() {
 fn disks_move_with_their_clients_when_processors_come_and_go() {
     let bench = Bench::start();
     bench.exports.processor().share_limits(&bench.disks, limits(Some(4 * MAX))).unwrap();
-    let load = ["a", "b"].map(|disk| fio(bench.folder.path(), disk, 6));
+    let loads = ["a", "b"].map(|disk| load(bench.folder.path(), disk));
     for round in 0..8_u64 {
         let before = bench.requests();
-        while bench.requests() < before + 200 {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        until("more requests", PATIENCE, || Ok(bench.requests() > before + 200)).unwrap();
         let processors = 1 + (round % 2) as usize;
         bench.exports.processor().set_processors(processors).unwrap();
         if processors == 1 {
             assert_eq!(bench.spread(), 1);
         }
     }
-    load.into_iter().for_each(well);
+    loads.into_iter().for_each(end);
 }

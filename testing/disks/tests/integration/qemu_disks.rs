@@ -8,6 +8,9 @@ use suimon_rig::{
     Boot, DiskSight, Guest, GuestDisk, GuestSpec, Rig, make_boot_sector, make_root_disk, run, until,
 };
 
+/// Deadline of conditions and of commands in a guest.
+const PATIENCE: Duration = Duration::from_secs(300);
+
 const EVENT_IDX: u64 = 1 << 29;
 const INDIRECT: u64 = 1 << 28;
 const PACKED: u64 = 1 << 34;
@@ -75,7 +78,7 @@ fn a_guest_sees_what_the_disk_is_over_every_form_of_ring() {
         assert_eq!(DiskSight { features: 0, ..seen }, expected, "{name}");
         if !expected.is_read_only {
             vm.begin_verifying(&format!("/dev/{name}"), 1, "").unwrap();
-            println!("{name}: {}", vm.finish_verifying(Duration::from_secs(60)).unwrap());
+            println!("{name}: {}", vm.finish_verifying(PATIENCE).unwrap());
         }
     }
     vm.run("cd /tmp && dd if=/dev/vdf of=copy bs=1M count=4 && ! dd if=copy of=/dev/vdf").unwrap();
@@ -116,9 +119,8 @@ fn a_file_system_on_a_vhdx_is_whole_and_gives_back_what_it_does_not_need() {
     run(&["qemu-img", "create", "-q", "-f", "vhdx", "-o", options, path, "256M"]).unwrap();
     let disk = ServedDisk::start(&rig, "disk", &file, "");
     let mut vm = guest(&rig, vec![disk.disk("")], &["mkfs.ext4", "e2fsck"]);
-    let minute = Duration::from_secs(60);
     let mut must = |command: &str| {
-        let output = vm.run_any(command, minute).unwrap();
+        let output = vm.run_any(command, PATIENCE).unwrap();
         assert!(output.is_ok(), "{command}: {}", output.stdout);
     };
     must("dd if=/dev/urandom of=/dev/vda bs=1M count=96 oflag=direct && sync");
@@ -127,7 +129,7 @@ fn a_file_system_on_a_vhdx_is_whole_and_gives_back_what_it_does_not_need() {
     // Space is free once that is durable, which is when the guest flushes.
     let flush = "dd if=/bin/busybox of=/dev/vda bs=4096 count=1 conv=fsync";
     must(&format!("blkdiscard /dev/vda && {flush}"));
-    until("space that is given back", minute, || Ok(allocated(&file) < 16 * MIB)).unwrap();
+    until("space that is given back", PATIENCE, || Ok(allocated(&file) < 16 * MIB)).unwrap();
     must("mkfs.ext4 -q -E nodiscard /dev/vda && mkdir /mnt && mount /dev/vda /mnt");
     let empty = allocated(&file);
     must("dd if=/dev/urandom of=/mnt/large bs=1M count=64 && md5sum /mnt/large >/tmp/sum && sync");
@@ -135,7 +137,8 @@ fn a_file_system_on_a_vhdx_is_whole_and_gives_back_what_it_does_not_need() {
     must("echo 3 >/proc/sys/vm/drop_caches; md5sum -c /tmp/sum");
     must("cp -r /usr /mnt/ && diff -r /usr /mnt/usr && rm /mnt/large && sync && fstrim /mnt");
     must("echo more >/mnt/more && sync");
-    until("space that is given back", minute, || Ok(allocated(&file) < empty + 32 * MIB)).unwrap();
+    until("space that is given back", PATIENCE, || Ok(allocated(&file) < empty + 32 * MIB))
+        .unwrap();
     must("umount /mnt && e2fsck -fn /dev/vda");
     vm.check_disks().unwrap();
     drop(vm);
@@ -169,7 +172,7 @@ fn a_guest_starts_from_its_disk_and_fio_finds_there_what_it_wrote() {
     ];
     for (number, (place, job)) in jobs.iter().enumerate() {
         let command = format!("fio --name=job{number} {common} {place} {job}");
-        let output = vm.run_any(&command, Duration::from_secs(90)).unwrap();
+        let output = vm.run_any(&command, PATIENCE).unwrap();
         assert!(output.is_ok(), "{command}: {}", output.stdout);
     }
     vm.run("cd / && sync && mount -o remount,ro / && e2fsck -fn /dev/vda").unwrap();
@@ -200,10 +203,8 @@ fn firmware_starts_from_a_disk_over_vhost_user_and_over_nbd() {
             ..GuestSpec::default()
         };
         let vm = Guest::start(&rig, &spec).unwrap();
-        until("message of the boot sector", Duration::from_secs(30), || {
-            Ok(vm.console().contains(message))
-        })
-        .unwrap();
+        until("message of the boot sector", PATIENCE, || Ok(vm.console().contains(message)))
+            .unwrap();
     }
 }
 
@@ -214,13 +215,11 @@ fn a_guest_without_virtio_has_its_disk_on_ide() {
     let served = ServedDisk::raw(&rig, "disk", 64 * MIB, &format!("--nbd {nbd}"));
     let disk = GuestDisk::on_ide(format!("nbd+unix:///disk?socket={nbd}"));
     let mut vm = guest(&rig, vec![disk], &[]);
-    until("disk on IDE", Duration::from_secs(20), || {
-        Ok(vm.run_any("test -b /dev/sda", Duration::from_secs(5))?.is_ok())
-    })
-    .unwrap();
+    until("disk on IDE", PATIENCE, || Ok(vm.run_any("test -b /dev/sda", PATIENCE)?.is_ok()))
+        .unwrap();
     assert_eq!(vm.run("cat /sys/block/sda/size").unwrap(), (64 * MIB / 512).to_string());
     vm.begin_verifying("/dev/sda", 3, "256 4").unwrap();
-    println!("{}", vm.finish_verifying(Duration::from_secs(60)).unwrap());
+    println!("{}", vm.finish_verifying(PATIENCE).unwrap());
     vm.check_disks().unwrap();
     drop(vm);
     served.close();
@@ -233,16 +232,11 @@ fn a_guest_that_runs_sees_its_disk_grow() {
     let mut vm = guest(&rig, vec![disk.disk("")], &[]);
     assert_eq!(vm.disk("vda").unwrap().bytes, 64 * MIB);
     let beyond = "dd if=/bin/busybox of=/dev/vda bs=1M seek=100 count=1 oflag=direct";
-    assert!(!vm.run_any(beyond, Duration::from_secs(20)).unwrap().is_ok());
+    assert!(!vm.run_any(beyond, PATIENCE).unwrap().is_ok());
     disk.ask(&format!("resize {}", 128 * MIB), "resized to ");
-    until(
-        "disk that has grown",
-        Duration::from_secs(20),
-        || Ok(vm.disk("vda")?.bytes == 128 * MIB),
-    )
-    .unwrap();
+    until("disk that has grown", PATIENCE, || Ok(vm.disk("vda")?.bytes == 128 * MIB)).unwrap();
     vm.run(beyond).unwrap();
     vm.begin_verifying("/dev/vda", 1, "32768").unwrap();
-    vm.finish_verifying(Duration::from_secs(60)).unwrap();
+    vm.finish_verifying(PATIENCE).unwrap();
     vm.check_disks().unwrap();
 }

@@ -312,7 +312,8 @@ fn a_confined_processor_does_its_work() {
         drop((source, sink, file));
     });
     assert_eq!(receiver.poll(), Some(vec![2; 64]));
-    assert_eq!(confinement.report().refused_calls, before, "nothing that it needs is refused");
+    let refused = confinement.report().refused_calls;
+    assert_eq!(refused, before, "nothing that it needs is refused: {:?}", confinement.refusals());
 }
 
 #[test]

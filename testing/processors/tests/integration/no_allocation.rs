@@ -114,8 +114,8 @@ fn run(source: fn(u8) -> Endless, processors: usize, sink_at: ProcessorId) -> (u
         let from = delivered();
         let began = Instant::now();
         while delivered() < from + frames {
-            assert!(began.elapsed() < Duration::from_secs(20), "frames do not flow");
-            std::thread::yield_now();
+            assert!(began.elapsed() < Duration::from_secs(120), "frames do not flow");
+            suimon_processor_tests::pause();
         }
         delivered() - from
     };
@@ -132,10 +132,12 @@ fn frames_cost_no_allocation() {
     for source in [small, stream] {
         let (frames, allocations) = run(source, 1, ProcessorId(0));
         assert_eq!(allocations, 0, "for {frames} frames that stay with their processor");
-        // Buffers for frames under way to other processors are made when so many are
-        // under way for the first time: at most 1024, each with a parcel.
+        // A processor makes buffers for frames under way to others when so many are under way
+        // for the first time: at most 1024 and a batch of 32, each with a parcel. How many that
+        // are depends on how far the other processor is behind. Both processors send to each
+        // other, and each has lists that grow.
         let (frames, allocations) = run(source, 2, ProcessorId(1));
-        let most = 2 * 1024 + 64;
+        let most = 2 * (2 * (1024 + 32) + 64);
         assert!(allocations <= most, "{allocations} for {frames} frames to another processor");
     }
 }

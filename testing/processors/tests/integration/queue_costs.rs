@@ -8,7 +8,8 @@ use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
 use suimon_frame::MacAddr;
 use suimon_ports::{ProcessorRuntime, QueueHost};
 use suimon_processor_tests::{
-    Clock, Endless, Receiver, Sender, Slow, Supply, Timed, mac, plane_of_nics, queue, small_frame,
+    Clock, Endless, Gate, Receiver, Sender, Slow, Supply, Timed, mac, plane_of_nics, queue,
+    small_frame,
 };
 use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, SwitchId};
 use suimon_switch::{DataPlane, PortTopology, Topology};
@@ -17,8 +18,8 @@ use suimon_wait::ProcessorThreads;
 fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
-        assert!(began.elapsed() < Duration::from_secs(20), "waited in vain for {what}");
-        std::thread::yield_now();
+        assert!(began.elapsed() < Duration::from_secs(120), "waited in vain for {what}");
+        suimon_processor_tests::pause();
     }
 }
 
@@ -46,11 +47,15 @@ fn time_is_told_to_the_queues_that_took_it() {
     let slow = |transmit_ns, flush_ns| Slow { clock: clock.clone(), transmit_ns, flush_ns };
     plane.attach_sink(queue(2, Direction::Egress), Box::new(slow(20, 500)));
     plane.attach_sink(queue(3, Direction::Egress), Box::new(slow(20, 500)));
+    let gate = Gate::default();
     for (port, receive_ns, left) in [(0, 300, BATCHES), (1, 3000, BATCHES / 2), (3, 0, 0)] {
         let frames = Endless::new(small_frame(port, 2));
-        let source = Timed { frames, left, clock: clock.clone(), receive_ns, empty_ns: 10 };
+        let (gate, clock) = (gate.clone(), clock.clone());
+        let source = Timed { frames, gate, left, clock, receive_ns, empty_ns: 10 };
         plane.attach_source(queue(port.into(), Direction::Ingress), source.source());
     }
+    // The sources that have batches begin in the same round.
+    gate.open();
     wait_for("the batches", || {
         let processor = plane.processors().remove(0);
         processor.asleep && processor.batches == BATCHES + BATCHES / 2

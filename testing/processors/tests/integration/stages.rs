@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use suimon_frame::{Offloads, Sum, VnetHeader};
 use suimon_ports::QueueHost;
 use suimon_processor_tests::{
-    Clock, Endless, Receiver, Sender, Slow, Supply, Timed, mac, plane_of_nics, queue, small_frame,
+    Clock, Endless, Gate, Receiver, Sender, Slow, Supply, Timed, mac, plane_of_nics, queue,
+    small_frame,
 };
 use suimon_quantity::{Direction, SwitchId};
 use suimon_switch::{DataPlane, ProcessorView, Stage, StageTimes};
@@ -30,8 +31,8 @@ fn until(plane: &DataPlane, what: &str, is_so: impl Fn(&ProcessorView) -> bool) 
         if is_so(&processor) {
             return processor;
         }
-        assert!(began.elapsed() < Duration::from_secs(20), "not {what}: {processor:?}");
-        std::thread::yield_now();
+        assert!(began.elapsed() < Duration::from_secs(120), "not {what}: {processor:?}");
+        suimon_processor_tests::pause();
     }
 }
 
@@ -47,6 +48,7 @@ fn all_of_a_processors_time_is_told_once() {
     plane.attach_sink(queue(1, Direction::Egress), Box::new(slow));
     let source = Timed {
         frames: Endless::new(small_frame(0, 1)),
+        gate: Gate::opened(),
         left: BATCHES,
         clock: clock.clone(),
         receive_ns: RECEIVE_NS,
@@ -84,6 +86,7 @@ fn a_processor_polls_for_as_long_as_it_is_told() {
         plane.set_patience(patience);
         let source = Timed {
             frames: Endless::new(small_frame(0, 1)),
+            gate: Gate::opened(),
             left: 10,
             clock: clock.clone(),
             receive_ns: RECEIVE_NS,

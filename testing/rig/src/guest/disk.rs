@@ -7,6 +7,10 @@ use anyhow::{Context, Result, bail, ensure};
 use super::command_line::vectors;
 use super::machine::{Accelerator, Boot, Guest, GuestSpec};
 use crate::command::Output;
+use crate::wait::until_some;
+
+/// Files of the verification in the background of a guest.
+const VERIFY: &str = "/tmp/verify";
 
 /// How a disk is connected.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,7 +156,8 @@ impl Guest {
     /// What it said.
     pub fn check_disks(&mut self) -> Result<()> {
         let words = "i/o error|not a head|blocked for more|reset|remount|ext4-fs error";
-        let said = self.run_any(&format!("dmesg | grep -iE '{words}'"), Duration::from_secs(30))?;
+        let said =
+            self.run_any(&format!("dmesg | grep -iE '{words}'"), Duration::from_secs(120))?;
         ensure!(said.stdout.is_empty(), "the guest's kernel says: {}", said.stdout);
         Ok(())
     }
@@ -165,6 +170,35 @@ impl Guest {
     /// The guest is gone.
     pub fn begin_verifying(&mut self, device: &str, seconds: u64, more: &str) -> Result<()> {
         self.begin(&format!("verify-disk {device} {seconds} {more}"))
+    }
+
+    /// Starts `verify-disk`, which the guest was given, in the background of the guest's shell. It
+    /// writes and verifies until [`Guest::end_verifying`]; other commands can be run meanwhile.
+    ///
+    /// # Errors
+    /// The guest is gone.
+    pub fn start_verifying(&mut self, device: &str) -> Result<()> {
+        self.run(&format!(
+            "rm -f {VERIFY}-*; (verify-disk {device} 86400 1024 16 {VERIFY}-stop >{VERIFY}-said \
+             2>&1; echo $? >{VERIFY}-code) </dev/null >/dev/null 2>&1 &"
+        ))?;
+        Ok(())
+    }
+
+    /// Ends what [`Guest::start_verifying`] began, once all blocks were read again, and returns
+    /// what `verify-disk` printed.
+    ///
+    /// # Errors
+    /// The disk is not as it was written, or the verification has not ended after `limit`.
+    pub fn end_verifying(&mut self, limit: Duration) -> Result<String> {
+        self.run(&format!("touch {VERIFY}-stop"))?;
+        let code = until_some("end of verify-disk", limit, || {
+            let read = self.run_any(&format!("cat {VERIFY}-code"), limit)?;
+            Ok(read.stdout.trim().parse::<i32>().ok())
+        })?;
+        let said = self.run(&format!("cat {VERIFY}-said"))?;
+        ensure!(code == 0, "the disk is not as it was written: {said}");
+        Ok(said)
     }
 
     /// What the verification found: what it printed, if everything was as it was written.

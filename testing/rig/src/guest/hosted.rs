@@ -15,10 +15,13 @@ use crate::daemon::Daemon;
 use crate::rig::Rig;
 use crate::wait::until_some;
 
-const BOOT_LIMIT: Duration = Duration::from_secs(120);
+const BOOT_LIMIT: Duration = Duration::from_secs(300);
+/// Time until QEMU accepts a connection to the console.
+const CONSOLE_LIMIT: Duration = Duration::from_secs(90);
 
 /// What the guest needs for its serial console to take commands; the kernel prints elsewhere.
-const COMMAND_LINE: &str = "quiet panic=-1 random.trust_cpu=on line=ttyS0";
+/// `no_timer_check`: see [`NO_TIMER_CHECK`](super::command_line::NO_TIMER_CHECK).
+const COMMAND_LINE: &str = "quiet panic=-1 random.trust_cpu=on no_timer_check line=ttyS0";
 
 /// Where VMs of a rig's daemon are, and what they boot.
 #[derive(Debug)]
@@ -129,7 +132,7 @@ impl HostedVms {
     /// Its console cannot be had.
     pub fn follow(&self, guest: &mut HostedGuest, name: &str) -> Result<()> {
         let console = format!("{}/{name}/console.sock", self.folder);
-        until_some("console of the VM", Duration::from_secs(20), || {
+        until_some("console of the VM", CONSOLE_LIMIT, || {
             Ok(guest.shell.connect_again(Path::new(&console)).ok())
         })
     }
@@ -163,7 +166,7 @@ impl HostedGuest {
     /// It does not boot in time.
     pub fn on(name: &str, folder: &str) -> Result<Self> {
         let console = format!("{folder}/console.sock");
-        let channel = until_some("console of the VM", Duration::from_secs(20), || {
+        let channel = until_some("console of the VM", CONSOLE_LIMIT, || {
             Ok(Channel::connect(Path::new(&console)).ok())
         })?;
         let mut shell = GuestShell::new(name, channel);

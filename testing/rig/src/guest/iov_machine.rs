@@ -15,9 +15,9 @@ use crate::rig::Rig;
 use crate::wait::until_some;
 
 /// It boots within 13 s without hardware virtualization on a machine that does other things.
-const BOOT_LIMIT: Duration = Duration::from_secs(180);
+const BOOT_LIMIT: Duration = Duration::from_secs(400);
 /// A command of ours starts within a second or two there.
-const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+const COMMAND_LIMIT: Duration = Duration::from_secs(240);
 /// What its kernel is told. On a busy machine TCG's timer ticks too seldom for the kernel's check
 /// of it, which ends in a panic.
 const KERNEL_WORDS: &str = "console=ttyS0 quiet panic=-1 random.trust_cpu=on no_timer_check";
@@ -113,7 +113,7 @@ impl IovMachine {
             add("-device", &format!("igb,netdev=net{at},bus=port{at},mac={mac}"));
         }
         let mut process = Process::start(rig, "qemu-iov", &words)?;
-        let channel = until_some("serial line of the machine", Duration::from_secs(20), || {
+        let channel = until_some("serial line of the machine", Duration::from_secs(90), || {
             process.check_running()?;
             Ok(Channel::connect(Path::new(&line)).ok())
         })?;

@@ -58,13 +58,17 @@ pub(crate) struct Kernel {
 /// Downloads the kernel package with apt and unpacks it below `folder`.
 pub(crate) fn unpack(flavour: Flavour, folder: &Path) -> Result<Kernel> {
     let package = newest_package(flavour)?;
-    let status = Command::new("timeout")
+    let output = Command::new("timeout")
         .args(["300", "apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", &package])
         .current_dir(folder)
-        .status()?;
+        .env("LC_ALL", "C")
+        .output()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(
-        status.success(),
-        "apt-get cannot download {package}; run `apt-get update` and try again"
+        output.status.success(),
+        "apt-get cannot download {package} ({}); connect this machine or correct its apt sources, run \
+         `apt-get update` and try again",
+        errors.lines().find_map(|line| line.strip_prefix("E: ")).unwrap_or("no reason given")
     );
     let on_demand = [MODULES_ON_DEMAND, flavour.modules_on_demand()].concat();
     unpack_from(folder, MODULES, &on_demand)

@@ -22,11 +22,13 @@ use crate::wait::{until, until_some};
 
 /// Booting takes three seconds without hardware virtualization on an idle
 /// machine; a busy one is given its time.
-const BOOT_LIMIT: Duration = Duration::from_secs(120);
+const BOOT_LIMIT: Duration = Duration::from_secs(300);
+/// Time until QEMU accepts a connection, from this program or from another QEMU.
+const LINE_LIMIT: Duration = Duration::from_secs(90);
 /// A guest under KVM that does not answer within this runs nothing at all.
 const PROBE_LIMIT: Duration = Duration::from_secs(20);
 /// What moving a guest may take.
-const MIGRATION_LIMIT: Duration = Duration::from_secs(90);
+const MIGRATION_LIMIT: Duration = Duration::from_secs(300);
 
 /// What runs the guest's instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +162,7 @@ impl Guest {
         words.extend_from_slice(extra);
         let mut process = Process::start(rig, &format!("qemu-{}", spec.name), &words)?;
         // QEMU lets the guest run only once somebody is on the line.
-        let channel = until_some("serial line of the guest", Duration::from_secs(20), || {
+        let channel = until_some("serial line of the guest", LINE_LIMIT, || {
             process.check_running()?;
             Ok(Channel::connect(Path::new(&line)).ok())
         })?;
@@ -179,7 +181,7 @@ impl Guest {
         let console = rig.path(&rig.unique("console"));
         let extra = ["-incoming".to_owned(), format!("unix:{address}")];
         let mut guest = Self::launch(rig, spec, accelerator()?, &console, &extra)?;
-        until("place for the moving guest", Duration::from_secs(20), || {
+        until("place for the moving guest", LINE_LIMIT, || {
             guest.process.check_running()?;
             Ok(Path::new(address).exists())
         })?;

@@ -24,6 +24,7 @@ pub use files::{GuestFiles, guest_files};
 pub use hosted::{HostedGuest, HostedVms};
 pub use iov_machine::{IovMachine, IovSpec};
 pub use machine::{Accelerator, Boot, Guest, GuestSpec, accelerator};
+pub(crate) use monitor::Monitor;
 pub use nic::GuestNic;
 pub use root_disk::{make_boot_sector, make_root_disk};
 pub use shell::GuestShell;

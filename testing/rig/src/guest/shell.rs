@@ -9,7 +9,7 @@ use crate::command::Output;
 use crate::guest::channel::Channel;
 
 /// What a command in a guest may take unless its caller says otherwise.
-const COMMAND_LIMIT: Duration = Duration::from_secs(30);
+const COMMAND_LIMIT: Duration = Duration::from_secs(120);
 
 /// A guest that takes commands.
 #[derive(Debug)]
@@ -98,13 +98,27 @@ impl GuestShell {
         Ok(())
     }
 
-    /// Whether `address` answers one of five pings.
+    /// Returns true as soon as `address` answers a ping, false if it answers none of 60, each
+    /// given a second. [`Self::is_cut_from`] is for addresses that are not to answer.
     ///
     /// # Errors
     /// The guest is gone.
     pub fn reaches(&mut self, address: &str) -> Result<bool> {
-        let command =
-            format!("for i in 1 2 3 4 5; do ping -c 1 -W 1 {address} && exit 0; done; exit 1");
-        Ok(self.run_any(&command, COMMAND_LIMIT)?.is_ok())
+        self.pings(address, 60)
+    }
+
+    /// Returns true if `address` answers none of five pings.
+    ///
+    /// # Errors
+    /// The guest is gone.
+    pub fn is_cut_from(&mut self, address: &str) -> Result<bool> {
+        Ok(!self.pings(address, 5)?)
+    }
+
+    fn pings(&mut self, address: &str, count: u32) -> Result<bool> {
+        let ping = format!("ping -c 1 -W 1 {address} && exit 0");
+        let all = format!("i=0; while [ $i -lt {count} ]; do {ping}; i=$((i + 1)); done; exit 1");
+        // A ping under load takes longer than the second that it waits.
+        Ok(self.run_any(&all, 2 * COMMAND_LIMIT)?.is_ok())
     }
 }

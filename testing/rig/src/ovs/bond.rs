@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 
 use super::server::Server;
 use crate::namespace::Namespace;
+use crate::process::Process;
 use crate::rig::Rig;
 
 /// Who begins to speak.
@@ -36,6 +37,11 @@ impl OvsBonds {
     /// Where it and the ends of its links are.
     pub fn namespace(&self) -> &Namespace {
         &self.server.namespace
+    }
+
+    /// The process of the switch.
+    pub fn process(&self) -> &Process {
+        &self.server.switch
     }
 
     /// Adds a bond (balance-tcp, short timeout) whose links end in `far`; returns their

@@ -47,7 +47,7 @@ impl Server {
             &["ovsdb-server", &configuration, &format!("--remote=p{remote}"), "--no-chdir"],
             &environment,
         )?;
-        until("database of Open vSwitch", Duration::from_secs(10), || {
+        until("database of Open vSwitch", Duration::from_secs(60), || {
             database.check_running()?;
             Ok(Path::new(&socket).exists())
         })?;
@@ -88,5 +88,5 @@ fn set(remote: &str, words: &[&str]) -> Result<()> {
 
 fn ask(remote: &str, words: &[&str]) -> Result<String> {
     let target = format!("--db={remote}");
-    run(&[&["ovs-vsctl", "--timeout=20", &target], words].concat())
+    run(&[&["ovs-vsctl", "--timeout=90", &target], words].concat())
 }

@@ -2,19 +2,19 @@
 //! together keep to its maximum; and changes that the cluster does not make.
 
 use std::fs;
-use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{Daemon, Etcd, LastingLoad, Rig, now_ms, until};
+use suimon_rig::{Daemon, Etcd, LastingLoad, Rig, until};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::caps::{Cap, LASTS_S, PATIENCE, assert_within_now, wait_used};
+
 /// What the store is said to be able to do, in operations of 8 KiB a second.
 const CAPABILITY: u64 = 8000;
 /// Of all disks of the policy.
 const MAXIMUM: u64 = 1500;
 const LESS: u64 = 900;
-/// So long a change may take until it is in effect.
-const SETTLES_MS: u64 = 5000;
+/// Requests of each node's load at once.
+const DEPTH: u32 = 16;
 
 /// A host of the cluster with one disk.
 fn host(rig: &Rig, etcd: &Etcd, node: &str, of_disk: &str) -> String {
@@ -43,13 +43,18 @@ fn reserved(daemon: &Daemon) -> Option<u64> {
     policy(daemon)?["parts"][0]["max"]["reserved_iops"].as_u64()
 }
 
-fn load(rig: &Rig, node: &str, seconds: u32) -> LastingLoad {
+/// What a node may do of the policy now.
+fn cap(daemon: &Daemon) -> Cap {
+    let policy = policy(daemon).unwrap_or_default();
+    Cap::read(&policy["parts"][0]["max"], daemon)
+}
+
+fn load(rig: &Rig, node: &str) -> LastingLoad {
     let disk = format!("d-{node}");
-    LastingLoad::begin(rig, &socket(rig, node), &[&disk], 16, seconds).unwrap()
+    LastingLoad::begin(rig, &socket(rig, node), &[&disk], DEPTH, LASTS_S).unwrap()
 }
 
 #[test]
-#[allow(clippy::cast_precision_loss, reason = "rates are small")]
 fn disks_of_a_policy_on_two_nodes_keep_to_its_maximum_together() {
     let rig = Rig::new().unwrap();
     let etcd = Etcd::start(&rig).unwrap();
@@ -64,28 +69,32 @@ fn disks_of_a_policy_on_two_nodes_keep_to_its_maximum_together() {
     until("both to have a part", PATIENCE, || Ok(has_half(&one) && has_half(&two))).unwrap();
 
     // Both want all there is; then the maximum is another; then one wants nothing.
-    let began = now_ms();
-    let (first, second) = (load(&rig, "n1", 27), load(&rig, "n2", 18));
-    std::thread::sleep(Duration::from_secs(9));
-    let set = now_ms();
+    let (first, second) = (load(&rig, "n1"), load(&rig, "n2"));
+    let both = [(&one, "d-n1"), (&two, "d-n2")];
+    let of_both = u64::from(2 * DEPTH);
+    wait_used("both", MAXIMUM, || vec![cap(&one), cap(&two)]);
+    assert_within_now("both", &both, MAXIMUM, of_both);
+    for (daemon, node) in [(&one, "n1"), (&two, "n2")] {
+        // Its half, or less if the machine does not let it do that.
+        wait_used(node, MAXIMUM * 2 / 5, || vec![cap(daemon)]);
+    }
     two.ok(&["qos", "policy", "set", "batch", "--max-iops", &LESS.to_string()]).unwrap();
     let refused = two.cli(&["qos", "policy", "delete", "batch"]).unwrap();
     assert!(!refused.is_ok() && refused.stderr.contains("disk/d-n2"), "{refused:?}");
-    let (second, ended) = (second.end().unwrap(), now_ms());
-    let first = first.end().unwrap();
-    let together = |from, until| first[0].rate(from, until) + second[0].rate(from, until);
-    let is_held = |what: &str, got: f64, to: u64| {
-        eprintln!("  {what}: {got:.0} of {to}");
-        assert!(got <= to as f64 * 1.02 && got >= to as f64 * 0.95, "{what}: {got}");
-    };
-    is_held("both", together(began + SETTLES_MS, set), MAXIMUM);
-    for (of, node) in [(&first, "n1"), (&second, "n2")] {
-        let got = of[0].rate(began + SETTLES_MS, set);
-        assert!(got >= MAXIMUM as f64 * 0.4, "{node} has its half: {got}");
-    }
-    is_held("both with less", together(set + SETTLES_MS, began + 17_000), LESS);
+    let mut caps = Vec::new();
+    let is_less = until("both to have less", PATIENCE, || {
+        caps = vec![cap(&one), cap(&two)];
+        let has_part = caps.iter().all(|cap| cap.reserved == LESS / 4);
+        Ok(has_part && caps.iter().map(|cap| cap.iops).sum::<u64>() <= LESS)
+    });
+    is_less.unwrap_or_else(|error| panic!("{error:#}: {caps:?}"));
+    assert_within_now("both with less", &both, LESS, of_both);
+    wait_used("both with less", LESS, || vec![cap(&one), cap(&two)]);
+    second.stop().unwrap();
     // A quarter stays with the other node, which may use it at once.
-    is_held("one alone", first[0].rate(ended + 3000, began + 26_000), LESS * 3 / 4);
+    wait_used("one alone", LESS * 3 / 4, || vec![cap(&one)]);
+    assert_within_now("one alone", &both[..1], LESS * 3 / 4, DEPTH.into());
+    first.stop().unwrap();
 
     // It outlives a daemon, and is not deleted while another node has it.
     two.kill();

@@ -4,20 +4,21 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::time::Duration;
+use std::time::Instant;
 
 use serde_json::Value;
-use suimon_rig::{
-    Daemon, Delivered, Etcd, LastingLoad, Process, Rig, authority, extremes, now_ms, until,
-};
+use suimon_rig::{Daemon, Etcd, LastingLoad, Process, Rig, Sampling, authority, until};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::caps::{Cap, LASTS_S, PATIENCE, WINDOW, assert_within, assert_within_now, wait_used};
+
 /// What the store is said to be able to do, in operations of 8 KiB a second.
 const CAPABILITY: u64 = 4000;
 const MINIMUM: u64 = 2000;
 const MAXIMUM: u64 = 600;
-/// So long a change may take until it is in effect.
-const SETTLES_MS: u64 = 5000;
+/// Requests of each disk at once.
+const DEPTH: u32 = 16;
+/// The disks of the second node.
+const BULK: [&str; 2] = ["bulk-a", "bulk-b"];
 
 /// A host with these disks, each with its own keys of `qos`.
 fn host(rig: &Rig, etcd: &Etcd, node: &str, disks: &[(&str, &str)]) -> String {
@@ -46,16 +47,9 @@ fn socket(rig: &Rig, node: &str) -> String {
     rig.path(&format!("{node}.nbd"))
 }
 
-/// All disks of a node read as much as they get.
-fn load(rig: &Rig, node: &str, disks: &[&str], depth: u32, seconds: u32) -> LastingLoad {
-    LastingLoad::begin(rig, &socket(rig, node), disks, depth, seconds).unwrap()
-}
-
-/// In no window all disks of both nodes together get more than the store can do.
-fn assert_within(got: &[Delivered], from: u64, until: u64) {
-    let (_, most) = extremes(got, from, until);
-    eprintln!("  at most {most:.0} of {CAPABILITY} in 5 s");
-    assert!(most <= CAPABILITY as f64 * 1.02, "{most}");
+/// All disks of a node read as much as they get, until that is stopped.
+fn load(rig: &Rig, node: &str, disks: &[&str]) -> LastingLoad {
+    LastingLoad::begin(rig, &socket(rig, node), disks, DEPTH, LASTS_S).unwrap()
 }
 
 fn cluster(daemon: &Daemon) -> Value {
@@ -68,6 +62,17 @@ fn leader(daemon: &Daemon) -> Option<String> {
 
 fn reserved(daemon: &Daemon) -> u64 {
     cluster(daemon)["stores"][0]["cap"]["reserved_iops"].as_u64().unwrap_or_default()
+}
+
+/// What a node may do of the store now.
+fn cap(daemon: &Daemon) -> Cap {
+    Cap::read(&cluster(daemon)["stores"][0]["cap"], daemon)
+}
+
+/// The first node may do what its disk's minimum is, whatever happens to others.
+fn assert_minimum(one: &Daemon) {
+    let cap = cap(one);
+    assert!(cap.reserved >= MINIMUM && cap.iops >= MINIMUM, "{cap:?} of {MINIMUM}");
 }
 
 #[test]
@@ -85,35 +90,40 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
 
     // All want all there is; then one has a minimum; meanwhile etcd's leader dies.
     eprintln!("minimum:");
-    let began = now_ms();
-    let gold = load(&rig, "n1", &["gold"], 4, 34);
-    let other = load(&rig, "n2", &["bulk-a", "bulk-b"], 16, 34);
-    std::thread::sleep(Duration::from_secs(11));
-    let set = now_ms();
-    one.ok(&["qos", "set", "gold", "min_iops=2000"]).unwrap();
-    std::thread::sleep(Duration::from_secs(12));
-    let flows = one.json(&["qos", "flows", "--cluster"]).unwrap();
-    let killed = now_ms();
-    etcd.kill(etcd.leader().unwrap()).unwrap();
-    let (gold, other) = (gold.end().unwrap(), other.end().unwrap());
-    let end = began + 33_000;
-    let all = [gold.clone(), other].concat();
-    assert_within(&all, began, end);
-    let sum = |from, until| all.iter().map(|of| of.rate(from, until)).sum::<f64>();
-    let (unlimited, with_minimum) = (sum(began + SETTLES_MS, set), sum(set + SETTLES_MS, killed));
-    eprintln!("  used {unlimited:.0} before the minimum, {with_minimum:.0} with it");
-    assert!(unlimited >= CAPABILITY as f64 * 0.95, "{unlimited}");
-    assert!(with_minimum >= CAPABILITY as f64 * 0.95, "{with_minimum}");
-    let before = gold[0].rate(began + SETTLES_MS, set);
-    let after = gold[0].rate(set + SETTLES_MS, killed);
-    let without = gold[0].rate(killed, end);
-    eprintln!("  gold: {before:.0}, {after:.0} with a minimum, {without:.0} as etcd's leader died");
-    assert!(before < MINIMUM as f64, "the store would do without a minimum: {before}");
-    assert!(after >= MINIMUM as f64 * 0.98, "{after}");
-    assert!(without >= MINIMUM as f64 * 0.98, "{without}");
-    let named: Vec<_> = flows.as_array().unwrap().iter().map(|of| of["disk"].clone()).collect();
-    for disk in ["gold", "bulk-a", "bulk-b"] {
-        assert!(named.contains(&disk.into()), "{flows}");
+    let began = Instant::now();
+    let loads = [load(&rig, "n1", &["gold"]), load(&rig, "n2", &BULK)];
+    let sampled = [Sampling::begin(&one, &["gold"]), Sampling::begin(&two, &BULK)];
+    wait_used("all without a minimum", CAPABILITY, || vec![cap(&one), cap(&two)]);
+    one.ok(&["qos", "set", "gold", &format!("min_iops={MINIMUM}")]).unwrap();
+    until("the minimum to be reserved", PATIENCE, || Ok(reserved(&one) >= MINIMUM)).unwrap();
+    assert_minimum(&one);
+    wait_used("all with a minimum", CAPABILITY, || vec![cap(&one), cap(&two)]);
+    let named = |flows: &Value, disk| {
+        flows.as_array().is_some_and(|flows| flows.iter().any(|of| of["disk"] == disk))
+    };
+    until("all disks to be named", PATIENCE, || {
+        let flows = one.json(&["qos", "flows", "--cluster"])?;
+        Ok(["gold", BULK[0], BULK[1]].iter().all(|disk| named(&flows, *disk)))
+    })
+    .unwrap();
+    let killed = etcd.leader().unwrap();
+    etcd.kill(killed).unwrap();
+    // Meanwhile, and until another one leads, the minimum is reserved.
+    let without = Instant::now();
+    until("another leader of etcd", PATIENCE, || {
+        assert_minimum(&one);
+        Ok(etcd.leader().is_some() && without.elapsed() > WINDOW)
+    })
+    .unwrap();
+    until("etcd to be heard again", PATIENCE, || {
+        assert_minimum(&one);
+        Ok(cluster(&one)["condition"]["health"] == "up")
+    })
+    .unwrap();
+    let counts: Vec<_> = sampled.into_iter().flat_map(|of| of.end().unwrap()).collect();
+    assert_within("all", &counts, (began, Instant::now()), CAPABILITY, (3 * DEPTH).into());
+    for load in loads {
+        load.stop().unwrap();
     }
 
     maximums_hold_and_a_daemon_dies(&rig, &one, &mut two);
@@ -179,31 +189,37 @@ fn who_is_not_let_in_is_told_why(rig: &Rig, etcd: &Etcd) {
 /// The other node's disks have a maximum; then its daemon dies, leader or not.
 fn maximums_hold_and_a_daemon_dies(rig: &Rig, one: &Daemon, two: &mut Daemon) {
     eprintln!("maximum:");
-    let began = now_ms();
-    let gold = load(rig, "n1", &["gold"], 16, 30);
-    let other = load(rig, "n2", &["bulk-a", "bulk-b"], 16, 12);
-    for disk in ["bulk-a", "bulk-b"] {
+    for disk in BULK {
         two.ok(&["qos", "set", disk, &format!("max_iops={MAXIMUM}")]).unwrap();
     }
-    let other = other.end().unwrap();
-    let died = now_ms();
-    two.kill();
-    std::thread::sleep(Duration::from_secs(10));
-    two.restart(rig).unwrap();
-    let gold = gold.end().unwrap();
-    let end = began + 29_000;
-    assert_within(&[gold.clone(), other.clone()].concat(), began, end);
-    for (of, disk) in other.iter().zip(["bulk-a", "bulk-b"]) {
-        let rate = of.rate(began + SETTLES_MS, began + 11_000);
-        eprintln!("  {disk}: {rate:.0}");
-        assert!(rate <= MAXIMUM as f64 * 1.02 && rate >= MAXIMUM as f64 * 0.95, "{disk}: {rate}");
+    let began = Instant::now();
+    let (gold, other) = (load(rig, "n1", &["gold"]), load(rig, "n2", &BULK));
+    let sampled = [Sampling::begin(one, &["gold"]), Sampling::begin(two, &BULK)];
+    for disk in BULK {
+        until("load on each disk", PATIENCE, || {
+            let flows = two.json(&["qos", "flows"])?;
+            let flow = flows.as_array().unwrap().iter().find(|of| of["disk"] == disk);
+            Ok(flow.unwrap()["last_5_s"]["waits_ns"]["own-maximum"].as_u64() > Some(0))
+        })
+        .unwrap();
     }
-    let beside = gold[0].rate(began + SETTLES_MS, died);
-    let (least, _) = extremes(&gold, died, end);
-    eprintln!("  gold: {beside:.0} beside that, {least:.0} at least in 5 s while a daemon died");
-    let spare = (CAPABILITY - 2 * MAXIMUM) as f64;
-    assert!(beside >= spare * 0.95, "{beside}");
-    assert!(least >= MINIMUM as f64 * 0.98, "{least}");
+    for disk in BULK {
+        assert_within_now(disk, &[(two, disk)], MAXIMUM, DEPTH.into());
+    }
+    wait_used("gold beside that", CAPABILITY - 2 * MAXIMUM, || vec![cap(one)]);
+    two.kill();
+    other.stop().unwrap();
+    until("the other node to be missed", PATIENCE, || {
+        assert_minimum(one);
+        let members = cluster(one)["members"].take();
+        Ok(members.as_array().unwrap().iter().any(|of| of["is_alive"] == false))
+    })
+    .unwrap();
+    two.restart(rig).unwrap();
+    assert_minimum(one);
+    let counts: Vec<_> = sampled.into_iter().flat_map(|of| of.end().unwrap()).collect();
+    assert_within("all", &counts, (began, Instant::now()), CAPABILITY, (3 * DEPTH).into());
+    gold.stop().unwrap();
     until("somebody to lead", PATIENCE, || Ok(leader(one).is_some())).unwrap();
     until("the node that died to be back", PATIENCE, || {
         let members = cluster(one)["members"].clone();

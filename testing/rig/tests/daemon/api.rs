@@ -4,7 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use suimon_rig::{Daemon, Rig, private_lan, program, run_any};
+use suimon_rig::{Daemon, Rig, private_lan, program, run_any, until_some};
+
+/// A program that takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(120);
 
 const GOOD: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n";
 
@@ -87,7 +90,11 @@ fn a_change_is_an_operation_that_can_be_watched() {
     assert_eq!(answer.status, 202, "{}", answer.text);
     let id = answer.json["id"].as_u64().unwrap();
     let path = format!("/1.0/operations/{id}/wait?timeout_s=10");
-    let done = daemon.http("GET", &path, None).unwrap();
+    let done = until_some("end of the operation", LIMIT, || {
+        let now = daemon.http("GET", &path, None)?;
+        Ok((now.json["state"] != "running").then_some(now))
+    })
+    .unwrap();
     assert_eq!(done.json["state"], "succeeded", "{}", done.text);
     let shown = daemon.json(&["operation", "show", &id.to_string()]).unwrap();
     assert_eq!(shown["state"], "succeeded");
@@ -119,7 +126,7 @@ fn a_second_daemon_is_refused() {
     {
         let words =
             [program("suimond").unwrap(), "--socket".into(), socket, "--state-dir".into(), state];
-        let output = run_any(&words, Duration::from_secs(10)).unwrap();
+        let output = run_any(&words, LIMIT).unwrap();
         assert!(output.code != 0 && output.code != 124, "{output:?}");
         assert!(!output.stderr.is_empty());
     }
@@ -177,7 +184,7 @@ fn metrics_are_as_prometheus_wants_them() {
     let file = rig.path("metrics");
     fs::write(&file, &text).unwrap();
     let words = ["sh", "-c", "promtool check metrics <\"$0\"", &file];
-    let checked = run_any(&words, Duration::from_secs(30)).unwrap();
+    let checked = run_any(&words, LIMIT).unwrap();
     assert!(checked.is_ok() && checked.stderr.is_empty(), "{checked:?}\n{text}");
 }
 
@@ -195,7 +202,7 @@ fn a_tcp_listener_without_tls_and_token_is_refused() {
         "--state-dir".into(),
         rig.path("state"),
     ];
-    let output = run_any(&words, Duration::from_secs(10)).unwrap();
+    let output = run_any(&words, LIMIT).unwrap();
     assert!(output.code != 0 && output.code != 124, "{output:?}");
     assert!(output.stderr.contains("tls_certificate"), "{output:?}");
     assert!(output.stderr.contains("token_file"), "{output:?}");

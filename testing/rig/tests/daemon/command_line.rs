@@ -12,7 +12,7 @@ use std::time::Duration;
 use suimon_rig::{Daemon, Process, Rig, private_lan, program, run, run_any, until, until_some};
 
 const LAN: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n";
-const LIMIT: Duration = Duration::from_secs(15);
+const LIMIT: Duration = Duration::from_secs(120);
 
 #[test]
 fn an_operation_is_cancelled_through_the_command_line() {
@@ -83,11 +83,11 @@ fn curl_reaches_the_api_over_tcp_with_tls_and_the_token() {
     let daemon = Daemon::start(&rig, &host).unwrap();
     let curl = |path: &str, extra: &[&str]| {
         let address = format!("https://localhost:{port}{path}");
-        let mut words = vec!["curl", "--silent", "--show-error", "--max-time", "20"];
+        let mut words = vec!["curl", "--silent", "--show-error", "--max-time", "100"];
         words.extend(["--ipv4", "--write-out", "\n%{http_code}"]);
         words.extend(extra);
         words.push(&address);
-        run_any(&words, Duration::from_secs(30)).unwrap()
+        run_any(&words, LIMIT).unwrap()
     };
     let trust = ["--cacert", certificate.as_str()];
     let bearer = format!("Authorization: Bearer {secret}");

@@ -154,7 +154,7 @@ fn the_daemon_refuses_a_wrong_file_at_its_start() {
         "--state-dir".into(),
         rig.path("state"),
     ];
-    let output = suimon_rig::run_any(&words, std::time::Duration::from_secs(10)).unwrap();
+    let output = suimon_rig::run_any(&words, std::time::Duration::from_secs(90)).unwrap();
     assert!(output.code != 0 && output.code != 124, "{output:?}");
     assert!(output.stderr.contains("wrong.toml:3"), "{output:?}");
     assert!(!rig.file("api.sock").exists());

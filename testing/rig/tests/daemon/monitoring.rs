@@ -11,7 +11,7 @@ use suimon_rig::{Daemon, Namespace, Rig, Veth, run, run_any, until};
 
 const DIST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dist");
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Metrics that a machine without energy counters does not have.
 const NOT_EVERYWHERE: [&str; 1] = ["suimon_power_watts"];
@@ -87,7 +87,7 @@ fn every_metric_of_alerts_and_dashboard_is_one_that_a_daemon_has() {
 fn prometheus_takes_rules_and_expressions_and_alerts_come_when_they_are_to() {
     let rig = Rig::new().unwrap();
     let check = |words: &[&str]| {
-        let said = run_any(words, Duration::from_secs(30)).unwrap();
+        let said = run_any(words, PATIENCE).unwrap();
         assert!(said.is_ok(), "{}{}", said.stdout, said.stderr);
     };
     check(&["promtool", "check", "rules", &format!("{DIST}/prometheus/suimon.rules.yml")]);

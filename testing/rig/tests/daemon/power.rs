@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 
 use suimon_rig::{Daemon, DaemonOptions, Rig, run_any, until};
 
+/// Deadline of conditions and commands that take less than a second on an idle machine.
+const LIMIT: Duration = Duration::from_secs(90);
+
 const HOST: &str = "[power]\nplan = \"high-performance\"\n";
 
 /// A sysfs in a folder: two CPUs with `acpi-cpufreq` and one package with a counter.
@@ -81,7 +84,7 @@ fn a_plan_is_put_back_by_the_daemons_end_by_the_next_one_and_by_the_service_mana
     let rig = Rig::new().unwrap();
     let sysfs = Sysfs::new(&rig);
     let mut daemon = Daemon::start_with(&rig, HOST, &sysfs.options()).unwrap();
-    until("the plan", Duration::from_secs(10), || Ok(sysfs.settings() == HIGH)).unwrap();
+    until("the plan", LIMIT, || Ok(sysfs.settings() == HIGH)).unwrap();
     let status = daemon.json(&["power", "show"]).unwrap();
     assert_eq!(status["effect"], "full", "{status}");
     assert_eq!(status["data_plane"]["poll_us"], 200);
@@ -105,18 +108,16 @@ fn a_plan_is_put_back_by_the_daemons_end_by_the_next_one_and_by_the_service_mana
         "--sysfs".to_owned(),
         sysfs.0.display().to_string(),
     ];
-    let limit = Duration::from_secs(20);
-    let while_it_runs = run_any(&restore, limit).unwrap();
+    let while_it_runs = run_any(&restore, LIMIT).unwrap();
     assert!(!while_it_runs.is_ok() && while_it_runs.stderr.contains("daemon"), "{while_it_runs:?}");
     daemon.kill();
-    let restored = run_any(&restore, limit).unwrap();
+    let restored = run_any(&restore, LIMIT).unwrap();
     assert!(restored.is_ok() && restored.stdout.contains("put back: 4"), "{restored:?}");
     assert_eq!(sysfs.settings(), BEFORE);
 
     // An orderly end.
     daemon.restart(&rig).unwrap();
-    until("the plan again", Duration::from_secs(10), || Ok(sysfs.settings()[0] == "performance"))
-        .unwrap();
+    until("the plan again", LIMIT, || Ok(sysfs.settings()[0] == "performance")).unwrap();
     assert!(daemon.stop().unwrap().success());
     assert_eq!(sysfs.settings(), BEFORE);
 }
@@ -126,7 +127,7 @@ fn what_somebody_else_changes_stays_and_is_said_and_watts_are_shown() {
     let rig = Rig::new().unwrap();
     let sysfs = Sysfs::new(&rig);
     let daemon = Daemon::start_with(&rig, HOST, &sysfs.options()).unwrap();
-    until("the plan", Duration::from_secs(10), || Ok(sysfs.settings() == HIGH)).unwrap();
+    until("the plan", LIMIT, || Ok(sysfs.settings() == HIGH)).unwrap();
     sysfs.put("devices/system/cpu/cpufreq/policy1/scaling_governor", "schedutil");
     let shown = daemon.ok(&["power", "show"]).unwrap();
     assert!(shown.contains("somebody else changed it"), "{shown}");
@@ -136,13 +137,22 @@ fn what_somebody_else_changes_stays_and_is_said_and_watts_are_shown() {
     assert!(events.contains("8004") && events.contains("8003"), "{events}");
 
     let counter = sysfs.0.join("class/powercap/intel-rapl:0/energy_uj");
-    let top = std::thread::scope(|scope| {
-        let top = scope.spawn(|| daemon.json(&["top", "--once", "--interval", "1000"]).unwrap());
-        count_42_watts(&counter, || top.is_finished());
-        top.join().unwrap()
+    // The counter is as late as this program is scheduled late, so that one reading may be wrong
+    // by any factor. Of several one is right, unless the daemon computes something else.
+    let mut told = Vec::new();
+    let right = std::thread::scope(|scope| {
+        let looked = scope.spawn(|| {
+            until("about 42 W", LIMIT, || {
+                let top = daemon.json(&["top", "--once", "--interval", "1000"])?;
+                let milliwatts = top["power"]["milliwatts"].as_u64().unwrap();
+                told.push(milliwatts);
+                Ok((35_000..=49_000).contains(&milliwatts))
+            })
+        });
+        count_42_watts(&counter, || looked.is_finished());
+        looked.join().unwrap()
     });
-    let milliwatts = top["power"]["milliwatts"].as_u64().unwrap();
-    assert!((30_000..=54_000).contains(&milliwatts), "{top}");
+    right.unwrap_or_else(|error| panic!("{error:#}: {told:?} mW"));
     assert!(daemon.ok(&["top", "--once"]).unwrap().contains("WATTS"));
 }
 

@@ -1,10 +1,11 @@
 //! The daemon dies again and again while disks of all formats are written, freed, flushed
 //! and read over NBD: what was made durable is there, and all else is old or new.
 //!
-//! `SUIMON_DISK_DEATHS` is how often, `SUIMON_DISK_SEED` another sequence of moments.
+//! `SUIMON_DISK_DEATHS` is how often in the full tier, `SUIMON_DISK_SEED` another sequence of
+//! moments.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -16,15 +17,17 @@ const DISKS: [(&str, &str); 3] = [("raw", "raw"), ("vhd", "vhd"), ("vhdx", "vhdx
 const DISK_BYTES: u64 = 256 << 20;
 /// Connections to each disk.
 const OWNERS: usize = 4;
-/// How often the daemon dies unless told otherwise.
-const DEATHS: u64 = 8;
+/// How often the daemon dies in the fast tier, and in the full one unless told otherwise.
+const DEATHS: u64 = 4;
+const FULL_DEATHS: u64 = 100;
 const SEED: u64 = 0x5eed;
-/// The longest that a daemon lives after its clients have come.
-const LIFE_MS_MAX: u64 = 900;
+/// A daemon dies after fewer requests of all clients than this. It is a count and not a time, so
+/// that as much is written from death to death on a busy machine as on an idle one.
+const LIFE_STEPS_MAX: u64 = 6000;
 /// One of so many daemons dies while it starts, within this time.
 const DIES_AT_START: u64 = 6;
 const START_MS_MAX: u64 = 60;
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn number(variable: &str, otherwise: u64) -> u64 {
     std::env::var(variable).map_or(otherwise, |text| text.parse().unwrap())
@@ -65,14 +68,24 @@ fn connect(socket: &str, disk: &str) -> NbdClient {
         .unwrap()
 }
 
-/// Begins the load of one owner, which ends when the daemon is gone; it must not be before
-/// `is_killed`.
-fn begin(mut owned: Owned, socket: &str, is_killed: &Arc<AtomicBool>) -> JoinHandle<Owned> {
+/// One life of the daemon.
+#[derive(Default)]
+struct Life {
+    /// Requests of all owners that were completed.
+    steps: AtomicU64,
+    is_killed: AtomicBool,
+}
+
+/// Begins the load of one owner, which ends when the daemon is gone; that must not be before it
+/// was killed.
+fn begin(mut owned: Owned, socket: &str, life: &Arc<Life>) -> JoinHandle<Owned> {
     let mut client = connect(socket, owned.disk);
-    let is_killed = Arc::clone(is_killed);
+    let life = Arc::clone(life);
     std::thread::spawn(move || {
-        match owned.part.run(&mut client) {
-            LoadEnd::Gone => assert!(is_killed.load(Ordering::SeqCst), "it went by itself"),
+        match owned.part.run(&mut client, &life.steps) {
+            LoadEnd::Gone => {
+                assert!(life.is_killed.load(Ordering::SeqCst), "the daemon closed {}", owned.disk);
+            }
             LoadEnd::Wrong(error) => panic!("disk {}: {error:#}", owned.disk),
         }
         owned
@@ -100,24 +113,41 @@ fn check_files(rig: &Rig, daemon: &mut Daemon) {
 
 #[test]
 fn nothing_durable_is_lost_however_often_the_daemon_dies() {
-    let (deaths, seed) = (number("SUIMON_DISK_DEATHS", DEATHS), number("SUIMON_DISK_SEED", SEED));
+    die_often(DEATHS);
+}
+
+mod full {
+    #[test]
+    fn nothing_durable_is_lost_however_often_the_daemon_dies() {
+        super::die_often(super::number("SUIMON_DISK_DEATHS", super::FULL_DEATHS));
+    }
+}
+
+fn die_often(deaths: u64) {
+    let seed = number("SUIMON_DISK_SEED", SEED);
     let rig = Rig::new().unwrap();
     let socket = rig.path("nbd.sock");
     let mut daemon = Daemon::start(&rig, &host(&rig)).unwrap();
     let (mut chance, mut all) = (Chance::new(seed), owned(seed));
-    let (mut lives_ms, mut at_start, begun) = (Vec::new(), 0, Instant::now());
+    let (mut lives, mut at_start, begun) = (Vec::new(), 0, Instant::now());
     println!("{deaths} deaths, SUIMON_DISK_SEED={seed}");
     for _ in 0..deaths {
-        let is_killed = Arc::new(AtomicBool::new(false));
-        let threads: Vec<_> =
-            all.drain(..).map(|owned| begin(owned, &socket, &is_killed)).collect();
-        let life_ms = chance.below(LIFE_MS_MAX);
-        // The moment is the test's input, not something that is waited for.
-        std::thread::sleep(Duration::from_millis(life_ms));
-        is_killed.store(true, Ordering::SeqCst);
+        let life = Arc::new(Life::default());
+        let threads: Vec<_> = all.drain(..).map(|owned| begin(owned, &socket, &life)).collect();
+        let steps = chance.below(LIFE_STEPS_MAX);
+        let began = Instant::now();
+        while life.steps.load(Ordering::Relaxed) < steps
+            && threads.iter().all(|thread| !thread.is_finished())
+            && began.elapsed() < PATIENCE
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        life.is_killed.store(true, Ordering::SeqCst);
         daemon.kill();
         all.extend(threads.into_iter().map(|thread| thread.join().unwrap()));
-        lives_ms.push(life_ms);
+        let done = life.steps.load(Ordering::Relaxed);
+        assert!(done >= steps, "{done} of {steps} requests were completed within {PATIENCE:?}");
+        lives.push(done);
         if chance.below(DIES_AT_START) == 0 {
             let moment = Duration::from_millis(chance.below(START_MS_MAX));
             daemon.die_at_start(&rig, moment).unwrap();
@@ -130,7 +160,7 @@ fn nothing_durable_is_lost_however_often_the_daemon_dies() {
         owned.part.settle_all(&mut connect(&socket, owned.disk)).unwrap();
         done += owned.part.done;
     }
-    println!("lives in ms: {lives_ms:?}; {at_start} more died while they started");
+    println!("requests per life: {lives:?}; {at_start} more died while they started");
     println!("{done:?} in {:.1} s", begun.elapsed().as_secs_f64());
     assert!(done.writes > 0 && done.freed > 0 && done.flushes > 0, "{done:?}");
     check_files(&rig, &mut daemon);

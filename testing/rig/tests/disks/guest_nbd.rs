@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use suimon_rig::{Daemon, Guest, GuestNic, GuestSpec, HostDevice, Rig, system_program};
+use suimon_rig::{Daemon, Guest, GuestNic, GuestSpec, HostDevice, Rig, system_program, until};
 
 const VM_MAC: &str = "52:54:00:aa:00:01";
 const HOST: &str = "10.77.0.254";
@@ -11,7 +11,7 @@ const VM: &str = "10.77.0.9";
 const DISK_BYTES: u64 = 64 << 20;
 /// The event.
 const CLIENT_REFUSED: u32 = 6114;
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 fn host(rig: &Rig, device: &str, socket: &str) -> String {
     let store = rig.path("store");
@@ -65,9 +65,13 @@ fn a_vm_uses_a_disk_over_the_switch_with_the_kernels_client() {
     let connect = format!("nbd-client {HOST} {port} /dev/nbd0 -N data -C 2 -b 4096");
     offer("192.0.2.0/24");
     assert!(!vm.run_any(&connect, PATIENCE).unwrap().is_ok(), "another's address was let in");
-    let events = daemon.json(&["event", "list"]).unwrap();
-    let refused = events.as_array().unwrap().iter().find(|event| event["id"] == CLIENT_REFUSED);
-    assert!(refused.is_some_and(|event| event["text"].to_string().contains(VM)), "{events}");
+    until("the event of the refusal", PATIENCE, || {
+        let events = daemon.json(&["event", "list"])?;
+        let mut refused =
+            events.as_array().into_iter().flatten().filter(|event| event["id"] == CLIENT_REFUSED);
+        Ok(refused.any(|event| event["text"].to_string().contains(VM)))
+    })
+    .unwrap();
     offer(VM);
     let mut must = |command: &str| {
         let output = vm.run_any(command, PATIENCE).unwrap();
@@ -88,10 +92,14 @@ fn a_vm_uses_a_disk_over_the_switch_with_the_kernels_client() {
     must("mount /dev/nbd0 /mnt && md5sum -c /tmp/sum && umount /mnt");
     must("blkdiscard /dev/nbd0 && nbd-client -d /dev/nbd0");
 
-    let status = daemon.json(&["disk", "show", "data"]).unwrap();
-    let counters = &status["counters"];
-    for kind in ["reads", "writes", "flushes", "discards"] {
-        assert!(counters[kind]["requests"].as_u64().unwrap() > 0, "{kind}: {status}");
-        assert_eq!(counters[kind]["errors"], 0, "{kind}: {status}");
+    let kinds = ["reads", "writes", "flushes", "discards"];
+    let mut status = serde_json::Value::Null;
+    let counted = until("requests of each kind in the counters", PATIENCE, || {
+        status = daemon.json(&["disk", "show", "data"])?;
+        Ok(kinds.iter().all(|kind| status["counters"][kind]["requests"].as_u64() > Some(0)))
+    });
+    counted.unwrap_or_else(|error| panic!("{error:#}: {status}"));
+    for kind in kinds {
+        assert_eq!(status["counters"][kind]["errors"], 0, "{kind}: {status}");
     }
 }

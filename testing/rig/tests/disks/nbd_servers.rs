@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use suimon_rig::{Daemon, Rig, authority, run, run_any, until};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A store with two disks, both with these keys of `[disk.nbd]`.
 fn host(rig: &Rig, nbd: &str) -> String {

@@ -7,10 +7,9 @@ use serde_json::Value;
 use suimon_rig::{BlockDevice, Daemon, Mounted, NbdClient, Rig, run, until};
 
 const BLOCK: [u8; 4096] = [7; 4096];
-const PATIENCE: Duration = Duration::from_secs(30);
-/// What never waits for the device takes less than this, also on a busy machine.
-const AT_ONCE: Duration = Duration::from_secs(3);
-/// A change waits for a store once, and for so long.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// A change that needs a store waits for it once, and for so long. One command takes some 10 ms
+/// of CPU time, so that a busy machine does not make it take 10 s.
 const ONCE: Duration = Duration::from_secs(10);
 
 /// A file system on a device, with an image on it, and a folder with another.
@@ -69,19 +68,21 @@ impl Host {
         events.as_array().unwrap().iter().filter(|event| event["id"] == id).count()
     }
 
-    /// The other disk serves, is changed and seen.
+    /// The other disk serves, is changed and seen. The device does not respond before this
+    /// returns, so that nothing of it waits for the device.
     fn assert_others_go_on(&self, max_iops: &str) {
-        let began = Instant::now();
         let mut found = [0; 4096];
         let mut good = self.client("good");
         good.write(4096, &BLOCK, true).unwrap();
         good.read(4096, &mut found).unwrap();
         assert_eq!(found, BLOCK);
+        let began = Instant::now();
         self.daemon.ok(&["disk", "set", "good", "--qos-max-iops", max_iops]).unwrap();
+        let took = began.elapsed();
+        assert!(took < ONCE, "the change waited for the other store: {took:?}");
         self.daemon.ok(&["disk", "list"]).unwrap();
         self.daemon.ok(&["store", "list"]).unwrap();
         assert_eq!(self.disk("good")["state"], "ready");
-        assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
     }
 
     fn assert_back(&self) {
@@ -124,7 +125,7 @@ fn a_disk_on_a_device_that_does_not_answer_is_refused_and_the_host_is_as_before(
     let began = Instant::now();
     let words = ["disk", "add", "new", "--store", "slow", "--file", "copy.vhdx"];
     let refused = host.daemon.cli(&[&words[..], &["--format", "vhdx"]].concat()).unwrap();
-    assert!(began.elapsed() < ONCE + AT_ONCE, "{:?}", began.elapsed());
+    assert!(began.elapsed() < 2 * ONCE, "it waited more than once: {:?}", began.elapsed());
     assert!(!refused.is_ok() && refused.stderr.contains("has not answered"), "{}", refused.stderr);
     host.assert_others_go_on("1000");
     host.device.go_on();

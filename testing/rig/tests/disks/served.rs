@@ -1,20 +1,23 @@
 //! Disks as a user has them: made, served over NBD and to a VM, limited, and there again
 //! after the daemon was killed.
 
-use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use suimon_rig::{
-    Boot, Daemon, Guest, GuestDisk, GuestSpec, Rig, fio, make_root_disk, program, run, until,
+    Boot, Daemon, DiskCounts, Guest, GuestDisk, GuestSpec, LastingLoad, Rig, Sampling, fio,
+    make_root_disk, program, run, until,
 };
 
-/// After a change, so long until the daemon's figures of the last 5 s have nothing of before
-/// in them.
-const WINDOW: Duration = Duration::from_secs(6);
+/// A maximum holds in every window of this length.
+const WINDOW: Duration = Duration::from_secs(5);
+/// Load that outlasts any test; the test ends it.
+const LASTS_S: u32 = 600;
+/// Requests of the load on a limited disk at once.
+const DEPTH: u32 = 16;
 /// Of each disk.
 const DISK_BYTES: u64 = 64 << 20;
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Writes from one death of the daemon to the next, at least.
 const WRITES_PER_LIFE: u64 = 50;
 
@@ -84,28 +87,18 @@ fn limits_hold_change_live_and_are_not_promised_beyond_what_the_store_can_do() {
     let rig = Rig::new().unwrap();
     let tables = disk("calm", "raw", "qos = { max_iops = 400 }") + &disk("noisy", "raw", "");
     let mut daemon = Daemon::start(&rig, &disks(&rig, &tables)).unwrap();
-    let socket = rig.path("nbd.sock");
-    let reads = "--rw=randread --bs=4k --iodepth=16 --size=64m --time_based --runtime=5";
-    let got = fio::run(rig.folder(), &socket, "calm", reads).unwrap().read_iops;
-    assert!((392.0..=408.0).contains(&got), "{got} of 400");
+    let load = LastingLoad::begin(&rig, &rig.path("nbd.sock"), &["calm"], DEPTH, LASTS_S).unwrap();
+    until("requests", PATIENCE, || Ok(requests(&daemon, "calm", "reads") > 0)).unwrap();
+    assert_maximum(&daemon, "calm", 400);
+    assert_eq!(flow(&daemon, "calm")["holder"], "disk/calm");
+    let waits = |calm: &Value| calm["last_5_s"]["waits_ns"]["own-maximum"].as_u64() > Some(0);
+    wait_flow(&daemon, "calm", waits);
 
-    // While requests wait the limit changes, and both are seen.
-    let mut load = fio::command(rig.folder(), &socket, "calm", &reads.replace("=5", "=8"))
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let before = requests(&daemon, "calm", "reads");
-    until("requests under way", PATIENCE, || Ok(requests(&daemon, "calm", "reads") > before))
-        .unwrap();
+    // The limit changes while requests are queued: more than 400 IOPS are delivered then.
     daemon.ok(&["disk", "set", "calm", "--qos-max-iops", "1000"]).unwrap();
-    std::thread::sleep(WINDOW);
-    let flows = daemon.json(&["qos", "flows"]).unwrap();
-    let calm = &flows.as_array().unwrap()[0];
-    assert_eq!((&calm["disk"], &calm["holder"]), (&"calm".into(), &"disk/calm".into()));
-    let delivered = calm["last_5_s"]["delivered_iops"].as_u64().unwrap();
-    assert!((950..=1050).contains(&delivered), "{calm}");
-    assert!(calm["last_5_s"]["waits_ns"]["own-maximum"].as_u64().unwrap() > 0, "{calm}");
-    assert!(load.wait().unwrap().success());
+    wait_flow(&daemon, "calm", |calm| delivered(calm) > 500);
+    assert_maximum(&daemon, "calm", 1000);
+    load.stop().unwrap();
 
     // 90 % of 5000 may be promised.
     daemon.ok(&["disk", "set", "noisy", "--qos-min-iops", "4000"]).unwrap();
@@ -125,37 +118,85 @@ fn limits_hold_change_live_and_are_not_promised_beyond_what_the_store_can_do() {
     assert_eq!(store["promised_iops"], 4600);
 }
 
-/// Three disks ask for more than the store can do; the one with a minimum has it.
+/// Returns what the daemon reports of one disk's Storage QoS.
+fn flow(daemon: &Daemon, disk: &str) -> Value {
+    let flows = daemon.json(&["qos", "flows"]).unwrap();
+    let found = flows.as_array().unwrap().iter().find(|flow| flow["disk"] == disk);
+    found.unwrap_or_else(|| panic!("{disk}: {flows}")).clone()
+}
+
+/// Normalised operations per second that a disk got over the last 5 s.
+fn delivered(flow: &Value) -> u64 {
+    flow["last_5_s"]["delivered_iops"].as_u64().unwrap()
+}
+
+/// Waits until the daemon's report of a disk meets a condition.
+fn wait_flow(daemon: &Daemon, disk: &str, is_met: impl Fn(&Value) -> bool) {
+    let mut last = Value::Null;
+    let met = until("the disk's Storage QoS", PATIENCE, || {
+        last = flow(daemon, disk);
+        Ok(is_met(&last))
+    });
+    met.unwrap_or_else(|error| panic!("{error:#}: {last:#}"));
+}
+
+/// Over one window a disk completes no more requests than its maximum allows.
+///
+/// That cannot fail because the machine is busy. The requests are those that were completed
+/// between two moments at most (see [`Sampling`]). Those that were dispatched between the same
+/// moments are the maximum times the window, what it carries in the 20 ms that may be made up for
+/// (`CATCH_UP`), and one request; up to [`DEPTH`] more were dispatched before the window began.
+/// That a backlogged disk reaches its maximum is tested in virtual time
+/// (`plane/storage/src/qos_tests.rs`); here the rate is only printed.
+fn assert_maximum(daemon: &Daemon, disk: &str, max: u64) {
+    let (began, sampling) = (Instant::now(), Sampling::begin(daemon, &[disk]));
+    std::thread::sleep(WINDOW);
+    let counts = sampling.end().unwrap();
+    let (ended, spare) = (Instant::now(), max / 50 + 1 + u64::from(DEPTH));
+    let count = counts[0].between(began, ended);
+    println!("{disk}: {:.0} of {max} IOPS", counts[0].rate(began, ended));
+    let allowed = (ended - began).as_millis() as u64 * max / 1000 + spare;
+    assert!(count <= allowed, "{disk}: {count} requests in {:?} at {max} IOPS", ended - began);
+    let most = DiskCounts::most(&counts, WINDOW, began, ended);
+    assert!(most <= 5 * max + spare, "{disk}: {most} requests in 5 s at {max} IOPS");
+    assert!(count > 0, "{disk} is not served");
+}
+
+/// Three disks request more than the store can do. The one with a minimum gets it although its
+/// weight, a 201st of all, entitles it to almost nothing.
+///
+/// How much a machine does that other programs load is not asserted. Where it does less than
+/// twice the minimum, half of what it does has to be delivered to the disk. The rate itself is
+/// tested in virtual time (`plane/storage/src/qos_tests.rs`,
+/// `a_minimum_is_met_beside_disks_that_take_all_they_can_get`).
 #[test]
 fn a_minimum_is_met_beside_disks_that_want_all() {
+    const MINIMUM: u64 = 1500;
     let rig = Rig::new().unwrap();
-    let tables = disk("vip", "raw", "qos = { weight = 1, min_iops = 1500 }")
+    let tables = disk("vip", "raw", &format!("qos = {{ weight = 1, min_iops = {MINIMUM} }}"))
         + &disk("x", "raw", "")
         + &disk("y", "raw", "");
     // Two requests at a time: a device that is soon busy.
     let toml = disks_on(&rig, "depth_max = 2", &tables);
     let mut daemon = Daemon::start(&rig, &toml).unwrap();
     let socket = rig.path("nbd.sock");
-    let load = "--rw=randwrite --bs=4k --size=64m --time_based --runtime=9";
-    let job = |name: &str, depth: u32| {
-        fio::command(rig.folder(), &socket, name, &format!("{load} --iodepth={depth}"))
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap()
-    };
-    let jobs = [job("vip", 16), job("x", 64), job("y", 64)];
-    until("requests of all", PATIENCE, || {
-        Ok(["vip", "x", "y"].iter().all(|name| requests(&daemon, name, "writes") > 0))
-    })
-    .unwrap();
+    let disks = ["x", "y", "vip"];
+    let _loads = disks.map(|name| LastingLoad::begin(&rig, &socket, &[name], 64, LASTS_S).unwrap());
+    let is_loaded = || disks.iter().all(|name| delivered(&flow(&daemon, name)) > 0);
+    until("load on all", PATIENCE, || Ok(is_loaded())).unwrap();
+    // From now on the last 5 s have nothing of before the others were loaded.
     std::thread::sleep(WINDOW);
-    let flows = daemon.json(&["qos", "flows"]).unwrap();
-    for mut job in jobs {
-        assert!(job.wait().unwrap().success());
-    }
-    let vip = flows.as_array().unwrap().iter().find(|flow| flow["disk"] == "vip").unwrap();
-    let delivered = vip["last_5_s"]["delivered_iops"].as_u64().unwrap();
-    assert!(delivered >= 1470, "{flows:#}");
+    let mut last = Value::Null;
+    let met = until("a minimum that is met", PATIENCE, || {
+        last = daemon.json(&["qos", "flows"])?;
+        let flows = last.as_array().into_iter().flatten();
+        let of = |disk: &str| flows.clone().find(|flow| flow["disk"] == disk).map_or(0, delivered);
+        let (vip, others) = (of("vip"), [of("x"), of("y")]);
+        let all = vip + others.iter().sum::<u64>();
+        Ok(others.iter().all(|of| *of > 0) && vip >= (MINIMUM * 98 / 100).min(all / 2))
+    });
+    met.unwrap_or_else(|error| panic!("{error:#}: {last:#}"));
+    println!("{last:#}");
     assert!(daemon.process().is_running());
 }
 
@@ -185,7 +226,8 @@ fn a_vm_s_disks_survive_the_daemon_s_deaths() {
     assert!(guest.run("mount").unwrap().contains("/dev/vda on / type ext4"));
     let sight = guest.disk("vdb").unwrap();
     assert_eq!((sight.bytes, sight.serial.as_str()), (DISK_BYTES, "S-1"));
-    guest.begin_verifying("/dev/vdb", 12, "").unwrap();
+    // It goes on until it is told to end, however long deaths take.
+    guest.start_verifying("/dev/vdb").unwrap();
     for _ in 0..3 {
         // QEMU comes back to each disk by itself; a life begins when it has to both.
         for name in ["boot", "data"] {
@@ -200,7 +242,7 @@ fn a_vm_s_disks_survive_the_daemon_s_deaths() {
         daemon.kill();
         daemon.restart(&rig).unwrap();
     }
-    let said = guest.finish_verifying(Duration::from_secs(120)).unwrap();
+    let said = guest.end_verifying(PATIENCE).unwrap();
     println!("{said}");
     guest.check_disks().unwrap();
     let events = daemon.ok(&["event", "list"]).unwrap();

@@ -1,13 +1,14 @@
 //! What a store can do, measured by the programs that a user has, on a real file system.
 
 use std::fs;
-use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{Daemon, LoopDevice, NbdClient, Rig, fio, run, until};
+use suimon_rig::{Daemon, LastingLoad, LoopDevice, NbdClient, Process, Rig, fio, run, until};
 
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(240);
+/// Load that outlasts any test; the test ends it.
+const LASTS_S: u32 = 600;
 
 /// A daemon with one store to be measured, and a disk in it.
 fn host_file(rig: &Rig, store: &str, keys: &str) -> String {
@@ -71,14 +72,19 @@ fn a_measured_store_promises_what_it_can_do_also_after_a_kill() {
 
     // Requests wait for a device that gets one at a time: what it does is seen.
     assert_eq!(shown["estimate"], Value::Null);
-    let load = "--rw=randwrite --bs=8k --iodepth=64 --size=16m --time_based --runtime=5";
-    fio::run(rig.folder(), &rig.path("nbd.sock"), "d", load).unwrap();
-    let shown = store(&daemon);
-    let estimate = shown["estimate"]["iops"].as_u64();
+    let load = "--rw=randwrite --bs=8k --iodepth=64 --size=16m --time_based --runtime=600";
+    let target = fio::FioTarget::Nbd { socket: &rig.path("nbd.sock"), disk: "d" };
+    let load = Process::start(&rig, "fio", &fio::words(target, load)).unwrap();
+    let mut shown = Value::Null;
+    let estimated = until("an estimate", PATIENCE, || {
+        shown = store(&daemon);
+        Ok(shown["estimate"]["iops"].as_u64() > Some(0))
+    });
+    estimated.unwrap_or_else(|error| panic!("{error:#}: {shown}"));
     println!("measured {iops}, then {}", shown["estimate"]);
-    assert!(estimate.is_some_and(|iops| iops > 0), "{shown}");
     let metrics = daemon.http("GET", "/metrics", None).unwrap().text;
     assert!(metrics.contains("suimon_store_estimated_iops{store=\"fast\"}"), "{metrics}");
+    drop(load);
 }
 
 #[test]
@@ -87,17 +93,12 @@ fn what_is_used_is_measured_only_beside_and_says_so() {
     let path = rig.path("store");
     fs::create_dir(&path).unwrap();
     let daemon = Daemon::start(&rig, &host_file(&rig, &path, "")).unwrap();
-    let load = "--rw=randread --bs=4k --iodepth=2 --size=16m --time_based --runtime=60";
-    let mut load = fio::command(rig.folder(), &rig.path("nbd.sock"), "d", load)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let load = LastingLoad::begin(&rig, &rig.path("nbd.sock"), &["d"], 2, LASTS_S).unwrap();
     until("load", PATIENCE, || Ok(store(&daemon)["delivered_iops"].as_u64() > Some(0))).unwrap();
     let refused = daemon.cli(&["store", "measure", "fast"]).unwrap();
     assert!(!refused.is_ok() && refused.stderr.contains("--beside"), "{}", refused.stderr);
-    let report = daemon.ok(&["store", "measure", "fast", "--seconds", "1", "--beside"]).unwrap();
-    load.kill().unwrap();
-    load.wait().unwrap();
+    let report = daemon.ok(&["store", "measure", "fast", "--seconds", "2", "--beside"]).unwrap();
+    load.stop().unwrap();
     assert!(report.contains("its own disks did"), "{report}");
     assert!(store(&daemon)["measured"]["others_iops"].as_u64() > Some(0));
 }
@@ -111,11 +112,14 @@ fn cancelled_or_killed_in_the_middle_it_leaves_no_file() {
     let begin = |daemon: &Daemon| {
         let words = ["store", "measure", "fast", "--seconds", "60", "--no-wait"];
         let id = daemon.json(&words).unwrap()["id"].as_u64().unwrap().to_string();
-        until("a step", PATIENCE, || {
-            let operation = daemon.json(&["operation", "show", &id])?;
-            Ok(operation["step"].as_str().is_some_and(|step| step.contains("MiB")))
-        })
-        .unwrap();
+        let mut operation = Value::Null;
+        let begun = until("a step", PATIENCE, || {
+            operation = daemon.json(&["operation", "show", &id])?;
+            let step = operation["step"].as_str().unwrap_or_default();
+            // It fills its file, then it measures.
+            Ok(step.contains("MiB") || step.contains("random"))
+        });
+        begun.unwrap_or_else(|error| panic!("{error:#}: {operation}"));
         id
     };
     let id = begin(&daemon);
@@ -165,10 +169,13 @@ fn a_store_that_is_a_block_device_is_read_and_never_written() {
     until("nobody", PATIENCE, || Ok(daemon.json(&["disk", "show", "d"])?["nbd"]["clients"] == 0))
         .unwrap();
 
-    let words = ["store", "measure", "fast", "--seconds", "2", "--no-wait"];
+    // While it is measured the disk is not served. This lasts until it is cancelled.
+    let words = ["store", "measure", "fast", "--seconds", "60", "--no-wait"];
     let id = daemon.json(&words).unwrap()["id"].as_u64().unwrap().to_string();
     until("the disk given up", PATIENCE, || Ok(state(&daemon) == "working")).unwrap();
-    let report = daemon.ok(&["operation", "watch", &id]).unwrap();
+    daemon.ok(&["operation", "cancel", &id]).unwrap();
+    until("the disk back", PATIENCE, || Ok(state(&daemon) == "ready")).unwrap();
+    let report = daemon.ok(&["store", "measure", "fast", "--seconds", "2"]).unwrap();
     println!("{report}");
     let shown = store(&daemon);
     let (measured, iops) = (&shown["measured"], shown["measured"]["iops"].as_u64().unwrap());
@@ -179,7 +186,7 @@ fn a_store_that_is_a_block_device_is_read_and_never_written() {
     assert_eq!(shown["capability_iops"], iops);
 
     // The disk is back, with what it held, and may be promised what the store can do.
-    assert_eq!(state(&daemon), "ready");
+    until("the disk back", PATIENCE, || Ok(state(&daemon) == "ready")).unwrap();
     let mut found = [0; 4096];
     NbdClient::connect(&socket, "d").unwrap().read(5 << 20, &mut found).unwrap();
     assert_eq!(found, content[5 << 20..][..4096]);

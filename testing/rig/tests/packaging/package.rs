@@ -5,12 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use suimon_rig::{Rig, ServiceHost, program, run, until};
+use suimon_rig::{Rig, ServiceHost, program, run_any, until};
 
 const DAEMON: &str = "suimond.service";
 const LAUNCHER: &str = "suimon-launcher.service";
 const LAB: &str = "suimon-lab.service";
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(180);
 const LAN: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n";
 
 /// The package, of the programs that are tested.
@@ -18,7 +18,11 @@ fn package(rig: &Rig) -> PathBuf {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/deb");
     let programs = PathBuf::from(program("suimond").unwrap());
     let programs = programs.parent().unwrap().to_string_lossy().into_owned();
-    PathBuf::from(run(&[script, &programs, &rig.path("package")]).unwrap().trim())
+    // It compresses all programs, which takes minutes on a busy machine.
+    let words = [script, &programs, &rig.path("package")];
+    let made = run_any(&words, Duration::from_secs(1200)).unwrap();
+    assert!(made.is_ok(), "{}{}", made.stdout, made.stderr);
+    PathBuf::from(made.stdout.trim())
 }
 
 fn is_active(host: &ServiceHost, unit: &str) -> bool {

@@ -16,7 +16,7 @@ use suimon_rig::{
 pub const OUTSIDE: &str = "10.75.0.254";
 pub const GUEST: &str = "10.75.0.9";
 pub const BRIDGE: &str = "outside";
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(240);
 pub const NAMES: [&str; 2] = ["one", "two"];
 /// Random blocks, each read again and compared some time after it was written.
 pub const FIO: &str = "fio --name=v --filename=/dev/vda --rw=randwrite --bs=4k --iodepth=4 \
@@ -191,18 +191,73 @@ impl Site {
         took
     }
 
-    /// The VM runs where it is, and of it nothing is at the other node.
-    pub fn is_only_here(&self) {
-        until("the VM to run where it is", PATIENCE, || Ok(state(self.here()) == "running"))
-            .unwrap();
+    /// Kills the daemon of the node that the VM leaves while its memory is copied, and starts it
+    /// again. Returns true if the VM goes on.
+    ///
+    /// QEMU before 10.0.4 ends the VM if it does not hear of the closed vhost-user connections
+    /// before it turns the log of changed memory off (`vhost_log_global_stop` calls `abort`). Which
+    /// of both comes first depends on the machine. Then the VM has ended on both nodes, and its node
+    /// says so.
+    pub fn leave_dies(&mut self) -> bool {
+        begin_slowly(self);
+        let daemon = &mut self.nodes[self.at].daemon;
+        daemon.kill();
+        daemon.restart(&self.rig).unwrap();
+        let mut has_ended = false;
+        let known = until("the VM to be found or to have ended", PATIENCE, || {
+            let now = state(self.here());
+            has_ended = now == "stopped" && qemus(&self.here().vms) == 0;
+            Ok(has_ended || now == "running")
+        });
+        known.unwrap_or_else(|error| panic!("{error:#}: {}", self.both()));
+        if !has_ended {
+            self.is_only_here();
+            return true;
+        }
+        let both = self.both();
+        assert!(both.contains("vhost_set_features failed"), "the VM has ended: {both}");
+        eprintln!("QEMU has aborted with the daemon: {both}");
+        self.is_nowhere_else();
+        assert_eq!(qemus(&self.here().vms), 0);
+        false
+    }
+
+    /// What both nodes tell of the VM and of what happened, for a failure.
+    fn both(&self) -> String {
+        let of = |node: &Node, words: &[&str]| {
+            node.daemon.cli(words).map_or_else(|error| error.to_string(), |said| said.stdout)
+        };
+        let all = self.nodes.iter().map(|node| {
+            let [vm, operations, events] =
+                [["vm", "show", "web"].as_slice(), &["operation", "list"], &["event", "list"]]
+                    .map(|words| of(node, words));
+            let log = fs::read_to_string(format!("{}/web/qemu.log", node.vms.folder()));
+            format!("{vm}\n{operations}\n{events}\nQEMU: {}\n", log.unwrap_or_default())
+        });
+        all.collect()
+    }
+
+    /// Waits until nothing of the VM is at the other node.
+    fn is_nowhere_else(&self) {
         until("nothing of it to be at the other node", PATIENCE, || {
             let of = |kind: &str| self.there().daemon.json(&[kind, "list"]);
             let is_none = |list: &Value| list.as_array().is_some_and(Vec::is_empty);
             Ok(is_none(&of("vm")?) && is_none(&of("nic")?) && is_none(&of("disk")?))
         })
         .unwrap();
-        assert_eq!(qemus(&self.there().vms), 0);
-        assert_eq!(qemus(&self.here().vms), 1);
+        until("no QEMU at the other node", PATIENCE, || Ok(qemus(&self.there().vms) == 0)).unwrap();
+    }
+
+    /// The VM runs where it is, and of it nothing is at the other node.
+    pub fn is_only_here(&self) {
+        let runs =
+            until("the VM to run where it is", PATIENCE, || Ok(state(self.here()) == "running"));
+        runs.unwrap_or_else(|error| panic!("{error:#}: {}", self.both()));
+        self.is_nowhere_else();
+        until("one process of QEMU, where the VM runs", PATIENCE, || {
+            Ok((qemus(&self.there().vms), qemus(&self.here().vms)) == (0, 1))
+        })
+        .unwrap();
     }
 }
 
@@ -227,9 +282,12 @@ impl Load {
     pub fn begin(site: &Site, guest: &mut HostedGuest) -> Self {
         let server = ["iperf3", "-s", "-1", "-B", OUTSIDE];
         let server = site.outside.start(&site.rig, "iperf3", &server).unwrap();
-        let sender = format!(
-            "(sleep 1; iperf3 -c {OUTSIDE} -t 3600 -b 20M; touch /tmp/cut) >/tmp/iperf3 2>&1 &"
-        );
+        until("iperf3 to listen", PATIENCE, || {
+            Ok(site.outside.run(&["ss", "-ltn"])?.contains(&format!("{OUTSIDE}:5201")))
+        })
+        .unwrap();
+        let sender =
+            format!("(iperf3 -c {OUTSIDE} -t 86400 -b 20M; touch /tmp/cut) >/tmp/iperf3 2>&1 &");
         guest.run(&sender).unwrap();
         guest.run(&format!("({FIO}; echo $? >/tmp/fio-ended) >/tmp/fio 2>&1 &")).unwrap();
         // A reply has its number; one that does not come was lost.

@@ -5,10 +5,10 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use suimon_rig::Namespace;
+use suimon_rig::{Namespace, until};
 
-/// How long one end waits for the other.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+/// Deadline for one end's next step. The machine may be loaded.
+pub const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Bytes that do not repeat for long.
 pub fn sample(bytes: u64) -> Vec<u8> {
@@ -44,4 +44,25 @@ pub fn receive(listener: &TcpListener) -> Vec<u8> {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.read_to_end(&mut received).unwrap();
     received
+}
+
+/// Waits until the connections of a port have ended in both kernels, so that no frame of theirs is
+/// under way: the end that closed first has heard that the other one has closed too, and has
+/// acknowledged it.
+///
+/// # Panics
+/// They have not ended.
+pub fn wait_closed(ends: [&Namespace; 2], port: u16) {
+    let port = format!(":{port}");
+    let mut left = Vec::new();
+    let closed = until("closed connections", PATIENCE, || {
+        left.clear();
+        for end in ends {
+            let all = end.run(&["ss", "-Htan"])?;
+            let is_left = |line: &&str| !line.starts_with("TIME-WAIT") && line.contains(&port);
+            left.extend(all.lines().filter(is_left).map(str::to_owned));
+        }
+        Ok(left.is_empty())
+    });
+    closed.unwrap_or_else(|error| panic!("{error:#}: {left:?}"));
 }

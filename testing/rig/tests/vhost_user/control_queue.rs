@@ -18,6 +18,8 @@ const OTHER_MAC: &str = "52:54:00:aa:00:77";
 const PORT: u16 = 7007;
 const NIC_DISCONNECTED: u16 = 3005;
 const STREAM_BYTES: u64 = 2_000_000;
+/// Deadline of every condition and command. The machine may be loaded.
+const LIMIT: Duration = Duration::from_secs(300);
 /// Ethernet's header and the MTU.
 const LENGTH_MAX: f64 = 14.0 + 1500.0;
 /// Bits of virtio's features (virtio 1.3, section 5.1.3).
@@ -67,24 +69,24 @@ impl Site {
     fn download(&mut self, what: &str) {
         let listener = self.listener();
         let address = self.lights[0].address();
-        self.vm.begin(&format!("nc -w 5 {address} {PORT} < /dev/null > /tmp/got")).unwrap();
+        self.vm.begin(&format!("nc -w 90 {address} {PORT} < /dev/null > /tmp/got")).unwrap();
         let (mut stream, _) = listener.accept().unwrap();
         stream.set_write_timeout(Some(streams::PATIENCE)).unwrap();
         stream.write_all(&self.bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
         drop(stream);
-        assert!(self.vm.finish(Duration::from_secs(20)).unwrap().is_ok(), "{what}");
+        assert!(self.vm.finish(LIMIT).unwrap().is_ok(), "{what}");
     }
 
     /// Streams both ways, compared byte for byte, and no wrong checksum.
     fn exchange(&mut self, what: &str) {
         self.download(what);
-        let said = self.vm.run_any("cmp /tmp/got /tmp/sent", Duration::from_secs(20)).unwrap();
+        let said = self.vm.run_any("cmp /tmp/got /tmp/sent", LIMIT).unwrap();
         assert!(said.is_ok(), "{what}: {}", said.stdout);
         let listener = self.listener();
         let address = self.lights[0].address();
-        self.vm.begin(&format!("nc -w 5 {address} {PORT} < /tmp/sent")).unwrap();
+        self.vm.begin(&format!("nc -w 90 {address} {PORT} < /tmp/sent")).unwrap();
         let received = receive(&listener);
-        assert!(self.vm.finish(Duration::from_secs(20)).unwrap().is_ok(), "{what}");
+        assert!(self.vm.finish(LIMIT).unwrap().is_ok(), "{what}");
         assert!(received == self.bytes, "{what}: it arrived as something else");
         for light in &self.lights {
             assert_eq!(light.namespace.checksum_errors().unwrap(), 0, "{what}");
@@ -127,7 +129,7 @@ impl Site {
 
     /// Waits until the switch serves so many queue pairs of the VM.
     fn wait_queue_pairs(&self, pairs: u16) {
-        until(&format!("{pairs} queue pairs"), Duration::from_secs(10), || {
+        until(&format!("{pairs} queue pairs"), LIMIT, || {
             Ok(self.daemon.json(&["nic", "show", "vm"])?["queue_pairs"] == pairs)
         })
         .unwrap();
@@ -191,9 +193,11 @@ fn a_guest_that_asks_for_everything_gets_what_is_for_it() {
         let vlans = filter["vlan-table"].as_array().unwrap();
         assert!(vlans.contains(&json!(vlan)), "the front-end was not asked: {filter}");
         let address = site.lights[0].address();
-        assert_eq!(site.vm.reaches(&address).unwrap(), is_reached, "VLAN {vlan}");
         if is_reached {
+            assert!(site.vm.reaches(&address).unwrap(), "VLAN {vlan}");
             site.exchange(&name);
+        } else {
+            assert!(site.vm.is_cut_from(&address).unwrap(), "VLAN {vlan}");
         }
         site.vm.run(&format!("ip link del {name}")).unwrap();
     }
@@ -220,7 +224,7 @@ fn an_address_that_a_guest_gives_itself_is_learned_only_if_it_may_have_it() {
         entry.map(|entry| entry["port"].as_str().unwrap().to_owned())
     };
     change(&mut site, OTHER_MAC);
-    assert!(!site.vm.reaches(&address).unwrap(), "it has another's address");
+    assert!(site.vm.is_cut_from(&address).unwrap(), "it has another's address");
     let status = site.daemon.json(&["nic", "show", "vm"]).unwrap();
     let mut dropped = status["counters"]["rx_dropped"].as_array().unwrap().iter();
     let spoofed = dropped.find(|drops| drops["reason"] == "spoofed_source");

@@ -5,10 +5,10 @@ use std::fs;
 use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{Daemon, HostedGuest, HostedVms, Rig, run, system_program, until};
+use suimon_rig::{Daemon, HostedGuest, HostedVms, Rig, run, system_program, until, until_some};
 
 const GUEST: &str = "10.79.0.9/24";
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Starts the agent on the port that has its name, and gives it the program by which it turns a
 /// guest off.
@@ -57,6 +57,15 @@ impl Site {
         output.stderr
     }
 
+    /// What the agent tells. The daemon gives it 3 s for an answer, which a guest that gets little
+    /// CPU time may need more than once.
+    fn told(&self) -> Value {
+        until_some("an answer of the agent", PATIENCE, || {
+            self.daemon.json(&["vm", "guest", "web"]).map(Some)
+        })
+        .unwrap()
+    }
+
     /// A guest with an agent, and an ext4 on its disk at `/mnt`.
     fn start(&self) -> HostedGuest {
         let mut guest = self.vms.start(&self.daemon, "web").unwrap();
@@ -82,18 +91,21 @@ fn an_agent_tells_of_its_guest_and_turns_it_off() {
     let mut guest = site.start();
     guest.address("eth0", GUEST).unwrap();
     guest.run("hostname web-guest").unwrap();
-    let told = site.daemon.json(&["vm", "guest", "web"]).unwrap();
+    let told = site.told();
     assert_eq!(told["host_name"], "web-guest");
     assert_eq!(told["kernel"], guest.run("uname -r").unwrap());
     let interfaces = told["interfaces"].as_array().unwrap();
     let nic = interfaces.iter().find(|found| found["name"] == "eth0").unwrap();
     assert_eq!(nic["mac"], "52:54:00:79:00:01");
     assert!(nic["addresses"].as_array().unwrap().contains(&GUEST.into()), "{nic}");
-    let shown = site.daemon.ok(&["vm", "guest", "web"]).unwrap();
+    let shown = until_some("an answer of the agent", PATIENCE, || {
+        site.daemon.ok(&["vm", "guest", "web"]).map(Some)
+    })
+    .unwrap();
     assert!(shown.contains("web-guest") && shown.contains(GUEST), "{shown}");
 
     // Without modules for its power button, this guest hears its agent only.
-    site.daemon.ok(&["vm", "stop", "web", "--by", "agent", "--seconds", "60"]).unwrap();
+    site.daemon.ok(&["vm", "stop", "web", "--by", "agent", "--seconds", "200"]).unwrap();
     assert_eq!(site.show()["state"], "stopped");
     assert_eq!(site.show()["reason"], Value::Null, "it is as it should be");
 }
@@ -111,8 +123,7 @@ fn a_guest_that_is_frozen_writes_nothing_until_it_is_thawed() {
         |guest: &mut HostedGuest| guest.run_any("[ -e /tmp/done ]", PATIENCE).unwrap().is_ok();
     site.daemon.ok(&["vm", "freeze", "web", "--seconds", "600"]).unwrap();
     assert!(site.show()["frozen_s"].as_u64().unwrap() > 500);
-    let told = site.daemon.json(&["vm", "guest", "web"]).unwrap();
-    assert_eq!(told["frozen"], true);
+    assert_eq!(site.told()["frozen"], true);
     write(&mut guest);
     std::thread::sleep(Duration::from_secs(2));
     assert!(!wrote(&mut guest), "a guest that is frozen has written");

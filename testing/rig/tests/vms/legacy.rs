@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
+use anyhow::ensure;
 use serde_json::Value;
 use suimon_rig::{Daemon, HostedGuest, HostedVms, LightGuest, Rig, iperf, until};
 
@@ -13,7 +14,7 @@ const GUEST: &str = "10.77.0.9";
 const NETWORK_PREFIX: u8 = 24;
 const MAC: &str = "52:54:00:77:00:09";
 const DISK_BYTES: u64 = 64 << 20;
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A host with a VM that has these other keys, and a light guest on its switch.
 struct Site {
@@ -75,6 +76,19 @@ impl Site {
         self.daemon.json(&["vm", "show", "old"]).unwrap()
     }
 
+    /// Waits until the daemon has found the VM again, in this process. Its NICs and disks may
+    /// work before.
+    fn wait_found(&self, process: &Value) {
+        let mut shown = Value::Null;
+        let found = until("the VM to be found", PATIENCE, || {
+            shown = self.vm();
+            ensure!(shown["state"] != "stopped", "the VM has ended");
+            Ok(shown["state"] == "running")
+        });
+        found.unwrap_or_else(|error| panic!("{error:#}: {shown}"));
+        assert_eq!(shown["process"], *process);
+    }
+
     fn die_and_return(&mut self) {
         self.daemon.kill();
         self.daemon.restart(&self.rig).unwrap();
@@ -109,14 +123,22 @@ fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_de
 
     // The peer's kernel hands over frames of 64 KB; towards the guest they are cut and summed.
     let _server = iperf::serve(&site.rig, &site.peer.namespace).unwrap();
+    // A number of bytes, not of seconds: how long that takes is not asserted. What the sender's
+    // kernel still holds at the end, 4 MB at most, is not told as received.
     for direction in ["", "--reverse"] {
         let command =
-            format!("iperf3 --client {} --time 2 --json {direction}", site.peer.address());
-        let report = iperf::report(&guest.run(&command).unwrap()).unwrap();
-        assert!(report.bits_per_second > 1_000_000.0, "{direction}: {report:?}");
+            format!("iperf3 --client {} --bytes 8M --json {direction}", site.peer.address());
+        let output = guest.run_any(&command, PATIENCE).unwrap();
+        let report = iperf::report(&output.stdout).unwrap();
+        let carried = report.json["end"]["sum_received"]["bytes"].as_u64().unwrap();
+        assert!(carried >= 1 << 20, "{direction}: {report:?}");
     }
-    let counters = site.nic()["counters"].clone();
-    assert!(counters["software_segmented"].as_u64().unwrap() > 0, "{counters}");
+    let mut counters = Value::Null;
+    let segmented = until("segments that were cut", PATIENCE, || {
+        counters = site.nic()["counters"].clone();
+        Ok(counters["software_segmented"].as_u64() > Some(0))
+    });
+    segmented.unwrap_or_else(|error| panic!("{error:#}: {counters}"));
     let dropped = counters["rx_dropped"].as_array().unwrap();
     assert!(dropped.iter().all(|of| of["reason"] != "malformed"), "{counters}");
 
@@ -127,8 +149,11 @@ fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_de
     until("the NIC to be back", PATIENCE, || Ok(site.nic()["condition"]["health"] == "up"))
         .unwrap();
     eprintln!("from the daemon's death until the NIC is back: {:?}", died.elapsed());
-    assert_eq!(site.vm()["process"], before["process"]);
-    assert!(site.told(7020).contains("does not connect a legacy NIC again"), "{}", site.told(7020));
+    site.wait_found(&before["process"]);
+    until("what was done to be told", PATIENCE, || {
+        Ok(site.told(7020).contains("does not connect a legacy NIC again"))
+    })
+    .unwrap();
     site.connect(&mut guest);
     until("nothing to wait", PATIENCE, || Ok(site.vm()["waits_for_start"].is_null())).unwrap();
     site.daemon.ok(&["vm", "kill", "old"]).unwrap();
@@ -152,10 +177,10 @@ fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon()
     only_its_vm_reaches(&site, "ide");
     let process = site.vm()["process"].clone();
     // Each block is written with its number on both disks, and an error ends the loop.
-    let writer = "(n=0; while for d in sda sdb; do echo $n | dd of=/dev/$d bs=4096 \
-                  seek=$n conv=sync,fsync 2>/dev/null || exit 1; done; do \
-                  n=$((n + 1)); echo $n >/tmp/written; [ -e /tmp/stop ] && exit 0; done; \
-                  touch /tmp/failed) &";
+    let writer = "(n=0; while [ ! -e /tmp/stop ]; do for d in sda sdb; do echo $n | \
+                  dd of=/dev/$d bs=4096 seek=$n conv=sync,fsync 2>/dev/null || \
+                  touch /tmp/failed /tmp/stop; done; n=$((n + 1)); echo $n >/tmp/new; \
+                  mv /tmp/new /tmp/written; done; touch /tmp/ended) &";
     guest.run(writer).unwrap();
     until("the guest to write", PATIENCE, || {
         Ok(guest.run_any("[ -s /tmp/written ]", PATIENCE)?.is_ok())
@@ -167,12 +192,13 @@ fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon()
         site.die_and_return();
         until("the guest to write on", PATIENCE, || Ok(guest.run("cat /tmp/written")? != written))
             .unwrap();
+        guest.run("[ ! -e /tmp/failed ]").unwrap();
         eprintln!("from the daemon's death to the guest's next write: {:?}", died.elapsed());
-        assert_eq!(site.vm()["process"], process);
+        site.wait_found(&process);
     }
-    guest.run("[ ! -e /tmp/failed ]").unwrap();
     // All that was said to be written since the first block, each block once.
-    let verify = "touch /tmp/stop; sleep 2; m=$(cat /tmp/written); echo 3 >/proc/sys/vm/drop_caches; \
+    let verify = "touch /tmp/stop; while [ ! -e /tmp/ended ]; do sleep 0.1; done; \
+                  [ ! -e /tmp/failed ] || exit 1; m=$(cat /tmp/written); echo 3 >/proc/sys/vm/drop_caches; \
                   seq 0 $((m - 1)) >/tmp/all; for d in sda sdb; do dd if=/dev/$d bs=4096 count=$m \
                   2>/dev/null | tr -d '\\0' | cmp - /tmp/all || exit 1; done; echo $m";
     let output = guest.run_any(verify, PATIENCE).unwrap();
@@ -195,7 +221,7 @@ fn limits_hold(site: &Site, guest: &mut HostedGuest) {
     let began = Instant::now();
     guest.run("dd if=/dev/zero of=/dev/sda bs=4096 count=100 oflag=direct").unwrap();
     let took = began.elapsed();
-    // A second's worth may go at once.
+    // A lower bound, which a busy machine cannot break. A second's worth may go at once.
     assert!(took >= Duration::from_secs(3), "100 requests at 20 a second took {took:?}");
     let disk = site.daemon.json(&["disk", "show", "ide"]).unwrap();
     assert_eq!(disk["nbd"]["connections"][0]["way"], "unix", "{disk}");

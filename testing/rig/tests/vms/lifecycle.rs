@@ -12,7 +12,7 @@ use suimon_rig::{Daemon, HostDevice, HostedGuest, HostedVms, Rig, run, until};
 const HOST: &str = "10.78.0.254";
 const GUEST: &str = "10.78.0.9";
 const DISK_BYTES: u64 = 64 << 20;
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A host with a VM, two NICs and two disks, of which the VM has the first.
 struct Site {
@@ -175,7 +175,7 @@ fn it_is_paused_and_reset_and_its_console_is_used() {
     drop(guest);
     site.daemon.ok(&["vm", "reset", "web"]).unwrap();
     let mut console = Command::new("timeout")
-        .args(["60", &suimon_rig::program("suimon").unwrap()])
+        .args(["600", &suimon_rig::program("suimon").unwrap()])
         .args(["--socket", site.daemon.socket(), "vm", "console", "web"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -195,7 +195,7 @@ fn it_is_paused_and_reset_and_its_console_is_used() {
     until("the console to end", PATIENCE, || Ok(console.try_wait()?.is_some())).unwrap();
     assert!(console.wait().unwrap().success());
     drop(typed);
-    assert!(!site.events(7015).is_empty(), "the reset is told");
+    until("the reset to be told", PATIENCE, || Ok(!site.events(7015).is_empty())).unwrap();
 }
 
 #[test]
@@ -235,6 +235,6 @@ fn what_is_wrong_is_told_and_nothing_is_left() {
     run(&["kill", "-9", &process]).unwrap();
     site.wait_state("stopped");
     assert!(site.show()["reason"].to_string().contains("signal"), "{}", site.show());
-    assert!(!site.events(7012).is_empty());
+    until("the end to be told", PATIENCE, || Ok(!site.events(7012).is_empty())).unwrap();
     site.start();
 }

@@ -134,13 +134,19 @@ impl Etcd {
             tls: self.tls.clone(),
             user: None,
             prefix: "/suimon/".to_owned(),
-            patience: Duration::from_secs(5),
+            patience: PATIENCE,
         }
     }
 
     /// Waits until there is a leader.
     pub(crate) fn connect(&self) -> EtcdStore {
-        eventually("etcd answers", || EtcdStore::connect(self.spec()).ok())
+        self.connect_for(PATIENCE)
+    }
+
+    /// The same; a request that nobody answers is given up after so long.
+    pub(crate) fn connect_for(&self, patience: Duration) -> EtcdStore {
+        let spec = EtcdSpec { patience, ..self.spec() };
+        eventually("etcd answers", || EtcdStore::connect(spec.clone()).ok())
     }
 
     /// Waits until a member answers for all: by it alone what the others have is read.
@@ -150,8 +156,12 @@ impl Etcd {
         eventually("the member answers", || EtcdStore::connect(spec.clone()).ok());
     }
 
-    /// Which member leads, asked of one that runs.
+    /// Waits until a member that runs says that it leads; which one.
     pub(crate) fn leader(&self) -> usize {
+        eventually("a leader", || self.found_leader())
+    }
+
+    fn found_leader(&self) -> Option<usize> {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
             for (index, endpoint) in self.endpoints.iter().enumerate() {
@@ -161,10 +171,10 @@ impl Etcd {
                 let Ok(status) = client.status().await else { continue };
                 let id = status.header().unwrap().member_id();
                 if status.leader() == id {
-                    return index;
+                    return Some(index);
                 }
             }
-            panic!("nobody leads");
+            None
         })
     }
 }
@@ -180,14 +190,19 @@ impl Drop for Etcd {
     }
 }
 
-/// Waits for something, 30 s at most.
+/// A request that nobody answers is given up after so long: a busy machine only delays it.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Deadline of conditions.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Waits for something, until [`LIMIT`] has passed.
 pub(crate) fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
         if let Some(found) = found() {
             return found;
         }
-        assert!(began.elapsed() < Duration::from_secs(30), "{what}: not in 30 s");
+        assert!(began.elapsed() < LIMIT, "{what}: not in {LIMIT:?}");
         sleep(Duration::from_millis(50));
     }
 }

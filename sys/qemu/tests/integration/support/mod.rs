@@ -18,7 +18,7 @@ use suimon_qemu::{Launcher, LauncherSpec, QemuHost, start_launcher};
 use tempfile::TempDir;
 
 /// What a busy machine may take for anything.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(180);
 const ROOT: &str = "SUIMON_TEST_LAUNCHER_ROOT";
 const QEMU: &str = "SUIMON_TEST_LAUNCHER_QEMU";
 const ENDS: &str = "SUIMON_TEST_LAUNCHER_ENDS";

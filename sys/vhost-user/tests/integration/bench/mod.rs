@@ -131,7 +131,7 @@ impl Bench {
     }
 
     pub fn notice(&self) -> DeviceNotice {
-        self.notices.recv_timeout(Duration::from_secs(5)).expect("a notice")
+        self.notices.recv_timeout(LIMIT).expect("a notice")
     }
 
     /// The front-end is cut off for a reason that contains `expected`; nothing of
@@ -168,7 +168,7 @@ impl FrontEnd {
     }
 
     pub fn over(stream: UnixStream) -> Self {
-        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
         Self { stream, acknowledged: false }
     }
 
@@ -283,8 +283,11 @@ impl FrontEnd {
 
 pub const BYTES: u64 = 0x80_0000;
 
+/// Deadline of every condition and answer. The machine may be loaded.
+pub const LIMIT: Duration = Duration::from_secs(120);
+
 pub fn wait_for(what: &str, mut is_true: impl FnMut() -> bool) {
-    let limit = Instant::now() + Duration::from_secs(5);
+    let limit = Instant::now() + LIMIT;
     while !is_true() {
         assert!(Instant::now() < limit, "{what} did not happen");
         std::thread::sleep(Duration::from_millis(1));

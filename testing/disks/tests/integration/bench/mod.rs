@@ -45,7 +45,7 @@ impl Bench {
 }
 
 pub(crate) fn run(program: &str, words: &[&str]) -> Output {
-    let output = Command::new("timeout").arg("60").arg(program).args(words).output().unwrap();
+    let output = Command::new("timeout").arg("300").arg(program).args(words).output().unwrap();
     println!("{program} {words:?}: {}", output.status);
     println!("{}", String::from_utf8_lossy(&output.stdout));
     println!("{}", String::from_utf8_lossy(&output.stderr));

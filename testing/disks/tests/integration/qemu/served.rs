@@ -57,7 +57,7 @@ impl ServedDisk {
     }
 
     fn wait_serving(&mut self) {
-        until("disk that is served", Duration::from_secs(20), || {
+        until("disk that is served", Duration::from_secs(120), || {
             self.process.check_running()?;
             Ok(self.process.log().contains("serving "))
         })
@@ -87,7 +87,7 @@ impl ServedDisk {
             self.stdin = self.process.take_stdin();
         }
         writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
-        until_some("answer", Duration::from_secs(20), || {
+        until_some("answer", Duration::from_secs(120), || {
             let log = self.process.log();
             let said = log[before..].lines().find_map(|line| line.strip_prefix(answer));
             Ok(said.map(str::to_owned))
@@ -103,7 +103,7 @@ impl ServedDisk {
     /// Ends the process in order; everything is in the file then.
     pub fn close(mut self) -> PathBuf {
         drop((self.stdin.take(), self.process.take_stdin()));
-        assert!(self.process.wait(Duration::from_secs(20)).unwrap().success());
+        assert!(self.process.wait(Duration::from_secs(120)).unwrap().success());
         self.file.clone()
     }
 }

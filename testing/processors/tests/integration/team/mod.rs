@@ -133,11 +133,16 @@ impl Bench {
     pub(crate) fn next_out(&self) -> (usize, Vec<u8>) {
         let mut next = None;
         wait_for("a frame at a member", || {
-            let mut members = self.members.iter().enumerate();
-            next = members.find_map(|(at, far)| Some((at, far.receiver.poll()?)));
+            next = self.poll_out();
             next.is_some()
         });
         next.unwrap()
+    }
+
+    /// Returns a frame that has left by a member, if there is one.
+    pub(crate) fn poll_out(&self) -> Option<(usize, Vec<u8>)> {
+        let mut members = self.members.iter().enumerate();
+        members.find_map(|(at, far)| Some((at, far.receiver.poll()?)))
     }
 
     /// The next frame that a guest gets.
@@ -221,7 +226,7 @@ pub(crate) fn flow_and_number(bytes: &[u8]) -> (u16, u32) {
 pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
-        assert!(began.elapsed() < Duration::from_secs(20), "waited in vain for {what}");
-        std::thread::yield_now();
+        assert!(began.elapsed() < Duration::from_secs(120), "waited in vain for {what}");
+        suimon_processor_tests::pause();
     }
 }

@@ -1,0 +1,172 @@
+//! Requests that disks have completed, sampled from the counters of daemons.
+//!
+//! An upper bound on a rate is checked so that load on the machine cannot break it. A sample has
+//! the time before the daemon was queried and the time after. A window of time contains only
+//! samples that lie within it as a whole, so that what they differ by was completed within the
+//! window, however late the daemon or the sampling thread was scheduled.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::daemon::{Daemon, get_at};
+
+/// Pause between two samples of a daemon.
+const SAMPLE_EVERY: Duration = Duration::from_millis(50);
+
+/// Completed reads and writes of one disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sample {
+    /// Before the daemon was queried.
+    before: Instant,
+    /// After the daemon responded.
+    after: Instant,
+    /// Requests since sampling began, over restarts of the daemon.
+    requests: u64,
+}
+
+/// Samples of one disk, oldest first.
+#[derive(Clone, Debug, Default)]
+pub struct DiskCounts {
+    samples: Vec<Sample>,
+}
+
+/// A thread that samples disks of one daemon until [`Sampling::end`].
+#[derive(Debug)]
+pub struct Sampling {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Vec<DiskCounts>>>,
+}
+
+impl Sampling {
+    /// Begins to sample these disks of a daemon. The daemon may be killed and started again
+    /// meanwhile; what it completed between its last sample and its end is not counted.
+    #[must_use]
+    pub fn begin(daemon: &Daemon, disks: &[&str]) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (socket, is_stopped) = (daemon.socket().to_owned(), Arc::clone(&stop));
+        let paths: Vec<_> = disks.iter().map(|disk| format!("/1.0/disks/{disk}")).collect();
+        let thread = std::thread::spawn(move || {
+            let mut all = vec![DiskCounts::default(); paths.len()];
+            let mut last = vec![0; paths.len()];
+            while !is_stopped.load(Ordering::Relaxed) {
+                for ((counts, last), path) in all.iter_mut().zip(&mut last).zip(&paths) {
+                    let before = Instant::now();
+                    // A daemon that was killed does not respond.
+                    let Ok(count) = get_at(&socket, path).and_then(|disk| requests(&disk)) else {
+                        continue;
+                    };
+                    counts.push(before, Instant::now(), count, last);
+                }
+                std::thread::sleep(SAMPLE_EVERY);
+            }
+            all
+        });
+        Self { stop, thread: Some(thread) }
+    }
+
+    /// Ends sampling and returns the counts of each disk.
+    ///
+    /// # Errors
+    /// The thread panicked.
+    pub fn end(mut self) -> Result<Vec<DiskCounts>> {
+        self.stop.store(true, Ordering::Relaxed);
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(counts)) => Ok(counts),
+            _ => bail!("the sampling thread panicked"),
+        }
+    }
+}
+
+impl Drop for Sampling {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+fn requests(disk: &Value) -> Result<u64> {
+    let of = |kind: &str| disk["counters"][kind]["requests"].as_u64().context("no counter");
+    Ok(of("reads")? + of("writes")?)
+}
+
+impl DiskCounts {
+    fn push(&mut self, before: Instant, after: Instant, count: u64, last: &mut u64) {
+        // The counters of another daemon begin at zero.
+        let more = if count < *last { count } else { count - *last };
+        *last = count;
+        let requests = self.samples.last().map_or(0, |sample| sample.requests + more);
+        self.samples.push(Sample { before, after, requests });
+    }
+
+    /// Requests that were completed between two moments, or fewer: those between the first and
+    /// the last sample that lie between the two as a whole.
+    #[must_use]
+    pub fn between(&self, from: Instant, until: Instant) -> u64 {
+        let first = self.samples.partition_point(|sample| sample.before < from);
+        let end = self.samples.partition_point(|sample| sample.after <= until);
+        let within = self.samples.get(first..end).unwrap_or_default();
+        match (within.first(), within.last()) {
+            (Some(first), Some(last)) => last.requests - first.requests,
+            _ => 0,
+        }
+    }
+
+    /// Requests per second between two moments, for a report. A busy machine falsifies it.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, reason = "counts are small")]
+    pub fn rate(&self, from: Instant, until: Instant) -> f64 {
+        self.between(from, until) as f64 / (until - from).as_secs_f64()
+    }
+
+    /// The most requests that disks together completed in any window of this length between two
+    /// moments. No rate of the machine can make it more than was completed.
+    #[must_use]
+    pub fn most(all: &[Self], window: Duration, from: Instant, until: Instant) -> u64 {
+        let begins = all.iter().flat_map(|counts| &counts.samples).map(|sample| sample.before);
+        let within = begins.filter(|begin| *begin >= from && *begin + window <= until);
+        let sum = |begin| all.iter().map(|of| of.between(begin, begin + window)).sum();
+        within.map(sum).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Samples that took 10 ms each: milliseconds of their begin, and the daemon's counter.
+    fn counts(began: Instant, all: &[(u64, u64)]) -> DiskCounts {
+        let (mut counts, mut last) = (DiskCounts::default(), 0);
+        for (at, count) in all {
+            let before = began + Duration::from_millis(*at);
+            counts.push(before, before + Duration::from_millis(10), *count, &mut last);
+        }
+        counts
+    }
+
+    #[test]
+    fn a_window_has_only_what_was_completed_within_it() {
+        let began = Instant::now();
+        let at = |ms| began + Duration::from_millis(ms);
+        let counts = counts(began, &[(0, 1000), (100, 1010), (200, 1030), (300, 1070)]);
+        assert_eq!(counts.between(at(0), at(310)), 70);
+        assert_eq!(counts.between(at(0), at(309)), 30, "the last sample ends after the window");
+        assert_eq!(counts.between(at(1), at(310)), 60, "the first begins before it");
+        assert_eq!(counts.between(at(120), at(180)), 0);
+        let window = Duration::from_millis(110);
+        let most = |from, until| {
+            DiskCounts::most(std::slice::from_ref(&counts), window, at(from), at(until))
+        };
+        assert_eq!((most(0, 310), most(0, 309), most(0, 50)), (40, 20, 0));
+    }
+
+    #[test]
+    fn counts_go_on_over_a_restart_of_the_daemon() {
+        let began = Instant::now();
+        let counts = counts(began, &[(0, 500), (100, 600), (200, 5), (300, 25)]);
+        assert_eq!(counts.between(began, began + Duration::from_secs(1)), 125);
+    }
+}
