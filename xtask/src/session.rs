@@ -116,6 +116,7 @@ impl Session {
                 is_passed
             }
             Err(error) => {
+                println!("{name}: {error:#}");
                 self.failed += 1;
                 self.failures.push(format!("{name}: {error:#}"));
                 false
