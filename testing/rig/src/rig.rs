@@ -10,6 +10,9 @@ use tempfile::TempDir;
 
 use crate::leftovers;
 
+/// Set by `scripts/isolated` to the folder of the test.
+const TEST_FOLDER: &str = "SUIMON_TEST_FOLDER";
+
 /// Number of names that this process has given: all rigs of a process share them.
 static NAMED: AtomicU32 = AtomicU32::new(0);
 
@@ -42,8 +45,10 @@ impl Rig {
             "the rig creates namespaces and network devices; run it as root"
         );
         leftovers::sweep(parent);
-        let folder = leftovers::make_folder(parent)
+        let mut folder = leftovers::make_folder(parent)
             .with_context(|| format!("cannot create a folder in {}", parent.display()))?;
+        // The runner removes the folder of a test that passed, and keeps that of one that failed.
+        folder.disable_cleanup(std::env::var_os(TEST_FOLDER).is_some());
         let owner = leftovers::lock(folder.path())?.context("the new folder is locked")?;
         Ok(Self { folder, _owner: owner })
     }

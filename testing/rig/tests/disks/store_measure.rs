@@ -226,7 +226,11 @@ fn a_store_that_is_full_or_only_for_reading_is_told_and_is_as_before() {
     daemon.ok(&["store", "measure", "fast", "--seconds", "1"]).unwrap();
     let before = store(&daemon)["measured"].clone();
     daemon.ok(&["disk", "delete", "d", "--with-file"]).unwrap();
-    run(&["mount", "-o", "remount,ro", &path]).unwrap();
+    // The kernel closes the files of an io_uring a moment after they were given back.
+    until("the store to be read-only", PATIENCE, || {
+        run(&["mount", "-o", "remount,ro", &path]).map(|_| true)
+    })
+    .unwrap();
     let failed = daemon.cli(&["store", "measure", "fast", "--seconds", "1"]).unwrap();
     assert!(!failed.is_ok() && failed.stderr.contains("Read-only"), "{}", failed.stderr);
     assert!(names(&path).is_empty());
