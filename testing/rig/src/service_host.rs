@@ -68,7 +68,10 @@ impl ServiceHost {
         fs::create_dir_all(format!("{usr}/bin"))?;
         install(&root, Path::new(&usr))?;
         // The prefix by which scripts/isolated finds groups of killed tests.
-        let machine = format!("suimon-test-{}", rig.device("m"));
+        // Control groups belong to the whole machine: the name is that of the rig's folder, which
+        // no other test has.
+        let folder = rig.folder().file_name().context("the rig's folder has no name")?;
+        let machine = format!("suimon-test-{}", rig.unique(&folder.to_string_lossy()));
         let groups = make_groups(&machine)?;
         let joined: Vec<String> =
             groups.iter().map(|group| group.join("cgroup.procs").display().to_string()).collect();
