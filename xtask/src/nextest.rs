@@ -8,7 +8,7 @@ use std::thread::available_parallelism;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::session::{FailedTest, Session, Tests};
-use crate::{metadata, workspace};
+use crate::workspace;
 
 /// Slots per CPU. A test that computes takes as many (`threads-required` in the configuration), a
 /// test that mostly waits takes one.
@@ -36,11 +36,8 @@ pub(crate) struct Selection<'a> {
 /// Something does not compile, nextest cannot be run, or no test is selected.
 pub(crate) fn run(session: &Session, selection: &Selection<'_>) -> Result<Tests> {
     let root = session.root();
-    let report = metadata::read(root)?
-        .target_directory
-        .join("nextest")
-        .join(selection.profile)
-        .join("junit.xml");
+    // In nextest's store, which does not follow CARGO_TARGET_DIR.
+    let report = root.join("target/nextest").join(selection.profile).join("junit.xml");
     // A report of an earlier run must not be taken for this one's.
     if report.exists() {
         fs::remove_file(&report).with_context(|| format!("cannot remove {}", report.display()))?;
