@@ -45,10 +45,8 @@ impl Rig {
             "the rig creates namespaces and network devices; run it as root"
         );
         leftovers::sweep(parent);
-        let mut folder = leftovers::make_folder(parent)
+        let folder = leftovers::make_folder(parent)
             .with_context(|| format!("cannot create a folder in {}", parent.display()))?;
-        // The runner removes the folder of a test that passed, and keeps that of one that failed.
-        folder.disable_cleanup(std::env::var_os(TEST_FOLDER).is_some());
         let owner = leftovers::lock(folder.path())?.context("the new folder is locked")?;
         Ok(Self { folder, _owner: owner })
     }
@@ -78,6 +76,14 @@ impl Rig {
     pub fn device(&self, tag: &str) -> String {
         let name = format!("s{:x}{}{tag}", process::id(), next());
         name.chars().take(15).collect()
+    }
+}
+
+impl Drop for Rig {
+    /// Leaves the folder of a test that panics to the test runner, which shows and keeps it.
+    fn drop(&mut self) {
+        let is_run_by_runner = std::env::var_os(TEST_FOLDER).is_some();
+        self.folder.disable_cleanup(is_run_by_runner && std::thread::panicking());
     }
 }
 
