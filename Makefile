@@ -32,7 +32,8 @@ run:
 		--bin suimond --bin suimon --bin suimon-lab --bin first-light
 	@exec $(BUILT:release=demo)/first-light
 
-test: setup
+test:
+	@./scripts/setup $(if $(TEST),full,test)
 	@./scripts/nextest
 	@$(CARGO) xtask test $(if $(CRATE),--package $(CRATE)) $(if $(TEST),--test '$(TEST)')
 
@@ -56,12 +57,14 @@ lab: setup
 	@exec $(BUILT)/suimon-lab run $(or $(PLAN),$$($(BUILT)/suimon-lab list --json | jq -r '.[].id'))
 
 # The package goes to target/deb.
-deb: setup
+deb:
+	@./scripts/setup test
 	@./scripts/console
 	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-lab -p suimon-sim
 	@./scripts/deb $(BUILT) target/deb
 
-fuzz: setup
+fuzz:
+	@./scripts/setup test
 	@./scripts/fuzz
 
 docs:

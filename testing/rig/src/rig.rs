@@ -51,6 +51,16 @@ impl Rig {
         Ok(Self { folder, _owner: owner })
     }
 
+    /// Runs a test with a rig of its own. The test may use `?`: its error becomes a panic before the
+    /// rig is dropped, so that the folder with the logs is kept.
+    ///
+    /// # Panics
+    /// The test returns an error, or there is no rig.
+    pub fn run(test: impl FnOnce(&Self) -> Result<()>) {
+        let rig = Self::new().unwrap();
+        test(&rig).unwrap();
+    }
+
     /// The folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()

@@ -33,10 +33,13 @@ fn number_of_vfs(machine: &mut IovMachine) -> Result<String> {
 }
 
 #[test]
-fn vfs_are_listed_enabled_set_up_and_kept() -> Result<()> {
-    let rig = Rig::new()?;
+fn vfs_are_listed_enabled_set_up_and_kept() {
+    Rig::run(list_enable_set_up_and_keep);
+}
+
+fn list_enable_set_up_and_keep(rig: &Rig) -> Result<()> {
     let spec = IovSpec { has_iommu: true, hosts_vms: false, adapters: 1 };
-    let mut machine = IovMachine::start(&rig, spec)?;
+    let mut machine = IovMachine::start(rig, spec)?;
     machine.start_daemon()?;
     let adapters = json(&mut machine, "vf list")?;
     let adapter = &adapters[0];
@@ -157,10 +160,13 @@ fn a_new_daemon(machine: &mut IovMachine) -> Result<()> {
 }
 
 #[test]
-fn a_machine_without_an_iommu_is_told_what_it_lacks() -> Result<()> {
-    let rig = Rig::new()?;
+fn a_machine_without_an_iommu_is_told_what_it_lacks() {
+    Rig::run(told_what_it_lacks);
+}
+
+fn told_what_it_lacks(rig: &Rig) -> Result<()> {
     let spec = IovSpec { has_iommu: false, hosts_vms: false, adapters: 1 };
-    let mut machine = IovMachine::start(&rig, spec)?;
+    let mut machine = IovMachine::start(rig, spec)?;
     machine.start_daemon()?;
     let shown = machine.suimon_well("vf list")?;
     assert!(shown.contains("NoIoMmuSupport") && shown.contains("intel_iommu=on"), "{shown}");

@@ -84,17 +84,16 @@ vfs = 2
 }
 
 /// The machine, and on which of its nodes the VM is.
-struct Site {
+struct Site<'a> {
     machine: IovMachine,
     at: usize,
-    rig: Rig,
+    rig: &'a Rig,
 }
 
-impl Site {
-    fn new() -> Result<Self> {
-        let rig = Rig::new()?;
+impl<'a> Site<'a> {
+    fn new(rig: &'a Rig) -> Result<Self> {
         let spec = IovSpec { has_iommu: true, hosts_vms: true, adapters: 2 };
-        let machine = IovMachine::start(&rig, spec)?;
+        let machine = IovMachine::start(rig, spec)?;
         let mut site = Self { machine, at: 0, rig };
         site.machine.run(
             "/usr/bin/ip netns add blue; /usr/bin/ip netns add red; \
@@ -228,13 +227,13 @@ impl Site {
 /// VMs in a machine that is emulated take minutes.
 mod full {
     #[test]
-    fn a_vm_with_a_vf_goes_there_and_back_while_tcp_goes_on() -> anyhow::Result<()> {
-        super::go_there_and_back()
+    fn a_vm_with_a_vf_goes_there_and_back_while_tcp_goes_on() {
+        suimon_rig::Rig::run(super::go_there_and_back);
     }
 }
 
-fn go_there_and_back() -> Result<()> {
-    let mut site = Site::new()?;
+fn go_there_and_back(rig: &Rig) -> Result<()> {
+    let mut site = Site::new(rig)?;
     site.machine.suimon_well_of("one", "vm start web")?;
     site.wait_vf(BOOT_LIMIT)?;
     let until = Instant::now() + PATIENCE;

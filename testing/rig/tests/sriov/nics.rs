@@ -173,9 +173,12 @@ fn die(machine: &mut IovMachine) -> Result<Duration> {
 }
 
 #[test]
-fn a_light_guest_on_a_vf_and_one_on_the_switch_reach_each_other() -> Result<()> {
-    let rig = Rig::new()?;
-    let mut machine = start(&rig, false)?;
+fn a_light_guest_on_a_vf_and_one_on_the_switch_reach_each_other() {
+    Rig::run(reach_each_other);
+}
+
+fn reach_each_other(rig: &Rig) -> Result<()> {
+    let mut machine = start(rig, false)?;
     let vf = json(&mut machine, "vf show eth0 1")?;
     let device = vf["device"].as_str().context("the VF has no device")?.to_owned();
     machine.run(&format!(
@@ -202,14 +205,13 @@ fn a_light_guest_on_a_vf_and_one_on_the_switch_reach_each_other() -> Result<()> 
 /// A VM in a machine that is emulated takes minutes.
 mod full {
     #[test]
-    fn a_vm_has_a_vf_leaves_it_and_has_it_again_while_tcp_goes_on() -> anyhow::Result<()> {
-        super::have_leave_and_have_again()
+    fn a_vm_has_a_vf_leaves_it_and_has_it_again_while_tcp_goes_on() {
+        suimon_rig::Rig::run(super::have_leave_and_have_again);
     }
 }
 
-fn have_leave_and_have_again() -> Result<()> {
-    let rig = Rig::new()?;
-    let mut machine = start(&rig, true)?;
+fn have_leave_and_have_again(rig: &Rig) -> Result<()> {
+    let mut machine = start(rig, true)?;
     machine.suimon_well("vm start web")?;
     let nic = wait_path(&mut machine, "vf", BOOT_LIMIT)?;
     println!("the VM has a VF: {}", nic["iov"]);

@@ -139,12 +139,15 @@ fn wait_flow(world: &Namespace, what: &str) -> Result<()> {
 }
 
 #[test]
-fn tcp_lives_through_a_vf_that_comes_and_goes() -> Result<()> {
-    let rig = Rig::new()?;
-    let adapter = Adapter::new(&rig)?;
+fn tcp_lives_through_a_vf_that_comes_and_goes() {
+    Rig::run(live_through_a_vf_that_comes_and_goes);
+}
+
+fn live_through_a_vf_that_comes_and_goes(rig: &Rig) -> Result<()> {
+    let adapter = Adapter::new(rig)?;
     let socket = rig.path("web.sock");
     let daemon = Daemon::start(
-        &rig,
+        rig,
         &format!(
             "[[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"up\"\n\
              [[uplink]]\nname = \"up\"\ndevice = \"{}\"\n\
@@ -162,7 +165,7 @@ fn tcp_lives_through_a_vf_that_comes_and_goes() -> Result<()> {
         ports: 1,
         ..GuestSpec::default()
     };
-    let mut guest = Guest::start(&rig, &spec)?;
+    let mut guest = Guest::start(rig, &spec)?;
     daemon.wait_up("nic", "web")?;
     let features = guest.run("cat /sys/bus/virtio/drivers/virtio_net/virtio*/features")?;
     // VIRTIO 1.2, section 5.1.3: VIRTIO_NET_F_STANDBY is 62.
@@ -175,7 +178,7 @@ fn tcp_lives_through_a_vf_that_comes_and_goes() -> Result<()> {
     )?;
     guest.address("eth0", "10.77.0.1/24")?;
     ensure!(guest.reaches(WORLD)?, "the standby does not carry");
-    let _server = iperf::serve(&rig, &adapter.world)?;
+    let _server = iperf::serve(rig, &adapter.world)?;
     for direction in ["", "--reverse"] {
         let client = format!("iperf3 -c {WORLD} -t 3600 -i 0.1 -b 20M --json {direction}");
         guest.run(&format!("({client} >/tmp/report 2>&1; echo done >/tmp/end) &"))?;

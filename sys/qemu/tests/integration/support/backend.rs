@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const GET_FEATURES: u32 = 1;
+const GET_VRING_BASE: u32 = 11;
 const GET_PROTOCOL_FEATURES: u32 = 15;
 const GET_QUEUE_NUM: u32 = 17;
 const GET_CONFIG: u32 = 24;
@@ -56,6 +57,9 @@ fn serve(mut stream: UnixStream) -> Option<()> {
             GET_FEATURES => FEATURES.to_le_bytes().to_vec(),
             GET_PROTOCOL_FEATURES => PROTOCOL_FEATURES.to_le_bytes().to_vec(),
             GET_QUEUE_NUM => 4_u64.to_le_bytes().to_vec(),
+            // The ring's number and its next entry. QEMU stands still until it has this, when a
+            // machine whose firmware has started the device is reset or stopped.
+            GET_VRING_BASE => [&payload[..4], &[0; 4]].concat(),
             // Offset, length, flags, and the configuration, which begins with a disk's sectors.
             GET_CONFIG => {
                 payload[12..20].copy_from_slice(&2048_u64.to_le_bytes());
