@@ -16,7 +16,7 @@ use crate::light_guest::LightGuest;
 use crate::namespace::{Namespace, Veth};
 use crate::process::Process;
 use crate::rig::Rig;
-use crate::wait::until;
+use crate::wait::{until, until_some};
 
 /// Behind the uplink.
 const WORLD: &str = "10.77.0.200";
@@ -237,11 +237,13 @@ impl LoadedHost {
     /// the last move took at the most.
     ///
     /// # Errors
-    /// They are not in time, or were there before.
+    /// They are not in time, or were there under load.
     pub fn pack(&self, ended: UnixMs) -> Result<Duration> {
         self.wait_packed()?;
-        let moves = self.moves_since(ended)?;
-        let last = moves.last().context("all queues were on one processor under load")?;
+        // A queue is on its processor before the event is there that says so.
+        let last = until_some("an event of a queue that is packed", LIMIT, || {
+            Ok(self.moves_since(ended)?.pop())
+        })?;
         Ok(Duration::from_millis(last.at - ended))
     }
 
