@@ -131,7 +131,13 @@ impl Controller {
             if !entry.lock().failing.is_due(now) {
                 continue;
             }
-            match self.open_disk_in_the_end(&entry, SHORT_PATIENCE) {
+            let suspended = self.retry_suspended_disk(&entry);
+            let is_suspended = suspended.is_some();
+            let opened = match suspended {
+                Some(opened) => opened.map_err(NotOpened::Failed),
+                None => self.open_disk_in_the_end(&entry, SHORT_PATIENCE),
+            };
+            match opened {
                 Ok(()) => {
                     let text = "The disk works again.";
                     self.drafts.push(Draft::new(EventKind::DiskRecovered, entry.label(), text));
@@ -139,7 +145,11 @@ impl Controller {
                 Err(NotOpened::Waits) => {}
                 Err(NotOpened::Failed(error)) => {
                     tracing::debug!(disk = %entry.name, %error, "tried again in vain");
-                    self.fail_disk(&entry, error.to_string());
+                    if is_suspended {
+                        self.try_suspended_disk_later(&entry, error.to_string());
+                    } else {
+                        self.fail_disk(&entry, error.to_string());
+                    }
                 }
             }
         }

@@ -51,6 +51,11 @@ mod full {
         let moves = std::env::var("SUIMON_VM_MOVES");
         super::go_there_and_back(moves.map_or(super::FULL_MOVES, |text| text.parse().unwrap()));
     }
+
+    #[test]
+    fn a_vm_on_a_shared_store_goes_on_although_daemons_die_while_it_moves() {
+        super::go_on_after_deaths();
+    }
 }
 
 fn go_there_and_back(moves: usize) {
@@ -111,7 +116,7 @@ fn a_store_that_is_not_the_same_is_refused() {
 
 #[test]
 fn a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is() {
-    let mut site = Site::with_shared_store();
+    let site = Site::with_shared_store();
     let mut guest = site.start();
     let mut load = Load::begin(&site, &mut guest);
     // So slowly that the image is locked before its disk is opened there.
@@ -128,8 +133,16 @@ fn a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is() {
     drop(holder);
     until("its disk to work", PATIENCE, || Ok(disk_of(site.here()) == "ready")).unwrap();
     load.check(&mut guest);
+    load.end(&mut guest);
+    drop(guest);
+    check_image(&site);
+}
 
-    // The daemons die while it is on its way, and it goes on where it is.
+/// The daemons die while the VM is on its way, and it goes on where it is.
+fn go_on_after_deaths() {
+    let mut site = Site::with_shared_store();
+    let mut guest = site.start();
+    let mut load = Load::begin(&site, &mut guest);
     begin_slowly(&site);
     site.nodes[1].daemon.kill();
     site.nodes[1].daemon.restart(&site.rig).unwrap();

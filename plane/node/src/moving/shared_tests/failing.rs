@@ -92,6 +92,7 @@ fn a_disk_that_cannot_be_opened_there_goes_on_here() {
         }
         None
     });
+    let served = pair.here.disks.served();
     let operation = pair.migrate();
     assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
     let said = operation.error.unwrap().message;
@@ -103,6 +104,8 @@ fn a_disk_that_cannot_be_opened_there_goes_on_here() {
     held.lock().unwrap().take().expect("it was closed here");
     pair.assert_here();
     assert!(!pair.here.events(EventKind::DiskRecovered.id()).is_empty());
+    // Its VM stayed connected: QEMU may not connect again.
+    assert_eq!(pair.here.disks.served(), served);
 }
 
 /// As if the file system there had been unmounted meanwhile.
