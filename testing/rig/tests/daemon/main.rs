@@ -6,6 +6,7 @@ mod confinement;
 mod endurance;
 mod first_run;
 mod host_file;
+mod isolation;
 mod monitoring;
 mod parts;
 mod power;

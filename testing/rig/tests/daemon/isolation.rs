@@ -1,0 +1,130 @@
+//! `scripts/isolated`, by which the test runner starts tests: however a test ends, nothing that it
+//! made stays; only the folder of a failed test does, and what it printed shows why it failed.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use suimon_rig::{Rig, run, until};
+
+const ISOLATED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/isolated");
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Makes one of everything that a test makes, a process that has left its process group among them,
+/// and writes the folder's name into the file `$1`.
+const MAKE: &str = r#"
+    ip netns add isolated-test
+    mount -t tmpfs tmpfs /mnt
+    truncate -s 1M "$TMPDIR/disk"
+    losetup --find "$TMPDIR/disk"
+    echo 'the daemon said this' >"$TMPDIR/suimond-1.log"
+    setsid sleep "$2" &
+    echo "$TMPDIR" >"$1.new"
+    mv "$1.new" "$1"
+"#;
+
+/// A test under way, with everything made.
+struct Made {
+    child: Child,
+    folder: String,
+    /// Argument by which its process is found.
+    seconds: String,
+    _rig: Rig,
+}
+
+impl Made {
+    /// Starts a command that makes everything and then runs `then`. The number is the test's own.
+    fn start(number: u8, then: &str) -> Self {
+        let rig = Rig::new().unwrap();
+        let file = rig.path("folder");
+        let seconds = format!("36000.{}{number}", std::process::id());
+        let mut command = Command::new(ISOLATED);
+        command.args(["sh", "-euc", &format!("{MAKE}{then}"), "sh", &file, &seconds]);
+        command.env("NEXTEST_BINARY_ID", "isolation").env("NEXTEST_TEST_NAME", &seconds);
+        command.env_remove("SUIMON_TEST_FOLDER").process_group(0);
+        let child = command.stdout(Stdio::piped()).spawn().unwrap();
+        until("everything to be made", LIMIT, || Ok(Path::new(&file).exists())).unwrap();
+        let folder = fs::read_to_string(&file).unwrap().trim().to_owned();
+        assert!(folder.starts_with("/var/tmp/smt-"), "{folder}");
+        Self { child, folder, seconds, _rig: rig }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let group = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        kill_process_group(group, signal).unwrap();
+    }
+
+    /// Its process is gone, and with it its namespaces and what was mounted in them.
+    fn check_process(&self) {
+        let words = ["pgrep", "--full", &format!("^sleep {}", self.seconds)];
+        until("the end of its process", LIMIT, || Ok(run(&words).is_err())).unwrap();
+        assert!(!Path::new("/run/netns/isolated-test").exists());
+        let mounts = fs::read_to_string("/proc/mounts").unwrap();
+        assert!(!mounts.contains(" /mnt "), "{mounts}");
+    }
+
+    fn check_folder(&self) {
+        assert!(!Path::new(&self.folder).exists(), "{}", self.folder);
+        check_loop_devices(&self.folder);
+    }
+}
+
+/// No loop device is on a file in the folder.
+fn check_loop_devices(folder: &str) {
+    let files = run(&["losetup", "--list", "--noheadings", "--output", "BACK-FILE"]).unwrap();
+    assert!(!files.contains(folder), "{files}");
+}
+
+#[test]
+fn nothing_stays_of_a_test_that_passes() {
+    let mut made = Made::start(1, "");
+    assert!(made.child.wait().unwrap().success());
+    made.check_process();
+    made.check_folder();
+}
+
+#[test]
+fn nothing_stays_of_a_test_that_ctrl_c_ends() {
+    let mut made = Made::start(2, "exec sleep 36000");
+    made.signal(Signal::INT);
+    assert_eq!(made.child.wait().unwrap().code(), Some(130));
+    made.check_process();
+    made.check_folder();
+}
+
+#[test]
+fn nothing_stays_of_a_killed_test_after_the_next_run() {
+    let mut made = Made::start(3, "exec sleep 36000");
+    made.signal(Signal::KILL);
+    made.child.wait().unwrap();
+    made.check_process();
+    run(&[ISOLATED, "--sweep"]).unwrap();
+    made.check_folder();
+}
+
+#[test]
+fn of_a_failed_test_the_folder_stays_and_its_logs_are_printed() {
+    let made = Made::start(4, "echo 'what it found' >&2; exit 3");
+    let (folder, seconds) = (made.folder.clone(), made.seconds.clone());
+    made.check_process();
+    let output = made.child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let kept = format!("/var/tmp/suimon-failed/isolation-{seconds}");
+    for line in [
+        "the daemon said this",
+        &format!("--- folder of the failed test: {kept}"),
+        &format!("make test TEST='isolation {seconds}'"),
+    ] {
+        assert!(printed.contains(line), "no line `{line}` in\n{printed}");
+    }
+    assert!(Path::new(&kept).join("suimond-1.log").exists());
+    assert!(!Path::new(&folder).exists());
+    check_loop_devices(&folder);
+    check_loop_devices(&kept);
+    // This folder is of no test that failed.
+    fs::remove_dir_all(&kept).unwrap();
+}
