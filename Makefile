@@ -57,8 +57,7 @@ lab: setup
 	@exec $(BUILT)/suimon-lab run $(or $(PLAN),$$($(BUILT)/suimon-lab list --json | jq -r '.[].id'))
 
 # The package goes to target/deb.
-deb:
-	@./scripts/setup test
+deb: setup
 	@./scripts/console
 	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-lab -p suimon-sim
 	@./scripts/deb $(BUILT) target/deb

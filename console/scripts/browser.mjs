@@ -7,7 +7,7 @@
 //                           (_ANSWERS)
 //   SUIMON_CONSOLE_LAB      a plan of the lab that is run quick, where `suimon lab work` is there and has made a run of it
 //                           before (none: left out)
-//   SUIMON_CONSOLE_OUT      where screenshots go (screenshots/ beside this)
+//   SUIMON_CONSOLE_OUT      where screenshots go (none are taken if it is empty; screenshots/ beside this if it is not set)
 //   SUIMON_CONSOLE_LOOKS    all: each page in light and dark, wide and narrow, English and Japanese
 //   CHROMIUM                the browser (/usr/bin/chromium)
 import { mkdtemp, rm } from "node:fs/promises";

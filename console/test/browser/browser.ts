@@ -59,7 +59,7 @@ export class Cable {
   }
 }
 
-const out = process.env["SUIMON_CONSOLE_OUT"] ?? "screenshots";
+const out = process.env["SUIMON_CONSOLE_OUT"] ?? "";
 const given = new URL(process.env["SUIMON_CONSOLE_URL"] ?? "http://127.0.0.1:7446");
 export const cable = new Cable(given);
 /** The console by way of the cable. */
@@ -127,8 +127,9 @@ export async function visit(page: Page, place: string): Promise<void> {
   await page.waitForTimeout(2500);
 }
 
-/** A picture of the whole page, however long it is. */
+/** Takes a picture of the whole page, however long it is, if there is a folder for pictures. */
 export async function picture(page: Page, name: string): Promise<void> {
+  if (out === "") return;
   mkdirSync(out, { recursive: true });
   const size = page.viewportSize() ?? { width: 1400, height: HEIGHT };
   const height = await page.evaluate(() => {

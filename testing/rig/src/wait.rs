@@ -5,8 +5,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-/// How often a condition is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Shortest pause between two looks at a condition.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+/// Longest pause.
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+/// Pause between two looks, as a multiple of the time that a look takes. A look often starts a
+/// program, and tests wait beside each other: most of the CPU time is for what they wait for.
+const PAUSE_PER_LOOK: u32 = 4;
 
 /// Waits until `look` gives a value.
 ///
@@ -19,6 +24,7 @@ pub fn until_some<T>(
 ) -> Result<T> {
     let deadline = Instant::now() + limit;
     loop {
+        let began = Instant::now();
         let last = match look() {
             Ok(Some(value)) => return Ok(value),
             Ok(None) => None,
@@ -30,7 +36,7 @@ pub fn until_some<T>(
                 None => bail!("no {what} within {limit:?}"),
             }
         }
-        thread::sleep(LOOK_EVERY);
+        thread::sleep((began.elapsed() * PAUSE_PER_LOOK).clamp(PAUSE_MIN, PAUSE_MAX));
     }
 }
 

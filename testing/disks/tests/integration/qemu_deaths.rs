@@ -70,7 +70,7 @@ fn with_split_rings_without_indirect_descriptors() {
 }
 
 mod full {
-    use super::{FULL_DEATHS, direct, packed, survives};
+    use super::{FULL_DEATHS, direct, find_lost_and_doubled_writes, packed, survives};
 
     fn deaths() -> u64 {
         std::env::var("SUIMON_DISK_DEATHS").map_or(FULL_DEATHS, |text| text.parse().unwrap())
@@ -90,11 +90,15 @@ mod full {
     fn with_split_rings_without_indirect_descriptors() {
         survives(deaths(), direct, "--queues 2");
     }
+
+    /// What finds nothing above does find what it is for.
+    #[test]
+    fn lost_and_doubled_writes_would_be_found() {
+        find_lost_and_doubled_writes();
+    }
 }
 
-/// What finds nothing above does find what it is for.
-#[test]
-fn lost_and_doubled_writes_would_be_found() {
+fn find_lost_and_doubled_writes() {
     let rig = Rig::new().unwrap();
     for fault in ["lose:5000", "double:500"] {
         let served = ServedDisk::raw(

@@ -57,8 +57,8 @@ fn host(
     text
 }
 
-/// TCP both ways between a guest and the world outside, beyond both uplinks; not more than a browser
-/// beside it can be quick with.
+/// TCP both ways between a guest and the world outside, beyond both uplinks. The rate is low, so that
+/// the browser gets the CPUs.
 fn load_uplinks(rig: &Rig, world: &Namespace, ends: &[String], web: &Namespace) -> [Process; 2] {
     world.run(&["ip", "link", "add", "wan", "type", "bridge"]).unwrap();
     for end in ends {
@@ -68,7 +68,7 @@ fn load_uplinks(rig: &Rig, world: &Namespace, ends: &[String], web: &Namespace) 
     web.wait_device("eth0").unwrap();
     web.address("eth0", &format!("{WEB}/24")).unwrap();
     let server = iperf::serve(rig, world).unwrap();
-    let words = ["iperf3", "--client", WORLD, "--bidir", "--bitrate", "20M", "--time", "3600"];
+    let words = ["iperf3", "--client", WORLD, "--bidir", "--bitrate", "2M", "--time", "3600"];
     [server, web.start(rig, "stream", &words).unwrap()]
 }
 
@@ -109,10 +109,10 @@ fn check_pages(with_lab: bool) {
         let is_ready = || Ok(daemon.json(&["disk", "show", disk])?["state"] == "ready");
         until("the disks", PATIENCE, is_ready).unwrap();
     }
-    // Not more than a browser beside it can be quick with.
+    // More than the maximum that the browser sets, and little, so that the browser gets the CPUs.
     let socket = rig.path("nbd.sock");
     let targets = ["gold", "noisy"].map(|disk| fio::FioTarget::Nbd { socket: &socket, disk });
-    let job = "rw=randread bs=8k iodepth=2 rate_iops=600 size=32m time_based runtime=3600";
+    let job = "rw=randread bs=8k iodepth=2 rate_iops=300 size=32m time_based runtime=3600";
     let file = rig.path("load");
     fs::write(&file, fio::job_file(&targets, job)).unwrap();
     let _load = Process::start(&rig, "fio", &["fio", &file]).unwrap();
@@ -126,7 +126,9 @@ fn check_pages(with_lab: bool) {
 
     let url = daemon.ok(&["console", "login"]).unwrap();
     let url = format!("SUIMON_CONSOLE_URL={}", url.trim());
-    let shots = format!("SUIMON_CONSOLE_OUT={}", rig.path("shots"));
+    // Pictures for people; taking them costs more than checking the pages.
+    let pictures = if with_lab { rig.path("shots") } else { String::new() };
+    let shots = format!("SUIMON_CONSOLE_OUT={pictures}");
     let words = [
         "env",
         &url,
@@ -144,8 +146,10 @@ fn check_pages(with_lab: bool) {
     let words = [&words[..], &["--silent", "test:browser"]].concat();
     let said = run_any(&words, BROWSER_LIMIT).unwrap();
     assert!(said.is_ok(), "{}\n{}", said.stdout, said.stderr);
-    let shots = fs::read_dir(rig.path("shots")).unwrap().count();
-    assert!(shots > 10, "{shots} pages");
+    if with_lab {
+        let shots = fs::read_dir(rig.path("shots")).unwrap().count();
+        assert!(shots > 10, "{shots} pages");
+    }
     drop(worker);
 }
 

@@ -35,8 +35,15 @@ fn left(host: &ServiceHost) -> String {
     host.run(&found).unwrap()
 }
 
-#[test]
-fn a_package_is_installed_upgraded_and_removed_without_a_trace() {
+/// Compressing the programs takes a minute.
+mod full {
+    #[test]
+    fn a_package_is_installed_upgraded_and_removed_without_a_trace() {
+        super::install_upgrade_and_remove();
+    }
+}
+
+fn install_upgrade_and_remove() {
     let rig = Rig::new().unwrap();
     let package = package(&rig);
     let host = ServiceHost::boot_bare(&rig).unwrap();

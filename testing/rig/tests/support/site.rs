@@ -287,7 +287,7 @@ impl Load {
         })
         .unwrap();
         let sender =
-            format!("(iperf3 -c {OUTSIDE} -t 86400 -b 20M; touch /tmp/cut) >/tmp/iperf3 2>&1 &");
+            format!("(iperf3 -c {OUTSIDE} -t 86400 -b 2M; touch /tmp/cut) >/tmp/iperf3 2>&1 &");
         guest.run(&sender).unwrap();
         guest.run(&format!("({FIO}; echo $? >/tmp/fio-ended) >/tmp/fio 2>&1 &")).unwrap();
         // A reply has its number; one that does not come was lost.

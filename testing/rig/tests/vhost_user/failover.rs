@@ -139,11 +139,21 @@ fn wait_flow(world: &Namespace, what: &str) -> Result<()> {
 }
 
 #[test]
-fn tcp_lives_through_a_vf_that_comes_and_goes() {
-    Rig::run(live_through_a_vf_that_comes_and_goes);
+fn tcp_to_a_guest_lives_through_a_vf_that_comes_and_goes() {
+    Rig::run(|rig| live_through_a_vf_that_comes_and_goes(rig, &["--reverse"]));
 }
 
-fn live_through_a_vf_that_comes_and_goes(rig: &Rig) -> Result<()> {
+mod full {
+    #[test]
+    fn tcp_each_way_lives_through_a_vf_that_comes_and_goes() {
+        suimon_rig::Rig::run(|rig| {
+            super::live_through_a_vf_that_comes_and_goes(rig, &["", "--reverse"])
+        });
+    }
+}
+
+/// With a connection in each of the directions, given as options of iperf3.
+fn live_through_a_vf_that_comes_and_goes(rig: &Rig, directions: &[&str]) -> Result<()> {
     let adapter = Adapter::new(rig)?;
     let socket = rig.path("web.sock");
     let daemon = Daemon::start(
@@ -179,7 +189,7 @@ fn live_through_a_vf_that_comes_and_goes(rig: &Rig) -> Result<()> {
     guest.address("eth0", "10.77.0.1/24")?;
     ensure!(guest.reaches(WORLD)?, "the standby does not carry");
     let _server = iperf::serve(rig, &adapter.world)?;
-    for direction in ["", "--reverse"] {
+    for direction in directions {
         let client = format!("iperf3 -c {WORLD} -t 3600 -i 0.1 -b 20M --json {direction}");
         guest.run(&format!("({client} >/tmp/report 2>&1; echo done >/tmp/end) &"))?;
         wait_flow(&adapter.world, "the connection with the standby alone")?;

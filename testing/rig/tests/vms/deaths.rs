@@ -144,7 +144,7 @@ fn die_often(kills: usize) {
         Ok(run(&["ss", "-ltn"])?.contains(&format!("{HOST}:5201")))
     })
     .unwrap();
-    let sender = format!("(iperf3 -c {HOST} -t 86400 -b 20M; touch /tmp/cut) >/tmp/iperf3 2>&1 &");
+    let sender = format!("(iperf3 -c {HOST} -t 86400 -b 2M; touch /tmp/cut) >/tmp/iperf3 2>&1 &");
     guest.run(&sender).unwrap();
     begin_writing(&mut guest);
     let before = site.received();
