@@ -57,14 +57,19 @@ impl Bench {
         }
         let known = || self.plane.addresses(SwitchId(1)).len() == self.guests.len();
         wait_for("all addresses to be learned", known);
+        let others = self.guests.len() - 1;
         for guest in &self.guests {
-            let others = self.guests.len() - 1;
             let mut seen = 0;
             wait_for("the introductions", || {
                 seen += usize::from(guest.receiver.poll().is_some());
                 seen == others
             });
         }
+        // A frame is counted as sent after its receiver can see it.
+        wait_for("the introductions in the counters", || {
+            let counted = |guest: &Guest| self.plane.port_counters(guest.port).tx_frames;
+            self.guests.iter().all(|guest| counted(guest) == others as u64)
+        });
     }
 }
 

@@ -139,8 +139,11 @@ fn a_nic_whose_namespace_is_deleted_fails_and_comes_back_with_it() {
     daemon.wait_up("nic", "a").unwrap();
     guests[0].bring_up().unwrap();
     assert!(guests[0].namespace.reaches(&guests[1].address()));
-    let events = daemon.ok(&["event", "list"]).unwrap();
-    assert!(events.contains("nic/a: The NIC works again"), "{events}");
+    // The event is recorded after the status changes.
+    until("event of the recovery", LIMIT, || {
+        Ok(daemon.ok(&["event", "list"])?.contains("nic/a: The NIC works again"))
+    })
+    .unwrap();
 }
 
 #[test]

@@ -245,8 +245,11 @@ fn a_vm_s_disks_survive_the_daemon_s_deaths() {
     let said = guest.end_verifying(PATIENCE).unwrap();
     println!("{said}");
     guest.check_disks().unwrap();
-    let events = daemon.ok(&["event", "list"]).unwrap();
-    assert!(events.contains("6106"), "the driver was ready: {events}");
+    // The event is recorded after the driver's requests are served.
+    until("event of a driver that is ready", PATIENCE, || {
+        Ok(daemon.ok(&["event", "list"])?.contains("6106"))
+    })
+    .unwrap();
 
     daemon.ok(&["disk", "resize", "data", "96MiB"]).unwrap();
     until("the guest's disk to grow", PATIENCE, || Ok(guest.disk("vdb")?.bytes == 96 << 20))

@@ -38,6 +38,15 @@ fn dropped(daemon: &Daemon, nic: &str, side: &str, reason: &str) -> u64 {
         .sum()
 }
 
+/// Waits until the switch counts frames of a NIC that it dropped for this reason. That no reply
+/// came does not show that the switch has seen the requests.
+fn wait_rx_dropped(daemon: &Daemon, nic: &str, reason: &str) {
+    until(&format!("frames of {nic} dropped: {reason}"), LIMIT, || {
+        Ok(dropped(daemon, nic, "rx_dropped", reason) > 0)
+    })
+    .unwrap();
+}
+
 #[test]
 fn large_packets_pass_when_both_ends_allow_them() {
     let rig = Rig::new().unwrap();
@@ -69,7 +78,7 @@ fn large_packets_pass_when_both_ends_allow_them() {
     daemon.ok(&["nic", "set", "b", "--mtu", "1500"]).unwrap();
     assert!(!big(&a.namespace));
     assert!(a.namespace.reaches(&b.address()));
-    assert!(dropped(&daemon, "a", "rx_dropped", "too_long") > 0);
+    wait_rx_dropped(&daemon, "a", "too_long");
 }
 
 #[test]
@@ -115,7 +124,7 @@ fn a_guest_cannot_take_another_address_unless_it_may() {
     let other = ["ip", "link", "set", LightGuest::DEVICE, "address", "52:54:00:00:00:99"];
     a.namespace.run(&other).unwrap();
     assert!(a.namespace.is_cut_from(&b.address()).unwrap());
-    assert!(dropped(&daemon, "a", "rx_dropped", "spoofed_source") > 0);
+    wait_rx_dropped(&daemon, "a", "spoofed_source");
     // Nobody else can take it either.
     b.namespace
         .run(&["ip", "link", "set", LightGuest::DEVICE, "address", "52:54:00:00:00:01"])

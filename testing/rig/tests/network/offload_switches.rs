@@ -227,7 +227,7 @@ fn vm_switches_carry_tcp(combinations: &[u32]) {
         let tcp: Vec<&str> = snmp.lines().filter(|line| line.starts_with("Tcp: ")).collect();
         assert!(tcp[1].ends_with(" 0"), "checksum errors in the VM: {}", tcp[1]);
         // All of it was live: the VM's front-end kept its connection.
-        let events = daemon.json(&["event", "list"]).unwrap();
+        let events = daemon.json(&["event", "list", "--limit", "1000"]).unwrap();
         let left = events.as_array().unwrap().iter().find(|event| event["id"] == NIC_DISCONNECTED);
         assert!(left.is_none(), "{left:?}");
         let status = daemon.json(&["nic", "show", "vm"]).unwrap();

@@ -102,9 +102,13 @@ fn an_uplink_that_loses_its_carrier_is_reported_and_comes_back() {
     run(&["ip", "link", "set", wire.near(), "up"]).unwrap();
     outside.daemon.wait_up("uplink", "up").unwrap();
     assert!(outside.guest.namespace.reaches(Outside::ADDRESS));
-    let events = outside.daemon.json(&["event", "list"]).unwrap();
+    // Events are recorded after the status changes.
     for id in [4004, 4005] {
-        assert!(events.as_array().unwrap().iter().any(|e| e["id"] == id), "{id}: {events}");
+        suimon_rig::until(&format!("event {id}"), LIMIT, || {
+            let events = outside.daemon.json(&["event", "list"])?;
+            Ok(events.as_array().is_some_and(|all| all.iter().any(|event| event["id"] == id)))
+        })
+        .unwrap();
     }
 }
 

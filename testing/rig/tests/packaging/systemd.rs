@@ -81,6 +81,17 @@ fn group_of(host: &ServiceHost, process: &str) -> String {
     group.rsplit_once(LAUNCHER).unwrap().1.to_owned()
 }
 
+/// Waits until the journal has these texts of the daemon: journald stores what a unit prints after
+/// the unit has printed it.
+fn wait_logged(host: &ServiceHost, texts: &[&str]) {
+    let mut journal = String::new();
+    let logged = until("the daemon's messages in the journal", PATIENCE, || {
+        journal = host.journal(DAEMON)?;
+        Ok(texts.iter().all(|text| journal.contains(*text)))
+    });
+    logged.unwrap_or_else(|error| panic!("{error:#}: {journal}"));
+}
+
 #[test]
 fn systemd_finds_nothing_wrong_with_the_units() {
     let rig = Rig::new().unwrap();
@@ -108,14 +119,12 @@ fn a_refused_host_file_is_not_tried_again() {
     assert!(!host.run_any(&["systemctl", "start", DAEMON]).unwrap().is_ok());
     assert_eq!(host.property(DAEMON, "ActiveState").unwrap(), "failed");
     assert_eq!(host.property(DAEMON, "ExecMainStatus").unwrap(), "3");
-    let journal = host.journal(DAEMON).unwrap();
-    assert!(journal.contains("/etc/suimon/host.toml:3"), "{journal}");
+    wait_logged(&host, &["/etc/suimon/host.toml:3"]);
 
     // Where the unit does not let the daemon write, the store says so.
     fs::write(host.file("/etc/suimon/host.toml"), VM).unwrap();
     assert!(!host.run_any(&["systemctl", "start", DAEMON]).unwrap().is_ok());
-    let journal = host.journal(DAEMON).unwrap();
-    assert!(journal.contains("Read-only file system"), "{journal}");
+    wait_logged(&host, &["Read-only file system"]);
     assert_eq!(host.property(DAEMON, "NRestarts").unwrap(), "0");
 
     host.drop_in(DAEMON, "stores.conf", STORES).unwrap();
@@ -247,7 +256,6 @@ fn a_power_plan_is_put_back_after_a_daemon_that_was_killed() {
         })
         .unwrap();
     }
-    let journal = host.journal(DAEMON).unwrap();
     // By its own end the daemon has left nothing; after its death the unit puts all back.
-    assert!(journal.contains("put back: 0") && journal.contains("put back: 5"), "{journal}");
+    wait_logged(&host, &["put back: 0", "put back: 5"]);
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
-use suimon_rig::{IovMachine, IovSpec, Rig, iperf};
+use suimon_rig::{IovMachine, IovSpec, Rig, iperf, until};
 
 const LIGHT: &str = "10.77.0.3";
 const NESTED: &str = "10.77.0.1";
@@ -107,6 +107,18 @@ fn wait_path(machine: &mut IovMachine, path: &str, limit: Duration) -> Result<Va
         }
         std::thread::sleep(Duration::from_secs(1));
     }
+}
+
+/// Waits until the NIC is reported on a VF and off it this often, no more: events are recorded
+/// after the path changes.
+fn wait_path_events(machine: &mut IovMachine, on: usize, off: usize) -> Result<()> {
+    let mut events = String::new();
+    until("an event of each change of path", PLUG_LIMIT, || {
+        events = machine.suimon_well("event list")?;
+        let number = |id: &str| events.matches(id).count();
+        Ok((number(" 9008 info"), number(" 9009 info")) == (on, off))
+    })
+    .with_context(|| events.clone())
 }
 
 /// TCP both ways between the light guest and the VM. Blocks are so small that there are many in
@@ -257,9 +269,7 @@ fn have_leave_and_have_again(rig: &Rig) -> Result<()> {
     }
     println!("{}", machine.run("tail -12 /run/suimon/vms/web/console.log")?);
     // It came, left, came, and was there all the time when daemons died.
-    let events = machine.suimon_well("event list")?;
-    let number = |id: &str| events.matches(id).count();
-    ensure!((number(" 9008 info"), number(" 9009 info")) == (2, 1), "{events}");
+    wait_path_events(&mut machine, 2, 1)?;
     machine.suimon_well("vm kill web")?;
     let until = Instant::now() + PLUG_LIMIT;
     while json(&mut machine, "vf show eth0")?["vfs_in_use"] != 0 {

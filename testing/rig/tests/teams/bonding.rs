@@ -147,7 +147,7 @@ fn a_bond_of_linux_and_a_team_use_both_links_and_survive_the_loss_of_each() {
     wait_ports(vm, 2);
     streams.wait_flow("streams at their end").unwrap();
     for member in MEMBERS {
-        assert!(team.events(USABLE, Some(member)) >= 2, "{member}");
+        team.wait_events(USABLE, member, 2);
     }
     let report = streams.end().unwrap();
     // How long a stream stood still is a figure of the machine.

@@ -108,8 +108,13 @@ fn survive(
         team.wait_state(member, "active");
         let name = MEMBERS[member];
         let told = |id| team.events(id, Some(name));
-        // Each cut of a member in use is reported, and each return to use.
-        until("pairs of events", LIMIT, || Ok(told(USABLE) == told(FAILED) + 1)).unwrap();
+        // Each cut of a member in use is reported, and each return to use. Both events of the last
+        // cut may be recorded after the status changed.
+        until("pairs of events", LIMIT, || {
+            let failed = told(FAILED);
+            Ok(failed >= cuts.in_use && told(USABLE) == failed + 1)
+        })
+        .unwrap_or_else(|error| panic!("{error:#}: {name}: {cuts:?}"));
         let (failed, by_cut) = (told(FAILED), team.because(FAILED, name, CUT));
         println!("{name}: {failed} failures, {by_cut} of them by cuts");
         assert!(failed >= cuts.in_use && by_cut <= cuts.all, "{name}: {cuts:?}");

@@ -107,7 +107,7 @@ fn a_team_in_lacp_mode_carries_frames_to_a_bond_and_survives_a_lost_carrier() {
         drop(pings);
         teamed.set_link(link, true);
         team.wait_state(link, "active");
-        assert!(team.events(USABLE, Some(member)) >= 2, "{member}");
+        team.wait_events(USABLE, member, 2);
         team.wait_whole(&peer.system(0).unwrap());
     }
 }

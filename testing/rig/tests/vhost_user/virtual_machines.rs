@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use suimon_rig::{
     Daemon, Guest, GuestNic, GuestSpec, LightGuest, Rig, Testpmd, TestpmdSpec, iperf, until,
+    until_some,
 };
 
 const VM_MAC: &str = "52:54:00:aa:00:01";
@@ -298,9 +299,13 @@ fn a_front_end_that_talks_nonsense_hurts_nobody_else() {
     }
     println!("others: {} bit/s", stream.end().unwrap().bits_per_second);
     daemon.process().check_running().unwrap();
-    let events = daemon.json(&["event", "list"]).unwrap();
-    let violation = events.as_array().unwrap().iter().find(|event| event["id"] == 3007);
-    let violation = violation.unwrap_or_else(|| panic!("no violation among {events}"));
+    // The event is recorded after the front-end is cut off.
+    let violation = until_some("event of a violation", LIMIT, || {
+        let events = daemon.json(&["event", "list"])?;
+        let mut events = events.as_array().into_iter().flatten();
+        Ok(events.find(|event| event["id"] == 3007).cloned())
+    })
+    .unwrap();
     assert_eq!(violation["subject"], "nic/vm");
     // A VM that speaks properly is served afterwards.
     let mut vm = Guest::start(&rig, &spec("vm", vec![GuestNic::new(&socket, VM_MAC)])).unwrap();

@@ -238,7 +238,13 @@ fn comes_and_goes_with_a_start(site: &Site) {
     site.daemon.ok(&["vm", "set", "old", "--disks", "ide,sata,late"]).unwrap();
     until("it to be told", PATIENCE, || Ok(site.told(7020).contains("with a start of the VM")))
         .unwrap();
-    assert_eq!(site.vm()["waits_for_start"][0], "disk/late");
+    // The event is recorded before the status changes.
+    let mut shown = Value::Null;
+    let waits = until("the disk that needs a start in the status", PATIENCE, || {
+        shown = site.vm();
+        Ok(shown["waits_for_start"][0] == "disk/late")
+    });
+    waits.unwrap_or_else(|error| panic!("{error:#}: {shown}"));
     site.daemon.ok(&["vm", "set", "old", "--disks", "ide,sata"]).unwrap();
     site.daemon.ok(&["vm", "kill", "old"]).unwrap();
     site.daemon.ok(&["vm", "set", "old", "--disks", "sata"]).unwrap();
