@@ -136,7 +136,8 @@ impl Scheduler for Broken {
     }
 
     fn poll(&mut self, now: Time) -> Next {
-        if self.how == How::Sleepy && now.as_ns() / 1_000_000_000 % 20 == 15 {
+        // For 100 ms of each 20 s.
+        if self.how == How::Sleepy && now.as_ns() / 100_000_000 % 200 == 150 {
             return Next::Idle;
         }
         self.of.poll(now)
