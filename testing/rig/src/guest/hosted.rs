@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use super::channel::Channel;
+use super::command_line::KERNEL_OPTIONS;
 use super::files::{GuestFiles, guest_files, initramfs_with, machine_files};
 use super::shell::GuestShell;
 use crate::daemon::Daemon;
@@ -20,8 +21,7 @@ const BOOT_LIMIT: Duration = Duration::from_secs(300);
 const CONSOLE_LIMIT: Duration = Duration::from_secs(90);
 
 /// What the guest needs for its serial console to take commands; the kernel prints elsewhere.
-/// `no_timer_check`: see [`NO_TIMER_CHECK`](super::command_line::NO_TIMER_CHECK).
-const COMMAND_LINE: &str = "quiet panic=-1 random.trust_cpu=on no_timer_check line=ttyS0";
+const CONSOLE: &str = "line=ttyS0";
 
 /// Where VMs of a rig's daemon are, and what they boot.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl HostedVms {
     pub fn table_of(&self, name: &str, mib: u32, keys: &str) -> String {
         format!(
             "[[vm]]\nname = \"{name}\"\nmemory_bytes = \"{mib} MiB\"\nkernel = \"{}\"\n\
-             initrd = \"{}\"\ncommand_line = \"{COMMAND_LINE}\"\n{keys}\n",
+             initrd = \"{}\"\ncommand_line = \"{KERNEL_OPTIONS} {CONSOLE}\"\n{keys}\n",
             self.kernel, self.initrd
         )
     }
