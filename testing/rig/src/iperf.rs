@@ -12,6 +12,9 @@ use crate::process::Process;
 use crate::rig::Rig;
 use crate::wait::{until, until_some};
 
+/// Options of a stream that runs beside what is tested, and leaves it the CPUs.
+pub const BESIDE: [&str; 2] = ["--bitrate", "100M"];
+
 /// Deadline for a server to listen, for it to be ready for the next run, and for connections to
 /// be established. It is long because tests share two CPUs with each other and with other load.
 const LIMIT: Duration = Duration::from_secs(60);

@@ -26,7 +26,7 @@ processors = 2
 max_processors = 2
 modes = ["switch-independent"]
 algorithms = ["hyper-v-port", "dynamic"]
-phase = [{ seconds = 6, sessions = 1 }]
+phase = [{ seconds = 3, sessions = 1 }]
 "#;
 
 struct Bench {

@@ -114,7 +114,8 @@ fn beside_a_stream(body: impl FnOnce(&Daemon, &str, &mut iperf::Client<'_>)) {
     a.bring_up().unwrap();
     b.bring_up().unwrap();
     let _server = iperf::serve(&rig, &b.namespace).unwrap();
-    let mut stream = iperf::Client::begin(&rig, &a.namespace, &b.address(), 1, &[]).unwrap();
+    let mut stream =
+        iperf::Client::begin(&rig, &a.namespace, &b.address(), 1, &iperf::BESIDE).unwrap();
     body(&daemon, &socket, &mut stream);
     stream.wait_flow("the others' stream").unwrap();
     let report = stream.end().unwrap();

@@ -100,7 +100,7 @@ fn a_vlan_changes_live_and_others_notice_nothing() {
 
     let _server = iperf::serve(&rig, &other.namespace).unwrap();
     let mut stream =
-        iperf::Client::begin(&rig, &light.namespace, &other.address(), 1, &[]).unwrap();
+        iperf::Client::begin(&rig, &light.namespace, &other.address(), 1, &iperf::BESIDE).unwrap();
     daemon.ok(&["nic", "set", "vm", "--vlan", "10"]).unwrap();
     assert!(vm.reaches(&light.address()).unwrap());
     stream.wait_flow("the others' stream beside a VLAN").unwrap();
@@ -287,7 +287,8 @@ fn a_front_end_that_talks_nonsense_hurts_nobody_else() {
     a.bring_up().unwrap();
     b.bring_up().unwrap();
     let _server = iperf::serve(&rig, &b.namespace).unwrap();
-    let mut stream = iperf::Client::begin(&rig, &a.namespace, &b.address(), 1, &[]).unwrap();
+    let mut stream =
+        iperf::Client::begin(&rig, &a.namespace, &b.address(), 1, &iperf::BESIDE).unwrap();
     for (nth, bytes) in nonsense().iter().cycle().take(60).enumerate() {
         let mut front_end = UnixStream::connect(&socket).unwrap();
         front_end.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
