@@ -15,6 +15,9 @@ const LAN: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n";
 /// Deadline of conditions and commands that take less than a second on an idle machine.
 const LIMIT: Duration = Duration::from_secs(90);
 
+/// The highest VLAN (IEEE 802.1Q, table 9-2).
+const VLANS: u32 = 4094;
+
 #[test]
 fn desired_state_survives_being_killed_at_any_moment() {
     die_often(8);
@@ -44,7 +47,7 @@ fn die_often(rounds: u32) {
         let changes = thread::spawn(move || {
             let mut last = None;
             for step in 1..=400u32 {
-                let vlan = (round * 100 + step % 100 + 1).to_string();
+                let vlan = ((round * 100 + step % 100) % VLANS + 1).to_string();
                 let words = [cli.as_str(), "--socket", &socket, "nic", "set", "a", "--vlan", &vlan];
                 if !run_any(&words, LIMIT).is_ok_and(|output| output.is_ok()) {
                     return (last, vlan);
