@@ -94,6 +94,8 @@ test("an experiment is asked for here, and one sees how far it is", { skip: PLAN
 
 /** Pages that are open at a time. */
 const TABS = 4;
+/** Number of pages that were checked. */
+let checked = 0;
 
 /** Checks one page as a subtest: it is accessible and fits its window. */
 async function checkPage(t: TestContext, tab: Page, place: string, shown: Look): Promise<void> {
@@ -107,6 +109,7 @@ async function checkPage(t: TestContext, tab: Page, place: string, shown: Look):
     });
     assert.ok(width <= room, `${width} px wide in ${room} px`);
     assert.deepEqual(await violations(tab), []);
+    checked += 1;
   });
 }
 
@@ -133,6 +136,7 @@ test("every page is accessible, fits its window and shows the host", { concurren
     }));
   }
   await look(page, LOOKS[0] as Look);
+  assert.ok(checked > 10, `${checked} pages`);
 });
 
 test("what came out of an experiment is read here, and compared with another run", { skip: PLAN === "" }, async () => {

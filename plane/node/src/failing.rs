@@ -32,6 +32,13 @@ impl Failing {
         self.now = Some(Failure { reason, retry_at: now + first * factor });
     }
 
+    /// Puts off the next attempt.
+    pub(crate) fn postpone(&mut self, retry_at: Instant) {
+        if let Some(failure) = &mut self.now {
+            failure.retry_at = retry_at;
+        }
+    }
+
     /// Whether it is to be tried again.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.now.as_ref().is_some_and(|failure| failure.retry_at <= now)

@@ -1,5 +1,6 @@
 //! A program that runs beside a test.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -93,10 +94,13 @@ impl Process {
     /// # Errors
     /// It ended.
     pub fn check_running(&mut self) -> Result<()> {
-        if let Some(status) = self.child.try_wait()? {
-            bail!("{} ended ({status}): {}", self.name, self.last_words());
+        match self.child.try_wait()? {
+            None => Ok(()),
+            Some(status) => {
+                let text = format!("{} ended ({status}): {}", self.name, self.last_words());
+                Err(ProcessEnded(text).into())
+            }
         }
-        Ok(())
     }
 
     /// Waits until it ends by itself.
@@ -171,6 +175,18 @@ impl Process {
         lines[lines.len().saturating_sub(15)..].join("\n")
     }
 }
+
+/// Error: a process has ended that should run. It ends a wait ([`until`](crate::until)).
+#[derive(Debug)]
+pub(crate) struct ProcessEnded(String);
+
+impl fmt::Display for ProcessEnded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ProcessEnded {}
 
 impl Drop for Process {
     fn drop(&mut self) {

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
+use crate::process::ProcessEnded;
+
 /// Shortest pause between two looks at a condition.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 /// Longest pause.
@@ -15,8 +17,10 @@ const PAUSE_PER_LOOK: u32 = 4;
 
 /// Waits until `look` gives a value.
 ///
+/// An error of `look` does not end the wait, except [`ProcessEnded`].
+///
 /// # Errors
-/// After `limit`, with `what` was waited for and the last error `look` had.
+/// After `limit`, with `what` was waited for and the last error `look` had; or a process has ended.
 pub fn until_some<T>(
     what: &str,
     limit: Duration,
@@ -28,6 +32,9 @@ pub fn until_some<T>(
         let last = match look() {
             Ok(Some(value)) => return Ok(value),
             Ok(None) => None,
+            Err(error) if error.is::<ProcessEnded>() => {
+                return Err(error.context(format!("no {what}")));
+            }
             Err(error) => Some(error),
         };
         if Instant::now() >= deadline {
@@ -46,4 +53,23 @@ pub fn until_some<T>(
 /// After `limit`, with `what` was waited for.
 pub fn until(what: &str, limit: Duration, mut look: impl FnMut() -> Result<bool>) -> Result<()> {
     until_some(what, limit, || Ok(look()?.then_some(())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Process;
+    use crate::rig::Rig;
+
+    #[test]
+    fn the_end_of_a_process_ends_the_wait() {
+        let rig = Rig::new().unwrap();
+        let words = ["sh", "-c", "echo no luck today; exit 3"];
+        let mut process = Process::start(&rig, "tool", &words).unwrap();
+        let limit = Duration::from_secs(600);
+        let error = until("answer", limit, || process.check_running().map(|()| false));
+        let text = format!("{:#}", error.unwrap_err());
+        assert!(text.contains("no answer") && text.contains("no luck today"), "{text}");
+        assert!(!text.contains("within"), "it has waited: {text}");
+    }
 }

@@ -14,7 +14,7 @@
 //! long as a disk is away, nothing in this process opens or removes its file, whoever asks.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use suimon_contract::{ApiError, DiskHandedOver, ErrorCode, Kind, Name, StorageState};
 use suimon_image::Shape;
@@ -27,7 +27,7 @@ use super::notices::disk_failed;
 use super::opening::{NotOpened, disk_error};
 use super::pausing::plane_error;
 use super::steps::{LEFT_LOCKS_EVERY, LEFT_LOCKS_MAX};
-use super::store_threads::{SHORT_PATIENCE, SILENT_AFTER, STORE_PATIENCE};
+use super::store_threads::STORE_PATIENCE;
 use super::work::check_idle;
 use crate::control::Controller;
 use crate::edit::not_found;
@@ -179,7 +179,7 @@ impl Shared {
     fn open_suspended(&self, entry: &DiskEntry, known: Option<Shape>) -> Result<(), ApiError> {
         let give_up_at = Instant::now() + LEFT_LOCKS_MAX;
         loop {
-            match self.try_to_open_suspended(entry, known, SILENT_AFTER) {
+            match self.try_to_open_suspended(entry, known) {
                 // A process that was killed a moment ago may still have its locks.
                 Err(error)
                     if error.code == ErrorCode::DeviceBusy && Instant::now() < give_up_at =>
@@ -191,12 +191,10 @@ impl Shared {
         }
     }
 
-    /// The same, once. The store has `patience` to answer.
     fn try_to_open_suspended(
         &self,
         entry: &DiskEntry,
         known: Option<Shape>,
-        patience: Duration,
     ) -> Result<(), ApiError> {
         let work = self.file_work(entry);
         let wanted = work.wanted.clone();
@@ -206,7 +204,7 @@ impl Shared {
             Ok(Opened { work, files, images, is_made: false })
         };
         let Opened { files, images, .. } =
-            self.with_store_within(entry, patience, open, Opened::take_back_result)??;
+            self.with_store(entry, open, Opened::take_back_result)??;
         let images::OpenedDisk { spec, shape, layers, .. } = images;
         let sees = |shape: &Shape| (shape.size, shape.logical_sector, shape.physical_sector);
         if known.is_some_and(|known| sees(&known) != sees(&shape)) {
@@ -255,11 +253,17 @@ impl Controller {
     }
 
     /// Goes on with a disk that stays here after all: opens it, or has it tried again if `failure`
-    /// says why it cannot be opened.
+    /// says why it could not be opened.
     pub(crate) fn bring_back(&mut self, disk: &Name, failure: Option<String>) {
         let Some(entry) = self.shared.disks.find(disk) else { return };
         let reason = match failure {
-            Some(reason) => reason,
+            Some(reason) => {
+                // Not closed before it is tried again: its VM has just gone on, and may be starting
+                // the device (see `fail_disk`).
+                self.drafts.push(disk_failed(&entry, &reason));
+                entry.lock().failing.fail(Instant::now(), self.devices.retry_first, reason);
+                return;
+            }
             None if entry.lock().open.is_some() => return,
             None => match self.open_disk_in_the_end(&entry, STORE_PATIENCE) {
                 Err(NotOpened::Failed(error)) => error.to_string(),
@@ -267,27 +271,6 @@ impl Controller {
             },
         };
         self.drafts.push(disk_failed(&entry, &reason));
-        if entry.lock().open.is_some() {
-            self.try_suspended_disk_later(&entry, reason);
-        } else {
-            self.fail_disk(&entry, reason);
-        }
-    }
-
-    /// Opens a disk that failed while it was suspended. Returns `None` if it is not such a disk.
-    pub(super) fn retry_suspended_disk(&self, entry: &DiskEntry) -> Option<Result<(), ApiError>> {
-        let known = entry.lock().open.as_ref().map(|open| open.shape)?;
-        let opened = self.shared.try_to_open_suspended(entry, Some(known), SHORT_PATIENCE);
-        if opened.is_ok() {
-            entry.lock().failing.now = None;
-        }
-        Some(opened)
-    }
-
-    /// The disk stays suspended, and its VM connected, whose requests wait. QEMU before 9.1 never
-    /// connects again if the connection of a device that is not started is closed, as that of a VM
-    /// that is still paused (QEMU's `vhost_user_async_close`).
-    pub(super) fn try_suspended_disk_later(&self, entry: &DiskEntry, reason: String) {
-        entry.lock().failing.fail(Instant::now(), self.devices.retry_first, reason);
+        self.fail_disk(&entry, reason);
     }
 }

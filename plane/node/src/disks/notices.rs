@@ -128,16 +128,10 @@ impl Controller {
     pub(crate) fn retry_disks(&mut self) {
         let now = Instant::now();
         for entry in self.shared.disks.all() {
-            if !entry.lock().failing.is_due(now) {
+            if !entry.lock().failing.is_due(now) || !self.close_failed_disk(&entry) {
                 continue;
             }
-            let suspended = self.retry_suspended_disk(&entry);
-            let is_suspended = suspended.is_some();
-            let opened = match suspended {
-                Some(opened) => opened.map_err(NotOpened::Failed),
-                None => self.open_disk_in_the_end(&entry, SHORT_PATIENCE),
-            };
-            match opened {
+            match self.open_disk_in_the_end(&entry, SHORT_PATIENCE) {
                 Ok(()) => {
                     let text = "The disk works again.";
                     self.drafts.push(Draft::new(EventKind::DiskRecovered, entry.label(), text));
@@ -145,11 +139,7 @@ impl Controller {
                 Err(NotOpened::Waits) => {}
                 Err(NotOpened::Failed(error)) => {
                     tracing::debug!(disk = %entry.name, %error, "tried again in vain");
-                    if is_suspended {
-                        self.try_suspended_disk_later(&entry, error.to_string());
-                    } else {
-                        self.fail_disk(&entry, error.to_string());
-                    }
+                    self.fail_disk(&entry, error.to_string());
                 }
             }
         }

@@ -19,6 +19,7 @@ use super::notices::{disk_failed, opening_stalled};
 use super::pausing::plane_error;
 use super::store_threads::{SILENT_AFTER, Unanswered};
 use super::wanted::WantedDisk;
+use super::work::has_stopped_vm;
 use crate::checks::error_code;
 use crate::control::{Command, Controller};
 use crate::events::Draft;
@@ -245,9 +246,32 @@ impl Controller {
     }
 
     /// Closes a disk and notes why and when to try again.
+    ///
+    /// The disk stays offered as long as its VM is connected and has not started the device, because
+    /// the VM is paused or has no driver yet: QEMU 7.2 does not connect a device again whose
+    /// connection is closed then (`vhost_user_async_close`). Its requests fail or wait.
     pub(crate) fn fail_disk(&self, entry: &DiskEntry, reason: String) {
-        self.close_disk(entry);
+        if !has_stopped_vm(&entry.lock()) {
+            self.close_disk(entry);
+        }
         entry.lock().failing.fail(Instant::now(), self.devices.retry_first, reason);
+    }
+
+    /// Closes a disk that failed and stayed offered, before it is opened again. Returns false if its
+    /// VM has still not started the device; then it is to be tried again later.
+    pub(super) fn close_failed_disk(&self, entry: &DiskEntry) -> bool {
+        {
+            let mut state = entry.lock();
+            if state.open.is_none() {
+                return true;
+            }
+            if has_stopped_vm(&state) {
+                state.failing.postpone(Instant::now() + self.devices.retry_first);
+                return false;
+            }
+        }
+        self.close_disk(entry);
+        true
     }
 
     /// Removes a disk's file, which is not open.

@@ -1,7 +1,6 @@
 //! Work on the files of disks in service: their clients find a pause.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use suimon_contract::{ApiError, ErrorCode};
 use suimon_ports::StoreFiles;
@@ -61,19 +60,8 @@ impl Shared {
         work: impl FnOnce() -> T + Send + 'static,
         take_back: fn(T),
     ) -> Result<T, ApiError> {
-        self.with_store_within(entry, SILENT_AFTER, work, take_back)
-    }
-
-    /// The same. The store has `patience` to answer.
-    pub(super) fn with_store_within<T: Send + 'static>(
-        &self,
-        entry: &DiskEntry,
-        patience: Duration,
-        work: impl FnOnce() -> T + Send + 'static,
-        take_back: fn(T),
-    ) -> Result<T, ApiError> {
         let store = entry.lock().wanted.store.path.clone();
-        let done = self.disks.threads.run(&store, patience, work, take_back);
+        let done = self.disks.threads.run(&store, SILENT_AFTER, work, take_back);
         done.map_err(|unanswered| unanswered.give_up().about(entry.label()))
     }
 

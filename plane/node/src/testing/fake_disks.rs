@@ -52,6 +52,8 @@ struct World {
     resume_refused: bool,
     /// Whether VMs are connected to disks.
     connected: bool,
+    /// Whether those VMs have started the devices.
+    started: bool,
     /// What measurements find.
     devices: PacedDevices,
     /// What the plane shows of stores, and reports.
@@ -213,6 +215,11 @@ impl FakeDisks {
     /// Whether VMs are connected to disks.
     pub(crate) fn connect(&self, is_connected: bool) {
         self.lock().connected = is_connected;
+    }
+
+    /// Whether VMs that are connected have started the devices.
+    pub(crate) fn start_devices(&self, is_started: bool) {
+        self.lock().started = is_started;
     }
 
     /// Disks at the ends of connections have so many bytes, or there are none.
@@ -492,8 +499,9 @@ struct FakeDevice {
 
 impl DiskDevice for FakeDevice {
     fn status(&self) -> VhostUserDiskStatus {
-        let features = self.world.lock().connected.then_some(0);
-        VhostUserDiskStatus { features, ..VhostUserDiskStatus::default() }
+        let world = self.world.lock();
+        let features = world.connected.then_some(0);
+        VhostUserDiskStatus { queues: u16::from(world.connected && world.started), features }
     }
 
     fn resize(&self, bytes: u64) -> Result<(), DeviceError> {

@@ -13,8 +13,8 @@ use super::machine::{Accelerator, Boot, GuestSpec};
 /// over 10 ms of the guest's time. A QEMU that the host does not schedule for that long delivers
 /// too few of them, and the guest panics: "IO-APIC + timer doesn't work!".
 ///
-/// `tsc=reliable` skips the calibration of the clock, `cryptomgr.notests` tests of ciphers: a sixth
-/// of the time that it takes to boot without hardware virtualization.
+/// `tsc=reliable` skips the calibration of the clock and `cryptomgr.notests` tests of ciphers, for a
+/// faster boot without hardware virtualization.
 pub(crate) const KERNEL_OPTIONS: &str = "quiet panic=-1 random.trust_cpu=on no_timer_check \
     tsc=reliable cryptomgr.notests";
 

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use suimon_rig::{Rig, run, until};
+use suimon_rig::{Rig, run, run_any, until};
 
 const ISOLATED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/isolated");
 const LIMIT: Duration = Duration::from_secs(120);
@@ -60,7 +60,8 @@ impl Made {
     /// Its process is gone, and with it its namespaces and what was mounted in them.
     fn check_process(&self) {
         let words = ["pgrep", "--full", &format!("^sleep {}", self.seconds)];
-        until("the end of its process", LIMIT, || Ok(run(&words).is_err())).unwrap();
+        // 1: no process matches (pgrep(1)).
+        until("the end of its process", LIMIT, || Ok(run_any(&words, LIMIT)?.code == 1)).unwrap();
         assert!(!Path::new("/run/netns/isolated-test").exists());
         let mounts = fs::read_to_string("/proc/mounts").unwrap();
         assert!(!mounts.contains(" /mnt "), "{mounts}");
@@ -72,10 +73,15 @@ impl Made {
     }
 }
 
-/// No loop device is on a file in the folder.
+/// No loop device is on a file in the folder. The kernel detaches one only when nobody has it open,
+/// and who looks for a free loop device opens them.
 fn check_loop_devices(folder: &str) {
-    let files = run(&["losetup", "--list", "--noheadings", "--output", "BACK-FILE"]).unwrap();
-    assert!(!files.contains(folder), "{files}");
+    let name = Path::new(folder).file_name().unwrap().to_str().unwrap();
+    until("the loop device to be detached", LIMIT, || {
+        let list = ["losetup", "--list", "--noheadings", "--output", "BACK-FILE"];
+        Ok(!run(&list)?.contains(name))
+    })
+    .unwrap();
 }
 
 #[test]
@@ -101,7 +107,12 @@ fn nothing_stays_of_a_killed_test_after_the_next_run() {
     made.signal(Signal::KILL);
     made.child.wait().unwrap();
     made.check_process();
-    run(&[ISOLATED, "--sweep"]).unwrap();
+    // Its folder is locked until the last of its processes is gone.
+    until("its folder to be removed", LIMIT, || {
+        run(&[ISOLATED, "--sweep", &made.folder])?;
+        Ok(!Path::new(&made.folder).exists())
+    })
+    .unwrap();
     made.check_folder();
 }
 
@@ -125,6 +136,6 @@ fn of_a_failed_test_the_folder_stays_and_its_logs_are_printed() {
     assert!(!Path::new(&folder).exists());
     check_loop_devices(&folder);
     check_loop_devices(&kept);
-    // This folder is of no test that failed.
+    // Only failed tests leave their folders there.
     fs::remove_dir_all(&kept).unwrap();
 }

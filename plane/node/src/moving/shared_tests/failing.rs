@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use suimon_contract::{EventKind, OperationState, StorageState};
 use suimon_ports::{DiskFile, StoreFiles, VmNotice, VmRunState};
@@ -9,6 +10,9 @@ use suimon_ports::{DiskFile, StoreFiles, VmNotice, VmRunState};
 use super::pair::{Pair, assert_open, failure, state_of_disk, take};
 use crate::testing::{StoreFailure, name, wait_until};
 use crate::{Edit, ResourceEdit};
+
+/// Disks that failed are tried again several times within this.
+const RETRIED: Duration = Duration::from_millis(500);
 
 #[test]
 fn whatever_call_fails_one_node_has_it() {
@@ -92,6 +96,8 @@ fn a_disk_that_cannot_be_opened_there_goes_on_here() {
         }
         None
     });
+    // Its VM is connected, and still paused when that fails.
+    pair.here.disks.connect(true);
     let served = pair.here.disks.served();
     let operation = pair.migrate();
     assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
@@ -102,10 +108,15 @@ fn a_disk_that_cannot_be_opened_there_goes_on_here() {
         !pair.here.events(EventKind::DiskFailed.id()).is_empty()
     });
     held.lock().unwrap().take().expect("it was closed here");
-    pair.assert_here();
-    assert!(!pair.here.events(EventKind::DiskRecovered.id()).is_empty());
-    // Its VM stayed connected: QEMU may not connect again.
+    // It stays offered as long as its VM has not started the device: QEMU would not connect again.
+    std::thread::sleep(RETRIED);
     assert_eq!(pair.here.disks.served(), served);
+    assert_eq!(state_of_disk(&pair.here).0, StorageState::Failed);
+    pair.here.disks.start_devices(true);
+    wait_until("the disk to work again", || {
+        !pair.here.events(EventKind::DiskRecovered.id()).is_empty()
+    });
+    pair.assert_here();
 }
 
 /// As if the file system there had been unmounted meanwhile.
