@@ -32,7 +32,7 @@ impl Failing {
         self.now = Some(Failure { reason, retry_at: now + first * factor });
     }
 
-    /// Puts off the next attempt.
+    /// Sets the time of the next attempt of the present failure, if there is one.
     pub(crate) fn postpone(&mut self, retry_at: Instant) {
         if let Some(failure) = &mut self.now {
             failure.retry_at = retry_at;

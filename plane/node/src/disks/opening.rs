@@ -249,7 +249,7 @@ impl Controller {
     ///
     /// The disk stays offered as long as its VM is connected and has not started the device, because
     /// the VM is paused or has no driver yet: QEMU 7.2 does not connect a device again whose
-    /// connection is closed then (`vhost_user_async_close`). Its requests fail or wait.
+    /// connection is closed then (`vhost_user_async_close`). Until then it is not tried again.
     pub(crate) fn fail_disk(&self, entry: &DiskEntry, reason: String) {
         if !has_stopped_vm(&entry.lock()) {
             self.close_disk(entry);

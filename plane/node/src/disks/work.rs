@@ -129,7 +129,8 @@ fn has_vm(state: &DiskState) -> bool {
     device.is_some_and(|device| device.status().features.is_some())
 }
 
-/// Whether a VM is connected and has not started the device.
+/// Returns true if a VM is connected to the disk and none of its queues runs: the VM is paused, or its
+/// guest has no driver yet.
 pub(super) fn has_stopped_vm(state: &DiskState) -> bool {
     let device = state.open.as_ref().and_then(|open| open.device.as_ref());
     device.map(|device| device.status()).is_some_and(|of| of.features.is_some() && of.queues == 0)
