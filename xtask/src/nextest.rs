@@ -14,6 +14,13 @@ use crate::workspace;
 /// test that mostly waits takes one.
 const SLOTS_PER_CPU: usize = 4;
 
+/// Seed from which property tests draw their cases, so that two runs of one commit test the same
+/// cases.
+const PROPERTY_SEED: u64 = 1;
+
+/// Environment variable of proptest that sets the seed.
+const PROPERTY_SEED_VARIABLE: &str = "PROPTEST_RNG_SEED";
+
 /// Exit code of nextest when tests failed (nextest-metadata, `NextestExitCode::TEST_RUN_FAILED`).
 const TESTS_FAILED: i32 = 100;
 
@@ -28,6 +35,9 @@ pub(crate) struct Selection<'a> {
     pub(crate) package: Option<&'a str>,
     /// Environment variables of the tests.
     pub(crate) environment: &'a [(&'a str, &'a str)],
+    /// Seed of the property tests; [`PROPERTY_SEED`] if `None`. A seed that the user has set in
+    /// the environment takes precedence.
+    pub(crate) property_seed: Option<u64>,
 }
 
 /// Runs the selected tests, which must be built or are built by this.
@@ -53,6 +63,11 @@ pub(crate) fn run(session: &Session, selection: &Selection<'_>) -> Result<Tests>
         command.args(["-E", filter]);
     }
     command.env("NEXTEST_TEST_THREADS", slots.to_string());
+    if std::env::var_os(PROPERTY_SEED_VARIABLE).is_none() {
+        let seed = selection.property_seed.unwrap_or(PROPERTY_SEED);
+        command.env(PROPERTY_SEED_VARIABLE, seed.to_string());
+        println!("property tests: {PROPERTY_SEED_VARIABLE}={seed}");
+    }
     command.envs(selection.environment.iter().copied());
     let status = session.interrupt().run(&mut command)?;
     ensure!(!session.interrupt().is_received(), "interrupted");

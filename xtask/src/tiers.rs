@@ -2,6 +2,7 @@
 //! profiles of `.config/nextest.toml` select by that.
 
 use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, ensure};
 
@@ -19,7 +20,11 @@ pub(crate) struct Part {
 
 /// The full tier. Each part takes at most 30 minutes on two CPUs.
 pub(crate) const FULL: &[Part] = &[
-    Part { name: "guard", about: "everything that `make test` runs", run: guard },
+    Part {
+        name: "guard",
+        about: "everything that `make test` runs, with new cases of the property tests",
+        run: guard_with_new_cases,
+    },
     Part { name: "long", about: "long and repetitive tests with peers and kills", run: long },
     Part { name: "lab", about: "every plan of the lab, small", run: lab },
     Part { name: "compilers", about: "oldest supported Rust, release profile", run: compilers },
@@ -56,6 +61,15 @@ pub(crate) fn run_parts(session: &mut Session, parts: &[Part], names: &[&str]) -
 
 /// Checks and tests that guard a change.
 pub(crate) fn guard(session: &mut Session) -> Result<()> {
+    guard_with(session, None)
+}
+
+fn guard_with_new_cases(session: &mut Session) -> Result<()> {
+    let seed = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    guard_with(session, Some(seed))
+}
+
+fn guard_with(session: &mut Session, property_seed: Option<u64>) -> Result<()> {
     session.check("format", |session| run_cargo(session, &["fmt", "--all", "--check"]));
     session.check("layers", |session| layers::check(session.root()));
     session.check("specification", |session| specification::check(session.root()));
@@ -65,7 +79,11 @@ pub(crate) fn guard(session: &mut Session) -> Result<()> {
     }
     session.check("generated documents", |session| docs::check(session.root()));
     session.check("book", |session| book::check(session.root()));
-    tests(session, "tests", &Selection { profile: "default", ..Selection::default() });
+    tests(
+        session,
+        "tests",
+        &Selection { profile: "default", property_seed, ..Selection::default() },
+    );
     session.check("documentation examples", |session| doc_tests::run(session.root()).map(drop));
     Ok(())
 }
@@ -193,7 +211,7 @@ fn kills(session: &mut Session) -> Result<()> {
     if build(session) {
         let filter = Some("test(/deaths::full::/)".to_owned());
         let selection =
-            Selection { profile: "campaign", filter, environment: &KILLS, package: None };
+            Selection { profile: "campaign", filter, environment: &KILLS, ..Selection::default() };
         tests(session, "1000 kills of the daemon", &selection);
     }
     Ok(())

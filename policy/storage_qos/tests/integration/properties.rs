@@ -73,10 +73,15 @@ proptest! {
         let one = cost as f64 / span.as_secs_f64();
         prop_assert!(total >= possible * 0.97 - 2.0 * one, "{total} of {possible}");
         let shares = ideal(total, &disks);
+        // A maximum is made up for within CATCH_UP only. Where the array takes longer for one
+        // request of each disk, a disk may wait longer for its turn, and stays below its maximum
+        // by up to 2.8 % (of 19 000 disks with random limits).
+        let turn_ns = SECOND * cost * wishes.len() as u64 / capability;
+        let unfairness = if u128::from(turn_ns) > CATCH_UP.as_nanos() { 0.05 } else { 0.02 };
         for ((disk, (_, min, max)), share) in (0u32..).zip(&disks).zip(&shares) {
             let got = rig.iops(disk, from);
             prop_assert!(got >= min * 0.995 - 2.0 * one, "disk {disk}: {got}, minimum {min}");
-            prop_assert!((got - share).abs() <= share * 0.02 + 3.0 * one, "disk {disk}: {got}, {share} is fair");
+            prop_assert!((got - share).abs() <= share * unfairness + 3.0 * one, "disk {disk}: {got}, {share} is fair");
             if *max < f64::MAX {
                 let excess = rig.logs[&disk].excess(*max as u64, false);
                 let catch_up = limits(*min as u64, *max as u64, 1).catch_up();

@@ -6,11 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 
 use crate::support::backend::{Backend, listen_for_all};
-use crate::support::{Notices, Site, firmware};
+use crate::support::{Notices, Site, firmware, let_go};
 use suimon_frame::MacAddr;
 use suimon_ports::{
-    Vm, VmCommand, VmDevice, VmDiskKind, VmDiskSpec, VmErrorKind, VmHost, VmNicKind, VmNicSpec,
-    VmNotice, VmSpec,
+    VmCommand, VmDevice, VmDiskKind, VmDiskSpec, VmErrorKind, VmHost, VmNicKind, VmNicSpec, VmSpec,
 };
 
 fn nic(name: &str, kind: VmNicKind, socket: PathBuf) -> VmNicSpec {
@@ -34,12 +33,6 @@ fn disk(name: &str, kind: VmDiskKind) -> VmDiskSpec {
         serial: "serial 1".to_owned(),
         port: None,
     }
-}
-
-/// A guest without a system releases a device when the machine is reset.
-fn let_go(vm: &dyn Vm, notices: &Notices, device: VmDevice) {
-    vm.tell(&VmCommand::Reset).unwrap();
-    notices.wait(&VmNotice::Unplugged(device));
 }
 
 #[test]

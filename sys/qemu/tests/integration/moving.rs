@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use crate::support::backend::listen_for_all;
-use crate::support::{Notices, Site, until};
+use crate::support::{Notices, Site, let_go, until};
 use suimon_frame::MacAddr;
 use suimon_ports::{
     SendPhase, SendSpec, Vm, VmArrival, VmCommand, VmDevice, VmErrorKind, VmHost, VmNicKind,
@@ -188,10 +188,7 @@ fn what_was_plugged_in_has_to_be_where_it_was() {
     };
     assert_eq!(places(), [(device("first"), 0), (device("second"), 1)]);
     vm.tell(&VmCommand::Unplug(device("first"))).unwrap();
-    vm.tell(&VmCommand::Reset).unwrap();
-    vm.tell(&VmCommand::Pause).unwrap();
-    notices.wait(&VmNotice::Unplugged(device("first")));
-    vm.tell(&VmCommand::Resume).unwrap();
+    let_go(&*vm, &notices, device("first"));
     let layout = vm.layout().unwrap();
     assert!(layout.machine.starts_with("pc-q35-"), "{layout:?}");
     assert_eq!(places(), [(device("second"), 1)]);

@@ -13,7 +13,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use suimon_ports::{VmAccelerator, VmBoot, VmIdentity, VmNotice, VmObserver, VmSpec};
+use suimon_ports::{
+    Vm, VmAccelerator, VmBoot, VmCommand, VmDevice, VmIdentity, VmNotice, VmObserver, VmSpec,
+};
 use suimon_qemu::{Launcher, LauncherSpec, QemuHost, start_launcher};
 use tempfile::TempDir;
 
@@ -139,11 +141,7 @@ impl Site {
     }
 
     /// Starts a VM whose folder was not prepared yet.
-    pub(crate) fn start(
-        &self,
-        host: &QemuHost,
-        spec: &VmSpec,
-    ) -> (Box<dyn suimon_ports::Vm>, Notices) {
+    pub(crate) fn start(&self, host: &QemuHost, spec: &VmSpec) -> (Box<dyn Vm>, Notices) {
         use suimon_ports::VmHost;
         let (observer, notices) = Notices::new();
         host.prepare(&spec.folder, spec.user).unwrap();
@@ -251,6 +249,18 @@ impl Notices {
     pub(crate) fn so_far(&self) -> Vec<VmNotice> {
         self.receiver.try_iter().collect()
     }
+}
+
+/// Waits until a guest without a system has released a device, which it does when the machine is
+/// reset.
+///
+/// QEMU reports a device as deleted once every CPU has left translated code (an RCU grace
+/// period). A BIOS that waits for the answer of a disk never leaves it, so the machine is paused.
+pub(crate) fn let_go(vm: &dyn Vm, notices: &Notices, device: VmDevice) {
+    vm.tell(&VmCommand::Reset).unwrap();
+    vm.tell(&VmCommand::Pause).unwrap();
+    notices.wait(&VmNotice::Unplugged(device));
+    vm.tell(&VmCommand::Resume).unwrap();
 }
 
 /// Waits until something is there.
