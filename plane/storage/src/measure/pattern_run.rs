@@ -14,6 +14,9 @@ use crate::latency::LatencyCounts;
 
 /// Requests that always wait, so that the device never runs dry.
 const WAITING: u32 = 32;
+/// Time by which counting is prolonged at most while no request has ended. Other users of a shared
+/// device can keep it from answering for seconds; its rate is then low, and not unknown.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// The one disk of the run's own store.
 const DISK: DiskId = DiskId(0);
 
@@ -96,7 +99,8 @@ impl PatternRun {
         if self.counted_from.is_none() && now >= warm {
             self.counted_from = Some(now);
         }
-        if self.counted_until.is_none() && now >= warm + self.each {
+        let is_silent = self.requests == 0 && now < warm + self.each + SILENCE_MAX;
+        if self.counted_until.is_none() && now >= warm + self.each && !is_silent {
             self.counted_until = Some(now);
         }
         if let (Some(from), Some(until)) = (self.counted_from, self.counted_until) {
@@ -187,7 +191,8 @@ impl PatternRun {
         let iops = u128::from(self.requests) * 1_000_000_000 / ns;
         Ok(PatternFigure {
             pattern: self.pattern,
-            iops: u64::try_from(iops).unwrap_or(u64::MAX),
+            // It did something, and a capability of 0 would say that it can do nothing.
+            iops: u64::try_from(iops).unwrap_or(u64::MAX).max(1),
             depth: self.scheduler.depth(),
             latencies: self.latencies.latencies(),
         })

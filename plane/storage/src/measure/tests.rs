@@ -94,23 +94,37 @@ fn a_full_store_and_a_device_with_errors_are_told_and_leave_nothing() {
     assert_eq!(devices.open_count(), 0);
 }
 
-#[test]
-fn a_device_that_stops_answering_is_no_capability() {
+/// A measurement of 3 s per pattern whose device answers nothing from the first pattern on for so
+/// many milliseconds; returns what came of the pattern.
+fn run_with_silence(ms: u32) -> Result<PatternFigure, MeasureError> {
     let store = MemoryStore::default();
     let devices = PacedDevices::new(Pace { per_look: 64, ..Pace::default() });
     let mut measurement = begin(&store, &devices).unwrap();
-    let mut ms = 0;
+    let mut now = Time::from_ns(1 << 40);
     let mut step = |measurement: &mut Measurement| {
-        ms += 1;
-        measurement.step(Time::from_ns(1 << 40) + STEP * ms)
+        now = now + STEP;
+        measurement.step(now)
     };
     while step(&mut measurement).unwrap().done == 0 {}
     devices.set(Pace::default());
-    for _ in 0..6_000 {
-        step(&mut measurement).unwrap();
+    for _ in 0..ms {
+        step(&mut measurement)?;
     }
-    // What was under way ends late, and nothing was counted.
     devices.set(Pace { per_look: 64, ..Pace::default() });
-    let error = (0..1000).find_map(|_| step(&mut measurement).err()).unwrap();
-    assert!(matches!(error, MeasureError::Nothing(3)), "{error}");
+    for _ in 0..1000 {
+        if step(&mut measurement)?.done == 2 {
+            break;
+        }
+    }
+    Ok(measurement.measured().figures[0])
+}
+
+#[test]
+fn a_device_that_answers_late_has_a_low_rate_and_one_that_does_not_answer_none() {
+    // One request ends after 5 s of counting.
+    let late = run_with_silence(6_000).unwrap();
+    assert_eq!(late.iops, 1, "{late:?}");
+    // What was under way ends after the limit, and nothing was counted.
+    let error = run_with_silence(40_000).unwrap_err();
+    assert!(matches!(error, MeasureError::Nothing(33)), "{error}");
 }
