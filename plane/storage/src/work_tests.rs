@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use suimon_image::testing::{Crash, Fate, MemoryFile};
+use suimon_image::testing::{Crash, Fate, MemoryFile, is_filled};
 use suimon_image::{ByteRange, Image, Linear, Shape};
 use suimon_ports::{DiskOp, DiskOutcome, DiskRequest, Expects, FaultKind, PortFault};
 use suimon_quantity::Time;
@@ -204,8 +204,8 @@ impl Model {
             DiskOp::Read => {
                 let found = bench.payloads.lock().unwrap()[tag as usize].clone();
                 for (of, found) in self.of(range).iter().zip(found.chunks(SECTOR)) {
-                    let is_right = found.iter().all(|&byte| byte == of.now)
-                        || matches!(of.may_be.last(), Some(None));
+                    let is_right =
+                        is_filled(found, of.now) || matches!(of.may_be.last(), Some(None));
                     assert!(is_right, "{range}: {} is {:?}", of.now, found.first());
                 }
             }
@@ -231,9 +231,7 @@ impl Model {
         let mut bench = Bench::on(kind, MemoryFile::new(file), 1, 64);
         let found = bench.read(range(0, SIZE));
         for (number, (found, of)) in found.chunks(SECTOR).zip(&self.sectors).enumerate() {
-            let is_one = |&byte: &Option<u8>| {
-                byte.is_none_or(|byte| found.iter().all(|&found| found == byte))
-            };
+            let is_one = |&byte: &Option<u8>| byte.is_none_or(|byte| is_filled(found, byte));
             // A sector is never torn, and never what it was before what is durable.
             assert!(
                 of.may_be.iter().any(is_one),

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use suimon_image::ByteRange;
+use suimon_image::testing::first_difference;
 
 use super::fakes::{BLOCK, FakeClient, FakeDisk};
 use super::{Mirror, MirrorError};
@@ -44,7 +45,7 @@ impl Bench {
 
     fn assert_same(&self) {
         let (disk, copy) = (self.disk.bytes(), self.copy.bytes());
-        let differs = disk.iter().zip(&copy).position(|(disk, copy)| disk != copy);
+        let differs = first_difference(&disk, &copy);
         assert_eq!(differs.map(|at| (at as u64 / REGION, disk[at], copy[at])), None);
     }
 }

@@ -11,6 +11,7 @@ use suimon_disk_tests::{
     CopiedDisk, DiskExports, DiskProcessor, OpenedDisk, ServedCopy, StoreFolder, new_disk, used,
 };
 use suimon_image::ByteRange;
+use suimon_image::testing::first_difference;
 use suimon_nbd_client::NbdConnection;
 use suimon_ports::{DiskClient, FileName};
 use suimon_quantity::Iops;
@@ -154,7 +155,7 @@ fn assert_same(bench: &Bench, disks: [OpenedDisk; 2]) {
     for at in (0..SIZE).step_by(1 << 20) {
         clients[0].read(range(at, 1 << 20), &mut left).unwrap();
         clients[1].read(range(at, 1 << 20), &mut right).unwrap();
-        let differs = left.iter().zip(&right).position(|(left, right)| left != right);
+        let differs = first_difference(&left, &right);
         assert_eq!(differs.map(|byte| at + byte as u64), None);
     }
 }

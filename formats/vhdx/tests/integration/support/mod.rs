@@ -58,8 +58,14 @@ pub fn parent_byte(offset: u64) -> u8 {
 
 /// Fills bytes with what the parent has.
 pub fn read_parent(range: ByteRange, bytes: &mut [u8]) {
-    for (byte, offset) in bytes.iter_mut().zip(range.offset()..) {
-        *byte = parent_byte(offset);
+    let mut offset = range.offset();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let sector = ((512 - offset % 512) as usize).min(rest.len());
+        let (filled, next) = rest.split_at_mut(sector);
+        filled.fill(parent_byte(offset));
+        offset += sector as u64;
+        rest = next;
     }
 }
 

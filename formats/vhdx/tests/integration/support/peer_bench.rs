@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use suimon_image::testing::TestDisk;
+use suimon_image::testing::{TestDisk, first_difference};
 use suimon_image::{ByteRange, Image};
 use tempfile::TempDir;
 
@@ -70,7 +70,7 @@ impl Bench {
         run("/usr/bin/python3", &["-c", READ_BY_LIBVHDI], &paths);
         let read = |name: &str| std::fs::read(self.path(name)).unwrap();
         let (expected, found) = (read("raw"), read("libvhdi"));
-        let differs = expected.iter().zip(&found).position(|(expected, found)| expected != found);
+        let differs = first_difference(&expected, &found);
         assert_eq!((differs, found.len() as u64), (None, size), "libvhdi differs in {images:?}");
     }
 
