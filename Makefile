@@ -1,5 +1,5 @@
-# The project's commands. Each sets up what it needs first; where nothing is
-# missing that takes a moment.
+# The project's commands. Those that start something install what they need first;
+# where nothing is missing that takes a moment.
 
 CARGO := ./scripts/cargo
 BUILT := $(or $(CARGO_TARGET_DIR),./target)/release
@@ -8,10 +8,10 @@ BUILT := $(or $(CARGO_TARGET_DIR),./target)/release
 
 help:
 	@echo "make run     a host with guests and traffic, from one file; Ctrl-C ends it"
-	@echo "make test    the checks and tests that guard a change; CRATE=suimon-vmq or"
-	@echo "             TEST=NAME runs those of one crate, or one test of any tier"
+	@echo "make test    the checks and tests that guard a change; CRATE=suimon-vmq runs"
+	@echo "             those of one crate, TEST=NAME tests of any tier with that name"
 	@echo "make test-full   every test; PART=lab runs one part of them"
-	@echo "make campaign PART=swarm   open-ended runs; without PART it lists them"
+	@echo "make campaign PART=swarm   open-ended runs; \`cargo xtask\` lists the parts"
 	@echo "make bench   Suimon beside its peers; writes docs/benchmarks.md"
 	@echo "make lab     runs published experiments on this host; PLAN names one"
 	@echo "make deb     a Debian package of what was built"
@@ -21,8 +21,12 @@ help:
 	@echo "make setup   installs what is missing"
 	@echo "make clean   deletes what was built"
 
+# Fails if a variable is given to a target that does not have it. It would start a long run.
+refuse = $(foreach name,$(1),$(if $(filter command,$(origin $(name))),$(error make $@ has no $(name)=; see make help)))
+
 setup:
 	@./scripts/setup
+	@./scripts/nextest
 
 # The profile `demo` is chosen for build time. The guest's kernel is the one for use.
 run:
@@ -33,16 +37,20 @@ run:
 	@exec $(BUILT:release=demo)/first-light
 
 test:
+	$(call refuse,PART PLAN)
 	@./scripts/setup $(if $(TEST),full,test)
 	@./scripts/nextest
 	@$(CARGO) xtask test $(if $(CRATE),--package $(CRATE)) $(if $(TEST),--test '$(TEST)')
 
-test-full: setup
-	@./scripts/nextest
+test-full:
+	$(call refuse,CRATE TEST PLAN)
+	@$(MAKE) --no-print-directory setup
 	@$(CARGO) xtask test-full $(PART)
 
-campaign: setup
-	@./scripts/nextest
+campaign:
+	$(call refuse,CRATE TEST PLAN)
+	$(if $(PART),,$(error name a campaign: make campaign PART=swarm; `cargo xtask` lists them))
+	@$(MAKE) --no-print-directory setup
 	@$(CARGO) xtask campaign $(PART)
 
 bench: setup

@@ -7,6 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::session::Session;
+
 /// Where the book is made.
 const BOOK: &str = "target/book";
 
@@ -17,11 +19,10 @@ const TOLD: usize = 20;
 const LOADED: [&str; 3] = ["<link ", "<script ", "<img "];
 
 /// Makes the book, and fails if a page loads something from elsewhere or links to what is not there.
-pub(crate) fn check(root: &Path) -> Result<()> {
+pub(crate) fn check(session: &Session) -> Result<()> {
+    let root = session.root();
     let book = root.join(BOOK);
-    let script = root.join("scripts/book");
-    let status = Command::new(&script).arg(&book).status();
-    let status = status.with_context(|| format!("cannot run {}", script.display()))?;
+    let status = session.interrupt().run(Command::new(root.join("scripts/book")).arg(&book))?;
     ensure!(status.success(), "scripts/book failed; `make setup` installs what it needs");
     let mut pages = Vec::new();
     pages_below(&book, &mut pages)?;

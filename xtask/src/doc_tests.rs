@@ -7,17 +7,19 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::session::Session;
 use crate::{metadata, sources, workspace};
 
 /// Words behind a fence with which rustdoc takes a block for Rust (The rustdoc book, "Documentation
 /// tests"). Without any word it does so too.
 const RUST: [&str; 5] = ["rust", "no_run", "should_panic", "compile_fail", "test_harness"];
 
-/// Runs the examples of all crates; returns how many crates have some.
+/// Runs the examples of all crates.
 ///
 /// # Errors
 /// One fails, or a source cannot be read.
-pub(crate) fn run(root: &Path) -> Result<usize> {
+pub(crate) fn run(session: &Session) -> Result<()> {
+    let root = session.root();
     let mut words = vec!["test".to_owned(), "--doc".to_owned(), "--quiet".to_owned()];
     for package in metadata::read(root)?.packages {
         let is_library = |target: &metadata::Target| target.kind.iter().any(|kind| kind == "lib");
@@ -25,12 +27,11 @@ pub(crate) fn run(root: &Path) -> Result<usize> {
             words.extend(["--package".to_owned(), package.name]);
         }
     }
-    let crates = (words.len() - 3) / 2;
-    if crates > 0 {
-        let status = workspace::cargo(root).args(&words).status().context("cannot run cargo")?;
+    if words.len() > 3 {
+        let status = session.interrupt().run(workspace::cargo(root).args(&words))?;
         ensure!(status.success(), "cargo {} failed", words.join(" "));
     }
-    Ok(crates)
+    Ok(())
 }
 
 fn has_examples(folder: &Path) -> Result<bool> {

@@ -5,7 +5,7 @@
 //! - `book`: builds the book and checks its links.
 //! - `specification`: checks that promises name existing tests and their tier.
 //! - `lengths`: lists files that are longer than one subject usually is.
-//! - `test [--package NAME | --test NAME]`: the checks and tests that guard a change.
+//! - `test [--package NAME] [--test NAME]`: the checks and tests that guard a change.
 //! - `test-full [PART ...]`: every test, in parts.
 //! - `campaign [PART ...]`: open-ended runs.
 //!
@@ -22,6 +22,7 @@ mod lengths;
 mod metadata;
 mod nextest;
 mod oldest_rust;
+mod run_folder;
 mod session;
 mod sources;
 mod specification;
@@ -36,7 +37,7 @@ use crate::session::Session;
 use crate::tiers::{CAMPAIGNS, FULL, Part};
 
 const USAGE: &str = "usage: cargo xtask layers | docs [--check] | book | specification | lengths \
-    | test [--package NAME | --test NAME] | test-full [PART ...] | campaign [PART ...]";
+    | test [--package NAME] [--test NAME] | test-full [PART ...] | campaign [PART ...]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -56,20 +57,17 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["layers"] => layers::check(&root),
         ["docs"] => docs::write(&root),
         ["docs", "--check"] => docs::check(&root),
-        ["book"] => book::check(&root),
+        ["book"] => book::check(&Session::new(&root)?),
         ["specification"] => specification::check(&root),
         ["lengths"] => {
             lengths::report(&root)?;
             Ok(())
         }
-        ["test", "--package", name] => in_session(|session| {
-            tiers::package(session, name);
-            Ok(())
-        }),
-        ["test", "--test", name] => in_session(|session| {
-            tiers::one_test(session, name);
-            Ok(())
-        }),
+        ["test", "--package", name] => in_session(|session| tiers::package(session, name, None)),
+        ["test", "--package", name, "--test", test] => {
+            in_session(|session| tiers::package(session, name, Some(test)))
+        }
+        ["test", "--test", test] => in_session(|session| tiers::one_test(session, test)),
         ["test"] => in_session(tiers::guard),
         ["test-full", parts @ ..] => run_parts(FULL, parts),
         ["campaign"] => bail!("name a campaign:{}", list(CAMPAIGNS)),

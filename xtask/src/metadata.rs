@@ -48,6 +48,13 @@ impl Package {
     pub(crate) fn folder(&self) -> &Path {
         self.manifest_path.parent().unwrap_or(&self.manifest_path)
     }
+
+    /// Returns true if its tests start the workspace's programs: those of the rig and of crates that
+    /// depend on it.
+    pub(crate) fn starts_programs(&self) -> bool {
+        const RIG: &str = "suimon-rig";
+        self.name == RIG || self.dependencies.iter().any(|edge| edge.name == RIG)
+    }
 }
 
 /// Reads the workspace in `root`. Needs neither network nor lock file.

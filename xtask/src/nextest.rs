@@ -7,22 +7,24 @@ use std::thread::available_parallelism;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::session::{FailedTest, Session, Tests};
+use crate::session::{FailedTest, Session, Tests, say};
 use crate::workspace;
 
-/// Slots per CPU. A test that computes takes as many (`threads-required` in the configuration), a
-/// test that mostly waits takes one.
+/// Slots per CPU. A test that computes takes two (`threads-required` in the configuration), a test
+/// that mostly waits takes one.
 const SLOTS_PER_CPU: usize = 4;
 
-/// Seed from which property tests draw their cases, so that two runs of one commit test the same
+/// Seed from which tests with random cases draw them, so that two runs of one commit test the same
 /// cases.
-const PROPERTY_SEED: u64 = 1;
+const SEED: u64 = 1;
 
-/// Environment variable of proptest that sets the seed.
-const PROPERTY_SEED_VARIABLE: &str = "PROPTEST_RNG_SEED";
+/// Environment variables that set the seeds of proptest and shuttle.
+const SEED_VARIABLES: [&str; 2] = ["PROPTEST_RNG_SEED", "SHUTTLE_RANDOM_SEED"];
 
-/// Exit code of nextest when tests failed (nextest-metadata, `NextestExitCode::TEST_RUN_FAILED`).
+/// Exit codes of nextest (nextest-metadata, `NextestExitCode`).
 const TESTS_FAILED: i32 = 100;
+const BUILD_FAILED: i32 = 101;
+const NO_TESTS_RUN: i32 = 4;
 
 /// Tests to run.
 #[derive(Clone, Debug, Default)]
@@ -31,16 +33,16 @@ pub(crate) struct Selection<'a> {
     pub(crate) profile: &'a str,
     /// Filterset; all tests of the profile's default filter if `None`.
     pub(crate) filter: Option<String>,
-    /// The only package to build and test; the whole workspace if `None`.
+    /// The only package to build; the whole workspace if `None`.
     pub(crate) package: Option<&'a str>,
     /// Environment variables of the tests.
     pub(crate) environment: &'a [(&'a str, &'a str)],
-    /// Seed of the property tests; [`PROPERTY_SEED`] if `None`. A seed that the user has set in
-    /// the environment takes precedence.
-    pub(crate) property_seed: Option<u64>,
+    /// Seed of tests with random cases; [`SEED`] if `None`. Seeds that the user has set in the
+    /// environment take precedence.
+    pub(crate) seed: Option<u64>,
 }
 
-/// Runs the selected tests, which must be built or are built by this.
+/// Runs the selected tests, and builds those that are not built yet.
 ///
 /// # Errors
 /// Something does not compile, nextest cannot be run, or no test is selected.
@@ -63,30 +65,43 @@ pub(crate) fn run(session: &Session, selection: &Selection<'_>) -> Result<Tests>
         command.args(["-E", filter]);
     }
     command.env("NEXTEST_TEST_THREADS", slots.to_string());
-    if std::env::var_os(PROPERTY_SEED_VARIABLE).is_none() {
-        let seed = selection.property_seed.unwrap_or(PROPERTY_SEED);
-        command.env(PROPERTY_SEED_VARIABLE, seed.to_string());
-        println!("property tests: {PROPERTY_SEED_VARIABLE}={seed}");
-    }
+    let seeds = seeds(selection.seed.unwrap_or(SEED));
+    command.envs(seeds.iter().map(|(name, seed)| (*name, seed)));
+    say(format_args!("tests with random cases: {}", words(&seeds)));
     command.envs(selection.environment.iter().copied());
     let status = session.interrupt().run(&mut command)?;
     ensure!(!session.interrupt().is_received(), "interrupted");
-    ensure!(
-        status.success() || status.code() == Some(TESTS_FAILED),
-        "cargo nextest run failed ({status}); see the messages above"
-    );
+    match status.code() {
+        Some(0 | TESTS_FAILED) => {}
+        Some(NO_TESTS_RUN) => bail!("no test is selected; check the name of the crate or test"),
+        Some(BUILD_FAILED) => bail!("the tests do not compile; see above"),
+        _ => bail!("cargo nextest run failed ({status}); see the messages above"),
+    }
     let text = fs::read_to_string(&report)
         .with_context(|| format!("nextest wrote no report {}", report.display()))?;
-    let tests = parse_report(&text)?;
-    ensure!(tests.passed > 0 || !tests.failed.is_empty(), "no test was selected");
+    let repeat_with = selection.seed.map(|_| words(&seeds) + " ").unwrap_or_default();
+    let tests = parse_report(&text, &repeat_with)?;
     if status.success() != tests.failed.is_empty() {
         bail!("nextest ended with {status}, its report has {} failures", tests.failed.len());
     }
     Ok(tests)
 }
 
-/// Parses the JUnit report that nextest writes.
-fn parse_report(text: &str) -> Result<Tests> {
+/// Returns the seed of each kind of test with random cases: the user's if there is one.
+fn seeds(seed: u64) -> Vec<(&'static str, String)> {
+    let of = |name| std::env::var(name).unwrap_or_else(|_| seed.to_string());
+    SEED_VARIABLES.iter().map(|name| (*name, of(name))).collect()
+}
+
+/// Returns variables as a shell takes them before a command.
+fn words(variables: &[(&str, String)]) -> String {
+    let words: Vec<String> =
+        variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    words.join(" ")
+}
+
+/// Parses the JUnit report that nextest writes. `repeat_with` precedes the commands that repeat a test.
+fn parse_report(text: &str, repeat_with: &str) -> Result<Tests> {
     let document = roxmltree::Document::parse(text).context("the JUnit report is not XML")?;
     let mut tests = Tests::default();
     for case in document.descendants().filter(|node| node.has_tag_name("testcase")) {
@@ -96,9 +111,11 @@ fn parse_report(text: &str) -> Result<Tests> {
             .children()
             .any(|child| child.has_tag_name("failure") || child.has_tag_name("error"));
         if is_failed {
+            // A program's name begins with that of its package.
+            let package = program.split("::").next().unwrap_or(program);
             tests.failed.push(FailedTest {
                 name: format!("{program} {name}"),
-                repeat_command: format!("make test TEST='{program} {name}'"),
+                repeat_command: format!("{repeat_with}make test CRATE={package} TEST='{name}'"),
             });
         } else {
             tests.passed += 1;
@@ -118,7 +135,7 @@ pub(crate) fn filter_of_test(test: &str) -> String {
 /// Returns an error that names the command to install nextest if it is missing.
 pub(crate) fn check_installed(root: &Path) -> Result<()> {
     let output = workspace::cargo(root).args(["nextest", "--version"]).output()?;
-    ensure!(output.status.success(), "cargo-nextest is not installed; run `make setup`");
+    ensure!(output.status.success(), "cargo-nextest is not installed; run scripts/nextest");
     Ok(())
 }
 
@@ -138,11 +155,11 @@ mod tests {
   </testsuite>
   <testsuite name="suimon-rig::disks"><testcase name="d" classname="suimon-rig::disks"/></testsuite>
 </testsuites>"#;
-        let tests = parse_report(report).unwrap();
+        let tests = parse_report(report, "SEED=7 ").unwrap();
         assert_eq!(tests.passed, 2);
         assert_eq!(tests.failed[0].name, "suimon-vmq a::c");
-        assert_eq!(tests.failed[0].repeat_command, "make test TEST='suimon-vmq a::c'");
-        assert!(parse_report("<testsuites>").is_err());
+        assert_eq!(tests.failed[0].repeat_command, "SEED=7 make test CRATE=suimon-vmq TEST='a::c'");
+        assert!(parse_report("<testsuites>", "").is_err());
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! One run of checks and tests: named stages, their durations, counts and failures, and the
 //! summary that ends the output.
 
+use std::fmt::Display;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -30,6 +32,12 @@ impl Tests {
     pub(crate) fn one_check() -> Self {
         Self { passed: 1, ..Self::default() }
     }
+}
+
+/// Prints a line. If nobody reads the output any more, as after `make test | tee`, the run goes on and
+/// still removes what its tests leave.
+pub(crate) fn say(line: impl Display) {
+    let _ = writeln!(io::stdout(), "{line}");
 }
 
 /// State of a run. Stages run in the order of the calls of [`Session::stage`].
@@ -91,13 +99,13 @@ impl Session {
         if self.interrupt.is_received() {
             return false;
         }
-        println!("==> {name}: started");
+        say(format_args!("==> {name}: started"));
         let began = Instant::now();
         let result = run(self);
         let duration = began.elapsed();
         let is_passed = self.record(name, result);
         let verdict = if is_passed { "passed" } else { "FAILED" };
-        println!("==> {name}: {verdict} in {} s", duration.as_secs());
+        say(format_args!("==> {name}: {verdict} in {} s", duration.as_secs()));
         self.stages.push(StageReport { name: name.to_owned(), duration, is_passed });
         is_passed
     }
@@ -116,7 +124,7 @@ impl Session {
                 is_passed
             }
             Err(error) => {
-                println!("{name}: {error:#}");
+                say(format_args!("{name}: {error:#}"));
                 self.failed += 1;
                 self.failures.push(format!("{name}: {error:#}"));
                 false
@@ -129,22 +137,22 @@ impl Session {
     /// # Errors
     /// A stage failed, no test ran, or the run was interrupted.
     pub(crate) fn finish(self) -> Result<()> {
-        println!("\nstage                                      result   seconds");
+        say("\nstage                                      result   seconds");
         for stage in &self.stages {
             let verdict = if stage.is_passed { "passed" } else { "FAILED" };
-            println!("{:42} {verdict}   {:7}", stage.name, stage.duration.as_secs());
+            say(format_args!("{:42} {verdict}   {:7}", stage.name, stage.duration.as_secs()));
         }
-        println!("{:42}          {:7}", "all stages", self.began.elapsed().as_secs());
+        say(format_args!("{:42}          {:7}", "all stages", self.began.elapsed().as_secs()));
         for what in &self.not_run {
-            println!("NOT RUN {what}");
+            say(format_args!("NOT RUN {what}"));
         }
         for failure in &self.failures {
-            println!("FAILED {failure}");
+            say(format_args!("FAILED {failure}"));
         }
         for command in &self.repeat_commands {
-            println!("repeat one test: {command}");
+            say(format_args!("repeat one test: {command}"));
         }
-        println!("{} passed, {} failed", self.passed, self.failed);
+        say(format_args!("{} passed, {} failed", self.passed, self.failed));
         if self.interrupt.is_received() {
             bail!("interrupted; the remaining stages were not run");
         }

@@ -4,12 +4,15 @@
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::geteuid;
 
+use crate::metadata::Metadata;
 use crate::nextest::{self, Selection};
 use crate::oldest_rust::{self, Outcome};
-use crate::session::{Session, Tests};
-use crate::{book, doc_tests, docs, layers, lengths, metadata, specification, workspace};
+use crate::run_folder::Sweep;
+use crate::session::{Session, Tests, say};
+use crate::{book, doc_tests, docs, layers, lengths, metadata, sources, specification, workspace};
 
 /// A named part of the full tier or of the campaigns.
 pub(crate) struct Part {
@@ -52,8 +55,9 @@ pub(crate) fn run_parts(session: &mut Session, parts: &[Part], names: &[&str]) -
         let known: Vec<&str> = parts.iter().map(|part| part.name).collect();
         ensure!(known.contains(name), "no part {name}; the parts are {}", known.join(", "));
     }
+    check_root()?;
     for part in parts.iter().filter(|part| names.is_empty() || names.contains(&part.name)) {
-        println!("\n==> part {}: {}", part.name, part.about);
+        say(format_args!("\n==> part {}: {}", part.name, part.about));
         (part.run)(session)?;
     }
     Ok(())
@@ -69,7 +73,8 @@ fn guard_with_new_cases(session: &mut Session) -> Result<()> {
     guard_with(session, Some(seed))
 }
 
-fn guard_with(session: &mut Session, property_seed: Option<u64>) -> Result<()> {
+fn guard_with(session: &mut Session, seed: Option<u64>) -> Result<()> {
+    check_root()?;
     session.check("format", |session| run_cargo(session, &["fmt", "--all", "--check"]));
     session.check("layers", |session| layers::check(session.root()));
     session.check("specification", |session| specification::check(session.root()));
@@ -78,32 +83,74 @@ fn guard_with(session: &mut Session, property_seed: Option<u64>) -> Result<()> {
         return Ok(());
     }
     session.check("generated documents", |session| docs::check(session.root()));
-    session.check("book", |session| book::check(session.root()));
-    tests(
-        session,
-        "tests",
-        &Selection { profile: "default", property_seed, ..Selection::default() },
-    );
-    session.check("documentation examples", |session| doc_tests::run(session.root()).map(drop));
+    session.check("book", book::check);
+    tests(session, "tests", &Selection { profile: "default", seed, ..Selection::default() });
+    session.check("documentation examples", doc_tests::run);
     Ok(())
 }
 
-/// Builds and tests one package.
-pub(crate) fn package(session: &mut Session, name: &str) {
-    session.stage("tests", |session| {
-        nextest::check_installed(session.root())?;
-        let package = Some(name);
-        nextest::run(session, &Selection { profile: "default", package, ..Selection::default() })
-    });
-    sweep(session);
+/// Builds and tests one package: its tests of the fast tier, or those of any tier with a name.
+pub(crate) fn package(session: &mut Session, name: &str, test: Option<&str>) -> Result<()> {
+    let metadata = metadata::read(session.root())?;
+    let known = metadata.packages.iter().find(|package| package.name == name);
+    let package = known.with_context(|| {
+        format!("there is no crate {name}; `cargo tree --workspace --depth 0` lists them")
+    })?;
+    let filter = match test {
+        Some(test) => {
+            check_test(&metadata, test)?;
+            Some(nextest::filter_of_test(test))
+        }
+        None => None,
+    };
+    let profile = if test.is_some() { "full" } else { "default" };
+    if !package.starts_programs() {
+        let selection = Selection { profile, filter, package: Some(name), ..Selection::default() };
+        run_tests(session, "tests", &selection);
+        return Ok(());
+    }
+    check_root()?;
+    if build(session) {
+        let of_package = format!("package(={name})");
+        let filter = Some(filter.map_or(of_package.clone(), |test| of_package + " & " + &test));
+        tests(session, "tests", &Selection { profile, filter, ..Selection::default() });
+    }
+    Ok(())
 }
 
-/// Builds everything and runs the tests with this name, of any tier.
-pub(crate) fn one_test(session: &mut Session, name: &str) {
+/// Builds everything and runs the tests with this name, of any package and tier.
+pub(crate) fn one_test(session: &mut Session, name: &str) -> Result<()> {
+    check_test(&metadata::read(session.root())?, name)?;
+    check_root()?;
     if build(session) {
         let filter = Some(nextest::filter_of_test(name));
         tests(session, "tests", &Selection { profile: "full", filter, ..Selection::default() });
     }
+    Ok(())
+}
+
+/// Fails before anything is built if no test can have this name.
+fn check_test(metadata: &Metadata, test: &str) -> Result<()> {
+    let last = test.rsplit([':', ' ']).next().unwrap_or(test);
+    for package in &metadata.packages {
+        for file in sources::rust_files(package.folder())? {
+            let is_named_so = file.file_stem().is_some_and(|stem| stem.to_string_lossy() == last);
+            if is_named_so || std::fs::read_to_string(&file)?.contains(last) {
+                return Ok(());
+            }
+        }
+    }
+    bail!("there is no test {test}: no source file contains {last}")
+}
+
+/// Fails unless this process may make namespaces and devices.
+fn check_root() -> Result<()> {
+    ensure!(
+        geteuid().is_root(),
+        "the tests make namespaces and devices: run this as root; `make test CRATE=NAME` also tests \
+         a crate without programs as another user"
+    );
+    Ok(())
 }
 
 fn long(session: &mut Session) -> Result<()> {
@@ -241,28 +288,15 @@ fn tests(session: &mut Session, name: &str, selection: &Selection<'_>) {
     if !is_prepared {
         return;
     }
-    session.stage(name, |session| {
-        nextest::check_installed(session.root())?;
-        nextest::run(session, selection)
-    });
-    sweep(session);
+    run_tests(session, name, selection);
 }
 
-/// Removes processes, namespaces, devices and files of tests that were killed.
-fn sweep(session: &Session) {
-    let swept = metadata::read(session.root()).and_then(|metadata| {
-        let mut script = Command::new(session.root().join("scripts/isolated"));
-        session.interrupt().run(script.arg("--sweep"))?;
-        // Not built yet when only one package is tested.
-        let program = metadata.target_directory.join("debug/sweep");
-        if program.exists() {
-            session.interrupt().run(&mut Command::new(program))?;
-        }
-        Ok(())
+fn run_tests(session: &mut Session, name: &str, selection: &Selection<'_>) {
+    session.stage(name, |session| {
+        nextest::check_installed(session.root())?;
+        let _sweep = Sweep::begin(session.root())?;
+        nextest::run(session, selection)
     });
-    if let Err(error) = swept {
-        eprintln!("xtask: cannot remove what killed tests left behind: {error:#}");
-    }
 }
 
 fn run_cargo(session: &Session, arguments: &[&str]) -> Result<()> {

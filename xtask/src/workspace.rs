@@ -43,6 +43,11 @@ pub(crate) fn build(root: &Path) -> Result<Command> {
     Ok(command)
 }
 
+/// Returns the program of a command, for messages.
+pub(crate) fn name(command: &Command) -> String {
+    command.get_program().to_string_lossy().into_owned()
+}
+
 fn is_pinned_compiler(root: &Path) -> Result<bool> {
     let toolchain = std::fs::read_to_string(root.join("rust-toolchain.toml"))
         .context("cannot read rust-toolchain.toml")?;

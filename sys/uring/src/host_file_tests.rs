@@ -6,9 +6,10 @@ use suimon_ports::DiskFile;
 
 use crate::{FileAccess, HostFile};
 
-/// A directory on a file system with direct I/O, where there is one.
+/// A directory on a file system with direct I/O: the test runner's, or one that is on a disk, unlike
+/// /tmp of some systems.
 pub(crate) fn folder() -> tempfile::TempDir {
-    tempfile::tempdir_in("/var/tmp").unwrap()
+    tempfile::tempdir_in(std::env::var_os("TMPDIR").unwrap_or_else(|| "/var/tmp".into())).unwrap()
 }
 
 #[derive(Clone, Debug)]

@@ -4,12 +4,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use rustix::process::Signal;
 
+use crate::loop_device::LoopDevice;
 use crate::process::Process;
 use crate::rig::Rig;
 use crate::wait::until;
@@ -19,6 +19,8 @@ const START_LIMIT: Duration = Duration::from_secs(90);
 /// See the module. Dropping it takes it away; the device has to be closed by then.
 #[derive(Debug)]
 pub struct BlockDevice {
+    /// There until this is dropped.
+    device: Option<LoopDevice>,
     path: String,
     shown: Process,
     medium: Process,
@@ -43,10 +45,9 @@ impl BlockDevice {
         until("socket of qemu-nbd", START_LIMIT, || Ok(Path::new(&socket).exists()))?;
         let shown = Process::start(rig, "nbdfuse", &["nbdfuse", &shown_at, "--unix", &socket])?;
         until("file of nbdfuse", START_LIMIT, || Ok(fs::metadata(&shown_at)?.len() == bytes))?;
-        let output = Command::new("losetup").args(["--find", "--show", &shown_at]).output()?;
-        ensure!(output.status.success(), "losetup: {}", String::from_utf8_lossy(&output.stderr));
-        let path = String::from_utf8(output.stdout).context("losetup")?.trim().to_owned();
-        Ok(Self { path, shown, medium })
+        let device = LoopDevice::attach_with(&[&shown_at])?;
+        let path = device.path().to_owned();
+        Ok(Self { device: Some(device), path, shown, medium })
     }
 
     /// The device.
@@ -75,7 +76,7 @@ impl Drop for BlockDevice {
     fn drop(&mut self) {
         // Nobody can let go of a device that does not answer.
         self.go_on();
-        let _ = Command::new("losetup").args(["--detach", &self.path]).status();
+        self.device = None;
         let _ = self.shown.stop();
         let _ = self.medium.stop();
     }

@@ -1,6 +1,7 @@
 //! Huge pages for DPDK's programs. Suimon does not need them.
 
 use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
@@ -77,14 +78,26 @@ impl Drop for Hugepages {
 
 /// Locks the record and writes the machine's own number of pages into it.
 fn begin() -> Result<Reservation> {
-    let record = OpenOptions::new().create(true).append(true).open(RECORD);
-    let record = record.with_context(|| format!("cannot open {RECORD}"))?;
-    flock(&record, FlockOperation::LockExclusive).context("cannot lock the record")?;
+    let record = lock_record()?;
     // A process that was killed has left its record.
     restore();
     let before = read()?;
     fs::write(RECORD, before.to_string()).with_context(|| format!("cannot write {RECORD}"))?;
     Ok(Reservation { _record: record, before, pages: 0 })
+}
+
+/// Waits for the lock of the record.
+fn lock_record() -> Result<File> {
+    loop {
+        let record = OpenOptions::new().create(true).append(true).open(RECORD);
+        let record = record.with_context(|| format!("cannot open {RECORD}"))?;
+        flock(&record, FlockOperation::LockExclusive).context("cannot lock the record")?;
+        // A sweep may have removed the file meanwhile, and another process made a new one.
+        let number = record.metadata()?.ino();
+        if fs::metadata(RECORD).is_ok_and(|now| now.ino() == number) {
+            return Ok(record);
+        }
+    }
 }
 
 /// Restores the number of huge pages if no live process has reserved some.

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::command::{Output, run, run_any};
 use crate::guest::{HostedGuest, guest_files};
+use crate::loop_device::TEST_FOLDER;
 use crate::process::Process;
 use crate::programs::program;
 use crate::rig::Rig;
@@ -67,11 +68,12 @@ impl ServiceHost {
         make_root(&root)?;
         fs::create_dir_all(format!("{usr}/bin"))?;
         install(&root, Path::new(&usr))?;
-        // The prefix by which scripts/isolated finds groups of killed tests.
-        // Control groups belong to the whole machine: the name is that of the rig's folder, which
-        // no other test has.
+        // Control groups belong to the whole machine. scripts/isolated removes those of a killed
+        // test by the name of the test's folder.
+        let test = std::env::var(TEST_FOLDER).unwrap_or_default();
+        let test = test.rsplit('/').next().unwrap_or_default();
         let folder = rig.folder().file_name().context("the rig's folder has no name")?;
-        let machine = format!("suimon-test-{}", rig.unique(&folder.to_string_lossy()));
+        let machine = format!("suimon-test-{test}-{}", rig.unique(&folder.to_string_lossy()));
         let groups = make_groups(&machine)?;
         let joined: Vec<String> =
             groups.iter().map(|group| group.join("cgroup.procs").display().to_string()).collect();

@@ -36,7 +36,7 @@ fn serve(disk: DiskSpec, client: ClientSpec, requests: u64) -> Arc<Answers> {
 }
 
 fn folder() -> (tempfile::TempDir, StoreFolder) {
-    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let store = StoreFolder::open(folder.path()).unwrap();
     (folder, store)
 }

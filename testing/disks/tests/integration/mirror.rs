@@ -44,10 +44,10 @@ struct Bench {
 
 impl Bench {
     fn new(processors: usize) -> Self {
-        Self::new_in("/var/tmp", processors)
+        Self::new_in(&std::env::temp_dir(), processors)
     }
 
-    fn new_in(folder: &str, processors: usize) -> Self {
+    fn new_in(folder: &Path, processors: usize) -> Self {
         let folder = tempfile::tempdir_in(folder).unwrap();
         let exports = DiskExports::new(DiskProcessor::start_several(processors).unwrap());
         Self { folder, exports }
@@ -304,7 +304,7 @@ fn a_copy_is_cancelled_at_any_time() {
 fn a_maximum_is_the_guests_alone() {
     const MAX: u64 = 500;
     // In memory, so that no other use of the machine's disk is measured.
-    let bench = Bench::new_in("/dev/shm", 1);
+    let bench = Bench::new_in(Path::new("/dev/shm"), 1);
     let limits = Limits { max_iops: Iops::new(MAX), ..Limits::default() };
     let disks = ["from", "to"].map(|name| {
         let path = bench.path(name);

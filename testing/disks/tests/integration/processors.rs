@@ -63,7 +63,7 @@ struct Bench {
 
 impl Bench {
     fn start() -> Self {
-        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let folder = tempfile::tempdir().unwrap();
         let exports = DiskExports::new(DiskProcessor::start_several(2).unwrap());
         let disks = ["a", "b"].map(|name| {
             let path = folder.path().join(name);

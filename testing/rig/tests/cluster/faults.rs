@@ -84,7 +84,7 @@ fn host(rig: &Rig, at: usize, endpoints: &str, [array, late]: [&SlowDisk; 2]) ->
 impl Site {
     fn new() -> Self {
         let rig = Rig::new().unwrap();
-        let folder = Path::new("/var/tmp");
+        let folder = &std::env::temp_dir();
         let array = SlowDisk::new(&rig, folder, 128 << 20, ARRAY_BYTES_PER_S).unwrap();
         let late = SlowDisk::new(&rig, folder, 16 << 20, LATE_BYTES_PER_S).unwrap();
         let network = EtcdNetwork::new(&rig, NODES.len()).unwrap();

@@ -20,9 +20,14 @@ const MAKE: &str = r#"
     mount -t tmpfs tmpfs /mnt
     truncate -s 1M "$TMPDIR/disk"
     losetup --find "$TMPDIR/disk"
+    # As the rig does it: on a file system that only the test has, and listed.
+    truncate -s 1M /mnt/disk
+    device=$(losetup --find --show /mnt/disk)
+    number=$(cat "/sys/block/${device#/dev/}/diskseq")
+    echo "$device $number" >"$TMPDIR/loop-devices"
     echo 'the daemon said this' >"$TMPDIR/suimond-1.log"
     setsid sleep "$2" &
-    echo "$TMPDIR" >"$1.new"
+    echo "$TMPDIR $device $number" >"$1.new"
     mv "$1.new" "$1"
 "#;
 
@@ -30,6 +35,8 @@ const MAKE: &str = r#"
 struct Made {
     child: Child,
     folder: String,
+    /// The loop device on a file of its own mount, and its sequence number.
+    device: (String, String),
     /// Argument by which its process is found.
     seconds: String,
     _rig: Rig,
@@ -47,9 +54,11 @@ impl Made {
         command.env_remove("SUIMON_TEST_FOLDER").process_group(0);
         let child = command.stdout(Stdio::piped()).spawn().unwrap();
         until("everything to be made", LIMIT, || Ok(Path::new(&file).exists())).unwrap();
-        let folder = fs::read_to_string(&file).unwrap().trim().to_owned();
+        let words = fs::read_to_string(&file).unwrap();
+        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+        let [folder, device, number] = <[String; 3]>::try_from(words).unwrap();
         assert!(folder.starts_with("/var/tmp/smt-"), "{folder}");
-        Self { child, folder, seconds, _rig: rig }
+        Self { child, folder, device: (device, number), seconds, _rig: rig }
     }
 
     fn signal(&self, signal: Signal) {
@@ -70,7 +79,19 @@ impl Made {
     fn check_folder(&self) {
         assert!(!Path::new(&self.folder).exists(), "{}", self.folder);
         check_loop_devices(&self.folder);
+        check_detached(&self.device);
     }
+}
+
+/// The device is not attached any more, or to something else.
+fn check_detached((device, number): &(String, String)) {
+    let name = device.trim_start_matches("/dev/");
+    until("the loop device to be detached", LIMIT, || {
+        let is_attached = Path::new(&format!("/sys/block/{name}/loop/backing_file")).exists();
+        let now = fs::read_to_string(format!("/sys/block/{name}/diskseq"))?;
+        Ok(!is_attached || now.trim() != number)
+    })
+    .unwrap();
 }
 
 /// No loop device is on a file in the folder. The kernel detaches one only when nobody has it open,
@@ -120,6 +141,7 @@ fn nothing_stays_of_a_killed_test_after_the_next_run() {
 fn of_a_failed_test_the_folder_stays_and_its_logs_are_printed() {
     let made = Made::start(4, "echo 'what it found' >&2; exit 3");
     let (folder, seconds) = (made.folder.clone(), made.seconds.clone());
+    let device = made.device.clone();
     made.check_process();
     let output = made.child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(3));
@@ -128,7 +150,7 @@ fn of_a_failed_test_the_folder_stays_and_its_logs_are_printed() {
     for line in [
         "the daemon said this",
         &format!("--- folder of the failed test: {kept}"),
-        &format!("make test TEST='isolation {seconds}'"),
+        &format!("make test CRATE=isolation TEST='{seconds}'"),
     ] {
         assert!(printed.contains(line), "no line `{line}` in\n{printed}");
     }
@@ -136,6 +158,7 @@ fn of_a_failed_test_the_folder_stays_and_its_logs_are_printed() {
     assert!(!Path::new(&folder).exists());
     check_loop_devices(&folder);
     check_loop_devices(&kept);
+    check_detached(&device);
     // Only failed tests leave their folders there.
     fs::remove_dir_all(&kept).unwrap();
 }

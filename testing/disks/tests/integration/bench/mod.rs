@@ -21,7 +21,7 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn start() -> Self {
-        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let folder = tempfile::tempdir().unwrap();
         let exports = DiskExports::new(DiskProcessor::start(Placement::Floating).unwrap());
         let make = |name: &str| {
             let path = folder.path().join(name);
