@@ -73,7 +73,7 @@ pub(crate) fn run(session: &Session, selection: &Selection<'_>) -> Result<Tests>
     ensure!(!session.interrupt().is_received(), "interrupted");
     match status.code() {
         Some(0 | TESTS_FAILED) => {}
-        Some(NO_TESTS_RUN) => bail!("no test is selected; check the name of the crate or test"),
+        Some(NO_TESTS_RUN) => bail!("the crate has no test of this name and tier"),
         Some(BUILD_FAILED) => bail!("the tests do not compile; see above"),
         _ => bail!("cargo nextest run failed ({status}); see the messages above"),
     }

@@ -123,6 +123,28 @@ fn nothing_stays_of_a_test_that_ctrl_c_ends() {
 }
 
 #[test]
+fn nothing_stays_at_whatever_moment_ctrl_c_comes() {
+    let rig = Rig::new().unwrap();
+    let parent = rig.path("parent");
+    fs::create_dir(&parent).unwrap();
+    // Beside other tests a start takes from 25 ms to some hundred.
+    for ms in (0..80).step_by(4).chain((80..400).step_by(40)) {
+        // Folders of isolated tests are made in this one.
+        let script = "mount --bind \"$1\" /var/tmp; shift; exec \"$@\"";
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-euc", script, "sh", &parent, ISOLATED, "sleep", "36000"]);
+        let mut child = command.process_group(0).spawn().unwrap();
+        let group = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        std::thread::sleep(Duration::from_millis(ms));
+        kill_process_group(group, Signal::INT).unwrap();
+        let status = child.wait().unwrap();
+        assert!(status.code().is_none_or(|code| code == 130), "{ms} ms: {status}");
+        let left: Vec<_> = fs::read_dir(&parent).unwrap().flatten().collect();
+        assert!(left.is_empty(), "{ms} ms: {left:?}");
+    }
+}
+
+#[test]
 fn nothing_stays_of_a_killed_test_after_the_next_run() {
     let mut made = Made::start(3, "exec sleep 36000");
     made.signal(Signal::KILL);
