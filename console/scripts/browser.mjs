@@ -10,7 +10,7 @@
 //   SUIMON_CONSOLE_OUT      where screenshots go (none are taken if it is empty; screenshots/ beside this if it is not set)
 //   SUIMON_CONSOLE_LOOKS    all: each page in light and dark, wide and narrow, English and Japanese
 //   CHROMIUM                the browser (/usr/bin/chromium)
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, symlink } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { spawnSync } from "node:child_process";
@@ -22,9 +22,10 @@ if (!process.env.SUIMON_CONSOLE_URL) {
   console.error("set SUIMON_CONSOLE_URL to what `suimon console login` prints");
   process.exit(2);
 }
-// Beside node_modules, so that packages are found from there.
-const out = await mkdtemp(path.join(root, ".test-"));
+// Not in the repository: a signal ends this process without the clean-up below.
+const out = await mkdtemp(path.join(os.tmpdir(), "suimon-console-"));
 try {
+  await symlink(path.join(root, "node_modules"), path.join(out, "node_modules"));
   await build({
     entryPoints: [path.join(root, "test/browser/pages.test.ts")],
     bundle: true,
@@ -35,10 +36,9 @@ try {
     outfile: path.join(out, "pages.test.mjs"),
     logLevel: "warning",
   });
-  const profile = await mkdtemp(path.join(os.tmpdir(), "suimon-console-"));
+  const profile = path.join(out, "profile");
   const env = { SUIMON_CONSOLE_OUT: path.join(root, "screenshots"), ...process.env, SUIMON_CONSOLE_PROFILE: profile };
   const ran = spawnSync(process.execPath, ["--test", path.join(out, "pages.test.mjs")], { stdio: "inherit", env });
-  await rm(profile, { recursive: true, force: true });
   process.exitCode = ran.status ?? 1;
 } finally {
   await rm(out, { recursive: true, force: true });
