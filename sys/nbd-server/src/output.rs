@@ -52,6 +52,11 @@ impl Output {
         self.replies.len()
     }
 
+    #[cfg(test)]
+    pub(crate) fn head_capacity(&self) -> usize {
+        self.heads.capacity()
+    }
+
     /// Adds a reply; `encode` writes its head, of at most `head_bytes_max`.
     pub(crate) fn push(
         &mut self,

@@ -69,38 +69,55 @@ impl Drop for Memory {
     }
 }
 
+/// Empty lists that a pool keeps, so that a request seldom allocates one: as many as most clients
+/// have requests under way.
+const SPARE_LISTS_MAX: usize = 64;
+
 /// Chunks that nobody uses. The last one given back is the next one given out, because its
-/// lines may still be near.
+/// lines may still be in the CPU's cache.
 pub(crate) struct Pool {
     free: Vec<u32>,
     small: Vec<u32>,
+    /// At most [`SPARE_LISTS_MAX`], each with room for at most [`CHUNKS`] numbers.
+    spare_lists: Vec<Vec<u32>>,
 }
 
 impl Pool {
     pub(crate) fn new() -> Self {
         let small = (CHUNKS..CHUNKS + SMALL_CHUNKS).rev().collect();
-        Self { free: (0..CHUNKS).rev().collect(), small }
+        Self { free: (0..CHUNKS).rev().collect(), small, spare_lists: Vec::new() }
     }
 
-    /// Takes chunks for that many bytes; `false`, and none taken, if there are not as many.
-    pub(crate) fn take(&mut self, bytes: u64, chunks: &mut Vec<u32>) -> bool {
-        if (1..=SMALL_BYTES as u64).contains(&bytes) {
-            if let Some(chunk) = self.small.pop() {
-                chunks.push(chunk);
-                return true;
-            }
+    /// Takes chunks for that many bytes; `None`, and none taken, if there are not as many.
+    pub(crate) fn take(&mut self, bytes: u64) -> Option<Vec<u32>> {
+        if bytes == 0 {
+            return Some(Vec::new());
         }
+        let small = if bytes <= SMALL_BYTES as u64 { self.small.pop() } else { None };
         let count = usize::try_from(bytes.div_ceil(CHUNK_BYTES as u64)).unwrap_or(usize::MAX);
-        let Some(from) = self.free.len().checked_sub(count) else { return false };
+        let count = if small.is_some() { 0 } else { count };
+        let from = self.free.len().checked_sub(count)?;
+        let mut chunks = self.spare_lists.pop().unwrap_or_default();
+        chunks.extend(small);
         chunks.extend(self.free.drain(from..).rev());
-        true
+        Some(chunks)
     }
 
-    pub(crate) fn give_back(&mut self, chunks: &mut Vec<u32>) {
+    pub(crate) fn give_back(&mut self, mut chunks: Vec<u32>) {
         for chunk in chunks.drain(..) {
             let kind = if chunk < CHUNKS { &mut self.free } else { &mut self.small };
             kind.push(chunk);
         }
+        // A list without memory saves nothing.
+        if chunks.capacity() > 0 && self.spare_lists.len() < SPARE_LISTS_MAX {
+            self.spare_lists.push(chunks);
+        }
+    }
+
+    /// Returns the number of empty lists that are kept.
+    #[cfg(test)]
+    pub(crate) fn spare_lists(&self) -> usize {
+        self.spare_lists.len()
     }
 }
 
@@ -111,31 +128,42 @@ mod tests {
     #[test]
     fn chunks_are_given_out_once_and_none_if_there_are_too_few() {
         let mut pool = Pool::new();
-        let (mut some, mut others) = (Vec::new(), Vec::new());
-        assert!(pool.take(CHUNK_BYTES as u64 * 1000 + 1, &mut some));
-        assert!(!pool.take(CHUNK_BYTES as u64 * 24, &mut others) && others.is_empty());
-        assert!(pool.take(CHUNK_BYTES as u64 * 23, &mut others));
+        let some = pool.take(CHUNK_BYTES as u64 * 1000 + 1).unwrap();
+        assert_eq!(pool.take(CHUNK_BYTES as u64 * 24), None);
+        let others = pool.take(CHUNK_BYTES as u64 * 23).unwrap();
         let mut all = [some.clone(), others].concat();
         all.sort_unstable();
         assert!(all.into_iter().eq(0..CHUNKS));
-        pool.give_back(&mut some);
-        assert!(pool.take(CHUNK_BYTES as u64 * 1001, &mut some));
+        pool.give_back(some);
+        assert!(pool.take(CHUNK_BYTES as u64 * 1001).is_some());
     }
 
     #[test]
     fn what_is_small_has_small_chunks_and_others_when_they_are_gone() {
         let mut pool = Pool::new();
-        let (mut some, mut last) = (Vec::new(), Vec::new());
-        assert!(pool.take(0, &mut some) && some.is_empty());
-        for _ in 0..SMALL_CHUNKS {
-            assert!(pool.take(SMALL_BYTES as u64, &mut some));
+        assert_eq!(pool.take(0), Some(Vec::new()));
+        let some: Vec<_> =
+            (0..SMALL_CHUNKS).map(|_| pool.take(SMALL_BYTES as u64).unwrap()).collect();
+        assert!(some.iter().flatten().all(|&chunk| chunk >= CHUNKS));
+        assert!(pool.take(1).unwrap()[0] < CHUNKS);
+        let hot = some.last().unwrap().clone();
+        some.into_iter().for_each(|chunks| pool.give_back(chunks));
+        assert_eq!(pool.take(512).unwrap(), hot);
+        assert!(pool.take(SMALL_BYTES as u64 + 1).unwrap()[0] < CHUNKS);
+    }
+
+    #[test]
+    fn lists_that_are_given_back_are_used_again_and_not_kept_without_end() {
+        let mut pool = Pool::new();
+        let many: Vec<_> = (0..3 * SPARE_LISTS_MAX).map(|_| pool.take(1).unwrap()).collect();
+        many.into_iter().for_each(|chunks| pool.give_back(chunks));
+        for _ in 0..100 {
+            pool.give_back(Vec::new());
         }
-        assert!(some.iter().all(|&chunk| chunk >= CHUNKS));
-        assert!(pool.take(1, &mut last) && last.pop().unwrap() < CHUNKS);
-        let hot = *some.last().unwrap();
-        pool.give_back(&mut some);
-        assert!(pool.take(512, &mut some) && some == [hot]);
-        assert!(pool.take(SMALL_BYTES as u64 + 1, &mut last) && last[0] < CHUNKS);
+        assert_eq!(pool.spare_lists(), SPARE_LISTS_MAX);
+        let chunks = pool.take(1);
+        assert_eq!(pool.spare_lists(), SPARE_LISTS_MAX - 1);
+        drop(chunks);
     }
 
     #[test]

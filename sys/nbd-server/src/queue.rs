@@ -62,7 +62,6 @@ pub struct NbdQueue {
     waiting: Option<Request>,
     /// Requests that are to be flushed.
     to_flush: Vec<u32>,
-    spare_lists: Vec<Vec<u32>>,
     _inside: Option<Inside>,
 }
 
@@ -98,7 +97,6 @@ impl NbdQueue {
             is_blocked: false,
             waiting: None,
             to_flush: Vec::new(),
-            spare_lists: Vec::new(),
             _inside: None,
         })
     }
@@ -117,6 +115,12 @@ impl NbdQueue {
     /// Whether something more may be taken from the client now.
     fn has_room(&self) -> bool {
         !self.free.is_empty() && self.output.len() < REPLIES_MAX
+    }
+
+    /// Returns how much is kept for requests to come: empty lists, and bytes of heads of replies.
+    #[cfg(test)]
+    pub(crate) fn spares(&self) -> (usize, usize) {
+        (self.pool.spare_lists(), self.output.head_capacity())
     }
 
     /// Whether the client has not got all its answers.
@@ -168,17 +172,7 @@ impl NbdQueue {
     /// Chunks for a payload; `None` if there are too few now. No payload needs more than
     /// there are.
     fn chunks(&mut self, bytes: u64) -> Option<Vec<u32>> {
-        let mut chunks = self.spare_lists.pop().unwrap_or_default();
-        if self.pool.take(bytes.min(u64::from(CHUNKS) * CHUNK_BYTES as u64), &mut chunks) {
-            return Some(chunks);
-        }
-        self.spare_lists.push(chunks);
-        None
-    }
-
-    fn free_chunks(&mut self, mut chunks: Vec<u32>) {
-        self.pool.give_back(&mut chunks);
-        self.spare_lists.push(chunks);
+        self.pool.take(bytes.min(u64::from(CHUNKS) * CHUNK_BYTES as u64))
     }
 
     fn refuse(&mut self, refused: &Refused) {
@@ -195,7 +189,7 @@ impl NbdQueue {
             let payload = unsafe { self.memory.part(chunk, 0, bytes.min(SMALL_BYTES)) };
             self.transmission.handle_contexts(request, payload)
         });
-        self.free_chunks(chunks);
+        self.pool.give_back(chunks);
         match judged? {
             Ok(request) => self.begin(request, Vec::new()),
             Err(refused) => {
@@ -210,7 +204,7 @@ impl NbdQueue {
         let wanted = disk_op(&request.command);
         let (Some((op, range)), Some(tag)) = (wanted, wanted.and_then(|_| self.free.pop())) else {
             self.output.push(REPLY_BYTES_MAX, |out| request.reply_to.done(out).ok(), Vec::new(), 0);
-            self.free_chunks(chunks);
+            self.pool.give_back(chunks);
             return None;
         };
         let usage = if op == DiskOp::Read { PayloadUse::Destination } else { PayloadUse::Source };
@@ -264,7 +258,7 @@ impl NbdQueue {
         } else {
             self.output.push(REPLY_BYTES_MAX, |out| to.done(out).ok(), Vec::new(), 0);
         }
-        self.free_chunks(chunks);
+        self.pool.give_back(chunks);
     }
 
     /// Encodes the head of a read's only piece.
@@ -287,11 +281,9 @@ impl NbdQueue {
     }
 
     fn send(&mut self) -> Result<(), Errno> {
-        let (pool, spare) = (&mut self.pool, &mut self.spare_lists);
-        let sending = self.output.send(&self.socket, &self.memory, |mut chunks| {
-            pool.give_back(&mut chunks);
-            spare.push(chunks);
-        })?;
+        let pool = &mut self.pool;
+        let sending =
+            self.output.send(&self.socket, &self.memory, |chunks| pool.give_back(chunks))?;
         self.is_blocked = sending == Sending::Blocked;
         Ok(())
     }

@@ -313,3 +313,38 @@ fn a_client_that_has_not_read_its_answers_has_some_to_take() {
     assert_eq!(reply(&mut client), (0, 1));
     assert!(!queue.has_untaken_answers());
 }
+
+/// Lets a client have 5000 requests of each kind done, and returns what the connection keeps.
+fn spares_after_many_requests(framing: Framing, outcome: DiskOutcome) -> (usize, usize) {
+    let (mut queue, mut client) = connection_with(framing);
+    let mut drain = client.try_clone().unwrap();
+    drain.set_nonblocking(true).unwrap();
+    for round in 0..5000 {
+        for kind in [READ, WRITE, TRIM] {
+            let payload = if kind == WRITE { 512 } else { 0 };
+            client.write_all(&header(0, kind, round, 0, 512)).unwrap();
+            client.write_all(&vec![1; payload]).unwrap();
+        }
+        let requests = received(&mut queue);
+        assert_eq!(requests.len(), 3);
+        for request in requests {
+            queue.complete(request.tag, outcome);
+        }
+        queue.flush().unwrap();
+        while drain.read(&mut [0; 1 << 16]).is_ok() {}
+    }
+    queue.spares()
+}
+
+#[test]
+fn what_a_connection_keeps_does_not_grow_with_its_requests() {
+    for framing in [Framing::Simple, Framing::Structured] {
+        for outcome in [DiskOutcome::Done, DiskOutcome::NoSpace] {
+            let (lists, head_bytes) = spares_after_many_requests(framing, outcome);
+            assert!(
+                lists <= 3 && head_bytes <= 4096,
+                "{framing:?} {outcome:?}: {lists} {head_bytes}"
+            );
+        }
+    }
+}
