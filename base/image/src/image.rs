@@ -1,6 +1,9 @@
 //! What every format can do.
 
-use crate::{ByteRange, Commit, CommitOutcome, Extent, ImageError, ImageFault, ImageFile};
+use crate::{
+    ByteRange, Commit, CommitOutcome, Extent, ImageError, ImageFault, ImageFile, MetadataChange,
+    OpenedImage,
+};
 
 /// What a guest sees of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +126,21 @@ pub trait Image: Send {
 
     /// The commit has ended.
     fn handle_commit(&mut self, outcome: CommitOutcome);
+
+    /// Remembers changes for [`Image::take_changes`] from now on. A format whose metadata never
+    /// changes has none.
+    fn remember_changes(&mut self) {}
+
+    /// Appends the changes of metadata that were made since this was last called, in their order:
+    /// all that reads see and that is not in the file yet, unless a commit has taken it on.
+    fn take_changes(&mut self, changes: &mut Vec<MetadataChange>) {
+        let _ = changes;
+    }
+
+    /// What tells later whether the file is still the one that is open here.
+    fn opened(&self) -> OpenedImage {
+        OpenedImage::default()
+    }
 
     /// The disk is out of service and nothing of it is under way: writes what makes the
     /// file one that needs no repair, and waits for it. An image that is dropped instead

@@ -37,6 +37,7 @@ mod file;
 mod image;
 mod linear;
 mod range;
+mod redo;
 #[cfg(feature = "testing")]
 pub mod testing;
 
@@ -47,3 +48,4 @@ pub use file::{FileError, ImageFile};
 pub use image::{Image, Located, Shape};
 pub use linear::Linear;
 pub use range::ByteRange;
+pub use redo::{Changed, MetadataChange, OpenedImage, Redo};

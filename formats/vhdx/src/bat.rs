@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use suimon_image::{ByteRange, ImageError, ImageFault};
+use suimon_image::{ByteRange, ImageError, ImageFault, MetadataChange};
 
 use crate::fields::{MB, PAGE, PAGE_LEN, put, to_usize, u64_at};
 use crate::geometry::{Geometry, PAGE_ENTRIES, Slot};
@@ -92,6 +92,8 @@ pub(crate) struct Bat {
     bitmaps: Vec<Entry>,
     /// Pages that differ from what was last handed out to be written.
     pub dirty: BTreeSet<u64>,
+    /// Changes of entries and of sector bitmaps, if they are remembered.
+    pub changes: Option<Vec<MetadataChange>>,
     pub region: ByteRange,
 }
 
@@ -122,6 +124,7 @@ impl Bat {
             payload: Vec::with_capacity(to_usize(geometry.blocks())),
             bitmaps: Vec::with_capacity(to_usize(chunks)),
             dirty: BTreeSet::new(),
+            changes: None,
             region,
         };
         let (used, _) = region.split_at(entries * 8);
@@ -151,8 +154,8 @@ impl Bat {
     /// A table in which nothing is present.
     #[cfg(test)]
     pub(crate) fn empty(region: ByteRange, geometry: &Geometry) -> Self {
-        let (payload, bitmaps, dirty) = Default::default();
-        let mut bat = Self { payload, bitmaps, dirty, region };
+        let (payload, bitmaps, dirty, changes) = Default::default();
+        let mut bat = Self { payload, bitmaps, dirty, changes, region };
         bat.resize(geometry);
         bat
     }
@@ -189,15 +192,25 @@ impl Bat {
 
     pub(crate) fn set_payload(&mut self, block: u64, entry: Entry, geometry: &Geometry) {
         if let Some(place) = self.payload.get_mut(to_usize(block)) {
-            *place = entry;
-            self.dirty.insert(geometry.payload_entry(block) / PAGE_ENTRIES);
+            let before = core::mem::replace(place, entry);
+            self.note(geometry.payload_entry(block), before, entry);
         }
     }
 
     pub(crate) fn set_bitmap(&mut self, chunk: u64, entry: Entry, geometry: &Geometry) {
         if let Some(place) = self.bitmaps.get_mut(to_usize(chunk)) {
-            *place = entry;
-            self.dirty.insert(geometry.bitmap_entry(chunk) / PAGE_ENTRIES);
+            let before = core::mem::replace(place, entry);
+            self.note(geometry.bitmap_entry(chunk), before, entry);
+        }
+    }
+
+    /// The entry of this number is another one.
+    fn note(&mut self, number: u64, before: Entry, after: Entry) {
+        self.dirty.insert(number / PAGE_ENTRIES);
+        if let Some(changes) = &mut self.changes {
+            let offset = self.region.offset().saturating_add(number * 8);
+            let stored = |entry: Entry| entry.stored().to_le_bytes();
+            changes.push(MetadataChange::entry(offset, stored(before), stored(after)));
         }
     }
 

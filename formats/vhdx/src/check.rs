@@ -1,6 +1,6 @@
 //! What is wrong with an image, all of it.
 
-use suimon_image::{ImageError, ImageFile};
+use suimon_image::{ImageError, ImageFile, Redo};
 
 use crate::fields::MB;
 use crate::open::Structures;
@@ -47,7 +47,7 @@ impl Report {
 #[must_use]
 pub fn check(file: &dyn ImageFile) -> Report {
     let mut report = Report::default();
-    let read = Structures::read(file, false, &mut |fault| {
+    let read = Structures::read(file, false, &Redo::default(), &mut |fault| {
         report.add(fault);
         Ok(())
     });

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use suimon_image::{ByteRange, Commit, FileError, ImageError, ImageFault, ImageFile, Step};
+use suimon_image::{ByteRange, Commit, FileError, ImageError, ImageFault, ImageFile, Redo, Step};
 
 use crate::bat::{Bat, Faults};
-use crate::fields::{MB, round_up_mb};
+use crate::fields::{MB, PAGE, PAGE_LEN, round_up_mb};
 use crate::geometry::Geometry;
 use crate::header::{HEADER_SECTION, Headers};
 use crate::log::{Replay, Writer, find};
@@ -40,6 +40,8 @@ pub(crate) struct Structures {
     pub bat: Bat,
     pub occupancy: Occupancy,
     pub overlay: Overlay,
+    /// How many of its changes precede those of the BAT that are redone.
+    pub before_bat: usize,
     pub log_entries: usize,
     pub file_len: u64,
     /// The file's length once the log is replayed.
@@ -47,20 +49,31 @@ pub(crate) struct Structures {
 }
 
 impl Structures {
-    /// Reads all that there is. `faults` says what becomes of those of blocks; with
+    /// Reads all that there is, with `redo` over it. `faults` says what becomes of those of blocks; with
     /// others the rest cannot be told. If the changes stay in memory, they must not be
     /// to payload.
     pub(crate) fn read(
         file: &dyn ImageFile,
         stays_in_memory: bool,
+        redo: &Redo,
         faults: &mut Faults<'_>,
     ) -> Result<Self, ImageError> {
         let file_len = file.len().map_err(|error| ImageError::new("file", 0, error))?;
         let headers = Headers::read(file, file_len)?;
         let Replay { changes, file_len: len, entries } = find(file, file_len, &headers.current)?;
-        let (overlay, replayed_len) = (Overlay { changes }, len.max(file_len));
-        let view = View { file, file_len, len: replayed_len, overlay: &overlay };
+        let (mut overlay, mut replayed_len) = (Overlay { changes }, len.max(file_len));
+        let mut before_bat = overlay.changes.len();
+        let mut view = View { file, file_len, len: replayed_len, overlay: &overlay };
         let regions = Regions::read(&view)?;
+        if is_to_redo(redo, &headers)? {
+            replayed_len = replayed_len.max(redo.opened.file_len);
+            view.len = replayed_len;
+            let (bat, others) = redo_pages(redo, &view, regions.bat)?;
+            overlay.changes.extend(others);
+            before_bat = overlay.changes.len();
+            overlay.changes.extend(bat);
+        }
+        let view = View { file, file_len, len: replayed_len, overlay: &overlay };
         let mut occupancy = Occupancy::default();
         let header_section = ByteRange::new(0, HEADER_SECTION).map(|range| (range, 0));
         let log = Some((headers.current.log, crate::header::HEADER_OFFSETS[0] + 72));
@@ -81,6 +94,7 @@ impl Structures {
             bat,
             occupancy,
             overlay,
+            before_bat,
             log_entries: entries,
             file_len,
             replayed_len,
@@ -138,7 +152,7 @@ impl Vhdx {
     /// and its offset are told. Something in its log can only be done to the file: it
     /// has to be opened for writing once.
     pub fn open_read_only(file: &dyn ImageFile) -> Result<Self, ImageError> {
-        Ok(Structures::read(file, true, &mut Err)?.into_image(None))
+        Ok(Structures::read(file, true, &Redo::default(), &mut Err)?.into_image(None))
     }
 
     /// Opens an image for writing. Its log is replayed, and headers say that it is in
@@ -147,14 +161,41 @@ impl Vhdx {
     /// # Errors
     /// As [`Vhdx::open_read_only`], or the file could not be written.
     pub fn open(file: &dyn ImageFile, guids: &WriteGuids) -> Result<Self, ImageError> {
+        Self::open_and_redo(file, guids, &Redo::default())
+    }
+
+    /// Opens an image for writing that another process on this host had open when it was killed,
+    /// with the changes that it had not written yet. If this process is killed too, it can be done
+    /// again with the same `redo`, whose `redone_as` has to be `guids.file_write`.
+    ///
+    /// # Errors
+    /// As [`Vhdx::open`]; or another program has opened the image for writing since. Then nothing
+    /// was changed.
+    pub fn open_and_redo(
+        file: &dyn ImageFile,
+        guids: &WriteGuids,
+        redo: &Redo,
+    ) -> Result<Self, ImageError> {
         if guids.log.is_nil() {
             let fault = ImageFault::Value { value: 0, allowed: "a GUID that is not nil" };
             return Err(ImageError::new("Header.LogGuid", 0, fault));
         }
-        let mut read = Structures::read(file, false, &mut Err)?;
+        let mut read = Structures::read(file, false, redo, &mut Err)?;
+        // The header comes last, and at once says that the file is another one and that its log is
+        // not needed: until then all this can be done again, and afterwards the log, which is older
+        // than what was redone, is not replayed over it.
+        if !redo.changes.is_empty() {
+            file.flush().map_err(failed)?;
+            read.replay(file).map_err(failed)?;
+            read.overlay = Overlay::default();
+            read.headers.update(file, |header| {
+                header.file_write = guids.file_write;
+                header.log_guid = Guid::NIL;
+            })?;
+        }
         if !read.headers.current.log_guid.is_nil() {
             read.headers.update(file, |header| header.file_write = guids.file_write)?;
-            replay(file, &read.overlay, read.file_len, read.replayed_len).map_err(failed)?;
+            read.replay(file).map_err(failed)?;
             read.overlay = Overlay::default();
             read.headers.update(file, |header| header.log_guid = Guid::NIL)?;
         }
@@ -208,23 +249,62 @@ impl Vhdx {
     }
 }
 
-/// Does to the file what its log holds.
-fn replay(
-    file: &dyn ImageFile,
-    overlay: &Overlay,
-    file_len: u64,
-    replayed_len: u64,
-) -> Result<(), FileError> {
-    if file_len < replayed_len {
-        file.set_len(replayed_len)?;
+/// Whether changes are to be made of a file that has not got them.
+fn is_to_redo(redo: &Redo, headers: &Headers) -> Result<bool, ImageError> {
+    let write_id = headers.current.file_write.stored();
+    if redo.changes.is_empty() || write_id == redo.redone_as {
+        return Ok(false);
     }
-    for change in &overlay.changes {
-        match change {
-            Change::Page { range, bytes } => file.write_at(range.offset(), bytes.as_slice())?,
-            Change::Zero(range) => file.zero(range.offset(), range.len())?,
+    if write_id != redo.opened.write_id {
+        let what = "another program has opened the image for writing since".to_owned();
+        let fault = ImageFault::Unsupported { what };
+        return Err(ImageError::new("Header.FileWriteGuid", 0, fault));
+    }
+    Ok(true)
+}
+
+/// Pages that change: those of the BAT, and others.
+fn redo_pages(
+    redo: &Redo,
+    view: &View<'_>,
+    bat: ByteRange,
+) -> Result<(Vec<Change>, Vec<Change>), ImageError> {
+    let pages = redo.pages(PAGE, |page| view.read("page that changes", page))?;
+    let mut changes = (Vec::new(), Vec::new());
+    for (offset, bytes) in pages {
+        let bytes: Result<Box<[u8; PAGE_LEN]>, _> = bytes.into_boxed_slice().try_into();
+        let (Some(range), Ok(bytes)) = (ByteRange::new(offset, PAGE), bytes) else { continue };
+        let is_of_bat = bat.offset() <= offset && offset < bat.end();
+        let list = if is_of_bat { &mut changes.0 } else { &mut changes.1 };
+        list.push(Change::Page { range, bytes });
+    }
+    Ok(changes)
+}
+
+impl Structures {
+    /// Does to the file what its log holds and what is to be redone. What the BAT names comes
+    /// before the BAT.
+    fn replay(&self, file: &dyn ImageFile) -> Result<(), FileError> {
+        if self.file_len < self.replayed_len {
+            file.set_len(self.replayed_len)?;
         }
+        let (first, bat) =
+            self.overlay.changes.split_at_checked(self.before_bat).unwrap_or_default();
+        for changes in [first, bat] {
+            for change in changes {
+                match change {
+                    Change::Page { range, bytes } => {
+                        file.write_at(range.offset(), bytes.as_slice())?;
+                    }
+                    Change::Zero(range) => file.zero(range.offset(), range.len())?,
+                }
+            }
+            if !changes.is_empty() {
+                file.flush()?;
+            }
+        }
+        Ok(())
     }
-    file.flush()
 }
 
 pub(crate) fn failed(error: FileError) -> ImageError {

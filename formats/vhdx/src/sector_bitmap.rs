@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use suimon_image::{ByteRange, ImageError, ImageFault};
+use suimon_image::{ByteRange, ImageError, ImageFault, MetadataChange};
 
 use crate::bat::Bat;
 use crate::fields::{PAGE, PAGE_LEN, to_usize};
@@ -180,6 +180,33 @@ impl SectorBitmaps {
                 self.dirty.insert(page);
             }
             sector = to;
+        }
+    }
+
+    /// Adds which bytes of the file are others after [`SectorBitmaps::set`]. All bits of whole bytes
+    /// are the same; bytes at the ends of the range are as they are now.
+    pub(crate) fn push_changes(
+        &self,
+        range: ByteRange,
+        geometry: &Geometry,
+        bat: &Bat,
+        changes: &mut Vec<MetadataChange>,
+    ) {
+        let end = range.end() >> geometry.sector_shift;
+        let mut sector = range.offset() >> geometry.sector_shift;
+        while sector < end {
+            let page = sector >> PAGE_SECTORS_SHIFT;
+            let page_end = end.min((page + 1) << PAGE_SECTORS_SHIFT);
+            let whole = (page_end - sector) / 8 * 8;
+            let sectors = if sector % 8 == 0 && whole > 0 { whole } else { 8 - sector % 8 };
+            let entry = bat.bitmap(page / CHUNK_PAGES);
+            let at = sector % (1 << PAGE_SECTORS_SHIFT) / 8;
+            let offset = entry.offset().saturating_add(page % CHUNK_PAGES * PAGE + at);
+            let byte = self.pages.get(&page).and_then(|page| page.bits.get(to_usize(at)));
+            if let (Some(byte), Some(bytes)) = (byte, ByteRange::new(offset, sectors.div_ceil(8))) {
+                changes.push(MetadataChange::fill(bytes, *byte));
+            }
+            sector += sectors;
         }
     }
 

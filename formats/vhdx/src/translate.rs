@@ -1,8 +1,8 @@
 //! Where bytes are, and where they go: [`Image`] for VHDX.
 
 use suimon_image::{
-    ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, ImageFault, Located, Place, Shape,
-    push_extent,
+    ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, ImageFault, Located,
+    MetadataChange, OpenedImage, Place, Shape, push_extent,
 };
 
 use crate::Vhdx;
@@ -89,6 +89,21 @@ impl Image for Vhdx {
 
     fn handle_commit(&mut self, outcome: CommitOutcome) {
         self.end_commit(outcome);
+    }
+
+    fn remember_changes(&mut self) {
+        self.bat.changes = Some(Vec::new());
+    }
+
+    fn take_changes(&mut self, changes: &mut Vec<MetadataChange>) {
+        if let Some(own) = &mut self.bat.changes {
+            changes.append(own);
+        }
+    }
+
+    fn opened(&self) -> OpenedImage {
+        let file_len = self.writing.as_ref().map_or(0, |writing| writing.space.end_bytes());
+        OpenedImage { write_id: self.headers.current.file_write.stored(), file_len }
     }
 
     fn close(self: Box<Self>, file: &dyn suimon_image::ImageFile) -> Result<(), ImageError> {
@@ -269,7 +284,7 @@ impl Vhdx {
                 State::FullyPresent => self.bitmaps.release_all(block),
                 State::PartiallyPresent => {
                     if !is_whole {
-                        self.bitmaps.set(part, true, &self.geometry);
+                        self.set_sectors(part, true);
                         self.bitmaps.release(block);
                     }
                     if is_whole || self.has_all_sectors(block) {
@@ -280,9 +295,9 @@ impl Vhdx {
                     let Some(mb) = self.take_pending(block) else { continue };
                     if let Some(all) = self.block_range(block) {
                         // Bits of a block that was not there say nothing.
-                        self.bitmaps.set(all, false, &self.geometry);
+                        self.set_sectors(all, false);
                     }
-                    self.bitmaps.set(part, true, &self.geometry);
+                    self.set_sectors(part, true);
                     self.bitmaps.release(block);
                     self.set_present(block, State::PartiallyPresent, mb);
                 }
@@ -291,6 +306,15 @@ impl Vhdx {
                     self.set_present(block, State::FullyPresent, mb);
                 }
             }
+        }
+    }
+
+    /// Says of sectors whose bitmap is in memory that all are in the file or none is.
+    fn set_sectors(&mut self, range: ByteRange, is_present: bool) {
+        self.bitmaps.set(range, is_present, &self.geometry);
+        if let Some(mut changes) = self.bat.changes.take() {
+            self.bitmaps.push_changes(range, &self.geometry, &self.bat, &mut changes);
+            self.bat.changes = Some(changes);
         }
     }
 

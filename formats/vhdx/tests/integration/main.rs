@@ -11,6 +11,7 @@ mod peer_bench;
 mod peers;
 #[path = "support/power.rs"]
 mod power;
+mod redo;
 #[allow(unreachable_pub, reason = "shared by several crates' tests")]
 #[path = "../../../../fuzz/src/replay.rs"]
 mod replay;
