@@ -2,9 +2,9 @@
 
 use core::ops::ControlFlow;
 
-use suimon_image::{FileError, ImageError, ImageFault, ImageFile};
+use suimon_image::{FileError, ImageError, ImageFault, ImageFile, Redo};
 
-use crate::fields::SECTOR;
+use crate::fields::{SECTOR, field, index};
 use crate::find::{Footers, footers};
 use crate::footer::{DiskType, FOOTER, Footer, SizeRule};
 use crate::header::{DynamicHeader, HEADER};
@@ -72,14 +72,52 @@ impl Structures {
         footers: &Footers,
     ) -> Result<(Vec<u32>, Vec<Gap>), ImageError> {
         let table = table::read(file, &self.layout)?;
-        let blocks = table::sorted(&table);
-        let first = &mut ControlFlow::Break::<ImageError, ()>;
-        let judged = table::judge(&self.layout, &blocks, &self.regions, footers.limit, first);
-        if let ControlFlow::Break(error) = judged {
-            return Err(error);
-        }
+        let blocks = self.judge(&table, footers)?;
         let gaps = table::gaps(&self.layout, &blocks, &self.regions, footers.place);
         Ok((table, gaps))
+    }
+
+    /// The blocks of a table by where they are, or what is wrong with one of them.
+    fn judge(&self, table: &[u32], footers: &Footers) -> Result<Vec<(u32, u32)>, ImageError> {
+        let blocks = table::sorted(table);
+        let first = &mut ControlFlow::Break::<ImageError, ()>;
+        match table::judge(&self.layout, &blocks, &self.regions, footers.limit, first) {
+            ControlFlow::Break(error) => Err(error),
+            ControlFlow::Continue(()) => Ok(blocks),
+        }
+    }
+
+    /// Makes changes that another process had not written yet: bitmaps before the table, after the
+    /// payload that they are about. Can be done again, as often as it is interrupted.
+    fn redo(&self, file: &dyn ImageFile, footers: &Footers, redo: &Redo) -> Result<(), ImageError> {
+        let pages = redo.pages(SECTOR, |page| {
+            let mut bytes = vec![0; index(page.len())];
+            let read = file.read_at(page.offset(), &mut bytes);
+            read.map(|()| bytes)
+                .map_err(|error| ImageError::new("sector that changes", page.offset(), error))
+        })?;
+        let (start, end) =
+            (self.layout.table_offset, self.layout.entry_offset(self.layout.entries));
+        let (of_table, others): (Vec<_>, Vec<_>) =
+            pages.into_iter().partition(|(offset, _)| (start..end).contains(offset));
+        let mut table = table::read(file, &self.layout)?;
+        for (offset, bytes) in &of_table {
+            let first = index((offset - start) / 4);
+            let entries = bytes.chunks_exact(4).map(|entry| u32::from_be_bytes(field(entry, 0)));
+            let places = table.iter_mut().skip(first);
+            places.zip(entries).for_each(|(place, entry)| *place = entry);
+        }
+        // Another program may have given the space away.
+        self.judge(&table, footers)?;
+        let failed = |error: FileError| ImageError::new("sector that changes", start, error);
+        file.flush().map_err(failed)?;
+        for pages in [others, of_table] {
+            for (offset, bytes) in pages {
+                file.write_at(offset, &bytes).map_err(failed)?;
+            }
+            file.flush().map_err(failed)?;
+        }
+        Ok(())
     }
 }
 
@@ -91,6 +129,19 @@ impl Vhd {
     /// # Errors
     /// The file is no image of this format, is damaged, or cannot be read or written.
     pub fn open(file: &dyn ImageFile, options: OpenOptions) -> Result<Self, ImageError> {
+        Self::open_and_redo(file, options, &Redo::default())
+    }
+
+    /// Opens an image that another process on this host had open for writing when it was killed,
+    /// with the changes that it had not written yet. Without write access nothing is redone.
+    ///
+    /// # Errors
+    /// As [`Vhd::open`]; or another program has changed the image since. Then nothing was changed.
+    pub fn open_and_redo(
+        file: &dyn ImageFile,
+        options: OpenOptions,
+        redo: &Redo,
+    ) -> Result<Self, ImageError> {
         let footers = footers(file)?;
         let footer = footers.found.footer.clone();
         let is_writable = options.access == Access::Write;
@@ -103,6 +154,9 @@ impl Vhd {
             return Ok(Self { footer, parent: None, body: Body::fixed(size, is_writable) });
         }
         let structures = Structures::read(file, &footers, options.size)?;
+        if is_writable && !redo.changes.is_empty() {
+            structures.redo(file, &footers, redo)?;
+        }
         let (table, gaps) = structures.read_table(file, &footers)?;
         if is_writable {
             repair(file, &footers, &structures.layout, &gaps)?;

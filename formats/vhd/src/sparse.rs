@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use suimon_image::{
-    ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, ImageFault, Located, Place, Shape,
-    push_extent,
+    ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, ImageFault, Located,
+    MetadataChange, Place, Shape, push_extent,
 };
 
 use crate::bitmap;
@@ -43,6 +43,8 @@ pub(crate) struct Sparse {
     pub(crate) space: Option<Space>,
     pub(crate) changes: Changes,
     pub(crate) committing: Option<Committing>,
+    /// Changes of the table and of bitmaps, if they are remembered.
+    remembered: Option<Vec<MetadataChange>>,
     pub(crate) footer: [u8; 512],
     /// Blocks that have a place.
     pub(crate) allocated: u64,
@@ -77,6 +79,7 @@ impl Sparse {
             placed: BTreeMap::new(),
             changes: Changes::default(),
             committing: None,
+            remembered: None,
             shape: shape(layout.size, layout.block, is_aligned),
             layout,
             is_differencing,
@@ -191,10 +194,49 @@ impl Sparse {
         Some(sector)
     }
 
+    /// Gives a block another place; returns false if there is no such block.
+    fn set_sector(&mut self, block: u32, sector: u32) -> bool {
+        let Some(entry) = self.table.get_mut(block as usize) else { return false };
+        let before = core::mem::replace(entry, sector);
+        if let Some(changes) = &mut self.remembered {
+            let offset = self.layout.entry_offset(block);
+            changes.push(MetadataChange::entry(offset, before.to_be_bytes(), sector.to_be_bytes()));
+        }
+        true
+    }
+
+    /// Remembers that the bitmap of a block that has a place is all ones.
+    fn remember_full_bitmap(&mut self, block: u32) {
+        let range = self.sector(block).and_then(|sector| self.layout.bitmap_range(sector));
+        if let (Some(changes), Some(range)) = (&mut self.remembered, range) {
+            changes.push(MetadataChange::fill(range, 0xff));
+        }
+    }
+
+    /// Remembers the bytes of a block's bitmap, which is in memory, that have bits of these sectors.
+    fn remember_bits(&mut self, block: u32, from: u64, end: u64) {
+        let range = self.sector(block).and_then(|sector| self.layout.bitmap_range(sector));
+        let (Some(range), Some(map)) = (range, self.maps.map(block)) else { return };
+        let Some(changes) = &mut self.remembered else { return };
+        let (first, last) = (from / 8, end.div_ceil(8));
+        let mut at = first;
+        while at < last {
+            // All bytes between the first and the last are ones.
+            let len = if at == first || at + 1 == last { 1 } else { last - 1 - at };
+            let byte = map.bits.get(index(at)).copied();
+            let place = ByteRange::new(range.offset() + at, len);
+            if let (Some(byte), Some(place)) = (byte, place) {
+                changes.push(MetadataChange::fill(place, byte));
+            }
+            at += len;
+        }
+    }
+
     /// A block of which something was written has its place from now on.
     fn allocate(&mut self, block: u32, placed: &Placed) {
-        let Some(entry) = self.table.get_mut(block as usize) else { return };
-        *entry = placed.sector;
+        if !self.set_sector(block, placed.sector) {
+            return;
+        }
         self.allocated += 1;
         self.changes.allocated(block);
         if self.is_differencing {
@@ -203,6 +245,7 @@ impl Sparse {
             self.maps.insert(block, map, block..=block);
         } else {
             self.complete.insert(block);
+            self.remember_full_bitmap(block);
         }
     }
 
@@ -218,8 +261,12 @@ impl Sparse {
                 return;
             }
             map.is_dirty = true;
+            self.remember_bits(block, from, from + piece.len() / SECTOR);
+        } else {
+            self.remember_full_bitmap(block);
         }
         self.changes.changed_map(block);
+        let Some(map) = self.maps.map(block) else { return };
         // Of a dynamic disk, what no bit was set for is zeros in the file: all can be set.
         if !is_differencing || bitmap::is_full(&map.bits, sectors) {
             self.maps.remove(block);
@@ -228,8 +275,9 @@ impl Sparse {
     }
 
     fn free(&mut self, block: u32, sector: u32) {
-        let Some(entry) = self.table.get_mut(block as usize) else { return };
-        *entry = UNUSED;
+        if !self.set_sector(block, UNUSED) {
+            return;
+        }
         self.allocated = self.allocated.saturating_sub(1);
         self.complete.remove(block);
         self.maps.remove(block);
@@ -392,6 +440,16 @@ impl Image for Sparse {
 
     fn handle_commit(&mut self, outcome: CommitOutcome) {
         self.end_commit(outcome);
+    }
+
+    fn remember_changes(&mut self) {
+        self.remembered = Some(Vec::new());
+    }
+
+    fn take_changes(&mut self, changes: &mut Vec<MetadataChange>) {
+        if let Some(own) = &mut self.remembered {
+            changes.append(own);
+        }
     }
 }
 

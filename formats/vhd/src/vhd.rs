@@ -1,7 +1,8 @@
 //! An open image.
 
 use suimon_image::{
-    ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, Linear, Located, Shape,
+    ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, Linear, Located, MetadataChange,
+    Shape,
 };
 
 use crate::footer::Footer;
@@ -108,5 +109,13 @@ impl Image for Vhd {
 
     fn handle_commit(&mut self, outcome: CommitOutcome) {
         self.image_mut().handle_commit(outcome);
+    }
+
+    fn remember_changes(&mut self) {
+        self.image_mut().remember_changes();
+    }
+
+    fn take_changes(&mut self, changes: &mut Vec<MetadataChange>) {
+        self.image_mut().take_changes(changes);
     }
 }

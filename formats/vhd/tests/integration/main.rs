@@ -5,6 +5,9 @@ mod allocations;
 mod crashes;
 mod large_blocks;
 mod peers;
+mod redo;
+#[path = "../../../vhdx/tests/integration/support/redo_bench.rs"]
+mod redo_bench;
 #[allow(unreachable_pub, reason = "shared by several crates' tests")]
 #[path = "../../../../fuzz/src/replay.rs"]
 mod replay;

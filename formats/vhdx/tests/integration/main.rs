@@ -12,6 +12,8 @@ mod peers;
 #[path = "support/power.rs"]
 mod power;
 mod redo;
+#[path = "support/redo_bench.rs"]
+mod redo_bench;
 #[allow(unreachable_pub, reason = "shared by several crates' tests")]
 #[path = "../../../../fuzz/src/replay.rs"]
 mod replay;

@@ -1,0 +1,78 @@
+//! VHD images of which a process was killed.
+
+use proptest::prelude::*;
+use suimon_image::testing::MemoryFile;
+use suimon_image::{ByteRange, Redo};
+use suimon_vhd::{Access, OpenOptions, SizeRule, Vhd};
+
+use crate::redo_bench::{Format, after_one_write, requests, survives};
+use crate::support::{differencing, disk_on, dynamic, open, payload, read_parent};
+
+const DISK: u64 = 2 << 20;
+const BLOCK: u32 = 128 << 10;
+
+struct OfVhd;
+
+impl Format for OfVhd {
+    type Image = Vhd;
+
+    fn open(&self, file: &MemoryFile) -> Vhd {
+        open(file, Access::Write).unwrap()
+    }
+
+    fn reopen(&self, file: &MemoryFile, redo: &Redo) -> Vhd {
+        reopen(file, redo).unwrap()
+    }
+
+    fn read_parent(&self, range: ByteRange, bytes: &mut [u8]) {
+        read_parent(range, bytes);
+    }
+
+    fn redone_as(&self) -> [u8; 16] {
+        [0; 16]
+    }
+}
+
+fn reopen(file: &MemoryFile, redo: &Redo) -> Result<Vhd, suimon_image::ImageError> {
+    let options = OpenOptions { access: Access::Write, size: SizeRule::Creator };
+    Vhd::open_and_redo(file, options, redo)
+}
+
+fn config() -> ProptestConfig {
+    ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn what_a_killed_process_had_answered_is_redone(requests in requests(DISK)) {
+        survives(&OfVhd, &dynamic(BLOCK, DISK), &requests);
+    }
+
+    #[test]
+    fn what_a_killed_process_had_answered_is_redone_in_a_child(requests in requests(DISK)) {
+        survives(&OfVhd, &differencing(BLOCK, DISK), &requests);
+    }
+}
+
+#[test]
+fn an_image_to_which_another_program_has_written_meanwhile_is_left_as_it_is() {
+    // Another block has the place, and then the same block has another one. What cannot be told is
+    // that the same block was given the same place.
+    for sectors in [vec![512], vec![512, 24]] {
+        let (bytes, redo) = after_one_write(&OfVhd, &dynamic(BLOCK, DISK));
+        let other = MemoryFile::new(bytes);
+        let mut parent = read_parent;
+        let mut disk = disk_on(&other, Access::Write, &mut parent).unwrap();
+        for at in sectors {
+            disk.write(at * 512, &payload(7, at, 8)).unwrap();
+        }
+        disk.flush().unwrap();
+        drop(disk);
+        let before = other.bytes();
+        let error = reopen(&other, &redo).unwrap_err();
+        assert!(other.bytes() == before, "{error}");
+        assert!(["BAT entry", "block allocation"].contains(&error.field), "{error}");
+    }
+}

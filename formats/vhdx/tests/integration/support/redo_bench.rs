@@ -1,0 +1,159 @@
+//! A process with an image open that is killed at any point, for every format: what it had answered
+//! is there once its changes of metadata are redone by who opens the image next, however often that
+//! one is killed meanwhile.
+
+use proptest::prelude::*;
+use suimon_image::testing::{Crash, MemoryFile, TestDisk};
+use suimon_image::{ByteRange, Image, MetadataChange, Redo};
+
+const UNIT: u64 = 4096;
+
+/// What a client does, in units of the disk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Request {
+    Write { at: u64, units: u64 },
+    Discard { at: u64, units: u64 },
+    Flush,
+}
+
+pub(crate) fn requests(disk_bytes: u64) -> impl Strategy<Value = Vec<Request>> {
+    let units = disk_bytes / UNIT;
+    let place = (0..units, prop_oneof![1..8_u64, units / 8..units / 2, Just(units)]);
+    let request = prop_oneof![
+        6 => place.clone().prop_map(|(at, units)| Request::Write { at, units }),
+        2 => place.prop_map(|(at, units)| Request::Discard { at, units }),
+        1 => Just(Request::Flush),
+    ];
+    prop::collection::vec(request, 1..20)
+}
+
+/// How images of a format are opened.
+pub(crate) trait Format {
+    type Image: Image;
+
+    /// Opens an image for the first time.
+    fn open(&self, file: &MemoryFile) -> Self::Image;
+
+    /// Opens an image of which another process was killed.
+    fn reopen(&self, file: &MemoryFile, redo: &Redo) -> Self::Image;
+
+    /// Fills bytes with what the parent has.
+    fn read_parent(&self, range: ByteRange, bytes: &mut [u8]);
+
+    /// The identity that [`Format::reopen`] gives the file.
+    fn redone_as(&self) -> [u8; 16];
+}
+
+/// A process that has an image open and keeps what is to be redone.
+struct Process<'a, F: Format> {
+    format: &'a F,
+    image: Option<F::Image>,
+    file: &'a MemoryFile,
+    kept: Vec<MetadataChange>,
+    /// What the disk must read as.
+    expected: Vec<u8>,
+}
+
+impl<'a, F: Format> Process<'a, F> {
+    fn open(format: &'a F, file: &'a MemoryFile) -> Self {
+        let (mut image, expected) = content(format, format.open(file), file);
+        image.remember_changes();
+        Self { format, image: Some(image), file, kept: Vec::new(), expected }
+    }
+
+    /// Does something with the disk, and keeps what changed.
+    fn with_disk(&mut self, act: impl FnOnce(&mut TestDisk<'_, F::Image>)) {
+        let mut parent = |range: ByteRange, bytes: &mut [u8]| self.format.read_parent(range, bytes);
+        let image = self.image.take().unwrap();
+        let mut disk = TestDisk { image, file: self.file, parent: Some(&mut parent) };
+        act(&mut disk);
+        disk.image.take_changes(&mut self.kept);
+        self.image = Some(disk.image);
+    }
+
+    fn run(&mut self, nth: usize, request: Request) {
+        let size = self.expected.len() as u64;
+        let clip = |at: u64, units: u64| (at * UNIT, (units * UNIT).min(size - at * UNIT));
+        match request {
+            Request::Write { at, units } => {
+                let (offset, len) = clip(at, units);
+                let byte = (nth % 250) as u8 + 1;
+                self.with_disk(|disk| disk.write(offset, &vec![byte; len as usize]).unwrap());
+                self.expected[offset as usize..(offset + len) as usize].fill(byte);
+            }
+            Request::Discard { at, units } => {
+                let (offset, len) = clip(at, units);
+                let mut kept = Vec::new();
+                let range = ByteRange::new(offset, len).unwrap();
+                self.with_disk(|disk| kept = disk.discard(range).unwrap());
+                let mut at = offset;
+                for kept in kept.into_iter().chain(ByteRange::new(offset + len, 0)) {
+                    self.expected[at as usize..kept.offset() as usize].fill(0);
+                    at = kept.end();
+                }
+            }
+            Request::Flush => self.flush(),
+        }
+    }
+
+    /// Commits. Whatever of that is done, what is kept until it is over can be redone.
+    fn flush(&mut self) {
+        let (before, redo) = (self.file.bytes(), self.redo());
+        self.file.forget();
+        self.with_disk(|disk| disk.flush().unwrap());
+        let ops = self.file.ops();
+        for begun in 0..=ops.len() {
+            let bytes = Crash { before: &before, ops: &ops, begun }.file(&[], &[]);
+            check(self.format, &bytes, &redo, &self.expected);
+        }
+        self.kept.clear();
+    }
+
+    fn redo(&self) -> Redo {
+        let opened = self.image.as_ref().unwrap().opened();
+        Redo { opened, changes: self.kept.clone(), redone_as: self.format.redone_as() }
+    }
+}
+
+/// Reads a whole disk.
+fn content<F: Format>(format: &F, image: F::Image, file: &MemoryFile) -> (F::Image, Vec<u8>) {
+    let all = ByteRange::new(0, image.shape().size).unwrap();
+    let mut parent = |range: ByteRange, bytes: &mut [u8]| format.read_parent(range, bytes);
+    let mut disk = TestDisk { image, file, parent: Some(&mut parent) };
+    let bytes = disk.read(all).unwrap();
+    (disk.image, bytes)
+}
+
+/// Opens an image of which a process was killed. All that is done to it meanwhile is cut off at
+/// every point, and begun again.
+fn check<F: Format>(format: &F, bytes: &[u8], redo: &Redo, expected: &[u8]) {
+    let file = MemoryFile::new(bytes.to_vec());
+    let (_, found) = content(format, format.reopen(&file, redo), &file);
+    assert!(found == expected, "an answered write is lost");
+    let ops = file.ops();
+    for begun in 0..=ops.len() {
+        let bytes = Crash { before: bytes, ops: &ops, begun }.file(&[], &[]);
+        let file = MemoryFile::new(bytes);
+        let (_, found) = content(format, format.reopen(&file, redo), &file);
+        assert!(found == expected, "lost by a kill after {begun} changes");
+    }
+}
+
+/// Runs requests on a new image. A process is killed after some of them and at each step of each
+/// commit.
+pub(crate) fn survives<F: Format>(format: &F, file: &MemoryFile, requests: &[Request]) {
+    let mut process = Process::open(format, file);
+    for (nth, request) in requests.iter().enumerate() {
+        process.run(nth, *request);
+        if nth + 1 == requests.len() || nth % 5 == 0 {
+            check(format, &file.bytes(), &process.redo(), &process.expected);
+        }
+    }
+}
+
+/// The file after one write to new space, and what is to be redone.
+pub(crate) fn after_one_write<F: Format>(format: &F, file: &MemoryFile) -> (Vec<u8>, Redo) {
+    let mut process = Process::open(format, file);
+    process.run(1, Request::Write { at: 3, units: 2 });
+    (file.bytes(), process.redo())
+}
