@@ -157,7 +157,7 @@ fn a_change_of_everything_is_made() {
     let goes = r#"Device(Tap { netns: None, device: "goes0" })"#;
     assert_ne!(harness.ports()[goes], ports[goes]);
     assert_eq!(harness.node.host_status().revision, 3);
-    assert_eq!(harness.events(1003).len(), 3);
+    harness.wait_events(1003, 3);
 }
 
 /// Makes the change fail once at each place, by `arm`, until there is no such
@@ -180,7 +180,7 @@ fn fails_everywhere(arm: impl Fn(&Harness, usize)) -> usize {
         assert_eq!(harness.node.config(), before(), "at place {place}");
         harness.assert_consistent(OTHERS);
         assert_eq!(harness.ports(), ports, "at place {place}");
-        assert_eq!(harness.events(1004).len(), 1);
+        harness.wait_events(1004, 1);
         assert_eq!(harness.node.host_status().revision, 1);
         // The same change can be made afterwards.
         harness.apply_well(&after());

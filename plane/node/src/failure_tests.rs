@@ -47,7 +47,7 @@ fn a_device_that_is_missing_at_start_up_is_tried_again() {
     harness.devices.set_missing("web0", false);
     wait_until("recovered", || health(&harness, "web") == Health::Up);
     wait_until("told", || harness.events(3009).len() == 1);
-    assert_eq!(harness.events(3008).len(), 1);
+    harness.wait_events(3008, 1);
     harness.assert_consistent(&[]);
 }
 
@@ -69,8 +69,9 @@ fn a_queue_that_faults_costs_its_port_only() {
         harness.plane.tell(PlaneNotice::QueueFault { queue: queue(index), fault });
     }
     wait_until("opened again", || !harness.events(3009).is_empty());
-    assert_eq!((harness.events(3007).len(), harness.events(3008).len()), (1, 1));
-    assert!(harness.events(3007)[0].text.contains("descriptor 7"));
+    harness.wait_events(3007, 1);
+    harness.wait_events(3008, 1);
+    assert!(harness.wait_event(3007).text.contains("descriptor 7"));
     assert_eq!(harness.ports(), ports, "the same port, and {other:?} was not touched");
     harness.assert_consistent(&[]);
 }
@@ -81,7 +82,7 @@ fn notices_become_events_and_a_flood_of_them_is_cut() {
     let vm = harness.ports()[r#"Socket("/run/vm.sock")"#];
     harness.devices.tell(vm, DeviceNotice::Negotiated { features: 0x10, queue_pairs: 2 });
     wait_until("ready", || harness.events(3006).len() == 1);
-    assert_eq!(harness.events(3006)[0].fields["features"], "0x10");
+    assert_eq!(harness.wait_event(3006).fields["features"], "0x10");
     for _ in 0..500 {
         harness.devices.tell(vm, DeviceNotice::LinkUp);
         harness.devices.tell(vm, DeviceNotice::LinkDown { reason: "gone".to_owned() });
@@ -104,8 +105,8 @@ fn a_device_that_is_lost_is_opened_again_and_the_reason_is_told() {
     let reason = "network namespace blue was deleted".to_owned();
     harness.devices.tell(web, DeviceNotice::Lost { reason });
     wait_until("opened again", || !harness.events(3009).is_empty());
-    let failed = harness.events(3008);
-    assert_eq!((failed.len(), failed[0].subject.as_str()), (1, "nic/web"));
+    let failed = harness.wait_events(3008, 1);
+    assert_eq!(failed[0].subject, "nic/web");
     assert!(failed[0].text.contains("namespace blue was deleted"), "{}", failed[0].text);
     assert_eq!(harness.ports(), ports);
     harness.assert_consistent(&[]);
@@ -189,7 +190,8 @@ fn one_capture_of_a_port_at_a_time() {
     assert_eq!(capture.read(none, 1, &mut |_| {}), None);
     drop(capture);
     assert_eq!(harness.node.operation(id).unwrap().state, OperationState::Cancelled);
-    assert_eq!((harness.events(3011).len(), harness.events(3012).len()), (1, 1));
+    harness.wait_events(3011, 1);
+    harness.wait_events(3012, 1);
     // A capture does not keep its port from being deleted.
     let mut capture = harness.node.capture(&key, Default::default()).unwrap();
     harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
@@ -203,7 +205,7 @@ fn a_stopped_node_refuses_changes_and_keeps_the_taps() {
     assert!(harness.node.submit(Edit::Apply(Box::default())).is_err());
     assert!(harness.devices.open_devices().is_empty());
     assert!(harness.devices.taps().contains("web0"));
-    assert_eq!(harness.events(1002).len(), 1);
+    harness.wait_events(1002, 1);
 }
 
 /// A small world in which NICs come, go, swap devices and change.

@@ -75,7 +75,7 @@ fn a_check_reports_and_the_disk_is_in_service_again() {
     assert_eq!((operation.kind.as_str(), operation.subject.as_str()), ("disk check", "disk/data"));
     assert!(operation.report.iter().any(|line| line.contains("no damage")), "{operation:?}");
     assert!(is_ready(&harness) && harness.disks.sockets().1.len() == 1);
-    assert_eq!(harness.events(EventKind::DiskChecked.id()).len(), 1);
+    harness.wait_events(EventKind::DiskChecked.id(), 1);
     run_well(&harness, DiskWork::Compact);
     assert!(is_ready(&harness));
     assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"]);

@@ -89,7 +89,7 @@ fn what_was_measured_is_promised_of_and_survives_a_restart() {
     assert_eq!(store.capability_source, Some(CapabilitySource::Measured));
     assert_eq!((measured.seconds, measured.measured_unix_ms), (1, 1_700_000_000_000));
     assert_eq!(harness.disks.promises()[0].capability.iops(), Some(measured.iops));
-    assert_eq!(harness.events(EventKind::StoreMeasured.id()).len(), 1);
+    harness.wait_events(EventKind::StoreMeasured.id(), 1);
     assert_eq!(harness.disks.files(STORE), ["data.raw"]);
 
     // The process is killed, and another one knows it.
@@ -238,7 +238,7 @@ fn an_estimate_is_shown_with_its_age_and_too_little_is_an_event() {
     let event = Event::CapabilityLow(low);
     harness.disks.report(PlaneNotice::Qos { store: StoreId(0), event });
     wait_until("an event", || !harness.events(EventKind::CapabilityLow.id()).is_empty());
-    let told = &harness.events(EventKind::CapabilityLow.id())[0];
+    let told = &harness.wait_event(EventKind::CapabilityLow.id());
     assert_eq!(
         (told.subject.as_str(), told.fields["needed_iops"].as_str()),
         ("store/fast", "1000")

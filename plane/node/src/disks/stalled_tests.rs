@@ -128,7 +128,7 @@ fn a_daemon_starts_beside_a_store_that_stalls() {
     store.stall(false);
     wait_until("it is opened", || state(&harness) == StorageState::Ready);
     assert_eq!(harness.disks.served().0, 2);
-    assert_eq!(harness.events(EventKind::DiskRecovered.id()).len(), 1);
+    harness.wait_events(EventKind::DiskRecovered.id(), 1);
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn disks_are_made_served_and_offered_and_their_files_stay() {
     assert_eq!(harness.offered(), ["boot", "data"]);
     let status = harness.node.disk("data").unwrap();
     assert_eq!((status.state, status.size_bytes), (StorageState::Ready, Some(1 << 20)));
-    assert_eq!(harness.events(EventKind::DiskFileMade.id()).len(), 2);
+    harness.wait_events(EventKind::DiskFileMade.id(), 2);
 
     harness.apply_well(&HostConfig::default());
     assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw", "data.vhdx"]);
@@ -152,7 +152,7 @@ fn a_disk_grows_in_service_and_its_clients_are_told() {
     assert_eq!(harness.disks.resized(), [3 << 20], "the VM of the one that has a VM");
     let exported = harness.disks.exported().into_iter();
     assert_eq!(exported.map(|of| of.bytes).collect::<Vec<_>>(), [3 << 20; 2]);
-    let events = harness.events(EventKind::DiskResized.id());
+    let events = harness.wait_events(EventKind::DiskResized.id(), 2);
     let about: Vec<&str> = events.iter().map(|event| event.subject.as_str()).collect();
     assert_eq!(about, ["disk/boot", "disk/data"]);
 }
@@ -232,7 +232,7 @@ fn a_new_daemon_opens_them_again_and_tries_until_their_store_is_there() {
     assert_eq!(status.state, StorageState::Failed);
     assert!(status.reason.unwrap().contains(DISK_STORE));
     assert_eq!(harness.node.stores()[0].state, StorageState::Failed);
-    assert_eq!(harness.events(EventKind::DiskFailed.id()).len(), 2);
+    harness.wait_events(EventKind::DiskFailed.id(), 2);
 
     harness.disks.put_store(DISK_STORE, files);
     wait_until("the disks are there", || harness.disks.served().0 == 2);
@@ -263,7 +263,7 @@ fn what_stores_cannot_keep_is_not_promised_unless_it_is_forced() {
     let operation = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded);
     assert_eq!(harness.disks.promises()[0].minimums_iops, 1000);
-    assert_eq!(harness.events(EventKind::PromiseForced.id()).len(), 1);
+    harness.wait_events(EventKind::PromiseForced.id(), 1);
     // What promises no more than before is not refused, whatever was forced.
     config.disks[0].serial = Some("S".to_owned());
     harness.apply_well(&config);
@@ -320,7 +320,7 @@ fn a_disk_whose_store_does_not_answer_stalls_until_it_does() {
     harness.apply_well(&two_disks());
     harness.disks.stall(true);
     wait_until("it is told", || harness.events(EventKind::DiskStalled.id()).len() == 2);
-    let event = &harness.events(EventKind::DiskStalled.id())[0];
+    let event = &harness.wait_event(EventKind::DiskStalled.id());
     assert_eq!(event.text, "Store fast has not answered for 5 s; the disk's requests wait.");
     assert_eq!((event.subject.as_str(), &event.fields["store"]), ("disk/boot", &"fast".to_owned()));
     let status = harness.node.disk("boot").unwrap();

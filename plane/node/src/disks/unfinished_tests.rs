@@ -101,8 +101,7 @@ fn it_goes_on_where_it_was_when_the_daemon_ended() {
     let ended = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
     assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
     assert_nothing_left(&harness, &["copy.vhdx", "data.vhdx"]);
-    let told = harness.events(EventKind::DiskWorkResumed.id());
-    assert_eq!(told.len(), 1);
+    let told = harness.wait_events(EventKind::DiskWorkResumed.id(), 1);
     let from: u64 = told[0].fields["from_bytes"].parse().unwrap();
     assert!(from > 1000 << 20, "{from}");
 }
@@ -116,7 +115,7 @@ fn it_begins_anew_when_the_daemon_was_killed_at_once_and_can_be_cancelled() {
         harness.node.operation(operation.id).unwrap().steps_done > 100
     });
     assert_eq!(harness.node.disk("data").unwrap().state, StorageState::Working);
-    assert_eq!(harness.events(EventKind::DiskWorkResumed.id())[0].fields["from_bytes"], "0");
+    assert_eq!(harness.wait_event(EventKind::DiskWorkResumed.id()).fields["from_bytes"], "0");
     harness.node.cancel_operation(operation.id);
     let ended = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
     assert_eq!(ended.state, OperationState::Cancelled);

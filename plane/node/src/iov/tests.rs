@@ -209,7 +209,7 @@ fn who_weighs_most_has_the_vf_and_the_switch_reaches_it_there() {
     bench.wait_reason("db", "no VF that it could have is free");
     bench.harness.apply_well(&config(&HOST.replace("iov_weight = 20", "iov_weight = 90")));
     assert_eq!((bench.path("web"), bench.path("db")), (IovPath::Vf, IovPath::Synthetic));
-    assert_eq!(bench.harness.events(9011).len(), 1);
+    bench.harness.wait_events(9011, 1);
     // Until its weight is 0, and the guest has let go of it.
     bench.harness.apply_well(&config(&HOST.replace("iov_weight = 50", "iov_weight = 0")));
     wait_until("the guest is asked", || {

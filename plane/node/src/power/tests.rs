@@ -66,9 +66,9 @@ fn a_plan_is_carried_out_shown_changed_and_taken_back() {
     assert_eq!(power.machine(), before);
     assert_eq!(harness.plane.patience().as_micros(), 50);
     assert!(harness.store.keys("power").is_empty());
-    let told = harness.events(EventKind::PowerPlanInEffect.id());
-    assert_eq!(told.len(), 2, "once for each plan, not for each key: {told:?}");
-    assert!(texts(&harness, EventKind::PowerRestored).len() >= 2);
+    // Once for each plan, not for each key.
+    harness.wait_events(EventKind::PowerPlanInEffect.id(), 2);
+    wait_until("that is told", || texts(&harness, EventKind::PowerRestored).len() >= 2);
 }
 
 #[test]
@@ -93,8 +93,8 @@ fn what_the_driver_has_not_is_rounded_and_what_it_refuses_is_said() {
     };
     assert!(governor(0).in_effect && !governor(1).in_effect);
     assert!(governor(1).why_not.as_ref().unwrap().contains("busy"), "{status:?}");
-    let incomplete = harness.events(EventKind::PowerPlanIncomplete.id());
-    assert!(incomplete[0].fields.values().any(|why| why.contains("busy")), "{incomplete:?}");
+    let incomplete = harness.wait_event(EventKind::PowerPlanIncomplete.id());
+    assert!(incomplete.fields.values().any(|why| why.contains("busy")), "{incomplete:?}");
     let writes = power.lock().writes.len();
     harness.change(patch(r#"{"poll_us": 7}"#));
     assert_eq!(power.lock().writes.len(), writes, "what is so is not written again");
@@ -164,7 +164,7 @@ fn what_somebody_else_changed_is_left_and_said_until_a_plan_is_set_again() {
     power.lock().machine.policies[0].governor = Some("schedutil".to_owned());
     harness.change(Edit::Power(PowerEdit::Delete));
     assert_eq!(governors(&power), ["schedutil", "conservative"], "left, and what was there last");
-    assert_eq!(harness.events(EventKind::PowerSettingLeft.id()).len(), 1);
+    harness.wait_events(EventKind::PowerSettingLeft.id(), 1);
     assert!(harness.store.keys("power").is_empty());
 }
 

@@ -57,7 +57,7 @@ fn an_adapter_is_made_as_described_and_shown_as_it_was_read_back() {
     }
     assert_eq!(harness.node.sriov_adapters().unwrap().len(), 2);
     assert_eq!(harness.node.sriov_adapter("eth9").unwrap_err().code, ErrorCode::NotFound);
-    let [enabled, set] = [9006, 9007].map(|id| harness.events(id));
+    let [enabled, set] = [9006, 9007].map(|id| [harness.wait_event(id)]);
     assert_eq!((enabled[0].fields["from"].as_str(), enabled[0].fields["to"].as_str()), ("0", "2"));
     assert_eq!(set[0].fields["vlan"], "20");
     assert_eq!(set[0].fields["vf"], "1");
@@ -85,7 +85,7 @@ fn a_live_change_touches_what_it_is_about_and_a_key_that_goes_leaves_its_default
     let before = sriov.facts(0);
     harness.apply_well(&HostConfig::default());
     assert_eq!(sriov.facts(0), before);
-    assert_eq!(harness.events(9003).len(), 1);
+    harness.wait_events(9003, 1);
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn what_changed_behind_the_daemons_back_is_made_as_desired_again() {
     sriov.change(0, |adapter| adapter.vfs[0].driver = None);
     wait_until("it recovered", || !harness.events(9005).is_empty());
     assert_eq!(sriov.facts(0).vfs.len(), 2);
-    assert_eq!(harness.events(9004).len(), 1);
+    harness.wait_events(9004, 1);
 }
 
 #[test]

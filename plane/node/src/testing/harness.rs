@@ -205,6 +205,21 @@ impl Harness {
         all.into_iter().filter(|event| event.id == id).collect()
     }
 
+    /// Waits for this number of events with an id, and returns them. An event may be published after
+    /// the state that it tells of can be seen.
+    pub(crate) fn wait_events(&self, id: u32, count: usize) -> Vec<Event> {
+        wait_until(&format!("{count} events {id}"), || self.events(id).len() >= count);
+        let events = self.events(id);
+        assert_eq!(events.len(), count, "{events:?}");
+        events
+    }
+
+    /// Waits for an event with an id, and returns the first one.
+    pub(crate) fn wait_event(&self, id: u32) -> Event {
+        wait_until(&format!("an event {id}"), || !self.events(id).is_empty());
+        self.events(id).remove(0)
+    }
+
     /// Names of the disks that are offered to NBD clients, by socket.
     pub(crate) fn offered(&self) -> Vec<String> {
         self.disks.sockets().1.into_values().flatten().collect()

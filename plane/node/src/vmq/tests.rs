@@ -378,7 +378,7 @@ fn the_control_thread_drives_it() {
     harness.apply_well(&other);
     wait_until("moved", || harness.plane.owner(queue) == 0);
     wait_until("told", || !harness.events(5001).is_empty());
-    assert_eq!(harness.events(5001)[0].fields["reason"], "vmq");
+    assert_eq!(harness.wait_event(5001).fields["reason"], "vmq");
     let status = harness.node.vmq("wan").unwrap();
     assert_eq!((status.queues.len(), status.queues[0].processor), (1, 0));
     assert_eq!(status.queues[0].nic.as_str(), "a");

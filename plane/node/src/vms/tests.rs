@@ -101,7 +101,7 @@ fn a_vm_is_made_started_paused_resumed_reset_and_stopped() {
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     assert_eq!(state(&harness), VmState::Stopped);
     for kind in [EventKind::VmCreated, EventKind::VmStarted, EventKind::VmEnded] {
-        assert_eq!(harness.events(kind.id()).len(), 1, "{kind:?}");
+        harness.wait_events(kind.id(), 1);
     }
 }
 
@@ -138,7 +138,7 @@ fn a_vm_that_cannot_be_started_says_why_and_can_be_tried_again() {
         assert_eq!(status.state, VmState::Stopped);
         assert_eq!(status.reason.as_deref(), Some("there is no QEMU; install it"));
     }
-    assert_eq!(harness.events(EventKind::VmFailed.id()).len(), 3);
+    harness.wait_events(EventKind::VmFailed.id(), 3);
     well(&harness, VmWork::Start);
     assert_eq!(harness.node.vm("web").unwrap().reason, None);
 }
@@ -230,8 +230,7 @@ fn what_was_refused_is_tried_again_at_a_change_and_told_once() {
     patch(&harness, r#"{"autostart": true}"#);
     wait_until("nothing waits", || waits().is_empty());
     assert_eq!(harness.node.vm("web").unwrap().nics.len(), 2);
-    let refused = harness.events(EventKind::VmDeviceRefused.id());
-    assert_eq!(refused.len(), 2, "{refused:?}");
+    harness.wait_events(EventKind::VmDeviceRefused.id(), 2);
 }
 
 #[test]
@@ -298,7 +297,7 @@ fn the_next_daemon_finds_vms_again() {
     let (store, devices) = harness.kill();
     let harness = Harness::with_vms(store, devices, vms.clone());
     wait_until("it was found", || state(&harness) == VmState::Running);
-    assert_eq!(harness.events(EventKind::VmFound.id()).len(), 1);
+    harness.wait_events(EventKind::VmFound.id(), 1);
     vms.guest("web", VmNotice::State(VmRunState::Paused));
     wait_until("it is heard", || state(&harness) == VmState::Paused);
     assert_eq!(harness.node.vm("web").unwrap().nics, [name("web")]);

@@ -45,7 +45,7 @@ fn a_vm_is_not_given_up_because_nobody_can_tell_what_runs() {
     assert!(refusal(&harness, VmWork::Start).contains("does not answer"));
     vms.refuse("none", VmErrorKind::Host, "");
     wait_until("it was found", || state(&harness) == VmState::Running);
-    assert_eq!(harness.events(EventKind::VmFound.id()).len(), 1);
+    harness.wait_events(EventKind::VmFound.id(), 1);
     assert!(harness.events(EventKind::VmFailed.id()).is_empty());
 }
 

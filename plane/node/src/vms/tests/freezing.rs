@@ -22,9 +22,8 @@ fn a_guest_is_frozen_and_thawed() {
     well(&harness, VmWork::Thaw);
     assert!(!frozen(&harness));
     assert_eq!(harness.vms.told(), ["web Freeze", "web Thaw"]);
-    assert_eq!(harness.events(EventKind::VmFrozen.id()).len(), 1);
-    let thawed = harness.events(EventKind::VmThawed.id());
-    assert_eq!(thawed.len(), 1);
+    harness.wait_events(EventKind::VmFrozen.id(), 1);
+    harness.wait_events(EventKind::VmThawed.id(), 1);
     let too_long = VmWork::Freeze(FreezeVmRequest { seconds: 601 });
     let error = harness.node.work_on_vm(&name("web"), too_long).unwrap_err();
     assert_eq!((error.code, error.field.as_deref()), (ErrorCode::InvalidValue, Some("seconds")));
@@ -36,7 +35,7 @@ fn nobody_has_to_thaw_a_guest() {
     well(&harness, VmWork::Start);
     well(&harness, VmWork::Freeze(FreezeVmRequest { seconds: 1 }));
     wait_until("it is thawed", || !frozen(&harness));
-    assert!(harness.events(EventKind::VmThawed.id())[0].text.contains("nobody had asked"));
+    assert!(harness.wait_event(EventKind::VmThawed.id()).text.contains("nobody had asked"));
     // One that is started anew is another guest.
     well(&harness, FREEZE);
     harness.vms.guest("web", VmNotice::Reset);

@@ -79,7 +79,7 @@ fn one_that_starts_with_the_host_waits_for_its_disk() {
     assert_eq!(harness.node.vm("web").unwrap().reason, None);
     assert!(harness.events(EventKind::VmFailed.id()).is_empty());
     // Waited for once.
-    assert_eq!(harness.events(EventKind::VmWaitsForDisks.id()).len(), 1);
+    harness.wait_events(EventKind::VmWaitsForDisks.id(), 1);
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn a_guest_that_stands_still_is_not_said_to_run() {
     assert_eq!(state(&harness), VmState::Paused);
     well(&harness, VmWork::Resume);
     wait_until("it runs", || state(&harness) == VmState::Running);
-    assert_eq!(harness.events(EventKind::VmResumed.id()).len(), 1);
+    harness.wait_events(EventKind::VmResumed.id(), 1);
 }
 
 #[test]
