@@ -87,8 +87,26 @@ impl Cable {
         Self { near, far }
     }
 
+    /// Waits until both ends send, if the near one is up. The kernel does not let a device send before
+    /// its own work queue has seen that the other end is up; what is sent earlier is lost without
+    /// an error.
+    fn wait_active(&self) {
+        // Name, state, address and flags.
+        let near = || run(&format!("ip -brief link show dev {}", self.near));
+        let is_active = |line: &str| line.split_whitespace().nth(1) == Some("UP");
+        if !near().split(['<', ',', '>']).any(|flag| flag == "UP") {
+            return;
+        }
+        let limit = Instant::now() + LIMIT;
+        while !is_active(&near()) || !is_active(&self.far.run("ip -brief link show dev far0")) {
+            assert!(Instant::now() < limit, "the devices do not become active: {}", near());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// Queues at the far end, as an uplink would have them.
     pub(crate) fn far_queues(&self) -> (PacketSource, PacketSink) {
+        self.wait_active();
         let namespace = Namespace::open(Some(self.far.name())).unwrap();
         let queue = namespace.run(|| {
             let index = Link::new("far0")?.index()?;
