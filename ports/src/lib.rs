@@ -17,6 +17,7 @@
 //!   file, and a processor's I/O on it.
 //! - [`DiskClient`]: a disk that somebody else serves, over a connection.
 //! - [`StoreFiles`]: the files of a store, in which images lie.
+//! - [`RedoRecords`]: changes of images' metadata that outlive the process.
 //! - [`SocketFiles`]: the files of sockets that were left behind.
 //! - [`StateStore`]: durable keys and values.
 //! - [`ClusterStore`]: what the nodes of a cluster know together: transactions, watches, leases,
@@ -43,6 +44,7 @@ mod power;
 mod processor;
 mod processor_work;
 mod queue;
+mod redo_record;
 mod socket_files;
 mod sriov;
 mod steering;
@@ -94,6 +96,7 @@ pub use processor::{
 };
 pub use processor_work::{Expects, NoOtherWork, ProcessorWork, ProcessorWorks, Watches};
 pub use queue::{FaultKind, FrameSink, FrameSource, PortFault, QueueHost, Sent, Wakeup};
+pub use redo_record::{RedoRecord, RedoRecords};
 pub use socket_files::{FileIdentity, LeftSocket, SocketFiles};
 pub use sriov::{PfFacts, SriovHost, SriovSupport, VfChange, VfFacts, VfLinkState, VfSettings};
 pub use steering::{SteeringRule, SteeringState};

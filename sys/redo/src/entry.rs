@@ -1,0 +1,92 @@
+//! One change in a record.
+
+use suimon_image::{Changed, MetadataChange};
+
+/// Bytes of an entry. A page has a whole number of them: a process that is killed in the middle of a
+/// write has written whole pages.
+pub(crate) const ENTRY: usize = 64;
+/// The number is at the end as well, so that an entry that is there in part is none.
+const AGAIN_AT: usize = ENTRY - 8;
+/// The longest range of one byte: the sector bitmap of the largest block of any format (VHD: 2 GB).
+const FILL_MAX: u32 = 1 << 20;
+
+const KIND_ENTRY: u32 = 1;
+/// The byte is in the lowest bits.
+const KIND_FILL: u32 = 0x100;
+
+/// A change, its number, and how long the file must be for what it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) number: u64,
+    pub(crate) file_len: u64,
+    pub(crate) change: MetadataChange,
+}
+
+impl Entry {
+    pub(crate) fn encode(&self) -> [u8; ENTRY] {
+        let (kind, before, after) = match self.change.content {
+            Changed::Entry { before, after } => (KIND_ENTRY, before, after),
+            Changed::Fill(byte) => (KIND_FILL | u32::from(byte), [0; 8], [0; 8]),
+        };
+        let fields: [&[u8]; 7] = [
+            &self.number.to_le_bytes(),
+            &self.file_len.to_le_bytes(),
+            &self.change.offset.to_le_bytes(),
+            &self.change.len.to_le_bytes(),
+            &kind.to_le_bytes(),
+            &before,
+            &after,
+        ];
+        let mut bytes = [0; ENTRY];
+        let all = fields.into_iter().flatten();
+        bytes.iter_mut().zip(all).for_each(|(to, from)| *to = *from);
+        let again = bytes.iter_mut().skip(AGAIN_AT);
+        again.zip(self.number.to_le_bytes()).for_each(|(to, from)| *to = from);
+        bytes
+    }
+
+    /// `None` if these bytes are no entry.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let u64_at = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+        let u32_at = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+        let eight = |at: usize| bytes.get(at..)?.first_chunk().copied();
+        let (len, kind) = (u32_at(24)?, u32_at(28)?);
+        let content = match kind {
+            KIND_ENTRY if matches!(len, 4 | 8) => {
+                Changed::Entry { before: eight(32)?, after: eight(40)? }
+            }
+            _ if kind & !0xff == KIND_FILL && (1..=FILL_MAX).contains(&len) => {
+                Changed::Fill((kind & 0xff) as u8)
+            }
+            _ => return None,
+        };
+        let change = MetadataChange { offset: u64_at(16)?, len, content };
+        let number = u64_at(0).filter(|number| u64_at(AGAIN_AT) == Some(*number))?;
+        Some(Self { number, file_len: u64_at(8)?, change })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use suimon_image::ByteRange;
+
+    #[test]
+    fn an_entry_is_read_as_it_was_written_and_others_are_none() {
+        for change in [
+            MetadataChange::entry(512, [1, 2, 3, 4], [5, 6, 7, 8]),
+            MetadataChange::entry(u64::MAX, [9; 8], [0; 8]),
+            MetadataChange::fill(ByteRange::new(7, 4096).unwrap(), 0xff),
+        ] {
+            let entry = Entry { number: 77, file_len: 1 << 40, change };
+            assert_eq!(Entry::decode(&entry.encode()), Some(entry));
+            for at in [24, 25, 28, 29, 56] {
+                let mut bytes = entry.encode();
+                bytes[at] ^= 0x55;
+                assert_ne!(Entry::decode(&bytes), Some(entry), "{at}");
+            }
+            assert_eq!(Entry::decode(&entry.encode()[..ENTRY - 1]), None);
+        }
+        assert_eq!(Entry::decode(&[0; ENTRY]), None);
+    }
+}

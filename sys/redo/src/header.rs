@@ -1,0 +1,92 @@
+//! What a record says of itself.
+
+const MAGIC: [u8; 8] = *b"SuimonRd";
+const VERSION: u32 = 1;
+/// Bytes before the entries.
+pub(crate) const HEADER: usize = 128;
+/// Where the number of the first kept entry is.
+pub(crate) const FIRST_AT: u64 = 64;
+/// Where the identity is that whoever redoes gives the file.
+pub(crate) const REDONE_AS_AT: u64 = 48;
+
+/// The header of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// Entries of the ring.
+    pub(crate) room: u32,
+    /// The boot of the host that the record is of.
+    pub(crate) boot_id: [u8; 16],
+    /// As [`suimon_image::OpenedImage`] has it.
+    pub(crate) write_id: [u8; 16],
+    /// As [`suimon_image::Redo`] has it; zeros until somebody loads the record.
+    pub(crate) redone_as: [u8; 16],
+    /// Number of the first entry that is kept.
+    pub(crate) first: u64,
+    /// As [`suimon_image::OpenedImage`] has it.
+    pub(crate) file_len: u64,
+}
+
+impl Header {
+    pub(crate) fn encode(&self) -> [u8; HEADER] {
+        let fields: [&[u8]; 8] = [
+            &MAGIC,
+            &VERSION.to_le_bytes(),
+            &self.room.to_le_bytes(),
+            &[],
+            &self.boot_id,
+            &self.write_id,
+            &self.redone_as,
+            &[],
+        ];
+        let rest: [&[u8]; 2] = [&self.first.to_le_bytes(), &self.file_len.to_le_bytes()];
+        let mut bytes = [0; HEADER];
+        let all = fields.into_iter().chain(rest).flatten();
+        bytes.iter_mut().zip(all).for_each(|(to, from)| *to = *from);
+        bytes
+    }
+
+    /// `None` if these bytes are no header that is known here.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let u64_at = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+        let u32_at = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+        let id_at = |at: usize| bytes.get(at..)?.first_chunk().copied();
+        if bytes.get(..8)? != MAGIC || u32_at(8)? != VERSION {
+            return None;
+        }
+        Some(Self {
+            room: u32_at(12)?,
+            boot_id: id_at(16)?,
+            write_id: id_at(32)?,
+            redone_as: id_at(48)?,
+            first: u64_at(64)?,
+            file_len: u64_at(72)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_read_as_it_was_written_and_another_version_is_none() {
+        let header = Header {
+            room: 1024,
+            boot_id: [1; 16],
+            write_id: [2; 16],
+            redone_as: [3; 16],
+            first: 4,
+            file_len: 5,
+        };
+        let bytes = header.encode();
+        assert_eq!(Header::decode(&bytes), Some(header));
+        assert_eq!(bytes[FIRST_AT as usize], 4);
+        assert_eq!(bytes[REDONE_AS_AT as usize..][..16], [3; 16]);
+        for at in [0, 8] {
+            let mut other = bytes;
+            other[at] ^= 1;
+            assert_eq!(Header::decode(&other), None);
+        }
+        assert_eq!(Header::decode(&bytes[..70]), None);
+    }
+}

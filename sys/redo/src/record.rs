@@ -1,0 +1,79 @@
+//! The record of one image.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use suimon_image::MetadataChange;
+use suimon_ports::RedoRecord;
+
+use crate::entry::{ENTRY, Entry};
+use crate::header::{FIRST_AT, HEADER};
+
+/// A record that changes are kept in.
+#[derive(Debug)]
+pub(crate) struct FileRecord {
+    file: File,
+    path: PathBuf,
+    room: u64,
+    first: u64,
+    next: u64,
+    /// Entries to be written; empty between calls.
+    bytes: Vec<u8>,
+}
+
+impl FileRecord {
+    /// A record without entries, whose header is in the file.
+    pub(crate) fn new(file: File, path: PathBuf, room: u32) -> Self {
+        Self { file, path, room: room.into(), first: 0, next: 0, bytes: Vec::new() }
+    }
+
+    /// Writes entries from a number on. Those at the ring's end and those at its beginning are
+    /// written apart.
+    fn write(&self, from: u64, bytes: &[u8]) -> io::Result<()> {
+        let to_end = (self.room - from % self.room) as usize * ENTRY;
+        let (end, beginning) = bytes.split_at(to_end.min(bytes.len()));
+        self.file.write_all_at(end, place(from % self.room))?;
+        if beginning.is_empty() { Ok(()) } else { self.file.write_all_at(beginning, place(0)) }
+    }
+}
+
+/// Where an entry of the ring is.
+pub(crate) fn place(slot: u64) -> u64 {
+    HEADER as u64 + slot * ENTRY as u64
+}
+
+impl RedoRecord for FileRecord {
+    fn keep(&mut self, changes: &[MetadataChange], file_len: u64) -> io::Result<bool> {
+        let count = changes.len() as u64;
+        if self.next - self.first + count > self.room {
+            return Ok(false);
+        }
+        let mut bytes = core::mem::take(&mut self.bytes);
+        bytes.clear();
+        for (number, change) in (self.next..).zip(changes) {
+            bytes.extend(Entry { number, file_len, change: *change }.encode());
+        }
+        let written = self.write(self.next, &bytes);
+        self.bytes = bytes;
+        written?;
+        self.next += count;
+        Ok(true)
+    }
+
+    fn next(&self) -> u64 {
+        self.next
+    }
+
+    fn forget(&mut self, before: u64) -> io::Result<()> {
+        let before = before.clamp(self.first, self.next);
+        self.file.write_all_at(&before.to_le_bytes(), FIRST_AT)?;
+        self.first = before;
+        Ok(())
+    }
+
+    fn remove(self: Box<Self>) -> io::Result<()> {
+        fs::remove_file(&self.path)
+    }
+}

@@ -1,0 +1,137 @@
+//! The records of a host.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::rand::{GetRandomFlags, getrandom};
+use suimon_image::{MetadataChange, OpenedImage, Redo};
+use suimon_ports::{RedoRecord, RedoRecords};
+
+use crate::entry::{ENTRY, Entry};
+use crate::header::{HEADER, Header, REDONE_AS_AT};
+use crate::record::{FileRecord, place};
+
+/// Entries of a record.
+const ROOM: u32 = 1024;
+/// The kernel's name for this boot (random(4)).
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// Records as files of a directory.
+#[derive(Clone, Debug)]
+pub struct FileRecords {
+    folder: PathBuf,
+    boot_id: [u8; 16],
+}
+
+impl FileRecords {
+    /// Records in a directory, which is made if it is not there.
+    ///
+    /// # Errors
+    /// The directory cannot be made, or the kernel does not name its boot.
+    pub fn open(folder: &Path) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        let text = fs::read_to_string(BOOT_ID)?;
+        Ok(Self { folder: folder.to_owned(), boot_id: parse_uuid(text.trim())? })
+    }
+
+    /// The same records as after another boot.
+    #[cfg(test)]
+    fn after_a_boot(&self) -> Self {
+        Self { folder: self.folder.clone(), boot_id: [0xb0; 16] }
+    }
+
+    fn path(&self, key: &str) -> io::Result<PathBuf> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        if key.is_empty() || key.len() > 100 || !key.chars().all(is_plain) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a key of a record"));
+        }
+        Ok(self.folder.join(format!("{key}.redo")))
+    }
+}
+
+impl RedoRecords for FileRecords {
+    fn load(&self, key: &str) -> io::Result<Option<Redo>> {
+        let path = self.path(key)?;
+        let file = match OpenOptions::new().read(true).write(true).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut header = [0; HEADER];
+        file.read_exact_at(&mut header, 0)?;
+        let header = Header::decode(&header)
+            .filter(|header| (1..=ROOM).contains(&header.room))
+            .ok_or_else(|| damaged(&path))?;
+        if header.boot_id != self.boot_id {
+            fs::remove_file(&path)?;
+            return Ok(None);
+        }
+        let (changes, file_len) = read_entries(&file, &header)?;
+        if changes.is_empty() {
+            return Ok(None);
+        }
+        let redone_as = match header.redone_as {
+            [0, ..] if header.redone_as == [0; 16] => name_redoing(&file)?,
+            known => known,
+        };
+        let opened = OpenedImage { write_id: header.write_id, file_len };
+        Ok(Some(Redo { opened, changes, redone_as }))
+    }
+
+    fn begin(&self, key: &str, opened: OpenedImage) -> io::Result<Box<dyn RedoRecord>> {
+        let path = self.path(key)?;
+        let new = path.with_extension("new");
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        let OpenedImage { write_id, file_len } = opened;
+        let (boot_id, redone_as) = (self.boot_id, [0; 16]);
+        let header = Header { room: ROOM, boot_id, write_id, redone_as, first: 0, file_len };
+        file.write_all_at(&header.encode(), 0)?;
+        // Room is there before it is needed.
+        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, place(ROOM.into()))?;
+        fs::rename(&new, &path)?;
+        Ok(Box::new(FileRecord::new(file, path, ROOM)))
+    }
+}
+
+/// Entries that are kept, and how long the file must be for them.
+fn read_entries(file: &File, header: &Header) -> io::Result<(Vec<MetadataChange>, u64)> {
+    let room = u64::from(header.room);
+    let mut bytes = vec![0; header.room as usize * ENTRY];
+    file.read_exact_at(&mut bytes, place(0))?;
+    let mut changes = Vec::new();
+    let mut file_len = header.file_len;
+    for number in header.first..header.first.saturating_add(room) {
+        let at = (number % room) as usize * ENTRY;
+        let entry = bytes.get(at..at + ENTRY).and_then(Entry::decode);
+        // What follows was kept in an earlier round, or was being written.
+        let Some(entry) = entry.filter(|entry| entry.number == number) else { break };
+        file_len = file_len.max(entry.file_len);
+        changes.push(entry.change);
+    }
+    Ok((changes, file_len))
+}
+
+/// Chooses the identity that whoever redoes gives the image, once for all tries.
+fn name_redoing(file: &File) -> io::Result<[u8; 16]> {
+    let mut id = [0; 16];
+    getrandom(&mut id, GetRandomFlags::empty())?;
+    file.write_all_at(&id, REDONE_AS_AT)?;
+    Ok(id)
+}
+
+fn damaged(path: &Path) -> io::Error {
+    let text = format!("{} is no record of this version: remove it", path.display());
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+fn parse_uuid(text: &str) -> io::Result<[u8; 16]> {
+    let digits: String = text.chars().filter(|c| *c != '-').collect();
+    let number = u128::from_str_radix(&digits, 16);
+    number.map(u128::to_be_bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+#[cfg(test)]
+mod tests;

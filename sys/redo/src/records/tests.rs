@@ -1,0 +1,108 @@
+use proptest::prelude::*;
+use suimon_image::ByteRange;
+
+use super::*;
+
+const OPENED: OpenedImage = OpenedImage { write_id: [7; 16], file_len: 1 << 20 };
+
+fn records() -> (tempfile::TempDir, FileRecords) {
+    let folder = tempfile::tempdir().unwrap();
+    let records = FileRecords::open(&folder.path().join("redo")).unwrap();
+    (folder, records)
+}
+
+fn change(number: u64) -> MetadataChange {
+    if number % 3 == 0 {
+        MetadataChange::fill(ByteRange::new(number * 512, 64).unwrap(), number as u8)
+    } else {
+        MetadataChange::entry(number * 8, number.to_le_bytes(), (number + 1).to_le_bytes())
+    }
+}
+
+fn changes(numbers: std::ops::Range<u64>) -> Vec<MetadataChange> {
+    numbers.map(change).collect()
+}
+
+#[test]
+fn what_was_kept_is_loaded_by_another_process_until_it_is_forgotten() {
+    let (_folder, records) = records();
+    assert!(records.load("8-77").unwrap().is_none());
+    let mut record = records.begin("8-77", OPENED).unwrap();
+    assert!(records.load("8-77").unwrap().is_none(), "nothing is to be redone");
+    assert!(record.keep(&changes(0..5), 3 << 20).unwrap());
+    assert!(record.keep(&changes(5..6), 2 << 20).unwrap());
+    // As if the process had been killed.
+    core::mem::forget(record);
+    let redo = records.load("8-77").unwrap().unwrap();
+    assert_eq!(redo.changes, changes(0..6));
+    assert_eq!(redo.opened, OpenedImage { file_len: 3 << 20, ..OPENED });
+    assert_ne!(redo.redone_as, [0; 16]);
+    // Whoever tries again does it in the same way.
+    assert_eq!(records.load("8-77").unwrap().unwrap().redone_as, redo.redone_as);
+    let record = records.begin("8-77", OPENED).unwrap();
+    assert!(records.load("8-77").unwrap().is_none());
+    record.remove().unwrap();
+    assert_eq!(fs::read_dir(&records.folder).unwrap().count(), 0);
+}
+
+#[test]
+fn a_record_of_another_boot_says_nothing_and_goes() {
+    let (_folder, records) = records();
+    records.begin("a", OPENED).unwrap().keep(&changes(0..5), 0).unwrap();
+    assert!(records.after_a_boot().load("a").unwrap().is_none());
+    assert!(records.load("a").unwrap().is_none());
+    assert_eq!(fs::read_dir(&records.folder).unwrap().count(), 0);
+}
+
+#[test]
+fn a_full_record_keeps_nothing_more_until_something_is_forgotten() {
+    let (_folder, records) = records();
+    let mut record = records.begin("a", OPENED).unwrap();
+    let room = u64::from(ROOM);
+    assert!(record.keep(&changes(0..room), 0).unwrap());
+    assert!(!record.keep(&changes(room..room + 1), 0).unwrap());
+    assert_eq!(record.next(), room);
+    record.forget(10).unwrap();
+    assert!(!record.keep(&changes(room..room + 11), 0).unwrap());
+    assert!(record.keep(&changes(room..room + 10), 0).unwrap());
+    assert_eq!(records.load("a").unwrap().unwrap().changes, changes(10..room + 10));
+    // Its size is bounded.
+    let file = records.path("a").unwrap();
+    assert_eq!(fs::metadata(file).unwrap().len(), place(room));
+}
+
+#[test]
+fn what_is_no_record_and_what_is_no_key_is_an_error() {
+    let (_folder, records) = records();
+    fs::write(records.path("a").unwrap(), [0; 500]).unwrap();
+    let error = records.load("a").unwrap_err();
+    assert!(error.to_string().contains("a.redo is no record"), "{error}");
+    fs::write(records.path("a").unwrap(), "short").unwrap();
+    assert!(records.load("a").is_err());
+    for key in ["", "../a", "a/b", "a.b", &"a".repeat(200)] {
+        assert!(records.load(key).is_err(), "{key}");
+        assert!(records.begin(key, OPENED).is_err(), "{key}");
+    }
+}
+
+proptest! {
+    /// Whatever is kept and forgotten, and wherever in the ring that is.
+    #[test]
+    fn a_record_is_a_queue(steps in prop::collection::vec((any::<bool>(), 1_u64..400), 1..60)) {
+        let (_folder, records) = records();
+        let mut record = records.begin("a", OPENED).unwrap();
+        let (mut first, mut next) = (0, 0);
+        for (is_kept, count) in steps {
+            if is_kept {
+                let has_room = next - first + count <= u64::from(ROOM);
+                prop_assert_eq!(record.keep(&changes(next..next + count), 0).unwrap(), has_room);
+                next += if has_room { count } else { 0 };
+            } else {
+                first = (first + count).min(next);
+                record.forget(first).unwrap();
+            }
+            let loaded = records.load("a").unwrap().map_or(Vec::new(), |redo| redo.changes);
+            prop_assert!(loaded == changes(first..next), "{first}..{next}");
+        }
+    }
+}
