@@ -127,6 +127,12 @@ pub trait Image: Send {
     /// The commit has ended.
     fn handle_commit(&mut self, outcome: CommitOutcome);
 
+    /// Whether changes that are not committed are kept elsewhere, all of them until now, so that
+    /// another process has them when this one is killed. Formats keep nothing elsewhere.
+    fn outlives_process(&self) -> bool {
+        false
+    }
+
     /// Remembers changes for [`Image::take_changes`] from now on. A format whose metadata never
     /// changes has none.
     fn remember_changes(&mut self) {}

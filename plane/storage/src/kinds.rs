@@ -1,7 +1,7 @@
 //! Kinds of image that disks are tested with.
 
 use suimon_image::testing::MemoryFile;
-use suimon_image::{Image, Linear, Shape};
+use suimon_image::{Image, Linear, Redo, Shape};
 use suimon_vhd::{Access, NewDisk, NewSize, NewVhd, OpenOptions, SizeRule, Vhd};
 use suimon_vhdx::{Guid, NewImage, Vhdx, WriteGuids};
 
@@ -14,13 +14,15 @@ pub(crate) struct Kind {
     pub(crate) create: fn() -> MemoryFile,
     /// Opens one for writing, and repairs what a crash has left.
     pub(crate) open: fn(&MemoryFile) -> Box<dyn Image>,
+    /// Makes the changes that a killed process has left.
+    pub(crate) redo: fn(&MemoryFile, &Redo),
 }
 
 /// All of them.
 pub(crate) const KINDS: [Kind; 3] = [
-    Kind { name: "raw", create: create_raw, open: open_raw },
-    Kind { name: "dynamic VHD", create: create_vhd, open: open_vhd },
-    Kind { name: "dynamic VHDX", create: create_vhdx, open: open_vhdx },
+    Kind { name: "raw", create: create_raw, open: open_raw, redo: |_, _| {} },
+    Kind { name: "dynamic VHD", create: create_vhd, open: open_vhd, redo: redo_vhd },
+    Kind { name: "dynamic VHDX", create: create_vhdx, open: open_vhdx, redo: redo_vhdx },
 ];
 
 fn create_raw() -> MemoryFile {
@@ -49,6 +51,17 @@ fn create_vhd() -> MemoryFile {
 fn open_vhd(file: &MemoryFile) -> Box<dyn Image> {
     let options = OpenOptions { access: Access::Write, size: SizeRule::Creator };
     Box::new(Vhd::open(file, options).unwrap())
+}
+
+fn redo_vhd(file: &MemoryFile, redo: &Redo) {
+    let options = OpenOptions { access: Access::Write, size: SizeRule::Creator };
+    Vhd::open_and_redo(file, options, redo).unwrap();
+}
+
+fn redo_vhdx(file: &MemoryFile, redo: &Redo) {
+    let file_write = Guid::from_stored(redo.redone_as);
+    let guids = WriteGuids { file_write, data_write: Guid::new(5), log: Guid::new(7) };
+    Vhdx::open_and_redo(file, &guids, redo).unwrap();
 }
 
 fn create_vhdx() -> MemoryFile {

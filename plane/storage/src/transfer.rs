@@ -184,8 +184,9 @@ impl StorageWork {
                 _ => image.handle_failed(piece),
             }
         }
-        // Until then only this process knows where the bytes are.
-        let is_to_commit = is_to_commit || (is_counted_on && disk.has_uncommitted());
+        // Until then only this process knows where the bytes are, unless that is kept elsewhere.
+        let is_kept = disk.own().image.outlives_process();
+        let is_to_commit = is_to_commit || (is_counted_on && !is_kept && disk.has_uncommitted());
         if outcome == DiskOutcome::Done && is_to_commit {
             disk.waiters.push(number);
             self.begin_commit(disk_number);

@@ -50,10 +50,20 @@ impl Bench {
         capacity: usize,
         queue: FakeQueue,
     ) -> Self {
+        let image = (kind.open)(&memory);
+        Self::with_image(image, memory, seed, capacity, queue)
+    }
+
+    pub(crate) fn with_image(
+        image: Box<dyn Image>,
+        memory: MemoryFile,
+        seed: u64,
+        capacity: usize,
+        queue: FakeQueue,
+    ) -> Self {
         let io = FakeIo::new(seed, capacity);
         let trouble = Arc::clone(&io.trouble);
         let mut work = StorageWork::new(Box::new(io));
-        let image = (kind.open)(&memory);
         memory.forget();
         let file = FakeFile::new(memory);
         let layer = DiskLayer { image, file: Arc::clone(&file) as _ };

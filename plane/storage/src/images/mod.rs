@@ -28,6 +28,7 @@ mod open;
 #[cfg(test)]
 pub(crate) mod open_tests;
 mod plan;
+mod recorded;
 
 pub use create::{create, exists};
 pub use draft::{DRAFT_ENDING, draft_name, sweep};
@@ -35,6 +36,7 @@ pub use error::{DiskError, DiskFault};
 pub use mark::{MarkFault, StoreMark};
 pub use open::{LAYERS_MAX, OpenedDisk, close, open};
 pub use plan::{DiskFormat, DiskKind, DiskPlan};
+pub use recorded::RecordedImage;
 
 pub(crate) use create::{Making, decide, parent_of, refuse_too_large, write_image};
 pub(crate) use draft::{Draft, remove_left};
