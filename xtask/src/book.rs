@@ -22,7 +22,7 @@ const LOADED: [&str; 3] = ["<link ", "<script ", "<img "];
 pub(crate) fn check(session: &Session) -> Result<()> {
     let root = session.root();
     let book = root.join(BOOK);
-    let status = session.interrupt().run(Command::new(root.join("scripts/book")).arg(&book))?;
+    let status = session.run(Command::new(root.join("scripts/book")).arg(&book))?;
     ensure!(status.success(), "scripts/book failed; `make setup` installs what it needs");
     let mut pages = Vec::new();
     pages_below(&book, &mut pages)?;

@@ -28,7 +28,7 @@ pub(crate) fn run(session: &Session) -> Result<()> {
         }
     }
     if words.len() > 3 {
-        let status = session.interrupt().run(workspace::cargo(root).args(&words))?;
+        let status = session.run(workspace::cargo(root).args(&words))?;
         ensure!(status.success(), "cargo {} failed", words.join(" "));
     }
     Ok(())

@@ -11,7 +11,6 @@ use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use crate::run_folder::RunFolder;
 use crate::workspace;
 
 /// Interval at which a child's end and received signals are looked for.
@@ -23,14 +22,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub(crate) struct Interrupt {
     received: Arc<AtomicBool>,
     terminated: Arc<AtomicBool>,
-    folder: RunFolder,
 }
 
 impl Interrupt {
-    /// Installs the signal handlers and creates the folder for temporary files of commands.
+    /// Installs the signal handlers.
     ///
     /// # Errors
-    /// The kernel refuses a handler, or the folder cannot be created.
+    /// The kernel refuses a handler.
     pub(crate) fn install() -> Result<Self> {
         let received = Arc::new(AtomicBool::new(false));
         let terminated = Arc::new(AtomicBool::new(false));
@@ -39,7 +37,7 @@ impl Interrupt {
                 .with_context(|| format!("cannot handle signal {signal}"))?;
         }
         flag::register(SIGTERM, Arc::clone(&terminated)).context("cannot handle SIGTERM")?;
-        Ok(Self { received, terminated, folder: RunFolder::create()? })
+        Ok(Self { received, terminated })
     }
 
     /// Returns true if a signal that ends the run was received.
@@ -47,13 +45,12 @@ impl Interrupt {
         self.received.load(Ordering::Acquire)
     }
 
-    /// Runs a command to its end, with a temporary folder that is removed after the run. A terminal
-    /// sends Ctrl-C to the child as well; SIGTERM is passed on to it once.
+    /// Runs a command to its end. A terminal sends Ctrl-C to the child as well; SIGTERM is passed
+    /// on to it once.
     ///
     /// # Errors
     /// The command cannot be started or waited for.
     pub(crate) fn run(&self, command: &mut Command) -> Result<ExitStatus> {
-        command.env("TMPDIR", self.folder.path());
         let program = workspace::name(command);
         let mut child = command.spawn().with_context(|| format!("cannot run {program}"))?;
         let mut is_passed_on = false;

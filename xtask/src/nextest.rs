@@ -26,7 +26,7 @@ const TESTS_FAILED: i32 = 100;
 const BUILD_FAILED: i32 = 101;
 const NO_TESTS_RUN: i32 = 4;
 
-/// Tests to run.
+/// Which tests to run, and how: what differs between the tiers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selection<'a> {
     /// Profile of `.config/nextest.toml`.
@@ -69,7 +69,7 @@ pub(crate) fn run(session: &Session, selection: &Selection<'_>) -> Result<Tests>
     command.envs(seeds.iter().map(|(name, seed)| (*name, seed)));
     say(format_args!("tests with random cases: {}", words(&seeds)));
     command.envs(selection.environment.iter().copied());
-    let status = session.interrupt().run(&mut command)?;
+    let status = session.run(&mut command)?;
     ensure!(!session.interrupt().is_received(), "interrupted");
     match status.code() {
         Some(0 | TESTS_FAILED) => {}

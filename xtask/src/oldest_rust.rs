@@ -39,7 +39,7 @@ pub(crate) fn check(session: &Session) -> Result<Outcome> {
         .args(["run", &toolchain, "cargo", "check", "--workspace", "--bins", "--lib"])
         .current_dir(root)
         .env("CARGO_TARGET_DIR", target_directory(root));
-    let status = session.interrupt().run(&mut command)?;
+    let status = session.run(&mut command)?;
     ensure!(status.success(), "Rust {toolchain} does not compile the workspace; see above");
     Ok(Outcome::Compiles)
 }

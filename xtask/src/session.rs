@@ -4,11 +4,13 @@
 use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use anyhow::{Error, Result, bail};
 
 use crate::interrupt::Interrupt;
+use crate::run_folder::RunFolder;
 
 /// Counts and failures of the tests that one stage ran.
 #[derive(Debug, Default)]
@@ -44,6 +46,7 @@ pub(crate) fn say(line: impl Display) {
 pub(crate) struct Session {
     root: PathBuf,
     interrupt: Interrupt,
+    folder: RunFolder,
     began: Instant,
     stages: Vec<StageReport>,
     passed: u64,
@@ -63,11 +66,12 @@ impl Session {
     /// Starts a run in the workspace at `root`.
     ///
     /// # Errors
-    /// Signal handlers cannot be installed.
+    /// Signal handlers cannot be installed, or /var/tmp cannot be written to.
     pub(crate) fn new(root: &Path) -> Result<Self> {
         Ok(Self {
             root: root.to_owned(),
             interrupt: Interrupt::install()?,
+            folder: RunFolder::create()?,
             began: Instant::now(),
             stages: Vec::new(),
             passed: 0,
@@ -86,6 +90,14 @@ impl Session {
     /// Returns the signals that this run has received.
     pub(crate) fn interrupt(&self) -> &Interrupt {
         &self.interrupt
+    }
+
+    /// Runs a command to its end, with the run's folder for its temporary files.
+    ///
+    /// # Errors
+    /// The command cannot be started or waited for.
+    pub(crate) fn run(&self, command: &mut Command) -> Result<ExitStatus> {
+        self.interrupt.run(command.env("TMPDIR", self.folder.path()))
     }
 
     /// Runs a check that has no count of its own.

@@ -235,7 +235,7 @@ fn swarms(session: &mut Session, seeds: &str) {
             let file = format!("apps/sim/scenarios/{scenario}.toml");
             let mut command = Command::new(sim);
             command.current_dir(session.root()).args(["swarm", &file, "--seeds", seeds]);
-            let status = session.interrupt().run(&mut command)?;
+            let status = session.run(&mut command)?;
             ensure!(status.success(), "a seed failed ({status}); see above");
             Ok(())
         });
@@ -271,7 +271,7 @@ fn build(session: &mut Session) -> bool {
         .check("console page", |session| run_script(session, "scripts/console", &["--check"], &[]))
         && session.check("build and lints", |session| {
             let mut command = workspace::build(session.root())?;
-            let status = session.interrupt().run(command.args(workspace::BUILD_ALL))?;
+            let status = session.run(command.args(workspace::BUILD_ALL))?;
             ensure!(status.success(), "the workspace does not compile without warnings");
             Ok(())
         })
@@ -281,7 +281,7 @@ fn build(session: &mut Session) -> bool {
 fn tests(session: &mut Session, name: &str, selection: &Selection<'_>) {
     let is_prepared = session.check("guest files", |session| {
         let program = metadata::read(session.root())?.target_directory.join("debug/guest-files");
-        let status = session.interrupt().run(&mut Command::new(program))?;
+        let status = session.run(&mut Command::new(program))?;
         ensure!(status.success(), "the files of test guests cannot be made");
         Ok(())
     });
@@ -300,7 +300,7 @@ fn run_tests(session: &mut Session, name: &str, selection: &Selection<'_>) {
 }
 
 fn run_cargo(session: &Session, arguments: &[&str]) -> Result<()> {
-    let status = session.interrupt().run(workspace::cargo(session.root()).args(arguments))?;
+    let status = session.run(workspace::cargo(session.root()).args(arguments))?;
     ensure!(status.success(), "cargo {} failed", arguments.join(" "));
     Ok(())
 }
@@ -313,7 +313,7 @@ fn run_script(
 ) -> Result<()> {
     let mut command = Command::new(session.root().join(script));
     command.current_dir(session.root()).args(arguments).envs(environment.iter().copied());
-    let status = session.interrupt().run(&mut command)?;
+    let status = session.run(&mut command)?;
     ensure!(status.success(), "{script} failed ({status})");
     Ok(())
 }

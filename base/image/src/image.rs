@@ -143,7 +143,8 @@ pub trait Image: Send {
         let _ = changes;
     }
 
-    /// What tells later whether the file is still the one that is open here.
+    /// Returns the identity and least length of the file, by which a later process finds out whether
+    /// another program has changed it (see [`crate::Redo`]).
     fn opened(&self) -> OpenedImage {
         OpenedImage::default()
     }

@@ -19,7 +19,7 @@ pub struct MetadataChange {
     pub offset: u64,
     /// How many; at most 8 of an entry.
     pub len: u32,
-    /// What they are now.
+    /// Their values after the change; of an entry also those before it.
     pub content: Changed,
 }
 

@@ -112,7 +112,8 @@ impl NbdQueue {
         Self { _inside: Some(inside), ..self }
     }
 
-    /// Whether something more may be taken from the client now.
+    /// Returns true if a request may be read from the socket: a tag is free and fewer than
+    /// [`REPLIES_MAX`] replies are unsent.
     fn has_room(&self) -> bool {
         !self.free.is_empty() && self.output.len() < REPLIES_MAX
     }
@@ -123,7 +124,7 @@ impl NbdQueue {
         (self.pool.spare_lists(), self.output.head_capacity())
     }
 
-    /// Whether the client has not got all its answers.
+    /// Returns true if a reply is not fully sent.
     #[cfg(test)]
     pub(crate) fn has_replies(&self) -> bool {
         !self.output.is_empty()

@@ -89,7 +89,12 @@ impl Pair {
     fn wait_path(&self, node: &Harness, path: IovPath) {
         let is_on =
             || node.node.nic("web").is_ok_and(|nic| nic.iov.is_some_and(|of| of.path == path));
-        wait_until(&format!("it is on {path:?}"), is_on);
+        let deadline = std::time::Instant::now() + PATIENCE;
+        while !is_on() {
+            let state = || (node.node.vm("web"), node.node.nic("web"), node.vms.told());
+            assert!(std::time::Instant::now() < deadline, "not on {path:?}: {:?}", state());
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
     }
 
     fn reason(&self, node: &Harness) -> String {
