@@ -1,6 +1,10 @@
 //! A VM whose NIC is on a VF leaves it before its memory is sent, and has one on the other node
 //! if one is free there.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
 use suimon_contract::{
     EventKind, HostConfig, IovPath, MigrateVmRequest, Operation, OperationState, VmMigration,
     VmState,
@@ -229,6 +233,36 @@ fn a_move_that_is_cancelled_or_fails_gives_the_vf_back() {
     }
 }
 
+/// Asks a node for a VM that comes to it, again and again until this is dropped. Here a node gives up
+/// a VM of which it has heard nothing for 2.4 s, 120 times the pause of 20 ms between questions.
+struct KeepsAsking {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl KeepsAsking {
+    fn start(node: &Harness, id: String) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (node, over) = (Arc::clone(&node.node), Arc::clone(&is_over));
+        let thread = std::thread::spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                let _ = node.arrival(&id);
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+        });
+        Self { is_over, thread: Some(thread) }
+    }
+}
+
+impl Drop for KeepsAsking {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
 /// Only the other node knows whose it is: the next daemon gives it nothing.
 #[test]
 fn a_vm_that_was_handed_over_is_given_no_vf() {
@@ -242,6 +276,8 @@ fn a_vm_that_was_handed_over_is_given_no_vf() {
     let is_handed_over =
         |node: &Harness| node.node.vm("web").is_ok_and(|vm| vm.state == VmState::HandedOver);
     wait_until("it is handed over", || is_handed_over(&pair.here));
+    let id = pair.moving().unwrap().id;
+    let _asking = KeepsAsking::start(&pair.there, id);
     let Pair { here, there, adapter_here, adapter_there } = pair;
     let (vms, far_nodes) = (here.vms.clone(), here.far_nodes.clone());
     vms.forget_observers();
