@@ -37,11 +37,6 @@ fn number_of_vfs(machine: &mut IovMachine) -> Result<String> {
     machine.run("cat /sys/class/net/eth0/device/sriov_numvfs")
 }
 
-#[test]
-fn vfs_are_listed_enabled_set_up_and_kept() {
-    Rig::run(list_enable_set_up_and_keep);
-}
-
 fn list_enable_set_up_and_keep(rig: &Rig) -> Result<()> {
     let spec = IovSpec { has_iommu: true, hosts_vms: false, adapters: 1 };
     let mut machine = IovMachine::start(rig, spec)?;
@@ -169,6 +164,11 @@ fn a_new_daemon(machine: &mut IovMachine) -> Result<()> {
 }
 
 mod full {
+    #[test]
+    fn vfs_are_listed_enabled_set_up_and_kept() {
+        suimon_rig::Rig::run(super::list_enable_set_up_and_keep);
+    }
+
     #[test]
     fn a_machine_without_an_iommu_is_told_what_it_lacks() {
         suimon_rig::Rig::run(super::told_what_it_lacks);
