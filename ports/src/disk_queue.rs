@@ -142,13 +142,6 @@ pub trait DiskQueue: Send {
     fn has_untaken_answers(&self) -> bool {
         false
     }
-
-    /// Whether its client goes on with another process when this one dies, and counts on
-    /// everything that was answered. To others the death of this process is a crash, after
-    /// which they count on what was flushed.
-    fn outlives_process(&self) -> bool {
-        false
-    }
 }
 
 /// Serves the queues of disks. Implemented by the storage plane; may be called from any

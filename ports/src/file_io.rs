@@ -1,6 +1,7 @@
 //! Files of disk images, and who carries out I/O on them without waiting.
 
 use std::any::Any;
+use std::fmt;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -24,6 +25,27 @@ pub struct FileFacts {
     pub is_block_device: bool,
     /// Whether space inside of it can be given back.
     pub can_punch: bool,
+    /// Which file it is; unknown to file systems that do not tell.
+    pub id: Option<FileId>,
+}
+
+/// Tells a file from all others of this host, whatever their names are and for as long as their file
+/// systems stay mounted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileId {
+    /// Number of the file system's device.
+    pub device: u64,
+    /// Number of the file there, which another one may get when this one was removed.
+    pub inode: u64,
+    /// When the file was made, in nanoseconds since 1970-01-01 UTC; 0 if the file system does not
+    /// record it.
+    pub born_ns: u128,
+}
+
+impl fmt::Display for FileId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}-{}-{:x}", self.device, self.inode, self.born_ns)
+    }
 }
 
 /// An open file of an image. What can be waited for is done through [`ImageFile`]; the

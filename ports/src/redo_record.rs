@@ -39,11 +39,21 @@ pub trait RedoRecords: Send + Sync {
     /// tells the image from others of this host: letters, digits and `-`.
     ///
     /// The image has to be opened with `redone_as` as its new identity, which is the same until
-    /// [`RedoRecords::begin`], so that changes which were redone are not redone over later ones.
+    /// [`RedoRecords::discard`], so that changes which were redone are not redone over later ones.
     ///
     /// # Errors
     /// The record cannot be read, or is damaged.
     fn load(&self, key: &str) -> io::Result<Option<Redo>>;
+
+    /// Removes what a killed process left of an image: it is in the file, or not wanted. Nothing
+    /// happens if there is nothing.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    fn discard(&self, key: &str) -> io::Result<()>;
+
+    /// Where what a killed process left of an image is, for people who want it removed.
+    fn place(&self, key: &str) -> String;
 
     /// Begins the record of an image that is open, in place of the one before. What that one kept
     /// must be in the file.

@@ -34,7 +34,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use suimon_contract::{ApiError, ErrorCode, Name};
-use suimon_ports::{DiskDevices, FileIoSource, StoreFiles, StoreSource};
+use suimon_ports::{DiskDevices, FileIoSource, RedoRecords, StoreFiles, StoreSource};
 use suimon_quantity::{DiskId, StoreId};
 use suimon_storage_qos::PolicyId;
 
@@ -80,6 +80,8 @@ pub struct DiskParts {
     pub io: Arc<dyn FileIoSource>,
     /// Identities of new images.
     pub random: RandomSource,
+    /// Changes of images' metadata that outlive the daemon.
+    pub records: Arc<dyn RedoRecords>,
 }
 
 /// All disks that are desired, and what is open of them.

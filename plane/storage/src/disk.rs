@@ -128,8 +128,6 @@ pub(crate) struct Queue {
     pub(crate) queue: Box<dyn DiskQueue>,
     /// The disk's number.
     pub(crate) disk: usize,
-    /// Whether its client counts on every answer when this process has died.
-    pub(crate) outlives_process: bool,
     /// Requests of it that are not answered.
     pub(crate) under_way: usize,
     /// Whether answers were given that were not made visible.

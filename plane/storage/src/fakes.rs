@@ -79,6 +79,7 @@ impl DiskFile for FakeFile {
             alignment: 1,
             is_block_device: false,
             can_punch: self.can_punch,
+            id: None,
         }
     }
     fn as_any(&self) -> &dyn Any {
@@ -108,7 +109,6 @@ pub(crate) struct FakeQueue {
     pub(crate) client: Arc<Mutex<Client>>,
     pub(crate) payloads: Payloads,
     fd: File,
-    pub(crate) outlives_process: bool,
     pub(crate) is_polled_by_fd: bool,
     pub(crate) has_untaken_answers: bool,
 }
@@ -119,7 +119,6 @@ impl FakeQueue {
             client: Arc::default(),
             payloads: Arc::new(Mutex::new(vec![Vec::new(); tags])),
             fd: File::open("/dev/null").unwrap(),
-            outlives_process: false,
             is_polled_by_fd: false,
             has_untaken_answers: false,
         }
@@ -165,9 +164,6 @@ impl DiskQueue for FakeQueue {
     }
     fn has_untaken_answers(&self) -> bool {
         self.has_untaken_answers
-    }
-    fn outlives_process(&self) -> bool {
-        self.outlives_process
     }
 }
 

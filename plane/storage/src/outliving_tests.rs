@@ -1,86 +1,34 @@
 //! Clients that go on when the process that served them was killed, with another one: to them
 //! everything that was answered has happened.
 
-use std::io;
-use std::sync::{Arc, Mutex};
-
 use suimon_image::testing::MemoryFile;
-use suimon_image::{MetadataChange, OpenedImage, Redo};
-use suimon_ports::{DiskOutcome, RedoRecord};
+use suimon_ports::testing::MemoryRecords;
+use suimon_ports::{DiskOutcome, RedoRecords};
 
 use crate::fakes::FakeQueue;
 use crate::images::RecordedImage;
 use crate::kinds::{KINDS, Kind};
 use crate::work_tests::{Bench, Model, TAGS};
 
-/// What a record keeps.
-#[derive(Default)]
-struct Kept {
-    room: usize,
-    first: u64,
-    changes: Vec<MetadataChange>,
-    opened: OpenedImage,
-}
-
-/// A record in memory that the test reads.
-#[derive(Clone, Default)]
-struct MemoryRecord(Arc<Mutex<Kept>>);
-
-impl MemoryRecord {
-    fn redo(&self) -> Redo {
-        let kept = self.0.lock().unwrap();
-        Redo { opened: kept.opened, changes: kept.changes.clone(), redone_as: [0x77; 16] }
-    }
-}
-
-impl RedoRecord for MemoryRecord {
-    fn keep(&mut self, changes: &[MetadataChange], file_len: u64) -> io::Result<bool> {
-        let mut kept = self.0.lock().unwrap();
-        if kept.changes.len() + changes.len() > kept.room {
-            return Ok(false);
-        }
-        kept.changes.extend_from_slice(changes);
-        kept.opened.file_len = kept.opened.file_len.max(file_len);
-        Ok(true)
-    }
-
-    fn next(&self) -> u64 {
-        let kept = self.0.lock().unwrap();
-        kept.first + kept.changes.len() as u64
-    }
-
-    fn forget(&mut self, before: u64) -> io::Result<()> {
-        let mut kept = self.0.lock().unwrap();
-        let count = before - kept.first;
-        kept.changes.drain(..count as usize);
-        kept.first = before;
-        Ok(())
-    }
-
-    fn remove(self: Box<Self>) -> io::Result<()> {
-        self.0.lock().unwrap().changes.clear();
-        Ok(())
-    }
-}
+/// The key of the disk's record.
+const KEY: &str = "disk";
 
 /// A disk whose changes are kept in a record with so much room; none is there without room.
-fn bench(kind: Kind, seed: u64, capacity: usize, room: usize) -> (Bench, MemoryRecord) {
-    let mut queue = FakeQueue::new(TAGS);
-    queue.outlives_process = true;
-    let record = MemoryRecord::default();
+fn bench(kind: Kind, seed: u64, capacity: usize, room: usize) -> (Bench, MemoryRecords) {
+    let records = MemoryRecords::with_room(room);
     let memory = (kind.create)();
     let mut image = (kind.open)(&memory);
     if room > 0 {
-        *record.0.lock().unwrap() = Kept { room, opened: image.opened(), ..Kept::default() };
-        image = Box::new(RecordedImage::new(image, Box::new(record.clone())));
+        let record = records.begin(KEY, image.opened()).unwrap();
+        image = Box::new(RecordedImage::new(image, record));
     }
-    (Bench::with_image(image, memory, seed, capacity, queue), record)
+    (Bench::with_image(image, memory, seed, capacity, FakeQueue::new(TAGS)), records)
 }
 
 /// Runs a client, and after each turn looks what the next process would find. Returns how many
 /// commits that took.
 fn run(kind: Kind, seed: u64, capacity: usize, room: usize) -> u64 {
-    let (mut bench, record) = bench(kind, seed, capacity, room);
+    let (mut bench, records) = bench(kind, seed, capacity, room);
     let mut model = Model::new(seed);
     for _ in 0..120 {
         for _ in 0..model.dice.below(6) {
@@ -99,7 +47,7 @@ fn run(kind: Kind, seed: u64, capacity: usize, room: usize) -> u64 {
         if has_answers {
             // What a killed process has handed to the kernel stays, synced or not.
             let file = MemoryFile::new(bench.file.memory().bytes());
-            (kind.redo)(&file, &record.redo());
+            (kind.redo)(&file, &records.load(KEY).unwrap().unwrap_or_default());
             model.check_crash(kind, file.bytes());
         }
     }

@@ -165,10 +165,9 @@ impl StorageWork {
     /// is answered, or waits until that is durable.
     fn handle_changed(&mut self, number: usize) {
         let Some(request) = self.requests.get(number) else { return };
-        let Request { disk: disk_number, queue, range, outcome, .. } = *request;
+        let Request { disk: disk_number, range, outcome, .. } = *request;
         let is_write = matches!(request.op, DiskOp::Write { .. });
         let is_durable = request.is_durable();
-        let is_counted_on = self.queues.get(queue).is_some_and(|of| of.outlives_process);
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         let mut pieces = Vec::new();
         if disk.alone == Alone::Request(number) {
@@ -186,7 +185,7 @@ impl StorageWork {
         }
         // Until then only this process knows where the bytes are, unless that is kept elsewhere.
         let is_kept = disk.own().image.outlives_process();
-        let is_to_commit = is_to_commit || (is_counted_on && !is_kept && disk.has_uncommitted());
+        let is_to_commit = is_to_commit || (!is_kept && disk.has_uncommitted());
         if outcome == DiskOutcome::Done && is_to_commit {
             disk.waiters.push(number);
             self.begin_commit(disk_number);

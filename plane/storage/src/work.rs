@@ -186,7 +186,6 @@ impl StorageWork {
         let store = place.and_then(|place| self.stores.get(place.store));
         let held_max = store.map_or(u32::MAX, |of| of.each);
         let number = self.queues.insert(Queue {
-            outlives_process: queue.outlives_process(),
             queue,
             disk,
             under_way: 0,

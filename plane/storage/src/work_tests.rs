@@ -7,11 +7,13 @@ use std::sync::{Arc, Mutex};
 
 use suimon_image::testing::{Crash, Fate, MemoryFile, is_filled};
 use suimon_image::{ByteRange, Image, Linear, Shape};
-use suimon_ports::{DiskOp, DiskOutcome, DiskRequest, Expects, FaultKind, PortFault};
+use suimon_ports::testing::MemoryRecords;
+use suimon_ports::{DiskOp, DiskOutcome, DiskRequest, Expects, FaultKind, PortFault, RedoRecords};
 use suimon_quantity::Time;
 use suimon_storage_qos::StoreSpec;
 
 use crate::fakes::{Client, Dice, FakeFile, FakeIo, FakeQueue, Payloads, Trouble};
+use crate::images::RecordedImage;
 use crate::kinds::{KINDS, Kind};
 use crate::qos_bench::{self, Load, MILLISECOND, STORE, limits};
 use crate::{DiskLayer, DiskSpec, StorageNotice, StorageWork};
@@ -51,6 +53,8 @@ impl Bench {
         queue: FakeQueue,
     ) -> Self {
         let image = (kind.open)(&memory);
+        let record = MemoryRecords::default().begin("disk", image.opened()).unwrap();
+        let image = Box::new(RecordedImage::new(image, record));
         Self::with_image(image, memory, seed, capacity, queue)
     }
 

@@ -39,7 +39,14 @@ impl ImageFile for HollowFile {
 impl DiskFile for HollowFile {
     fn facts(&self) -> FileFacts {
         let (len, alignment) = (self.len, 1);
-        FileFacts { len, is_direct: false, alignment, is_block_device: false, can_punch: true }
+        FileFacts {
+            len,
+            is_direct: false,
+            alignment,
+            is_block_device: false,
+            can_punch: true,
+            id: None,
+        }
     }
     fn as_any(&self) -> &dyn Any {
         self

@@ -10,8 +10,8 @@ use suimon_image::testing::{Crash, Fate, FileOp, MemoryFile};
 use suimon_image::{FileError, ImageFile};
 
 use crate::{
-    DiskFile, FileFacts, FileName, FileStatus, FileUse, StoreFault, StoreFileError, StoreFiles,
-    StoreSpace,
+    DiskFile, FileFacts, FileId, FileName, FileStatus, FileUse, StoreFault, StoreFileError,
+    StoreFiles, StoreSpace,
 };
 
 /// One change of a store. Files are told by a number that is not used again.
@@ -381,6 +381,7 @@ impl DiskFile for StoredFile {
             alignment: 1,
             is_block_device: false,
             can_punch: true,
+            id: Some(FileId { device: 0, inode: self.number as u64, born_ns: 0 }),
         }
     }
 

@@ -1,10 +1,10 @@
 //! The record of one image.
 
 use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::io::{self, IoSlice};
 use std::path::PathBuf;
 
+use rustix::io::{Errno, ReadWriteFlags};
 use suimon_image::MetadataChange;
 use suimon_ports::RedoRecord;
 
@@ -34,8 +34,24 @@ impl FileRecord {
     fn write(&self, from: u64, bytes: &[u8]) -> io::Result<()> {
         let to_end = (self.room - from % self.room) as usize * ENTRY;
         let (end, beginning) = bytes.split_at(to_end.min(bytes.len()));
-        self.file.write_all_at(end, place(from % self.room))?;
-        if beginning.is_empty() { Ok(()) } else { self.file.write_all_at(beginning, place(0)) }
+        self.write_all_at(end, place(from % self.room))?;
+        if beginning.is_empty() { Ok(()) } else { self.write_all_at(beginning, place(0)) }
+    }
+
+    /// By the one call of this kind that a processor may make (`sys/confine`).
+    fn write_all_at(&self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let parts = [IoSlice::new(bytes)];
+            let written =
+                match rustix::io::pwritev2(&self.file, &parts, offset, ReadWriteFlags::empty()) {
+                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                    Err(Errno::INTR) => 0,
+                    other => other?,
+                };
+            bytes = bytes.get(written..).unwrap_or_default();
+            offset += written as u64;
+        }
+        Ok(())
     }
 }
 
@@ -68,7 +84,7 @@ impl RedoRecord for FileRecord {
 
     fn forget(&mut self, before: u64) -> io::Result<()> {
         let before = before.clamp(self.first, self.next);
-        self.file.write_all_at(&before.to_le_bytes(), FIRST_AT)?;
+        self.write_all_at(&before.to_le_bytes(), FIRST_AT)?;
         self.first = before;
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -26,12 +26,12 @@ pub struct FileRecords {
 }
 
 impl FileRecords {
-    /// Records in a directory, which is made if it is not there.
+    /// Records in a directory, which is made for its owner only if it is not there.
     ///
     /// # Errors
     /// The directory cannot be made, or the kernel does not name its boot.
     pub fn open(folder: &Path) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let text = fs::read_to_string(BOOT_ID)?;
         Ok(Self { folder: folder.to_owned(), boot_id: parse_uuid(text.trim())? })
     }
@@ -78,6 +78,17 @@ impl RedoRecords for FileRecords {
         };
         let opened = OpenedImage { write_id: header.write_id, file_len };
         Ok(Some(Redo { opened, changes, redone_as }))
+    }
+
+    fn discard(&self, key: &str) -> io::Result<()> {
+        match fs::remove_file(self.path(key)?) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        }
+    }
+
+    fn place(&self, key: &str) -> String {
+        self.path(key).map_or_else(|_| key.to_owned(), |path| path.display().to_string())
     }
 
     fn begin(&self, key: &str, opened: OpenedImage) -> io::Result<Box<dyn RedoRecord>> {

@@ -369,8 +369,4 @@ impl<Q: AnyOrder> DiskQueue for DiskEngine<Q> {
     fn is_polled_by_fd(&self) -> bool {
         false
     }
-
-    fn outlives_process(&self) -> bool {
-        true
-    }
 }

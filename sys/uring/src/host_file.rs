@@ -5,10 +5,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{FallocateFlags, FileType, Mode, OFlags, SeekFrom};
+use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, SeekFrom, StatxFlags};
 use rustix::io::Errno;
 use suimon_image::{ByteRange, FileError, ImageFile};
-use suimon_ports::{AllocatedExtent, Allocation, DiskFile, FileFacts};
+use suimon_ports::{AllocatedExtent, Allocation, DiskFile, FileFacts, FileId};
 
 use crate::aligned::AlignedBytes;
 use crate::facts::direct_alignment;
@@ -89,6 +89,7 @@ impl HostFile {
             alignment: direct.map_or(1, |direct| direct.offset),
             is_block_device,
             can_punch: access != FileAccess::Read && can_punch(&plain, len),
+            id: file_id(&plain),
         };
         let memory_alignment = direct.map_or(1, |direct| direct.memory);
         let system = rustix::fs::fstatfs(&plain)?.f_type;
@@ -224,6 +225,18 @@ impl Drop for HostFile {
             unlock(&self.fd);
         }
     }
+}
+
+/// Which file it is (statx(2)); `None` if its file system does not answer.
+fn file_id(fd: &OwnedFd) -> Option<FileId> {
+    let told = rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::INO | StatxFlags::BTIME)
+        .ok()?;
+    let device = rustix::fs::makedev(told.stx_dev_major, told.stx_dev_minor);
+    let has_birth = told.stx_mask & StatxFlags::BTIME.bits() != 0;
+    let born = told.stx_btime;
+    let seconds = if has_birth { u128::try_from(born.tv_sec).unwrap_or(0) } else { 0 };
+    let nanoseconds = if has_birth { u128::from(born.tv_nsec) } else { 0 };
+    Some(FileId { device, inode: told.stx_ino, born_ns: seconds * 1_000_000_000 + nanoseconds })
 }
 
 impl AsFd for HostFile {

@@ -125,7 +125,7 @@ impl DiskExports {
             block_bytes: None,
         };
         let mut draws = || random().unwrap_or([7; 16]);
-        let mut seeds = Seeds { random: &mut draws, now_unix_s: 0 };
+        let mut seeds = Seeds { random: &mut draws, now_unix_s: 0, records: None };
         for kind in [DiskKind::Dynamic, DiskKind::Fixed, DiskKind::Differencing] {
             plan.kind = kind;
             match images::open(&store, &plan, &mut seeds) {

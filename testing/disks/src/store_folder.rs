@@ -79,5 +79,5 @@ pub fn seeded<T>(run: impl FnOnce(&mut Seeds<'_>) -> T) -> T {
         bytes
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    run(&mut Seeds { random: &mut random, now_unix_s: now.as_secs() })
+    run(&mut Seeds { random: &mut random, now_unix_s: now.as_secs(), records: None })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode, EventKind};
-use suimon_ports::StoreFiles;
+use suimon_ports::{RedoRecords, StoreFiles};
 use suimon_storage::images::{self, DiskError, OpenedDisk, Seeds};
 use suimon_storage::{DiskSpec, jobs};
 
@@ -22,6 +22,7 @@ pub(crate) struct FileWork {
     pub(super) wanted: WantedDisk,
     pub(super) stores: Arc<OpenStores>,
     pub(super) random: RandomSource,
+    pub(super) records: Arc<dyn RedoRecords>,
     pub(super) clock: UnixClock,
     /// What has happened, to be told when it has come to something.
     pub(super) drafts: Vec<Draft>,
@@ -115,8 +116,18 @@ impl FileWork {
     /// Opens a disk's images as they are.
     pub(super) fn open_images(&self, files: &Arc<dyn StoreFiles>) -> Result<OpenedDisk, ApiError> {
         let plan = self.wanted.plan();
-        self.with_seeds(|seeds| images::open(files.as_ref(), &plan, seeds))
-            .map_err(|error| disk_error(&self.label, &error))
+        let opened = self
+            .with_seeds(|seeds| images::open(files.as_ref(), &plan, seeds))
+            .map_err(|error| disk_error(&self.label, &error))?;
+        if let Some(error) = &opened.unrecorded {
+            tracing::warn!(
+                disk = %self.label,
+                %error,
+                "no record of the image can be kept: each write to new space waits for a commit, \
+                 which is slower",
+            );
+        }
+        Ok(opened)
     }
 
     /// Closes the images of a disk that nobody serves.
@@ -150,7 +161,8 @@ impl FileWork {
 
     pub(super) fn with_seeds<T>(&self, run: impl FnOnce(&mut Seeds<'_>) -> T) -> T {
         let now_unix_s = self.now_unix_s();
-        run(&mut Seeds { random: &mut || (self.random)(), now_unix_s })
+        let records = Some(self.records.as_ref());
+        run(&mut Seeds { random: &mut || (self.random)(), now_unix_s, records })
     }
 
     pub(super) fn now_unix_s(&self) -> u64 {

@@ -289,6 +289,7 @@ impl Shared {
             wanted: entry.lock().wanted.clone(),
             stores: self.disks.stores.clone(),
             random: self.disks.parts.random.clone(),
+            records: self.disks.parts.records.clone(),
             clock: self.clock.clone(),
             drafts: Vec::new(),
         }

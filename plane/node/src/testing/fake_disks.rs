@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use suimon_ports::testing::{MemoryStore as MemoryFiles, Pace, PacedDevices};
+use suimon_ports::testing::{MemoryRecords, MemoryStore as MemoryFiles, Pace, PacedDevices};
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DiskClient, DiskDevice, DiskDevices, DiskExports, DiskListener,
     DiskObserver, DiskQueue, DiskQueueHost, ExportedDisk, NbdClient, NbdNotice, NbdPlace,
@@ -67,6 +67,8 @@ struct World {
     copied: BTreeSet<DiskId>,
     /// Bytes of the disks at the ends of connections; nobody answers there if absent.
     far_bytes: Option<u64>,
+    /// Changes of images' metadata.
+    records: MemoryRecords,
 }
 
 impl FakeDisks {
@@ -93,6 +95,7 @@ impl FakeDisks {
             stores: Arc::new(self.clone()),
             io: Arc::new(self.devices()),
             random: Arc::new(|| [7; 16]),
+            records: Arc::new(self.lock().records.clone()),
         }
     }
 

@@ -85,6 +85,28 @@ pub enum DiskFault {
         /// How many are opened.
         max: usize,
     },
+    /// What a killed daemon had answered is not in the image, and cannot be put there.
+    #[error(
+        "writes that were answered before the daemon was killed are not in the image: {error}; to use the image without them, remove {record}"
+    )]
+    NotRedone {
+        /// The file that has them.
+        record: String,
+        /// What the image says.
+        #[source]
+        error: ImageError,
+    },
+    /// What a killed daemon had answered cannot be read.
+    #[error(
+        "the record of writes that were answered before the daemon was killed cannot be used: {error}; to use the image without them, remove {record}"
+    )]
+    RecordUnusable {
+        /// The record.
+        record: String,
+        /// Why.
+        #[source]
+        error: std::io::Error,
+    },
     /// The image is broken.
     #[error(transparent)]
     Image(#[from] ImageError),

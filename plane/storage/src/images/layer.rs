@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use suimon_image::{Image, ImageError, Linear, Shape};
+use suimon_image::{Image, ImageError, Linear, Redo, Shape};
 use suimon_ports::{DiskFile, FileName, FileUse, StoreFiles};
 use suimon_vhd::{Access, DiskType, OpenOptions, SizeRule, Vhd};
 use suimon_vhdx::{Guid, Kind, Vhdx};
 
 use super::error::DiskError;
 use super::plan::{DiskFormat, DiskKind};
+use super::redoing::LeftRedo;
 use super::{Seeds, vhd_time};
 use crate::disk::DiskLayer;
 
@@ -53,11 +54,26 @@ impl OpenLayer {
         seeds: &mut Seeds<'_>,
     ) -> Result<Self, DiskError> {
         let file = files.open(name, options.used, options.unit)?;
+        let is_left =
+            options.used == FileUse::Read && LeftRedo::of(file.as_ref(), name, seeds)?.is_some();
+        if !is_left {
+            return Self::on(file, name, options, None, seeds);
+        }
+        // What a killed process left is redone first. To children it is the same image.
+        let content = match Self::on(file, name, options, None, seeds)?.identity() {
+            Identity::Vhdx { content, .. } => Some(content),
+            Identity::None | Identity::Vhd(_) => None,
+        };
+        let writing = LayerOptions { used: FileUse::Write, ..options };
+        let file = files.open(name, writing.used, options.unit)?;
+        Self::on(file, name, writing, content, seeds)?.close()?;
+        let file = files.open(name, options.used, options.unit)?;
         Self::on(file, name, options, None, seeds)
     }
 
     /// Takes an opened file as an image. With `content` a VHDX image that is opened for
     /// writing keeps being that content for its children: what they read will not change.
+    /// What a killed process left of an image is redone if it is opened for writing.
     pub(crate) fn on(
         file: Arc<dyn DiskFile>,
         name: &FileName,
@@ -65,8 +81,22 @@ impl OpenLayer {
         content: Option<Guid>,
         seeds: &mut Seeds<'_>,
     ) -> Result<Self, DiskError> {
-        let image = open_image(file.as_ref(), options, content, seeds);
-        let image = image.map_err(|error| DiskError::new(name, error))?;
+        let has_metadata = matches!(options.format, DiskFormat::Vhd | DiskFormat::Vhdx);
+        let left = if options.used == FileUse::Write && has_metadata {
+            LeftRedo::of(file.as_ref(), name, seeds)?
+        } else {
+            None
+        };
+        let nothing = Redo::default();
+        let redo = left.as_ref().map_or(&nothing, |left| &left.redo);
+        let image = match (open_image(file.as_ref(), options, content, redo, seeds), left) {
+            (Ok(image), left) => {
+                left.into_iter().for_each(LeftRedo::finish);
+                image
+            }
+            (Err(error), None) => return Err(DiskError::new(name, error)),
+            (Err(error), Some(left)) => return Err(left.failed(name, error)),
+        };
         Ok(Self { name: name.clone(), file, image })
     }
 
@@ -142,6 +172,7 @@ fn open_image(
     file: &dyn DiskFile,
     options: LayerOptions,
     content: Option<Guid>,
+    redo: &Redo,
     seeds: &mut Seeds<'_>,
 ) -> Result<Opened, ImageError> {
     let is_read_only = options.used == FileUse::Read;
@@ -157,7 +188,7 @@ fn open_image(
         DiskFormat::Vhd => {
             let access = if is_read_only { Access::Read } else { Access::Write };
             let options = OpenOptions { access, size: SizeRule::Creator };
-            Ok(Opened::Vhd(Box::new(Vhd::open(file.as_image_file(), options)?)))
+            Ok(Opened::Vhd(Box::new(Vhd::open_and_redo(file.as_image_file(), options, redo)?)))
         }
         DiskFormat::Vhdx if is_read_only => {
             Ok(Opened::Vhdx(Box::new(Vhdx::open_read_only(file.as_image_file())?)))
@@ -165,7 +196,10 @@ fn open_image(
         DiskFormat::Vhdx => {
             let mut guids = seeds.write_guids();
             guids.data_write = content.unwrap_or(guids.data_write);
-            Ok(Opened::Vhdx(Box::new(Vhdx::open(file.as_image_file(), &guids)?)))
+            if !redo.changes.is_empty() {
+                guids.file_write = Guid::from_stored(redo.redone_as);
+            }
+            Ok(Opened::Vhdx(Box::new(Vhdx::open_and_redo(file.as_image_file(), &guids, redo)?)))
         }
     }
 }

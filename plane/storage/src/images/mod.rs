@@ -29,6 +29,7 @@ mod open;
 pub(crate) mod open_tests;
 mod plan;
 mod recorded;
+mod redoing;
 
 pub use create::{create, exists};
 pub use draft::{DRAFT_ENDING, draft_name, sweep};
@@ -44,12 +45,16 @@ pub(crate) use layer::{Identity, LayerOptions, OpenLayer};
 pub(crate) use locate_parent::is_child_of;
 pub(crate) use open::open_layers;
 
-/// What a new image or a new writer of one needs, and this floor does not have.
+use suimon_ports::RedoRecords;
+
+/// What making and opening images needs of the host.
 pub struct Seeds<'a> {
     /// Draws 128 random bits that nobody has drawn before.
     pub random: &'a mut dyn FnMut() -> [u8; 16],
     /// Now: seconds since 1970-01-01 UTC.
     pub now_unix_s: u64,
+    /// Where changes of metadata are kept. Without, each write to new space waits for a commit.
+    pub records: Option<&'a dyn RedoRecords>,
 }
 
 impl Seeds<'_> {

@@ -1,5 +1,7 @@
 //! Opening a disk with its parents.
 
+use std::io;
+
 use suimon_image::{Linear, Shape};
 use suimon_ports::{FileName, FileUse, StoreFiles};
 
@@ -8,6 +10,7 @@ use super::error::{DiskError, DiskFault};
 use super::layer::{LayerOptions, OpenLayer};
 use super::locate_parent::{Candidate, candidates, verify};
 use super::plan::{DiskFormat, DiskKind, DiskPlan};
+use super::redoing::recorded;
 use crate::disk::{DiskLayer, DiskSpec};
 
 /// Layers that a disk may have, its own image with them.
@@ -23,6 +26,9 @@ pub struct OpenedDisk {
     pub allocated_bytes: u64,
     /// The files: its own, then the parent's, and so on. Empty for a block device.
     pub layers: Vec<FileName>,
+    /// Why changes of its metadata are not kept, so that each write to new space waits for
+    /// a commit.
+    pub unrecorded: Option<io::Error>,
 }
 
 /// Opens a disk as a plan says, and locks its files. Nothing is made: if the disk's file is
@@ -52,8 +58,21 @@ pub fn open(
         return Err(plan.error(suimon_ports::StoreFault::Missing));
     };
     let allocated_bytes = files.status(name)?.allocated_bytes;
-    let spec = DiskSpec { layers: layers.into_iter().map(OpenLayer::into_layer).collect() };
-    Ok(OpenedDisk { spec, shape, allocated_bytes, layers: names })
+    let mut layers: Vec<DiskLayer> = layers.into_iter().map(OpenLayer::into_layer).collect();
+    let mut unrecorded = None;
+    if !plan.is_read_only {
+        let parents = layers.split_off(1);
+        layers = layers
+            .into_iter()
+            .map(|own| {
+                let (own, failed) = recorded(own, seeds);
+                unrecorded = failed;
+                own
+            })
+            .chain(parents)
+            .collect();
+    }
+    Ok(OpenedDisk { spec: DiskSpec { layers }, shape, allocated_bytes, layers: names, unrecorded })
 }
 
 /// Closes a disk that the engine has given back, so that its file needs no repair. `label`
@@ -78,7 +97,7 @@ fn open_device(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<OpenedDisk, Di
     };
     let image = Box::new(Linear::new(shape, 0, plan.is_read_only));
     let spec = DiskSpec { layers: vec![DiskLayer { image, file }] };
-    Ok(OpenedDisk { spec, shape, allocated_bytes: len, layers: Vec::new() })
+    Ok(OpenedDisk { spec, shape, allocated_bytes: len, layers: Vec::new(), unrecorded: None })
 }
 
 /// Opens the disk's own image as the plan says, and its parents for reading.

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use suimon_image::testing::Fate;
-use suimon_ports::testing::MemoryStore;
+use suimon_ports::RedoRecords;
+use suimon_ports::testing::{MemoryRecords, MemoryStore};
 use suimon_ports::{FileName, FileUse, StoreFiles};
 
 use super::draft::Draft;
@@ -38,12 +39,22 @@ pub(crate) fn child(format: DiskFormat, file: &str, parent: &str) -> DiskPlan {
 
 /// Runs with seeds that are numbers in order.
 pub(crate) fn seeded<T>(first: u128, run: impl FnOnce(&mut Seeds<'_>) -> T) -> T {
+    recorded(first, None, run)
+}
+
+/// The same, with records of what changes.
+pub(crate) fn recorded<T>(
+    first: u128,
+    records: Option<&MemoryRecords>,
+    run: impl FnOnce(&mut Seeds<'_>) -> T,
+) -> T {
+    let records = records.map(|records| records as &dyn RedoRecords);
     let mut next = first;
     let mut random = || {
         next += 1;
         next.to_be_bytes()
     };
-    run(&mut Seeds { random: &mut random, now_unix_s: NOW })
+    run(&mut Seeds { random: &mut random, now_unix_s: NOW, records })
 }
 
 fn made(files: &Arc<dyn StoreFiles>, plan: &DiskPlan, first: u128) -> Result<(), DiskError> {

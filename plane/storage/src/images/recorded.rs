@@ -129,9 +129,10 @@ impl Image for RecordedImage {
     }
 
     fn close(self: Box<Self>, file: &dyn ImageFile) -> Result<(), ImageError> {
-        let Self { image, record, .. } = *self;
+        let Self { image, mut record, .. } = *self;
         image.close(file)?;
-        // If it stays, what it has is done again, and changes nothing.
+        // Either will do: an empty record is none.
+        let _ = record.forget(record.next());
         let _ = record.remove();
         Ok(())
     }

@@ -32,6 +32,8 @@ mod copy;
 mod crash_tests;
 mod made_image;
 mod merge;
+#[cfg(test)]
+mod redoing_tests;
 mod resize;
 #[cfg(test)]
 mod resume_tests;

@@ -1,0 +1,127 @@
+//! What a killed process had answered is there for everybody who opens the image afterwards.
+
+use suimon_image::ByteRange;
+use suimon_ports::RedoRecords;
+use suimon_ports::testing::MemoryRecords;
+
+use super::still_disk::StillDisk;
+use super::tests::{BASE, Bench, CHILD, Fill, MB, model, run};
+use super::{CopyJob, MergeJob};
+use crate::images::open_tests::{child, name, plan, recorded};
+use crate::images::{
+    DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, OpenedDisk, Seeds, create, open,
+};
+
+const FORMATS: [DiskFormat; 2] = [DiskFormat::Vhd, DiskFormat::Vhdx];
+
+fn opened(
+    bench: &Bench,
+    plan: &DiskPlan,
+    records: &MemoryRecords,
+) -> Result<OpenedDisk, DiskError> {
+    recorded(7000, Some(records), |seeds| open(bench.files.as_ref(), plan, seeds))
+}
+
+/// Writes to a disk and is killed.
+fn write_and_die(bench: &Bench, plan: &DiskPlan, fills: &[Fill], records: &MemoryRecords) {
+    let mut disk = StillDisk::from(opened(bench, plan, records).unwrap());
+    for (from, len, byte) in fills {
+        let bytes = vec![*byte; len.div_ceil(512) * 512];
+        let range = ByteRange::new(*from as u64, bytes.len() as u64).unwrap();
+        disk.write(range, &bytes).unwrap();
+    }
+    drop(disk);
+}
+
+/// A new disk whose writer was killed, and its record.
+fn left(format: DiskFormat) -> (Bench, DiskPlan, MemoryRecords) {
+    let bench = Bench::new();
+    let base = plan(format, DiskKind::Dynamic, "base");
+    bench.make(&base, 1);
+    let records = MemoryRecords::default();
+    write_and_die(&bench, &base, &BASE, &records);
+    assert_ne!(bench.read(&base), model(&[&BASE], 3 * MB), "it is in the record only");
+    (bench, base, records)
+}
+
+#[test]
+fn the_next_writer_has_it() {
+    for format in FORMATS {
+        let (bench, base, records) = left(format);
+        let disk = StillDisk::from(opened(&bench, &base, &records).unwrap());
+        assert_eq!(records.count(), 1, "{format:?}: the new writer's");
+        disk.close().unwrap();
+        assert_eq!(records.count(), 0, "{format:?}");
+        assert_eq!(bench.read(&base), model(&[&BASE], 3 * MB), "{format:?}");
+        // A child, written and left, in the same way.
+        let top = child(format, "top", "base");
+        bench.make(&top, 100);
+        write_and_die(&bench, &top, &CHILD, &records);
+        drop(opened(&bench, &top, &records).unwrap());
+        assert_eq!(bench.read(&top), model(&[&BASE, &CHILD], 3 * MB), "{format:?}");
+    }
+}
+
+#[test]
+fn readers_children_and_jobs_have_it() {
+    for format in FORMATS {
+        let (bench, base, records) = left(format);
+        let reading = DiskPlan { is_read_only: true, ..base.clone() };
+        drop(opened(&bench, &reading, &records).unwrap());
+        assert_eq!(bench.read(&base), model(&[&BASE], 3 * MB), "{format:?}");
+
+        let (bench, base, records) = left(format);
+        let top = child(format, "top", "base");
+        recorded(100, Some(&records), |seeds| create(&bench.files, &top, seeds)).unwrap();
+        bench.fill(&top, &CHILD);
+        assert_eq!(bench.read(&top), model(&[&BASE, &CHILD], 3 * MB), "{format:?}");
+
+        // Merged while both are left.
+        write_and_die(&bench, &top, &[(0, 512, 9)], &records);
+        let merge = |seeds: &mut Seeds<'_>| MergeJob::begin(&bench.files, &top, None, seeds);
+        run(&mut recorded(200, Some(&records), merge).unwrap()).unwrap();
+        let all = model(&[&BASE, &CHILD, &[(0, 512, 9)]], 3 * MB);
+        assert_eq!(bench.read(&base), all, "{format:?}");
+
+        let (bench, base, records) = left(format);
+        let raw = plan(DiskFormat::Raw, DiskKind::Fixed, "raw");
+        let convert =
+            |seeds: &mut Seeds<'_>| CopyJob::convert(&bench.files, &base, &raw, None, seeds);
+        run(&mut recorded(300, Some(&records), convert).unwrap()).unwrap();
+        assert_eq!(bench.read(&raw), model(&[&BASE], 3 * MB), "{format:?}");
+    }
+}
+
+#[test]
+fn who_was_killed_while_redoing_leaves_it_to_the_next() {
+    for format in FORMATS {
+        let (bench, base, records) = left(format);
+        let before = bench.store.ops().len();
+        drop(opened(&bench, &base, &records).unwrap());
+        for begun in before..bench.store.ops().len() {
+            let (bench, base, records) = left(format);
+            bench.store.set_room(Some(begun - before));
+            drop(opened(&bench, &base, &records));
+            bench.store.set_room(None);
+            drop(opened(&bench, &base, &records).unwrap());
+            assert_eq!(bench.read(&base), model(&[&BASE], 3 * MB), "{format:?} {begun}");
+        }
+    }
+}
+
+#[test]
+fn an_image_that_another_program_wrote_to_is_refused_until_the_record_is_removed() {
+    for format in FORMATS {
+        let (bench, base, records) = left(format);
+        // Without the record. It needs a block that is in the record too.
+        bench.fill(&base, &[(2 * MB, 512, 7), (0, 512, 8)]);
+        let bytes = bench.store.files()[&name("base")].clone();
+        let error = opened(&bench, &base, &records).err().unwrap_or_else(|| panic!("{format:?}"));
+        let DiskFault::NotRedone { record, .. } = &*error.fault else { panic!("{error}") };
+        assert!(error.to_string().contains(&format!("remove {record}")), "{error}");
+        assert_eq!(bench.store.files()[&name("base")], bytes, "{format:?}: nothing was changed");
+        records.discard(record.strip_prefix("memory/").unwrap()).unwrap();
+        drop(opened(&bench, &base, &records).unwrap());
+        assert_eq!(bench.read(&base), model(&[&[(2 * MB, 512, 7), (0, 512, 8)]], 3 * MB));
+    }
+}

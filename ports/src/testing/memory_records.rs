@@ -1,0 +1,121 @@
+//! Records of images in memory, which outlive whoever keeps something there.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use suimon_image::{MetadataChange, OpenedImage, Redo};
+
+use crate::{RedoRecord, RedoRecords};
+
+/// Changes that a record has room for unless told otherwise.
+const ROOM: usize = 1024;
+
+#[derive(Debug, Default)]
+struct Kept {
+    first: u64,
+    changes: Vec<MetadataChange>,
+    opened: OpenedImage,
+    redone_as: [u8; 16],
+}
+
+/// Records of a host. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct MemoryRecords {
+    room: usize,
+    by_key: Arc<Mutex<BTreeMap<String, Kept>>>,
+}
+
+impl Default for MemoryRecords {
+    fn default() -> Self {
+        Self::with_room(ROOM)
+    }
+}
+
+impl MemoryRecords {
+    /// No record is there yet; each has room for so many changes.
+    #[must_use]
+    pub fn with_room(room: usize) -> Self {
+        Self { room, by_key: Arc::default() }
+    }
+
+    /// How many are there.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
+        self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RedoRecords for MemoryRecords {
+    fn load(&self, key: &str) -> io::Result<Option<Redo>> {
+        let mut records = self.lock();
+        let number = records.len() as u8;
+        let Some(kept) = records.get_mut(key).filter(|kept| !kept.changes.is_empty()) else {
+            return Ok(None);
+        };
+        if kept.redone_as == [0; 16] {
+            kept.redone_as = [0x70 | number; 16];
+        }
+        let (opened, changes) = (kept.opened, kept.changes.clone());
+        Ok(Some(Redo { opened, changes, redone_as: kept.redone_as }))
+    }
+
+    fn discard(&self, key: &str) -> io::Result<()> {
+        self.lock().remove(key);
+        Ok(())
+    }
+
+    fn place(&self, key: &str) -> String {
+        format!("memory/{key}")
+    }
+
+    fn begin(&self, key: &str, opened: OpenedImage) -> io::Result<Box<dyn RedoRecord>> {
+        self.lock().insert(key.to_owned(), Kept { opened, ..Kept::default() });
+        Ok(Box::new(MemoryRecord { records: self.clone(), key: key.to_owned() }))
+    }
+}
+
+struct MemoryRecord {
+    records: MemoryRecords,
+    key: String,
+}
+
+impl MemoryRecord {
+    fn with<T>(&self, run: impl FnOnce(&mut Kept) -> T) -> io::Result<T> {
+        self.records.lock().get_mut(&self.key).map(run).ok_or(io::ErrorKind::NotFound.into())
+    }
+}
+
+impl RedoRecord for MemoryRecord {
+    fn keep(&mut self, changes: &[MetadataChange], file_len: u64) -> io::Result<bool> {
+        let room = self.records.room;
+        self.with(|kept| {
+            if kept.changes.len() + changes.len() > room {
+                return false;
+            }
+            kept.changes.extend_from_slice(changes);
+            kept.opened.file_len = kept.opened.file_len.max(file_len);
+            true
+        })
+    }
+
+    fn next(&self) -> u64 {
+        self.with(|kept| kept.first + kept.changes.len() as u64).unwrap_or_default()
+    }
+
+    fn forget(&mut self, before: u64) -> io::Result<()> {
+        self.with(|kept| {
+            let count = before.saturating_sub(kept.first).min(kept.changes.len() as u64);
+            kept.changes.drain(..count as usize);
+            kept.first += count;
+        })
+    }
+
+    fn remove(self: Box<Self>) -> io::Result<()> {
+        self.records.discard(&self.key)
+    }
+}
