@@ -1,12 +1,10 @@
-//! Load on a disk that knows what must be there after its server has died: what was made
-//! durable is there, and of what was written since, each sector has one of the versions
-//! that it was given since.
+//! Load on a disk that knows what must be there after its server was killed: every write that
+//! was answered, flushed or not, and each sector of one that was not as it was before or after.
 //!
 //! A part of a disk has one owner, who sends one request at a time. Each write gives a block
 //! a higher version, which each of its sectors has in it with its place. Zeros are versions
-//! too. Of each sector the oldest version is known that may be found, its floor: a flush
-//! or a durable write raises it, and so does what is found after a death, for what a server
-//! that recovered has once shown must stay.
+//! too. Of each sector the oldest version is known that may be found: the last one that was
+//! answered, or found after a death, for what a server has once shown must stay.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -57,9 +55,6 @@ pub struct LoadDone {
     pub flushes: u64,
     /// Blocks that were read and were as they must be.
     pub verified: u64,
-    /// Sectors that were found older than what had been answered, and that nobody had made
-    /// durable: that is allowed.
-    pub older: u64,
 }
 
 impl std::ops::AddAssign for LoadDone {
@@ -68,7 +63,6 @@ impl std::ops::AddAssign for LoadDone {
         self.freed += other.freed;
         self.flushes += other.flushes;
         self.verified += other.verified;
-        self.older += other.older;
     }
 }
 
@@ -99,10 +93,8 @@ struct Block {
     sent: u64,
     /// Versions that are zeros, besides 0.
     zeros: Vec<u64>,
-    /// What its sectors have, as long as the server lives.
-    now: [u64; SECTORS],
-    /// The oldest versions that may be found after its death.
-    floors: [u64; SECTORS],
+    /// The version of each sector that was answered or found last.
+    known: [u64; SECTORS],
 }
 
 impl Block {
@@ -124,48 +116,49 @@ impl Block {
     }
 
     /// Which version a sector has, of those that it may have.
-    fn identify(&self, nth: usize, found: &[u8], floor: u64) -> Result<u64> {
+    fn identify(&self, nth: usize, found: &[u8], oldest: u64) -> Result<u64> {
         let has = |version: &u64| self.content(*version, nth) == found;
-        if let Some(version) = (floor..=self.sent).find(has) {
+        if let Some(version) = (oldest..=self.sent).find(has) {
             return Ok(version);
         }
         let (at, sent) = (self.offset + (nth * SECTOR) as u64, self.sent);
-        match (0..floor).rev().find(has) {
-            Some(old) => bail!("byte {at}: version {old}, of {floor} to {sent}"),
+        match (0..oldest).rev().find(has) {
+            Some(old) => bail!("byte {at}: version {old}, of {oldest} to {sent}"),
             None => bail!(
-                "byte {at}: none of the versions {floor} to {sent}, but {:02x?} …",
+                "byte {at}: none of the versions {oldest} to {sent}, but {:02x?} …",
                 &found[..16]
             ),
         }
     }
 
-    /// After a death: each sector has what it may have. From now on it stays so. Returns
-    /// how many have an older version than was answered.
-    fn settle(&mut self, found: &[u8]) -> Result<u64> {
-        let mut older = 0;
+    /// After a death: each sector has what it may have. From now on it stays so.
+    fn settle(&mut self, found: &[u8]) -> Result<()> {
         for (nth, sector) in found.chunks_exact(SECTOR).enumerate() {
-            let version = self.identify(nth, sector, self.floors[nth])?;
-            older += u64::from(version < self.now[nth]);
-            self.now[nth] = version;
+            self.known[nth] = self.identify(nth, sector, self.known[nth])?;
         }
-        self.keep();
-        Ok(older)
+        self.forget_zeros();
+        Ok(())
     }
 
     /// While the server lives: each sector has what it was given last.
     fn compare(&self, found: &[u8]) -> Result<()> {
         for (nth, sector) in found.chunks_exact(SECTOR).enumerate() {
-            if self.content(self.now[nth], nth) != sector {
+            if self.content(self.known[nth], nth) != sector {
                 self.identify(nth, sector, self.sent + 1)?;
             }
         }
         Ok(())
     }
 
-    /// What it has is durable.
-    fn keep(&mut self) {
-        self.floors = self.now;
-        let oldest = self.floors.iter().copied().min().unwrap_or(0);
+    /// The last version that was sent is answered.
+    fn handle_answer(&mut self) {
+        self.known = [self.sent; SECTORS];
+        self.forget_zeros();
+    }
+
+    /// Versions that cannot be found any more.
+    fn forget_zeros(&mut self) {
+        let oldest = self.known.iter().copied().min().unwrap_or(0);
         self.zeros.retain(|version| *version >= oldest);
     }
 }
@@ -210,7 +203,7 @@ impl DiskPart {
         let mut found = [0; BLOCK];
         for block in &mut self.blocks {
             client.read(block.offset, &mut found)?;
-            self.done.older += block.settle(&found).map_err(LoadEnd::Wrong)?;
+            block.settle(&found).map_err(LoadEnd::Wrong)?;
             self.done.verified += 1;
         }
         Ok(())
@@ -231,10 +224,7 @@ impl DiskPart {
         block.sent += 1;
         let version = block.sent;
         client.write(block.offset, &block.whole(version), durable)?;
-        block.now = [version; SECTORS];
-        if durable {
-            block.keep();
-        }
+        block.handle_answer();
         self.done.writes += 1;
         Ok(())
     }
@@ -247,16 +237,13 @@ impl DiskPart {
             block.zeros.push(block.sent);
         }
         client.write_zeroes(region[0].offset, REGION_BYTES)?;
-        for block in region {
-            block.now = [block.sent; SECTORS];
-        }
+        region.iter_mut().for_each(Block::handle_answer);
         self.done.freed += 1;
         Ok(())
     }
 
     fn flush(&mut self, client: &mut NbdClient) -> Result<(), LoadEnd> {
         client.flush()?;
-        self.blocks.iter_mut().for_each(Block::keep);
         self.done.flushes += 1;
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The daemon dies again and again while disks of all formats are written, freed, flushed
-//! and read over NBD: what was made durable is there, and all else is old or new.
+//! and read over NBD: everything that was answered is there, flushed or not, and what was under way
+//! is old or new.
 //!
 //! `SUIMON_DISK_DEATHS` is how often in the full tier, `SUIMON_DISK_SEED` another sequence of
 //! moments.
@@ -112,13 +113,13 @@ fn check_files(rig: &Rig, daemon: &mut Daemon) {
 }
 
 #[test]
-fn nothing_durable_is_lost_however_often_the_daemon_dies() {
+fn nothing_answered_is_lost_however_often_the_daemon_dies() {
     die_often(DEATHS);
 }
 
 mod full {
     #[test]
-    fn nothing_durable_is_lost_however_often_the_daemon_dies() {
+    fn nothing_answered_is_lost_however_often_the_daemon_dies() {
         super::die_often(super::number("SUIMON_DISK_DEATHS", super::FULL_DEATHS));
     }
 }
