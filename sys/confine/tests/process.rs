@@ -11,6 +11,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Barrier};
 
 use suimon_confine::{ConfineError, Confinement, KEPT, Role};
 
@@ -63,6 +64,32 @@ fn check_confined_process() {
     can_do_its_work(&namespace, &confinement);
     front_ends_read_their_socket_and_nothing_else(&confinement);
     nbd_servers_take_clients_in_and_start_threads_like_themselves(&confinement);
+    many_confined_threads_have_memory(&confinement);
+}
+
+/// More than have a part of the allocator's memory of their own without a look at how many CPUs there
+/// are.
+fn many_confined_threads_have_memory(confinement: &Confinement) {
+    const THREADS: usize = 64;
+    let before = confinement.report().refused_calls;
+    let inside = confinement.clone();
+    let started = Arc::new(Barrier::new(THREADS));
+    let parent = std::thread::spawn(move || {
+        inside.confine_thread(Role::NbdServer).expect("the thread is confined");
+        let threads: Vec<_> = std::iter::repeat_with(|| {
+            let started = Arc::clone(&started);
+            std::thread::spawn(move || {
+                let memory = std::hint::black_box(vec![1_u8; 4096]);
+                started.wait();
+                drop(memory);
+            })
+        })
+        .take(THREADS)
+        .collect();
+        threads.into_iter().for_each(|thread| thread.join().expect("the thread"));
+    });
+    parent.join().expect("the thread");
+    assert_eq!(confinement.report().refused_calls, before, "{:?}", confinement.refusals());
 }
 
 /// Both can be written to by root on any host, with what they hold.

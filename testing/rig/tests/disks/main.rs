@@ -7,5 +7,6 @@ mod job_progress;
 mod jobs;
 mod nbd_servers;
 mod openings;
+mod reconnecting;
 mod served;
 mod store_measure;
