@@ -4,6 +4,7 @@
 //!
 //! `SUIMON_DISK_DEATHS` is how often the daemon dies in the full tier.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::process::ChildStdin;
 use std::time::Duration;
@@ -24,6 +25,8 @@ const REQUESTS: u64 = 6;
 
 const LIBNBD_CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/disks/libnbd_client.py");
 
+const QEMU_PROMPT: &str = "qemu-io> ";
+
 /// Something done to a disk, of [`LEN`] bytes.
 #[derive(Clone, Copy, Debug)]
 enum Request {
@@ -40,6 +43,8 @@ struct Client {
     stdin: ChildStdin,
     /// Bytes of its output that were looked at.
     seen: usize,
+    /// What it prints when it is ready for a request, which it is when it has answered the last.
+    prompt: &'static str,
     words: fn(Request) -> (String, String),
 }
 
@@ -53,7 +58,7 @@ impl Client {
         // Its answers are wanted when they come, though nobody reads them on a terminal.
         let words = ["stdbuf", "-oL", "qemu-io", "-d", "unmap", "-t", "writeback"];
         let words = [&words[..], &["--image-opts", &options]].concat();
-        Self::start(rig, "qemu-io", &words, |request| match request {
+        Self::start(rig, "qemu-io", &words, QEMU_PROMPT, |request| match request {
             Request::Write { offset, byte } => (
                 format!("write -P {byte} {offset} {LEN}"),
                 format!("wrote {LEN}/{LEN} bytes at offset {offset}\n"),
@@ -70,14 +75,14 @@ impl Client {
                 format!("read -P {byte} {offset} {LEN}"),
                 format!("read {LEN}/{LEN} bytes at offset {offset}\n"),
             ),
-            // It says nothing of a flush; what comes after it is answered after it.
-            Request::Flush => ("flush\nlength".to_owned(), "1 GiB\n".to_owned()),
+            // It says nothing of a flush, but is ready for the next request.
+            Request::Flush => ("flush".to_owned(), String::new()),
         })
     }
 
     fn libnbd(rig: &Rig, disk: &str) -> Self {
         let uri = format!("nbd+unix:///{disk}?socket={}", rig.path("nbd.sock"));
-        Self::start(rig, "libnbd", &["/usr/bin/python3", LIBNBD_CLIENT, &uri], |request| {
+        Self::start(rig, "libnbd", &["/usr/bin/python3", LIBNBD_CLIENT, &uri], "", |request| {
             let asked = match request {
                 Request::Write { offset, byte } => format!("write {offset} {LEN} {byte}"),
                 Request::Zero { offset } => format!("zero {offset} {LEN}"),
@@ -90,10 +95,18 @@ impl Client {
         })
     }
 
-    fn start(rig: &Rig, name: &str, words: &[&str], of: fn(Request) -> (String, String)) -> Self {
+    fn start(
+        rig: &Rig,
+        name: &str,
+        words: &[&str],
+        prompt: &'static str,
+        of: fn(Request) -> (String, String),
+    ) -> Self {
         let mut process = Process::start(rig, name, words).unwrap();
         let stdin = process.take_stdin().unwrap();
-        Self { process, stdin, seen: 0, words: of }
+        let mut client = Self { process, stdin, seen: 0, prompt, words: of };
+        client.wait_for("").unwrap();
+        client
     }
 
     fn ask(&mut self, request: Request) {
@@ -101,21 +114,28 @@ impl Client {
         writeln!(self.stdin, "{asked}").unwrap();
     }
 
-    /// Waits for the answer to the request that was asked first of those that have none.
+    /// Waits for the answer to the request that was asked.
     fn wait(&mut self, request: Request) -> Result<()> {
         let (_, answer) = (self.words)(request);
+        self.wait_for(&answer).with_context(|| format!("{request:?}"))
+    }
+
+    fn wait_for(&mut self, answer: &str) -> Result<()> {
         let answered = until_some("an answer", PATIENCE, || {
             self.process.check_running()?;
             let log = self.process.log();
             let new = log.get(self.seen..).unwrap_or_default();
             for wrong in ["failed", "differs", "error", "No such", "invalid"] {
                 if new.contains(wrong) {
-                    bail!("{request:?}: {new}");
+                    bail!("{new}");
                 }
             }
-            Ok(new.find(&answer).map(|at| self.seen + at + answer.len()))
+            let Some(at) = new.find(answer) else { return Ok(None) };
+            let rest = at + answer.len();
+            let ready = new[rest..].find(self.prompt);
+            Ok(ready.map(|at| self.seen + rest + at + self.prompt.len()))
         });
-        self.seen = answered.with_context(|| format!("{request:?}"))?;
+        self.seen = answered?;
         Ok(())
     }
 
@@ -138,48 +158,61 @@ fn host(rig: &Rig) -> String {
     format!("[[store]]\nname = \"s\"\npath = \"{store}\"\n{}", disks.concat())
 }
 
-/// A disk with its client, and what was answered of it: a byte for each place.
+/// A disk with its client, and what was answered of it: the byte of each place that was written.
 struct Disk {
     client: Client,
-    content: Vec<u8>,
+    content: BTreeMap<u64, u8>,
+    /// Places that were written since they were last read.
+    unread: BTreeSet<u64>,
     chance: Chance,
 }
 
 impl Disk {
     fn new(client: Client, seed: u64) -> Self {
-        let places = (DISK_BYTES / STRIDE) as usize;
-        Self { client, content: vec![0; places], chance: Chance::new(seed) }
+        Self {
+            client,
+            content: BTreeMap::new(),
+            unread: BTreeSet::new(),
+            chance: Chance::new(seed),
+        }
     }
 
-    /// A request that changes something, and what is there afterwards.
+    /// A request that changes something.
     fn next(&mut self) -> Request {
-        let at = self.chance.below(self.content.len() as u64);
-        let (offset, byte) = (at * STRIDE, 1 + self.chance.below(255) as u8);
+        let offset = self.chance.below(DISK_BYTES / STRIDE) * STRIDE;
+        let byte = 1 + self.chance.below(255) as u8;
         let (request, becomes) = match self.chance.below(16) {
             0 => (Request::Zero { offset }, 0),
-            // What is trimmed reads as zeros: the disk says so.
-            1 => (Request::Trim { offset }, 0),
-            2 => (Request::Flush, self.content[at as usize]),
+            1 => {
+                // Anything may be there afterwards (NBD_CMD_TRIM of the protocol).
+                self.content.remove(&offset);
+                self.unread.remove(&offset);
+                return Request::Trim { offset };
+            }
+            2 => return Request::Flush,
             _ => (Request::Write { offset, byte }, byte),
         };
-        self.content[at as usize] = becomes;
+        self.content.insert(offset, becomes);
+        self.unread.insert(offset);
         request
     }
 
-    fn verify(&mut self, at: usize) {
-        let (offset, byte) = (at as u64 * STRIDE, self.content[at]);
-        self.client.carry_out(Request::Read { offset, byte });
+    /// Reads what was written since this was last called.
+    fn verify_new(&mut self) {
+        for offset in std::mem::take(&mut self.unread) {
+            self.client.carry_out(Request::Read { offset, byte: self.content[&offset] });
+        }
     }
 }
 
-/// The daemon dies right after answers, or while requests are under way that the client repeats.
+/// The daemon dies right after answers, or while a request is under way that the client repeats.
 fn die_often(deaths: u64, start: fn(&Rig, &str) -> Client) {
     let rig = Rig::new().unwrap();
     let mut daemon = Daemon::start(&rig, &host(&rig)).unwrap();
     let mut disks: Vec<Disk> =
         (1..).zip(FORMATS).map(|(seed, format)| Disk::new(start(&rig, format), seed)).collect();
     for death in 0..deaths {
-        let under_way = |nth| death % 2 == 1 && nth + 2 >= REQUESTS;
+        let under_way = |nth| death % 2 == 1 && nth + 1 == REQUESTS;
         let mut open = Vec::new();
         for nth in 0..REQUESTS {
             for (number, disk) in disks.iter_mut().enumerate() {
@@ -199,15 +232,13 @@ fn die_often(deaths: u64, start: fn(&Rig, &str) -> Client) {
         }
         for disk in &mut disks {
             disk.client.carry_out(Request::Flush);
-            for at in 0..disk.content.len() {
-                let is_last = death + 1 == deaths;
-                if is_last || disk.chance.below(16) == 0 {
-                    disk.verify(at);
-                }
-            }
+            disk.verify_new();
         }
     }
-    drop(disks);
+    for mut disk in disks {
+        disk.unread = disk.content.keys().copied().collect();
+        disk.verify_new();
+    }
     for format in FORMATS {
         let said = suimon_rig::until("no clients", PATIENCE, || {
             Ok(daemon.json(&["disk", "show", format])?["nbd"]["clients"] == 0)
