@@ -15,6 +15,9 @@ use crate::record::{FileRecord, place};
 
 /// Entries of a record.
 const ROOM: u32 = 1024;
+/// Of a record's name, and of one that is being made.
+const ENDING: &str = "redo";
+const NEW_ENDING: &str = "new";
 /// The kernel's name for this boot (random(4)).
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
@@ -33,7 +36,46 @@ impl FileRecords {
     pub fn open(folder: &Path) -> io::Result<Self> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let text = fs::read_to_string(BOOT_ID)?;
-        Ok(Self { folder: folder.to_owned(), boot_id: parse_uuid(text.trim())? })
+        let records = Self { folder: folder.to_owned(), boot_id: parse_uuid(text.trim())? };
+        records.sweep()?;
+        Ok(records)
+    }
+
+    /// Removes records of earlier boots, and what a killed process has left of one that it began.
+    fn sweep(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.folder)? {
+            let path = entry?.path();
+            let ending = path.extension().and_then(|ending| ending.to_str());
+            let is_stale = match ending {
+                Some(NEW_ENDING) => true,
+                Some(ENDING) => self.is_of_another_boot(&path),
+                _ => false,
+            };
+            if is_stale {
+                remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What cannot be read is told when its image is opened.
+    fn is_of_another_boot(&self, path: &Path) -> bool {
+        let mut header = [0; HEADER];
+        let read = File::open(path).and_then(|file| file.read_exact_at(&mut header, 0));
+        let header = read.ok().and_then(|()| Header::decode(&header));
+        header.is_some_and(|header| header.boot_id != self.boot_id)
+    }
+
+    /// Makes a record with room for all its entries.
+    fn make(&self, path: &Path, opened: OpenedImage) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        let OpenedImage { write_id, file_len } = opened;
+        let (boot_id, redone_as) = (self.boot_id, [0; 16]);
+        let header = Header { room: ROOM, boot_id, write_id, redone_as, first: 0, file_len };
+        file.write_all_at(&header.encode(), 0)?;
+        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, place(ROOM.into()))?;
+        Ok(file)
     }
 
     /// The same records as after another boot.
@@ -47,7 +89,7 @@ impl FileRecords {
         if key.is_empty() || key.len() > 100 || !key.chars().all(is_plain) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a key of a record"));
         }
-        Ok(self.folder.join(format!("{key}.redo")))
+        Ok(self.folder.join(format!("{key}.{ENDING}")))
     }
 }
 
@@ -81,10 +123,7 @@ impl RedoRecords for FileRecords {
     }
 
     fn discard(&self, key: &str) -> io::Result<()> {
-        match fs::remove_file(self.path(key)?) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            other => other,
-        }
+        remove(&self.path(key)?)
     }
 
     fn place(&self, key: &str) -> String {
@@ -93,17 +132,23 @@ impl RedoRecords for FileRecords {
 
     fn begin(&self, key: &str, opened: OpenedImage) -> io::Result<Box<dyn RedoRecord>> {
         let path = self.path(key)?;
-        let new = path.with_extension("new");
-        let mut options = OpenOptions::new();
-        let file = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-        let OpenedImage { write_id, file_len } = opened;
-        let (boot_id, redone_as) = (self.boot_id, [0; 16]);
-        let header = Header { room: ROOM, boot_id, write_id, redone_as, first: 0, file_len };
-        file.write_all_at(&header.encode(), 0)?;
-        // Room is there before it is needed.
-        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, place(ROOM.into()))?;
-        fs::rename(&new, &path)?;
-        Ok(Box::new(FileRecord::new(file, path, ROOM)))
+        let new = path.with_extension(NEW_ENDING);
+        let made = self.make(&new, opened).and_then(|file| fs::rename(&new, &path).map(|()| file));
+        match made {
+            Ok(file) => Ok(Box::new(FileRecord::new(file, path, ROOM))),
+            Err(error) => {
+                let _ = remove(&new);
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Removes a file that may be gone.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
     }
 }
 

@@ -55,6 +55,29 @@ fn a_record_of_another_boot_says_nothing_and_goes() {
 }
 
 #[test]
+fn what_is_stale_goes_when_the_records_are_opened() {
+    let (_folder, records) = records();
+    let mut kept = records.begin("kept", OPENED).unwrap();
+    kept.keep(&changes(0..1), 0).unwrap();
+    drop(records.after_a_boot().begin("other-boot", OPENED).unwrap());
+    fs::write(records.folder.join("half.new"), "a process was killed here").unwrap();
+    let again = FileRecords::open(&records.folder).unwrap();
+    let left: Vec<_> =
+        fs::read_dir(&again.folder).unwrap().map(|of| of.unwrap().file_name()).collect();
+    assert_eq!(left, ["kept.redo"]);
+    assert_eq!(again.load("kept").unwrap().unwrap().changes, changes(0..1));
+}
+
+#[test]
+fn where_there_is_no_room_nothing_is_left() {
+    let (_folder, records) = records();
+    // A directory is where the record has to be.
+    fs::create_dir(records.path("a").unwrap()).unwrap();
+    assert!(records.begin("a", OPENED).is_err());
+    assert_eq!(fs::read_dir(&records.folder).unwrap().count(), 1);
+}
+
+#[test]
 fn a_full_record_keeps_nothing_more_until_something_is_forgotten() {
     let (_folder, records) = records();
     let mut record = records.begin("a", OPENED).unwrap();
