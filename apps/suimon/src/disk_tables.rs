@@ -158,6 +158,7 @@ impl Shown for DiskConfig {
         lines.add("kept as", format!("{}, {}", word(&one.config.format), kind(&one.config)));
         lines.add("size", or_dash(one.size_bytes.map(units::size)));
         lines.add("on disk", or_dash(one.allocated_bytes.map(units::size)));
+        lines.add("files", or_dash(one.layers.map(layers)));
         lines.add("metadata", or_dash(one.uncommitted_bytes.map(metadata)));
         lines.add("processor", or_dash(one.processor));
         lines.add("used by", used_by(one));
@@ -193,7 +194,16 @@ fn qos(disk: &DiskConfig) -> String {
     disk.qos_policy.as_ref().map_or_else(|| limits_in_short(&disk.qos), ToString::to_string)
 }
 
-/// Whether a crash would take something of the image.
+/// `3, 2 of them parents`.
+fn layers(count: u32) -> String {
+    match count {
+        0 | 1 => count.to_string(),
+        2 => "2, one of them its parent".to_owned(),
+        _ => format!("{count}, {} of them parents", count - 1),
+    }
+}
+
+/// Whether a crash of the host would take something of the image.
 fn metadata(uncommitted_bytes: u64) -> String {
     match uncommitted_bytes {
         0 => "clean".to_owned(),

@@ -144,6 +144,7 @@ fn disks() -> Vec<DiskStatus> {
             file: "/srv/fast/web.vhdx".into(),
             size_bytes: Some(10 << 30),
             allocated_bytes: Some(1_300 << 20),
+            layers: Some(3),
             uncommitted_bytes: Some(0),
             processor: Some(1),
             vhost_user: Some(DiskVhostUserStatus {
@@ -172,6 +173,7 @@ fn disks() -> Vec<DiskStatus> {
             file: "/srv/slow/old.vhd".into(),
             size_bytes: None,
             allocated_bytes: None,
+            layers: None,
             uncommitted_bytes: None,
             processor: None,
             vhost_user: None,

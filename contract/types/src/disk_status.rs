@@ -96,8 +96,12 @@ pub struct DiskStatus {
     /// it is not open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocated_bytes: Option<u64>,
-    /// Bytes of the image's metadata that a crash would take: what was written and not flushed.
-    /// 0 when the disk was idle for 2 s; absent while it is not open.
+    /// Files that it consists of: its own and its parents', 64 at most. 0 for a block device;
+    /// absent while it is not open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layers: Option<u32>,
+    /// Bytes of the image's metadata that a crash of the host would take: what was written and not
+    /// flushed. 0 when the disk was idle for 2 s; absent while it is not open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncommitted_bytes: Option<u64>,
     /// The processor that works it off; absent while it is not open.

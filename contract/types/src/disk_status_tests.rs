@@ -71,6 +71,7 @@ fn keys_are_as_published_and_read_as_they_are_written() {
         file: "/srv/fast/web.vhdx".into(),
         size_bytes: Some(10 << 30),
         allocated_bytes: Some(4 << 20),
+        layers: Some(3),
         uncommitted_bytes: Some(4096),
         processor: Some(1),
         vhost_user: Some(DiskVhostUserStatus {

@@ -239,6 +239,8 @@ catalogue! {
         "Work on a disk goes on in which a daemon before this one has ended.";
     6121 DiskWorkGivenUp "disk_work_given_up" Warning
         "Work on a disk in which a daemon before this one has ended does not go on; what it had made is gone, the disk is as before.";
+    6122 DiskHasManyLayers "disk_has_many_layers" Warning
+        "A disk has 48 files or more, its own and its parents'; it may have 64, after which there is no snapshot of it.";
     6201 QosPolicyCreated "qos_policy_created" Info
         "A QoS policy was made.";
     6202 QosPolicyChanged "qos_policy_changed" Info

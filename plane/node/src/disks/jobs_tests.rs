@@ -4,6 +4,8 @@ use suimon_contract::{
     ApiError, DiskKind, ErrorCode, EventKind, HostConfig, Operation, OperationState, StorageState,
 };
 
+use suimon_storage::images::LAYERS_MAX;
+
 use crate::testing::{DISK_STORE, Harness, PATIENCE, StoreFailure, host, name, wait_until};
 use crate::{DiskWork, Edit, ResourceEdit};
 
@@ -184,6 +186,27 @@ fn a_snapshot_that_cannot_be_kept_leaves_the_disk_as_it_was() {
     let error = operation.error.unwrap();
     assert!(error.message.contains("full"), "{error}");
     run_well(&harness, snapshot("one.vhdx"));
+}
+
+#[test]
+fn a_disk_with_as_many_files_as_it_may_have_works_and_is_merged() {
+    let harness = harness();
+    for nth in 1..LAYERS_MAX {
+        run_well(&harness, snapshot(&format!("{nth}.vhdx")));
+    }
+    let layers = || harness.node.disk("data").unwrap().layers;
+    assert_eq!(layers(), Some(64));
+    harness.wait_events(EventKind::DiskHasManyLayers.id(), 64 - 48 + 1);
+    let before = harness.node.config();
+    let refused = begin(&harness, snapshot("more.vhdx")).unwrap_err();
+    assert!(refused.message.contains("suimon disk merge data"), "{refused}");
+    assert_eq!(harness.node.config(), before);
+    assert_eq!(harness.disks.files(DISK_STORE).len(), 64);
+    let harness = kill(harness);
+    assert!(is_ready(&harness));
+    run_well(&harness, DiskWork::Merge);
+    run_well(&harness, snapshot("more.vhdx"));
+    assert!(is_ready(&harness));
 }
 
 /// Whenever the process dies, the next one has the disk, and no file that no disk needs.

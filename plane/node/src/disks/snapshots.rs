@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use suimon_contract::{
-    ApiError, DiskConfig, DiskKind, ErrorCode, HostConfig, Kind, Name, PlanAction,
+    ApiError, DiskConfig, DiskKind, ErrorCode, EventKind, HostConfig, Kind, Name, PlanAction,
     SnapshotDiskRequest, StoreFile,
 };
 use suimon_ports::{FileName, StoreError};
-use suimon_storage::images::{self, DiskPlan};
+use suimon_storage::images::{self, DiskPlan, LAYERS_MAX};
 use suimon_storage::jobs;
 
 use super::entry::DiskEntry;
@@ -23,11 +23,15 @@ use crate::apply::store_error;
 use crate::checks::{Candidate, first_of};
 use crate::control::Controller;
 use crate::edit::not_found;
+use crate::events::Draft;
 use crate::operations::OperationHandle;
 use crate::records::{DoomedFile, Intent, clear_doomed, load_doomed, save_doomed, save_intent};
 use crate::wanted::wanted_ports;
 use crate::wanted::{Claim, clean};
 use crate::{ChangeOptions, Edit, ResourceEdit};
+
+/// From so many files on a disk's snapshots are told of.
+const LAYERS_WARNED: usize = 48;
 
 /// What is promised does not change with a file.
 const KEEP_PROMISES: ChangeOptions = ChangeOptions { force: true, with_file: false };
@@ -63,10 +67,26 @@ impl Controller {
         let done = self.make_child(&entry, &to, &edit, &child, &mut is_committed);
         if is_committed {
             self.finish(to, &edit, &before);
+            self.warn_of_layers(&entry);
         } else if let Err(error) = &done {
             self.tell_failure(&edit, error);
         }
         done
+    }
+
+    /// Tells of a disk that soon may have no snapshot more.
+    fn warn_of_layers(&mut self, entry: &DiskEntry) {
+        let layers = entry.lock().open.as_ref().map_or(0, |open| open.layers.len());
+        if layers < LAYERS_WARNED {
+            return;
+        }
+        let text = format!(
+            "The disk has {layers} files, its own and its parents'; it may have {LAYERS_MAX}. Merge \
+             it into its parent: suimon disk merge {}.",
+            entry.name
+        );
+        let draft = Draft::new(EventKind::DiskHasManyLayers, entry.label(), text);
+        self.drafts.push(draft.with("layers", layers).with("layers_max", LAYERS_MAX));
     }
 
     fn make_child(

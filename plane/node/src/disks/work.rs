@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use suimon_contract::{
     ApiError, ConvertDiskRequest, ErrorCode, Kind, Name, SnapshotDiskRequest, StorageState,
 };
+use suimon_storage::images::LAYERS_MAX;
 
 use super::Disks;
 use super::entry::{DiskEntry, DiskState, WorkUnderWay};
@@ -57,8 +58,9 @@ impl Shared {
         if work.needs_quiet() {
             return self.disks.check_unused(&entry, work);
         }
-        match entry.lock().condition() {
-            (StorageState::Ready, _) => Ok(()),
+        let state = entry.lock();
+        match state.condition() {
+            (StorageState::Ready, _) => check_layers(&entry, &state),
             (_, reason) => {
                 let text = format!("the disk does not work: {}", reason.unwrap_or_default());
                 Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()))
@@ -105,6 +107,20 @@ impl Disks {
         });
         errors.collect()
     }
+}
+
+/// Whether a disk may have another file.
+fn check_layers(entry: &DiskEntry, state: &DiskState) -> Result<(), ApiError> {
+    let layers = state.open.as_ref().map_or(0, |open| open.layers.len());
+    if layers < LAYERS_MAX {
+        return Ok(());
+    }
+    let text = format!(
+        "the disk has {layers} files, its own and its parents', and may have no more: merge it \
+         into its parent first (`suimon disk merge {}`), or convert it",
+        entry.name
+    );
+    Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()))
 }
 
 /// Whether nothing is being done to a disk that stands against all else.

@@ -79,8 +79,18 @@ pub enum DiskFault {
         /// Another child's file.
         child: FileName,
     },
+    /// There would be too many layers.
+    #[error(
+        "it has {max} files, its own and its parents', and may have no more: merge it into its parent first (`suimon disk merge`), or convert it"
+    )]
+    NoLayerMore {
+        /// How many a disk may have.
+        max: usize,
+    },
     /// There are too many layers.
-    #[error("it has more than {max} layers: merge some of them")]
+    #[error(
+        "it has more than {max} files, its own and its parents': merge it into its parent (`suimon disk merge`) until it has no more"
+    )]
     TooManyLayers {
         /// How many are opened.
         max: usize,

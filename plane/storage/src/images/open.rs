@@ -16,6 +16,9 @@ use crate::disk::{DiskLayer, DiskSpec};
 /// Layers that a disk may have, its own image with them.
 pub const LAYERS_MAX: usize = 64;
 
+/// Layers of a disk that is read to make it one of fewer.
+pub(crate) const LAYERS_READ_MAX: usize = 1024;
+
 /// A disk that is open.
 pub struct OpenedDisk {
     /// For the engine, which gives it back for [`close`].
@@ -51,7 +54,7 @@ pub fn open(
     if plan.format == DiskFormat::PassThrough {
         return open_device(files, plan);
     }
-    let layers = open_layers(files, plan, seeds)?;
+    let layers = open_layers(files, plan, LAYERS_MAX, seeds)?;
     let names: Vec<FileName> = layers.iter().map(|layer| layer.name.clone()).collect();
     let shape = layers.first().map(OpenLayer::shape);
     let (Some(shape), Some(name)) = (shape, names.first()) else {
@@ -104,6 +107,7 @@ fn open_device(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<OpenedDisk, Di
 pub(crate) fn open_layers(
     files: &dyn StoreFiles,
     plan: &DiskPlan,
+    layers_max: usize,
     seeds: &mut Seeds<'_>,
 ) -> Result<Vec<OpenLayer>, DiskError> {
     let options = LayerOptions {
@@ -114,8 +118,9 @@ pub(crate) fn open_layers(
     };
     let own = OpenLayer::open(files, plan.named()?, options, seeds)?;
     let mut layers = vec![own];
-    let opened = agree(plan, &layers)
-        .and_then(|()| add_parents(files, &mut layers, plan.parent.as_ref(), options, seeds));
+    let opened = agree(plan, &layers).and_then(|()| {
+        add_parents(files, &mut layers, plan.parent.as_ref(), options, layers_max, seeds)
+    });
     match opened {
         Ok(()) => Ok(layers),
         Err(error) => {
@@ -152,6 +157,7 @@ fn add_parents(
     layers: &mut Vec<OpenLayer>,
     named: Option<&FileName>,
     own: LayerOptions,
+    layers_max: usize,
     seeds: &mut Seeds<'_>,
 ) -> Result<(), DiskError> {
     let options = LayerOptions { used: FileUse::Read, ..own };
@@ -161,8 +167,8 @@ fn add_parents(
             break;
         }
         let failed = |fault| DiskError::new(&child.name, fault);
-        if layers.len() == LAYERS_MAX {
-            return Err(failed(DiskFault::TooManyLayers { max: LAYERS_MAX }));
+        if layers.len() == layers_max {
+            return Err(failed(DiskFault::TooManyLayers { max: layers_max }));
         }
         let tried = match named.take() {
             Some(name) => vec![Candidate { name, is_guess: false }],

@@ -11,8 +11,8 @@ use super::made_image::{Made, content_of, reopened};
 use super::still_disk::{Depth, StillDisk, Whereabouts};
 use super::{Checkpoint, DiskJob, JobProgress, STEP_BYTES};
 use crate::images::{
-    DiskError, DiskKind, DiskPlan, Draft, Seeds, decide, open, open_layers, parent_of,
-    refuse_too_large,
+    DiskError, DiskKind, DiskPlan, Draft, LAYERS_READ_MAX, Seeds, decide, open, open_layers,
+    parent_of, refuse_too_large,
 };
 
 /// Stretches without payload that a step looks at.
@@ -228,7 +228,7 @@ impl CopyJob {
             return Err(plan.refuse("kind", &plan.kind.word(), allowed));
         }
         let reading = DiskPlan { is_read_only: true, ..plan.clone() };
-        let layers = open_layers(files.as_ref(), &reading, seeds)?;
+        let layers = open_layers(files.as_ref(), &reading, LAYERS_READ_MAX, seeds)?;
         let name = plan.named()?;
         let Some(own) = layers.first() else {
             return Err(plan.error(suimon_ports::StoreFault::Missing));

@@ -16,8 +16,8 @@ use super::checkpoint::Sources;
 use super::copy::Copy;
 use super::{Checkpoint, DiskJob, JobProgress};
 use crate::images::{
-    DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, Draft, Identity, LayerOptions, OpenLayer,
-    Seeds, is_child_of, open_layers,
+    DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, Draft, Identity, LAYERS_READ_MAX,
+    LayerOptions, OpenLayer, Seeds, is_child_of, open_layers,
 };
 
 /// How names of notes end; they begin with a dot.
@@ -66,7 +66,7 @@ impl MergeJob {
         if let Some(parent) = &plan.parent {
             recover(files.as_ref(), &note_name(parent)?)?;
         }
-        let mut layers = open_layers(files.as_ref(), &reading, seeds)?.into_iter();
+        let mut layers = open_layers(files.as_ref(), &reading, LAYERS_READ_MAX, seeds)?.into_iter();
         let (Some(child), Some(parent)) = (layers.next(), layers.next()) else {
             return Err(plan.error(DiskFault::ParentMissing { tried: String::new() }));
         };

@@ -25,6 +25,8 @@
 //! - Compacting, converting and merging go on from a [`Checkpoint`], with what was made until
 //!   then, unless what they read was changed since: then they begin anew. Checks do so always.
 
+#[cfg(test)]
+mod chain_tests;
 mod check;
 mod checkpoint;
 mod copy;

@@ -6,7 +6,9 @@ use suimon_image::ImageError;
 use suimon_ports::{FileName, FileUse, StoreFault, StoreFiles};
 use suimon_vhd::SizeRule;
 
-use crate::images::{DiskError, DiskFormat, DiskKind, DiskPlan, Seeds, close, create, open};
+use crate::images::{
+    DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, LAYERS_MAX, Seeds, close, create, open,
+};
 
 /// Gives a disk `size` bytes: what is new reads as zeros. The disk is closed; whoever serves it holds requests back, closes it, resizes and opens it
 /// again. A crash leaves it with one of the two sizes. Returns the size.
@@ -64,7 +66,8 @@ pub fn resize(
 /// open. The disk is closed. Returns the plan of the child.
 ///
 /// # Errors
-/// The format has no children, there is a file of that name, or as [`create`].
+/// The format has no children, there is a file of that name, the disk has as many layers as
+/// one may have, or as [`create`]. Then there is no child.
 pub fn snapshot(
     files: &Arc<dyn StoreFiles>,
     plan: &DiskPlan,
@@ -85,7 +88,18 @@ pub fn snapshot(
         ..plan.clone()
     };
     // All of the chain is as it should be, and nobody has the image open to write.
-    drop(open(files.as_ref(), &DiskPlan { is_read_only: true, ..plan.clone() }, seeds)?);
+    let disk = open(files.as_ref(), &DiskPlan { is_read_only: true, ..plan.clone() }, seeds)?;
+    if disk.layers.len() >= LAYERS_MAX {
+        return Err(plan.error(DiskFault::NoLayerMore { max: LAYERS_MAX }));
+    }
+    drop(disk);
     create(files, &of_child, seeds)?;
-    Ok(of_child)
+    // A child that does not open would take the disk out of service.
+    match open(files.as_ref(), &DiskPlan { is_read_only: true, ..of_child.clone() }, seeds) {
+        Ok(_) => Ok(of_child),
+        Err(error) => {
+            let _ = files.remove(of_child.named()?);
+            Err(error)
+        }
+    }
 }

@@ -28,13 +28,16 @@ impl Driver {
             "The host is node {} of cluster {}, number {}.",
             config.node, config.name, member.id.0
         );
-        self.tell([Draft::new(EventKind::ClusterJoined, "cluster", text)
+        let joined = Draft::new(EventKind::ClusterJoined, "cluster", text)
             .with("cluster", &config.name)
             .with("node", &config.node)
-            .with("number", member.id.0)]);
+            .with("number", member.id.0);
         self.members.insert(config.node.to_string(), member);
         self.link = Link::Up { store };
         (self.refused, self.looked, self.tended) = (None, None, now);
+        // Whoever hears of it finds a cluster that takes changes.
+        self.show(now);
+        self.tell([joined]);
     }
 
     pub(super) fn tell_not_begun(&mut self, is_refused: bool, detail: String) {
