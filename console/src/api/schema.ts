@@ -2190,9 +2190,15 @@ export interface components {
              */
             allocated_bytes?: number | null;
             /**
+             * Format: int32
+             * @description Files that it consists of: its own and its parents', 64 at most. 0 for a block device;
+             *     absent while it is not open.
+             */
+            layers?: number | null;
+            /**
              * Format: int64
-             * @description Bytes of the image's metadata that a crash would take: what was written and not flushed.
-             *     0 when the disk was idle for 2 s; absent while it is not open.
+             * @description Bytes of the image's metadata that a crash of the host would take: what was written and not
+             *     flushed. 0 when the disk was idle for 2 s; absent while it is not open.
              */
             uncommitted_bytes?: number | null;
             /**
