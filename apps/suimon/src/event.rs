@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use suimon_client::EventQuery;
-use suimon_contract::{Event, Severity};
+use suimon_contract::{Event, EventFilter, Severity};
 
 use crate::exit::Failure;
 use crate::output::Context;
@@ -17,7 +17,7 @@ pub(crate) enum EventVerb {
     Follow(FollowFlags),
 }
 
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct ListFlags {
     /// Only events after this sequence number; the last ones if absent.
     #[arg(long, value_name = "SEQUENCE")]
@@ -25,19 +25,38 @@ pub(crate) struct ListFlags {
     /// At most so many; 100 if absent.
     #[arg(long, value_name = "NUMBER")]
     limit: Option<usize>,
-    /// Only events that matter at least so much.
-    #[arg(long)]
-    severity: Option<SeverityFlag>,
+    #[command(flatten)]
+    filter: FilterFlags,
 }
 
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct FollowFlags {
     /// Begin with the events after this sequence number instead of the next one.
     #[arg(long, value_name = "SEQUENCE")]
     after: Option<u64>,
+    #[command(flatten)]
+    filter: FilterFlags,
+}
+
+/// Which events.
+#[derive(Clone, Debug, Args)]
+struct FilterFlags {
     /// Only events that matter at least so much.
     #[arg(long)]
     severity: Option<SeverityFlag>,
+    /// Only events about this subject, like `disk/web`, or about all of a kind, like `disk`.
+    #[arg(long, value_name = "SUBJECT")]
+    subject: Option<String>,
+    /// Only events of this kind, like 6108; `docs/reference/events.md` lists them.
+    #[arg(long, value_name = "NUMBER")]
+    id: Option<u32>,
+}
+
+impl From<FilterFlags> for EventFilter {
+    fn from(flags: FilterFlags) -> Self {
+        let severity = flags.severity.map_or(Severity::Info, Severity::from);
+        Self { severity, subject: flags.subject, id: flags.id }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -64,7 +83,7 @@ impl EventVerb {
                 let query = EventQuery {
                     after: flags.after,
                     limit: flags.limit,
-                    severity: flags.severity.map(Severity::from),
+                    filter: flags.filter.into(),
                 };
                 let events = context.client.events(query).await?;
                 Ok(context.show(&events, |events| {
@@ -77,8 +96,8 @@ impl EventVerb {
 }
 
 async fn follow(context: &Context, flags: FollowFlags) -> Result<(), Failure> {
-    let severity = flags.severity.map(Severity::from);
-    let mut events = context.client.follow_events(flags.after, severity).await?;
+    let filter = flags.filter.into();
+    let mut events = context.client.follow_events(flags.after, &filter).await?;
     loop {
         let event = tokio::select! {
             event = events.next() => event?,

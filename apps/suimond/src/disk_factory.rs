@@ -1,8 +1,6 @@
 //! Brings what disks are offered by to the node.
 
-use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::sync::Arc;
 
 use suimon_confine::{Confinement, Role};
@@ -15,36 +13,23 @@ use suimon_ports::{
     VhostUserDiskStatus,
 };
 use suimon_quantity::DiskId;
-use suimon_redo::FileRecords;
 use suimon_storage::StoragePlane;
 use suimon_uring::{HostStores, UringSource};
 use suimon_vhost_user::VhostUserDisk;
 
 use crate::nbd_listener::{self, Exports, Listener};
 
-/// Folder beside the API's socket, where changes of images' metadata outlive the daemon.
-const REDO_FOLDER: &str = "redo";
-
 /// What disks of this host need: `plane` serves them, files and random numbers are the
-/// system's, and changes of images' metadata are kept beside the API's socket.
-///
-/// # Errors
-/// The folder of those changes cannot be made.
-pub fn host_disks(
-    plane: StoragePlane,
-    confinement: &Confinement,
-    socket: &Path,
-) -> io::Result<DiskParts> {
-    let folder = socket.parent().unwrap_or(Path::new("/")).join(REDO_FOLDER);
-    let records = FileRecords::open(&folder)?;
-    Ok(DiskParts {
+/// system's.
+pub fn host_disks(plane: StoragePlane, confinement: &Confinement) -> DiskParts {
+    DiskParts {
         plane: Arc::new(plane),
         devices: Arc::new(HostDisks::new(confinement)),
         stores: Arc::new(HostStores),
         io: Arc::new(UringSource),
         random: Arc::new(random),
-        records: Arc::new(records),
-    })
+        records: None,
+    }
 }
 
 /// Sockets of VMs' disks and of NBD clients.

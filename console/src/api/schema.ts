@@ -6003,6 +6003,10 @@ export interface operations {
                 limit?: number;
                 /** @description Only events that matter at least so much. */
                 severity?: "info" | "warning" | "error";
+                /** @description Only events about this subject, like `disk/web`, or about all of a kind, like `disk`. */
+                subject?: string;
+                /** @description Only events of this kind, like 6108. */
+                id?: number;
             };
             header?: never;
             path?: never;
@@ -6035,6 +6039,10 @@ export interface operations {
                 after?: number;
                 /** @description Only events that matter at least so much. */
                 severity?: "info" | "warning" | "error";
+                /** @description Only events about this subject, like `disk/web`, or about all of a kind, like `disk`. */
+                subject?: string;
+                /** @description Only events of this kind, like 6108. */
+                id?: number;
             };
             header?: never;
             path?: never;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use hyper::Method;
 use suimon_contract::{
-    AddressStatus, Event, HostConfig, HostStatus, MoveQueueRequest, Name, NicConfig, Operation,
-    ProcessorStatus, QosFlowStatus, QueueStatus, Resource, Severity, SriovAdapter, TopSnapshot,
-    UplinkConfig, VmqStatus, WhatIfAnswer, WhatIfRequest,
+    AddressStatus, Event, EventFilter, HostConfig, HostStatus, MoveQueueRequest, Name, NicConfig,
+    Operation, ProcessorStatus, QosFlowStatus, QueueStatus, Resource, Severity, SriovAdapter,
+    TopSnapshot, UplinkConfig, VmqStatus, WhatIfAnswer, WhatIfRequest,
 };
 
 use crate::resources::{body, item};
@@ -28,14 +28,14 @@ pub struct Client {
 }
 
 /// Which events.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventQuery {
     /// Only those after this sequence number; the last ones if absent.
     pub after: Option<u64>,
     /// At most so many.
     pub limit: Option<usize>,
-    /// Only those that matter at least so much.
-    pub severity: Option<Severity>,
+    /// Which of them.
+    pub filter: EventFilter,
 }
 
 /// A kind of resource whose frames can be captured.
@@ -171,31 +171,22 @@ impl Client {
 
     /// Events of the log, oldest first.
     pub async fn events(&self, query: EventQuery) -> Result<Vec<Event>, ClientError> {
-        self.json(with_query(
-            "/1.0/events",
-            &[
-                ("after", query.after.map(|n| n.to_string())),
-                ("limit", query.limit.map(|n| n.to_string())),
-                ("severity", query.severity.map(|s| s.as_str().to_owned())),
-            ],
-        ))
-        .await
+        let [severity, subject, id] = filter_query(&query.filter);
+        let after = ("after", query.after.map(|n| n.to_string()));
+        let limit = ("limit", query.limit.map(|n| n.to_string()));
+        self.json(with_query("/1.0/events", &[after, limit, severity, subject, id])).await
     }
 
-    /// Events as they happen, beginning after this sequence number or with the
-    /// next one, that matter at least so much.
+    /// Events as they happen that are wanted, beginning after this sequence number or with the
+    /// next one.
     pub async fn follow_events(
         &self,
         after: Option<u64>,
-        severity: Option<Severity>,
+        filter: &EventFilter,
     ) -> Result<Follow<Event>, ClientError> {
-        let path = with_query(
-            "/1.0/events/follow",
-            &[
-                ("after", after.map(|n| n.to_string())),
-                ("severity", severity.map(|s| s.as_str().to_owned())),
-            ],
-        );
+        let [severity, subject, id] = filter_query(filter);
+        let after = ("after", after.map(|n| n.to_string()));
+        let path = with_query("/1.0/events/follow", &[after, severity, subject, id]);
         let answer = transport::send(self, Call::get(path.clone())).await?;
         Ok(Follow::new(path, answer))
     }
@@ -269,7 +260,17 @@ pub(crate) fn with_query(path: &str, pairs: &[(&str, Option<String>)]) -> String
         full.push(if index == 0 { '?' } else { '&' });
         full.push_str(key);
         full.push('=');
-        full.push_str(value);
+        full.extend(form_urlencoded::byte_serialize(value.as_bytes()));
     }
     full
+}
+
+/// A filter of events as the API has it.
+fn filter_query(filter: &EventFilter) -> [(&'static str, Option<String>); 3] {
+    let severity = Some(filter.severity).filter(|severity| *severity > Severity::Info);
+    [
+        ("severity", severity.map(|severity| severity.as_str().to_owned())),
+        ("subject", filter.subject.clone()),
+        ("id", filter.id.map(|id| id.to_string())),
+    ]
 }

@@ -49,3 +49,66 @@ pub struct Event {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, String>,
 }
+
+/// Which events of the log are wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventFilter {
+    /// Only those that matter at least so much.
+    pub severity: Severity,
+    /// Only those about this subject, like `disk/web`, or about all of a kind, like `disk`.
+    pub subject: Option<String>,
+    /// Only those of this kind, like 6108.
+    pub id: Option<u32>,
+}
+
+impl Default for EventFilter {
+    /// All events.
+    fn default() -> Self {
+        Self { severity: Severity::Info, subject: None, id: None }
+    }
+}
+
+impl EventFilter {
+    /// Whether an event is wanted.
+    #[must_use]
+    pub fn matches(&self, event: &Event) -> bool {
+        let of_subject = |wanted: &String| {
+            let rest = event.subject.strip_prefix(wanted.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        event.severity >= self.severity
+            && self.id.is_none_or(|id| event.id == id)
+            && self.subject.as_ref().is_none_or(of_subject)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_told_apart_by_severity_subject_and_id() {
+        let event = Event {
+            sequence: 1,
+            time_unix_ms: 0,
+            id: 6108,
+            severity: Severity::Warning,
+            subject: "disk/web".to_owned(),
+            text: String::new(),
+            fields: BTreeMap::new(),
+        };
+        let about = |subject: &str| EventFilter {
+            subject: Some(subject.to_owned()),
+            ..EventFilter::default()
+        };
+        assert!(EventFilter::default().matches(&event));
+        assert!(about("disk").matches(&event) && about("disk/web").matches(&event));
+        for other in ["disk/we", "dis", "nic/web", "disk/web/x"] {
+            assert!(!about(other).matches(&event), "{other}");
+        }
+        let severity = Severity::Error;
+        assert!(!EventFilter { severity, ..EventFilter::default() }.matches(&event));
+        assert!(EventFilter { id: Some(6108), ..about("disk") }.matches(&event));
+        assert!(!EventFilter { id: Some(6109), ..about("disk") }.matches(&event));
+    }
+}

@@ -200,7 +200,7 @@ pub use disk_status::{
 };
 pub use drain::{DrainPlan, DrainRequest, DrainStatus, DrainedVm};
 pub use error::{ApiError, ErrorBody, ErrorCode};
-pub use event::{Event, Severity};
+pub use event::{Event, EventFilter, Severity};
 pub use event_kinds::EventKind;
 pub use form::Form;
 pub use iov_status::{IovPath, IovStatus};

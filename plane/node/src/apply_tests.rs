@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use suimon_contract::{ErrorCode, HostConfig, OperationState, Severity, parse_resource};
+use suimon_contract::{ErrorCode, EventFilter, HostConfig, OperationState, parse_resource};
 
 use crate::testing::{FakeDevices, Harness, PATIENCE, StoreFailure, host, name, wait_until};
 use crate::{ChangeOptions, Edit, ResourceEdit};
@@ -238,7 +238,7 @@ fn dies_at(failure: StoreFailure) -> bool {
     harness.assert_consistent(OTHERS);
     let sequences: Vec<u64> = harness
         .node
-        .events(0, usize::MAX, Severity::Info)
+        .events(0, usize::MAX, &EventFilter::default())
         .events
         .iter()
         .map(|event| event.sequence)
@@ -345,9 +345,9 @@ fn what_is_missing_on_the_host_is_refused_before_anything_is_touched() {
 #[test]
 fn the_same_state_again_changes_nothing() {
     let harness = started();
-    let last = harness.node.last_events(1, Severity::Info).seen;
+    let last = harness.node.last_events(1, &EventFilter::default()).seen;
     harness.apply_well(&before());
-    assert_eq!(harness.node.last_events(1, Severity::Info).seen, last);
+    assert_eq!(harness.node.last_events(1, &EventFilter::default()).seen, last);
     assert_eq!(harness.node.host_status().revision, 1);
 }
 

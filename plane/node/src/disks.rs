@@ -80,8 +80,9 @@ pub struct DiskParts {
     pub io: Arc<dyn FileIoSource>,
     /// Identities of new images.
     pub random: RandomSource,
-    /// Changes of images' metadata that outlive the daemon.
-    pub records: Arc<dyn RedoRecords>,
+    /// Where changes of images' metadata outlive the daemon. Without, each write to new space of a
+    /// dynamic or differencing image waits for a commit.
+    pub records: Option<Arc<dyn RedoRecords>>,
 }
 
 /// All disks that are desired, and what is open of them.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use suimon_contract::{Event, EventKind, Severity};
+use suimon_contract::{Event, EventFilter, EventKind, Severity};
 use suimon_ports::{StateStore, StoreError};
 
 use crate::records::{EVENTS, StoreChange, decode, encode, event_key, scan_all};
@@ -178,18 +178,17 @@ impl EventLog {
         self.listener.handle_events(last);
     }
 
-    /// Up to `limit` events after sequence `after` that matter at least as much
-    /// as `severity`.
-    pub(crate) fn page(&self, after: u64, limit: usize, severity: Severity) -> EventPage {
+    /// Up to `limit` events after sequence `after` that are wanted.
+    pub(crate) fn page(&self, after: u64, limit: usize, wanted: &EventFilter) -> EventPage {
         let recent = lock(&self.recent);
-        page(&recent, after, limit, severity)
+        page(&recent, after, limit, wanted)
     }
 
-    /// The last `limit` events that matter at least as much as `severity`.
-    pub(crate) fn tail(&self, limit: usize, severity: Severity) -> EventPage {
+    /// The last `limit` events that are wanted.
+    pub(crate) fn tail(&self, limit: usize, wanted: &EventFilter) -> EventPage {
         let recent = lock(&self.recent);
         let mut events: Vec<Event> =
-            recent.iter().rev().filter(|e| e.severity >= severity).take(limit).cloned().collect();
+            recent.iter().rev().filter(|e| wanted.matches(e)).take(limit).cloned().collect();
         events.reverse();
         EventPage { lost: 0, events, seen: recent.back().map_or(0, |event| event.sequence) }
     }
@@ -199,21 +198,21 @@ impl EventLog {
         &self,
         after: u64,
         limit: usize,
-        severity: Severity,
+        wanted: &EventFilter,
         timeout: Duration,
     ) -> EventPage {
         let recent = lock(&self.recent);
         let (recent, _) = self
             .grown
             .wait_timeout_while(recent, timeout, |recent| {
-                page(recent, after, limit, severity).events.is_empty()
+                page(recent, after, limit, wanted).events.is_empty()
             })
             .unwrap_or_else(PoisonError::into_inner);
-        page(&recent, after, limit, severity)
+        page(&recent, after, limit, wanted)
     }
 }
 
-fn page(recent: &VecDeque<Event>, after: u64, limit: usize, severity: Severity) -> EventPage {
+fn page(recent: &VecDeque<Event>, after: u64, limit: usize, wanted: &EventFilter) -> EventPage {
     let start = recent.partition_point(|event| event.sequence <= after);
     let lost =
         recent.front().map_or(0, |first| first.sequence.saturating_sub(after.saturating_add(1)));
@@ -223,7 +222,7 @@ fn page(recent: &VecDeque<Event>, after: u64, limit: usize, severity: Severity) 
             break;
         }
         out.seen = event.sequence;
-        if event.severity >= severity {
+        if wanted.matches(event) {
             out.events.push(event.clone());
         }
     }

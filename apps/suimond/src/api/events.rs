@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
-use suimon_contract::{ErrorBody, Event, Severity};
+use suimon_contract::{ErrorBody, Event, EventFilter, Severity};
 use tokio::sync::OwnedSemaphorePermit;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -26,7 +26,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(follow))
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 struct ListParameters {
@@ -37,6 +37,10 @@ struct ListParameters {
     /// Only events that matter at least so much.
     #[param(inline)]
     severity: Option<Severity>,
+    /// Only events about this subject, like `disk/web`, or about all of a kind, like `disk`.
+    subject: Option<String>,
+    /// Only events of this kind, like 6108.
+    id: Option<u32>,
 }
 
 /// Events of the log, oldest first.
@@ -48,15 +52,20 @@ async fn list(
     Parameters(parameters): Parameters<ListParameters>,
 ) -> Result<Json<Vec<Event>>, Failure> {
     let limit = parameters.limit.unwrap_or(LIMIT_DEFAULT).clamp(1, LIMIT_MAX);
-    let severity = parameters.severity.unwrap_or(Severity::Info);
-    let page = match parameters.after {
-        Some(after) => state.node.events(after, limit, severity),
-        None => state.node.last_events(limit, severity),
+    let ListParameters { after, severity, subject, id, .. } = parameters;
+    let wanted = filter(severity, subject, id);
+    let page = match after {
+        Some(after) => state.node.events(after, limit, &wanted),
+        None => state.node.last_events(limit, &wanted),
     };
     Ok(Json(page.events))
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]
+fn filter(severity: Option<Severity>, subject: Option<String>, id: Option<u32>) -> EventFilter {
+    EventFilter { severity: severity.unwrap_or(Severity::Info), subject, id }
+}
+
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 struct FollowParameters {
@@ -65,6 +74,10 @@ struct FollowParameters {
     /// Only events that matter at least so much.
     #[param(inline)]
     severity: Option<Severity>,
+    /// Only events about this subject, like `disk/web`, or about all of a kind, like `disk`.
+    subject: Option<String>,
+    /// Only events of this kind, like 6108.
+    id: Option<u32>,
 }
 
 /// Events as they happen, one JSON object per line; empty lines keep the
@@ -79,17 +92,17 @@ async fn follow(
     Parameters(parameters): Parameters<FollowParameters>,
 ) -> Result<Response, Failure> {
     let place = state.news.event_follower()?;
-    let severity = parameters.severity.unwrap_or(Severity::Info);
-    let last = state.node.last_events(0, Severity::Info).seen;
-    let seen = parameters.after.unwrap_or(last);
-    let follower = EventFollower { state: state.clone(), seen, severity, _place: place };
+    let FollowParameters { after, severity, subject, id } = parameters;
+    let wanted = filter(severity, subject, id);
+    let seen = after.unwrap_or_else(|| state.node.last_events(0, &wanted).seen);
+    let follower = EventFollower { state: state.clone(), seen, wanted, _place: place };
     Ok(lines(follower, state.news))
 }
 
 struct EventFollower {
     state: ApiState,
     seen: u64,
-    severity: Severity,
+    wanted: EventFilter,
     _place: OwnedSemaphorePermit,
 }
 
@@ -97,7 +110,7 @@ impl Lines for EventFollower {
     type Line = Event;
 
     fn next_lines(&mut self) -> Next<Event> {
-        let mut page = self.state.node.events(self.seen, FOLLOW_EVENTS, self.severity);
+        let mut page = self.state.node.events(self.seen, FOLLOW_EVENTS, &self.wanted);
         self.seen = page.seen;
         if let Some(first) = page.events.first_mut().filter(|_| page.lost > 0) {
             first.fields.insert("lost_before".to_owned(), page.lost.to_string());

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use suimon_contract::{ApiError, ErrorCode, Severity};
+use suimon_contract::{ApiError, ErrorCode, EventFilter};
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 use tower::ServiceExt;
 
@@ -127,7 +127,7 @@ impl Follower {
     fn new(state: ConsoleState, session: String, mut topics: Vec<String>) -> Self {
         let mut ticks = interval(PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let last = state.api.node.last_events(0, Severity::Info).seen;
+        let last = state.api.node.last_events(0, &EventFilter::default()).seen;
         let seen = topics.iter().any(|topic| topic == EVENTS).then_some(last);
         topics.retain(|topic| topic != EVENTS);
         let news = state.api.news.clone();
@@ -163,7 +163,7 @@ impl Follower {
 
     fn new_events(&mut self) -> String {
         let Some(seen) = &mut self.seen else { return String::new() };
-        let page = self.state.api.node.events(*seen, EVENTS_MAX, Severity::Info);
+        let page = self.state.api.node.events(*seen, EVENTS_MAX, &EventFilter::default());
         *seen = page.seen;
         let lines = page.events.iter().filter_map(|event| serde_json::to_string(event).ok());
         lines.map(|line| event(EVENTS, &line)).collect()

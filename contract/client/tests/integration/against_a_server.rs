@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use suimon_client::{CaptureOptions, ChangeOptions, Client, ClientError, EventQuery, Outcome};
 use suimon_contract::{
-    ConvertDiskRequest, DiskConfig, DiskFormat, ErrorCode, NicConfig, QosPolicyConfig,
+    ConvertDiskRequest, DiskConfig, DiskFormat, ErrorCode, EventFilter, NicConfig, QosPolicyConfig,
     QosPolicyKind, Severity, SnapshotDiskRequest, WhatIfRequest,
 };
 use tempfile::TempDir;
@@ -199,7 +199,7 @@ async fn lines_are_put_together_from_pieces() {
         &chunk(event.as_bytes()),
         "0\r\n\r\n",
     ]);
-    let mut follow = server.client().follow_events(Some(9), None).await.unwrap();
+    let mut follow = server.client().follow_events(Some(9), &EventFilter::default()).await.unwrap();
     let mut seen = 0;
     while let Some(event) = follow.next().await.unwrap() {
         assert_eq!(event.text, "é");
@@ -244,9 +244,13 @@ async fn a_capture_names_its_operation_and_gives_bytes() {
 #[tokio::test]
 async fn events_are_asked_for_by_query() {
     let server = OneAnswer::json("200 OK", "[]");
-    let query = EventQuery { after: None, limit: Some(3), severity: Some(Severity::Warning) };
+    let subject = Some("disk/web".to_owned());
+    let filter = EventFilter { severity: Severity::Warning, subject, id: Some(6108) };
+    let query = EventQuery { after: None, limit: Some(3), filter };
     assert_eq!(server.client().events(query).await.unwrap(), []);
-    assert!(server.asked.await.unwrap().starts_with("GET /1.0/events?limit=3&severity=warning "));
+    let asked = server.asked.await.unwrap();
+    let path = "/1.0/events?limit=3&severity=warning&subject=disk%2Fweb&id=6108";
+    assert!(asked.starts_with(&format!("GET {path} ")), "{asked}");
 }
 
 #[tokio::test]

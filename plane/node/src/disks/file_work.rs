@@ -22,7 +22,7 @@ pub(crate) struct FileWork {
     pub(super) wanted: WantedDisk,
     pub(super) stores: Arc<OpenStores>,
     pub(super) random: RandomSource,
-    pub(super) records: Arc<dyn RedoRecords>,
+    pub(super) records: Option<Arc<dyn RedoRecords>>,
     pub(super) clock: UnixClock,
     /// What has happened, to be told when it has come to something.
     pub(super) drafts: Vec<Draft>,
@@ -161,7 +161,7 @@ impl FileWork {
 
     pub(super) fn with_seeds<T>(&self, run: impl FnOnce(&mut Seeds<'_>) -> T) -> T {
         let now_unix_s = self.now_unix_s();
-        let records = Some(self.records.as_ref());
+        let records = self.records.as_deref();
         run(&mut Seeds { random: &mut || (self.random)(), now_unix_s, records })
     }
 

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use suimon_contract::{
-    AddressStatus, ApiError, ClusterDisk, ClusterStatus, DiskStatus, HostConfig, HostStatus,
-    NicStatus, NodeStatus, Operation, PfStatus, PowerStatus, ProcessorStatus, QosFlowStatus,
-    QosPolicyStatus, QueueStatus, Severity, SriovAdapter, StoreStatus, SwitchStatus, TeamStatus,
-    TopSnapshot, UplinkStatus, VmStatus, VmqStatus, WhatIfAnswer, WhatIfRequest,
+    AddressStatus, ApiError, ClusterDisk, ClusterStatus, DiskStatus, EventFilter, HostConfig,
+    HostStatus, NicStatus, NodeStatus, Operation, PfStatus, PowerStatus, ProcessorStatus,
+    QosFlowStatus, QosPolicyStatus, QueueStatus, SriovAdapter, StoreStatus, SwitchStatus,
+    TeamStatus, TopSnapshot, UplinkStatus, VmStatus, VmqStatus, WhatIfAnswer, WhatIfRequest,
 };
 
 use super::Node;
@@ -238,13 +238,13 @@ impl Node {
     }
 
     /// Up to `limit` events after a sequence.
-    pub fn events(&self, after: u64, limit: usize, severity: Severity) -> EventPage {
-        self.shared.events.page(after, limit, severity)
+    pub fn events(&self, after: u64, limit: usize, wanted: &EventFilter) -> EventPage {
+        self.shared.events.page(after, limit, wanted)
     }
 
     /// The last `limit` events.
-    pub fn last_events(&self, limit: usize, severity: Severity) -> EventPage {
-        self.shared.events.tail(limit, severity)
+    pub fn last_events(&self, limit: usize, wanted: &EventFilter) -> EventPage {
+        self.shared.events.tail(limit, wanted)
     }
 
     /// Like [`Node::events`], but waits up to `timeout` until there is one.
@@ -252,10 +252,10 @@ impl Node {
         &self,
         after: u64,
         limit: usize,
-        severity: Severity,
+        wanted: &EventFilter,
         timeout: Duration,
     ) -> EventPage {
-        self.shared.events.wait(after, limit, severity, timeout)
+        self.shared.events.wait(after, limit, wanted, timeout)
     }
 
     /// The operations under way and the last that ended.

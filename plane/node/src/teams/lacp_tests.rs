@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use suimon_contract::{Health, TeamMemberState, UplinkDriver};
+use suimon_contract::{EventFilter, Health, TeamMemberState, UplinkDriver};
 use suimon_frame::MacAddr;
 use suimon_quantity::Time;
 use suimon_teaming::MemberId;
@@ -240,7 +240,7 @@ fn a_partner_that_changes_is_told_of_but_not_too_often() {
     assert_eq!(told[0].fields["from"], partner_spec(1).system.to_string());
     assert_eq!(told[0].fields["to"], other.system.to_string());
     assert_eq!(bench.ways_out(), set(&["b"]), "the other link is not disturbed");
-    let all = bench.shared.events.page(0, usize::MAX, suimon_contract::Severity::Info).events;
+    let all = bench.shared.events.page(0, usize::MAX, &EventFilter::default()).events;
     assert!(all.len() < 120, "{} events", all.len());
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-use suimon_contract::{Event, HostConfig, Severity, TeamMemberState, TeamStatus, validate};
+use suimon_contract::{Event, EventFilter, HostConfig, TeamMemberState, TeamStatus, validate};
 use suimon_frame::{Frame, MacAddr};
 use suimon_ports::LinkFacts;
 use suimon_quantity::{PortId, Time};
@@ -221,7 +221,7 @@ impl Bench {
     }
 
     pub(crate) fn events(&self, id: u32) -> Vec<Event> {
-        let all = self.shared.events.page(0, usize::MAX, Severity::Info).events;
+        let all = self.shared.events.page(0, usize::MAX, &EventFilter::default()).events;
         all.into_iter().filter(|event| event.id == id).collect()
     }
 }

@@ -95,7 +95,7 @@ impl FakeDisks {
             stores: Arc::new(self.clone()),
             io: Arc::new(self.devices()),
             random: Arc::new(|| [7; 16]),
-            records: Arc::new(self.lock().records.clone()),
+            records: Some(Arc::new(self.lock().records.clone())),
         }
     }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-use suimon_contract::{Event, HostConfig, Name, Operation, OperationState, Severity, parse_toml};
+use suimon_contract::{
+    Event, EventFilter, HostConfig, Name, Operation, OperationState, parse_toml,
+};
 use suimon_ports::{CpuPlace, Placement, PortSpec};
 use suimon_quantity::PortId;
 
@@ -201,7 +203,7 @@ impl Harness {
     }
 
     pub(crate) fn events(&self, id: u32) -> Vec<Event> {
-        let all = self.node.events(0, usize::MAX, Severity::Info).events;
+        let all = self.node.events(0, usize::MAX, &EventFilter::default()).events;
         all.into_iter().filter(|event| event.id == id).collect()
     }
 

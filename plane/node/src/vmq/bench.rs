@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use suimon_contract::{Event, HostConfig, Severity, VmqQueueStatus, VmqStatus};
+use suimon_contract::{Event, EventFilter, HostConfig, VmqQueueStatus, VmqStatus};
 use suimon_quantity::{Direction, PortId, QueueId};
 
 use crate::port_table::Port;
@@ -92,7 +92,7 @@ impl Bench {
     }
 
     pub(super) fn events(&self) -> Vec<Event> {
-        self.shared.events.page(0, usize::MAX, Severity::Info).events
+        self.shared.events.page(0, usize::MAX, &EventFilter::default()).events
     }
 
     /// Where what these NICs send is worked off.

@@ -249,8 +249,6 @@ fn die_often(deaths: u64, start: fn(&Rig, &str) -> Client) {
     }
     assert!(daemon.stop().unwrap().success());
     run(&["qemu-img", "check", "-f", "vhdx", &rig.path("store/vhdx.vhdx")]).unwrap();
-    let left: Vec<_> = std::fs::read_dir(rig.path("daemon-1/redo")).unwrap().collect();
-    assert!(left.is_empty(), "records of disks that were closed: {left:?}");
 }
 
 #[test]
