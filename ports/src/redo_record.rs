@@ -17,6 +17,9 @@ pub trait RedoRecord: Send {
     /// The record cannot be written. None of the changes may be relied on.
     fn keep(&mut self, changes: &[MetadataChange], file_len: u64) -> io::Result<bool>;
 
+    /// How many changes it can keep at a time.
+    fn room(&self) -> u64;
+
     /// The number of the next change.
     fn next(&self) -> u64;
 

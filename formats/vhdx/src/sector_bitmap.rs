@@ -165,8 +165,10 @@ impl SectorBitmaps {
         word >> (sector % 64)
     }
 
-    /// Says of a range, which is loaded, that all of it is in the file or nothing is.
-    pub(crate) fn set(&mut self, range: ByteRange, is_present: bool, geometry: &Geometry) {
+    /// Says of a range, which is loaded, that all of it is in the file or nothing is. Returns true
+    /// if that is not what the file, or a change before this one, says.
+    pub(crate) fn set(&mut self, range: ByteRange, is_present: bool, geometry: &Geometry) -> bool {
+        let mut is_changed = false;
         let end = range.end() >> geometry.sector_shift;
         let mut sector = range.offset() >> geometry.sector_shift;
         while sector < end {
@@ -176,11 +178,17 @@ impl SectorBitmaps {
             let at = to_usize(sector % (1 << PAGE_SECTORS_SHIFT) / 8);
             let byte = self.pages.get_mut(&page).and_then(|page| page.bits.get_mut(at));
             if let Some(byte) = byte {
-                *byte = if is_present { *byte | mask } else { *byte & !mask };
-                self.dirty.insert(page);
+                let bits = if is_present { *byte | mask } else { *byte & !mask };
+                // What a new bitmap has in the file is not what is here.
+                if bits != *byte || self.fresh.contains(&(page / CHUNK_PAGES)) {
+                    *byte = bits;
+                    self.dirty.insert(page);
+                    is_changed = true;
+                }
             }
             sector = to;
         }
+        is_changed
     }
 
     /// Adds which bytes of the file are others after [`SectorBitmaps::set`]. All bits of whole bytes

@@ -311,7 +311,9 @@ impl Vhdx {
 
     /// Says of sectors whose bitmap is in memory that all are in the file or none is.
     fn set_sectors(&mut self, range: ByteRange, is_present: bool) {
-        self.bitmaps.set(range, is_present, &self.geometry);
+        if !self.bitmaps.set(range, is_present, &self.geometry) {
+            return;
+        }
         if let Some(mut changes) = self.bat.changes.take() {
             self.bitmaps.push_changes(range, &self.geometry, &self.bat, &mut changes);
             self.bat.changes = Some(changes);

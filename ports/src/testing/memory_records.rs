@@ -103,6 +103,10 @@ impl RedoRecord for MemoryRecord {
         })
     }
 
+    fn room(&self) -> u64 {
+        self.records.room as u64
+    }
+
     fn next(&self) -> u64 {
         self.with(|kept| kept.first + kept.changes.len() as u64).unwrap_or_default()
     }

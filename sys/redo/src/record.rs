@@ -78,6 +78,10 @@ impl RedoRecord for FileRecord {
         Ok(true)
     }
 
+    fn room(&self) -> u64 {
+        self.room
+    }
+
     fn next(&self) -> u64 {
         self.next
     }
