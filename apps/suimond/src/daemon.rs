@@ -20,7 +20,7 @@ use suimon_store::FileStore;
 use suimon_switch::DataPlane;
 use suimon_uring::UringSource;
 use suimon_wait::{ProcessorThreads, cpu_places};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::api::{self, ApiState, News, NewsSender};
@@ -296,6 +296,8 @@ fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<
         .build()
         .context("the control plane's threads cannot be started")?;
     let result = runtime.block_on(async {
+        // Before anybody gets an answer: whoever has one may ask the daemon to stop.
+        let signals = Signals::listen()?;
         let router = api::router(state.clone());
         if let Some(tcp) = tcp {
             let (listener, token) = tcp.bind().await.map_err(|error| vec![error])?;
@@ -309,10 +311,9 @@ fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<
         tokio::spawn(confinement::watch(confinement.clone(), Arc::clone(node)));
         let listener = socket.listener().context("--socket")?;
         let serving = tokio::spawn(serve(listener, router, news.clone()));
-        let signals = wait_for_end(arguments, Arc::clone(node), news);
         notify("READY=1");
         tracing::info!(socket = %arguments.socket.display(), "serving");
-        let result = signals.await;
+        let result = signals.wait_for_end(arguments, Arc::clone(node), news).await;
         notify("STOPPING=1");
         // Followers are given the last event before their streams end.
         let stopping = Arc::clone(node);
@@ -325,24 +326,39 @@ fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<
     result
 }
 
-/// Returns when the daemon is asked to stop; reads the host file again when it
-/// is asked to.
-async fn wait_for_end(
-    arguments: &Arguments,
-    node: Arc<Node>,
-    mut news: News,
-) -> Result<(), Stopped> {
-    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT")?;
-    let mut hang_up = signal(SignalKind::hangup()).context("SIGHUP")?;
-    loop {
-        tokio::select! {
-            _ = terminate.recv() => return Ok(()),
-            _ = interrupt.recv() => return Ok(()),
-            _ = hang_up.recv() => reload(arguments, &node).await,
-            () = news.wait_end() => {
-                let text = "the control thread has died of a defect; start the daemon again";
-                return Err(Stopped::Host(anyhow::anyhow!(text)));
+/// What the daemon is asked by signals. They end the process until this listens.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate()).context("SIGTERM")?,
+            interrupt: signal(SignalKind::interrupt()).context("SIGINT")?,
+            hang_up: signal(SignalKind::hangup()).context("SIGHUP")?,
+        })
+    }
+
+    /// Returns when the daemon is asked to stop; reads the host file again when it
+    /// is asked to.
+    async fn wait_for_end(
+        mut self,
+        arguments: &Arguments,
+        node: Arc<Node>,
+        mut news: News,
+    ) -> Result<(), Stopped> {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return Ok(()),
+                _ = self.interrupt.recv() => return Ok(()),
+                _ = self.hang_up.recv() => reload(arguments, &node).await,
+                () = news.wait_end() => {
+                    let text = "the control thread has died of a defect; start the daemon again";
+                    return Err(Stopped::Host(anyhow::anyhow!(text)));
+                }
             }
         }
     }

@@ -167,6 +167,17 @@ fn a_stopped_daemon_leaves_no_socket_and_no_process() {
 }
 
 #[test]
+fn a_daemon_that_answers_can_be_stopped() {
+    let rig = Rig::new().unwrap();
+    let mut daemon = Daemon::start(&rig, "").unwrap();
+    for nth in 0..12 {
+        let status = daemon.stop().unwrap();
+        assert!(status.success(), "{nth}: {status}");
+        daemon.restart(&rig).unwrap();
+    }
+}
+
+#[test]
 fn eight_idle_nics_cost_less_than_one_percent_of_a_cpu() {
     let rig = Rig::new().unwrap();
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"].map(|name| (name, ""));
