@@ -43,7 +43,7 @@ pub(crate) use create::{Making, decide, parent_of, refuse_too_large, write_image
 pub(crate) use draft::{Draft, remove_left};
 pub(crate) use layer::{Identity, LayerOptions, OpenLayer};
 pub(crate) use locate_parent::is_child_of;
-pub(crate) use open::{LAYERS_READ_MAX, open_layers};
+pub(crate) use open::{LAYERS_READ_MAX, open_layers, open_up_to};
 
 use suimon_ports::RedoRecords;
 

@@ -50,11 +50,21 @@ pub fn open(
     plan: &DiskPlan,
     seeds: &mut Seeds<'_>,
 ) -> Result<OpenedDisk, DiskError> {
+    open_up_to(files, plan, LAYERS_MAX, seeds)
+}
+
+/// Like [`open`], with another limit of layers.
+pub(crate) fn open_up_to(
+    files: &dyn StoreFiles,
+    plan: &DiskPlan,
+    layers_max: usize,
+    seeds: &mut Seeds<'_>,
+) -> Result<OpenedDisk, DiskError> {
     plan.check()?;
     if plan.format == DiskFormat::PassThrough {
         return open_device(files, plan);
     }
-    let layers = open_layers(files, plan, LAYERS_MAX, seeds)?;
+    let layers = open_layers(files, plan, layers_max, seeds)?;
     let names: Vec<FileName> = layers.iter().map(|layer| layer.name.clone()).collect();
     let shape = layers.first().map(OpenLayer::shape);
     let (Some(shape), Some(name)) = (shape, names.first()) else {

@@ -1,6 +1,6 @@
 //! Disks of many files.
 
-use super::tests::{Bench, CHILD, MB, merge, model};
+use super::tests::{Bench, CHILD, MB, convert, merge, model};
 use crate::images::open_tests::{child, name, plan, seeded};
 use crate::images::{DiskFault, DiskFormat, DiskKind, DiskPlan, LAYERS_MAX, open};
 
@@ -25,6 +25,9 @@ fn a_chain_ends_where_a_disk_would_not_open_and_a_longer_one_is_merged() {
         bench.make(&longer, 9000);
         let opened = seeded(1, |seeds| open(bench.files.as_ref(), &longer, seeds));
         assert!(opened.err().unwrap().to_string().contains("suimon disk merge"));
+        let raw = plan(DiskFormat::Raw, DiskKind::Fixed, "raw");
+        convert(&bench, &longer, &raw).unwrap();
+        assert_eq!(bench.read(&raw), model(&[&CHILD], 3 * MB), "{format:?}");
         merge(&bench, &longer).unwrap();
         assert_eq!(bench.read(&top), model(&[&CHILD], 3 * MB), "{format:?}");
     }

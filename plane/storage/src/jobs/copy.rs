@@ -11,7 +11,7 @@ use super::made_image::{Made, content_of, reopened};
 use super::still_disk::{Depth, StillDisk, Whereabouts};
 use super::{Checkpoint, DiskJob, JobProgress, STEP_BYTES};
 use crate::images::{
-    DiskError, DiskKind, DiskPlan, Draft, LAYERS_READ_MAX, Seeds, decide, open, open_layers,
+    DiskError, DiskKind, DiskPlan, Draft, LAYERS_READ_MAX, Seeds, decide, open_layers, open_up_to,
     parent_of, refuse_too_large,
 };
 
@@ -188,7 +188,7 @@ impl CopyJob {
             return Err(target.error(suimon_ports::StoreFault::Exists));
         }
         let reading = DiskPlan { is_read_only: true, ..source.clone() };
-        let source = open(files.as_ref(), &reading, seeds)?;
+        let source = open_up_to(files.as_ref(), &reading, LAYERS_READ_MAX, seeds)?;
         let sources = Sources::new(source.layers.clone());
         let source = StillDisk::from(source);
         if is_made {
