@@ -29,6 +29,12 @@ pub trait RedoRecord: Send {
     /// The record cannot be written; the changes are still kept.
     fn forget(&mut self, before: u64) -> io::Result<()>;
 
+    /// Forgets all changes. Nothing can be kept any more, and nothing will be redone.
+    ///
+    /// # Errors
+    /// The record cannot be written; the changes may still be kept.
+    fn abandon(&mut self) -> io::Result<()>;
+
     /// Removes the record. The image was closed and needs nothing to be redone.
     ///
     /// # Errors

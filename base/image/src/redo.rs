@@ -80,7 +80,8 @@ pub struct Redo {
 /// What tells whether an image is still the one that a process had open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenedImage {
-    /// Changes whenever somebody opens the file for writing; zeros of a format without that.
+    /// Changes whenever somebody opens the file for writing (VHDX: FileWriteGuid). In a format
+    /// without that, what tells the image from others (VHD: Unique Id).
     pub write_id: [u8; 16],
     /// Bytes that the file must have for what its metadata in memory names.
     pub file_len: u64,
@@ -88,7 +89,8 @@ pub struct OpenedImage {
 
 impl Redo {
     /// Returns the pages of `page_len` bytes that change, by their offsets and as they become.
-    /// `read` returns bytes of the file as they are.
+    /// `read` returns bytes of the file as they are; `normalize` returns an entry of the file
+    /// without bits that mean nothing, as entries of changes are.
     ///
     /// # Errors
     /// As `read`; or an entry is none of what it was and became: another program has changed the
@@ -96,6 +98,7 @@ impl Redo {
     pub fn pages(
         &self,
         page_len: u64,
+        normalize: impl Fn([u8; 8]) -> [u8; 8],
         mut read: impl FnMut(ByteRange) -> Result<Vec<u8>, ImageError>,
     ) -> Result<BTreeMap<u64, Vec<u8>>, ImageError> {
         let mut pages: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
@@ -114,7 +117,7 @@ impl Redo {
                 }
             }
         }
-        self.check(page_len, &pages, &states)?;
+        self.check(page_len, normalize, &pages, &states)?;
         for change in &self.changes {
             change.apply(page_len, &mut pages);
         }
@@ -125,15 +128,15 @@ impl Redo {
     fn check(
         &self,
         page_len: u64,
+        normalize: impl Fn([u8; 8]) -> [u8; 8],
         pages: &BTreeMap<u64, Vec<u8>>,
         states: &BTreeMap<u64, Vec<[u8; 8]>>,
     ) -> Result<(), ImageError> {
         for change in &self.changes {
             let Changed::Entry { .. } = change.content else { continue };
-            let found = bytes_of(pages, page_len, change.offset, change.len as usize);
+            let found = entry_at(pages, page_len, change.offset, change.len as usize);
             let states = states.get(&change.offset).map(Vec::as_slice).unwrap_or_default();
-            let is_known = states.iter().any(|state| state.get(..found.len()) == Some(&found));
-            if !is_known || found.len() != change.len as usize {
+            if !found.is_some_and(|found| states.contains(&normalize(found))) {
                 let what = "another program has changed the image since".to_owned();
                 let fault = ImageFault::Unsupported { what };
                 return Err(ImageError::new("block allocation", change.offset, fault));
@@ -166,15 +169,19 @@ impl MetadataChange {
     }
 }
 
-/// Bytes of pages that are there; fewer if a page is not.
-fn bytes_of(pages: &BTreeMap<u64, Vec<u8>>, page_len: u64, offset: u64, len: usize) -> Vec<u8> {
-    (offset..offset.saturating_add(len as u64))
-        .map_while(|at| {
-            let start = at - at % page_len.max(1);
-            let within = usize::try_from(at - start).ok()?;
-            pages.get(&start)?.get(within).copied()
-        })
-        .collect()
+/// The first `len` bytes of an entry, if its pages are there.
+fn entry_at(
+    pages: &BTreeMap<u64, Vec<u8>>,
+    page_len: u64,
+    offset: u64,
+    len: usize,
+) -> Option<[u8; 8]> {
+    let mut entry = [0; 8];
+    for (place, at) in entry.iter_mut().take(len).zip(offset..) {
+        let start = at - at % page_len.max(1);
+        *place = *pages.get(&start)?.get(usize::try_from(at - start).ok()?)?;
+    }
+    Some(entry)
 }
 
 #[cfg(test)]
@@ -183,6 +190,10 @@ mod tests {
 
     fn redo(changes: Vec<MetadataChange>) -> Redo {
         Redo { changes, ..Redo::default() }
+    }
+
+    fn same(entry: [u8; 8]) -> [u8; 8] {
+        entry
     }
 
     fn zeros(range: ByteRange) -> Result<Vec<u8>, ImageError> {
@@ -197,7 +208,7 @@ mod tests {
             MetadataChange::entry(30, [0; 4], [1, 2, 3, 4]),
             MetadataChange::fill(range(0, 1), 7),
         ]);
-        let pages = redo.pages(16, zeros).unwrap();
+        let pages = redo.pages(16, same, zeros).unwrap();
         assert_eq!(pages.keys().copied().collect::<Vec<_>>(), [0, 16, 32]);
         assert_eq!(pages[&0][..], [[7, 0, 0, 0], [0; 4], [0; 4], [0, 0, 255, 255]].concat());
         assert_eq!(pages[&16][..], [[255; 14].as_slice(), &[1, 2]].concat());
@@ -211,7 +222,7 @@ mod tests {
             MetadataChange::entry(8, [0, 0, 0, 1], [0, 0, 0, 2]),
         ];
         let with = |entry: [u8; 4]| {
-            redo(changes.clone()).pages(16, |_| Ok([[0; 4], [0; 4], entry, [0; 4]].concat()))
+            redo(changes.clone()).pages(16, same, |_| Ok([[0; 4], [0; 4], entry, [0; 4]].concat()))
         };
         for before in [[0xff; 4], [0, 0, 0, 1], [0, 0, 0, 2]] {
             assert_eq!(with(before).unwrap()[&0][8..12], [0, 0, 0, 2]);
@@ -222,11 +233,20 @@ mod tests {
     }
 
     #[test]
+    fn bits_of_an_entry_that_mean_nothing_are_disregarded() {
+        let redo = redo(vec![MetadataChange::entry(8, [2; 8], [1; 8])]);
+        let read = |_| Ok([[0; 8], [0xf2; 8]].concat());
+        assert!(redo.pages(16, same, read).is_err());
+        let pages = redo.pages(16, |entry| entry.map(|byte| byte & 0xf), read).unwrap();
+        assert_eq!(pages[&0][8..], [1; 8]);
+    }
+
+    #[test]
     fn what_cannot_be_read_is_an_error() {
         let failing = |_| Err(ImageError::new("page", 0, ImageFault::Missing));
         let redo = redo(vec![MetadataChange::entry(8, [0; 8], [1; 8])]);
-        assert!(redo.pages(16, failing).is_err());
+        assert!(redo.pages(16, same, failing).is_err());
         // A page that is too short.
-        assert!(redo.pages(16, |_| Ok(vec![0; 9])).is_err());
+        assert!(redo.pages(16, same, |_| Ok(vec![0; 9])).is_err());
     }
 }

@@ -90,7 +90,14 @@ impl Structures {
     /// Makes changes that another process had not written yet: bitmaps before the table, after the
     /// payload that they are about. Can be done again, as often as it is interrupted.
     fn redo(&self, file: &dyn ImageFile, footers: &Footers, redo: &Redo) -> Result<(), ImageError> {
-        let pages = redo.pages(SECTOR, |page| {
+        let found = &footers.found;
+        if found.footer.unique_id != redo.opened.write_id {
+            let what = "another image has taken the place of the one that was open".to_owned();
+            let fault = ImageFault::Unsupported { what };
+            return Err(ImageError::new("Unique Id", found.offset.saturating_add(68), fault));
+        }
+        // All bits of an entry mean something.
+        let pages = redo.pages(SECTOR, core::convert::identity, |page| {
             let mut bytes = vec![0; index(page.len())];
             let read = file.read_at(page.offset(), &mut bytes);
             read.map(|()| bytes)

@@ -2,7 +2,7 @@
 
 use suimon_image::{
     ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, Linear, Located, MetadataChange,
-    Shape,
+    OpenedImage, Shape,
 };
 
 use crate::footer::Footer;
@@ -117,5 +117,11 @@ impl Image for Vhd {
 
     fn take_changes(&mut self, changes: &mut Vec<MetadataChange>) {
         self.image_mut().take_changes(changes);
+    }
+
+    fn opened(&self) -> OpenedImage {
+        // Nothing of the format changes when somebody opens it. Where the footer is follows from the
+        // blocks.
+        OpenedImage { write_id: self.footer.unique_id, file_len: 0 }
     }
 }

@@ -10,6 +10,8 @@ use crate::space::Occupancy;
 use crate::view::View;
 
 const STATE_MASK: u64 = 7;
+/// What version 0.95 of the format called unmapped.
+const UNMAPPED_V095: u64 = 5;
 const MB_SHIFT: u32 = 20;
 /// Files that end behind this many megabytes (512 TB) are not read: an entry here has
 /// 29 bits for its place.
@@ -242,6 +244,18 @@ impl Bat {
     }
 }
 
+/// An entry as it is stored here: without reserved bits, and of a block without space only its state,
+/// as its place means nothing ([MS-VHDX] 2.2.4.1.1).
+pub(crate) fn normalize(entry: [u8; 8]) -> [u8; 8] {
+    let raw = u64::from_le_bytes(entry);
+    let known = match raw & STATE_MASK {
+        state @ 0..=3 => state,
+        UNMAPPED_V095 => State::Unmapped as u64,
+        state => raw >> MB_SHIFT << MB_SHIFT | state,
+    };
+    known.to_le_bytes()
+}
+
 /// Reads one entry at offset `at` of the file, and marks its space.
 fn parse(
     raw: u64,
@@ -269,8 +283,7 @@ fn parse(
                 (State::PartiallyPresent, geometry.block_bytes(), geometry.block_len(block))
             }
             value @ 0..=3 => return Ok(Entry(value as u32)),
-            // What version 0.95 of the format called unmapped.
-            5 => return Ok(Entry::UNMAPPED),
+            UNMAPPED_V095 => return Ok(Entry::UNMAPPED),
             value => {
                 let allowed = "a state of a payload block: 0 to 3 or 6, 7 with a parent only";
                 return Err(wrong(ImageFault::Value { value, allowed }));

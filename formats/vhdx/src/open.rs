@@ -1,13 +1,14 @@
 //! Opening an image: headers, log, region table, metadata, BAT, in this order
 //! ([MS-VHDX] 2.1).
 
+use core::ops::Range;
 use std::collections::BTreeMap;
 
 use suimon_image::{ByteRange, Commit, FileError, ImageError, ImageFault, ImageFile, Redo, Step};
 
-use crate::bat::{Bat, Faults};
+use crate::bat::{Bat, Faults, normalize};
 use crate::fields::{MB, PAGE, PAGE_LEN, round_up_mb};
-use crate::geometry::Geometry;
+use crate::geometry::{Geometry, Slot};
 use crate::header::{HEADER_SECTION, Headers};
 use crate::log::{Replay, Writer, find};
 use crate::metadata::Metadata;
@@ -40,8 +41,9 @@ pub(crate) struct Structures {
     pub bat: Bat,
     pub occupancy: Occupancy,
     pub overlay: Overlay,
-    /// How many of its changes precede those of the BAT that are redone.
-    pub before_bat: usize,
+    /// Its changes in stages, each of which is durable before the next: the log's, and those of the
+    /// redo.
+    stages: Vec<Range<usize>>,
     pub log_entries: usize,
     pub file_len: u64,
     /// The file's length once the log is replayed.
@@ -62,18 +64,9 @@ impl Structures {
         let headers = Headers::read(file, file_len)?;
         let Replay { changes, file_len: len, entries } = find(file, file_len, &headers.current)?;
         let (mut overlay, mut replayed_len) = (Overlay { changes }, len.max(file_len));
-        let mut before_bat = overlay.changes.len();
+        let mut stages = Vec::from([Range { start: 0, end: overlay.changes.len() }]);
         let mut view = View { file, file_len, len: replayed_len, overlay: &overlay };
         let regions = Regions::read(&view)?;
-        if is_to_redo(redo, &headers)? {
-            replayed_len = replayed_len.max(redo.opened.file_len);
-            view.len = replayed_len;
-            let (bat, others) = redo_pages(redo, &view, regions.bat)?;
-            overlay.changes.extend(others);
-            before_bat = overlay.changes.len();
-            overlay.changes.extend(bat);
-        }
-        let view = View { file, file_len, len: replayed_len, overlay: &overlay };
         let mut occupancy = Occupancy::default();
         let header_section = ByteRange::new(0, HEADER_SECTION).map(|range| (range, 0));
         let log = Some((headers.current.log, crate::header::HEADER_OFFSETS[0] + 72));
@@ -82,6 +75,16 @@ impl Structures {
         }
         let metadata = Metadata::read(&view, regions.metadata)?;
         let geometry = Geometry::new(&metadata);
+        if is_to_redo(redo, &headers)? {
+            replayed_len = replayed_len.max(redo.opened.file_len);
+            view.len = replayed_len;
+            for stage in redo_stages(redo, &view, regions.bat, &geometry)? {
+                let start = overlay.changes.len();
+                overlay.changes.extend(stage);
+                stages.push(start..overlay.changes.len());
+            }
+        }
+        let view = View { file, file_len, len: replayed_len, overlay: &overlay };
         if stays_in_memory {
             occupancy.set_logged(logged(&overlay, &regions));
         }
@@ -94,7 +97,7 @@ impl Structures {
             bat,
             occupancy,
             overlay,
-            before_bat,
+            stages,
             log_entries: entries,
             file_len,
             replayed_len,
@@ -181,24 +184,14 @@ impl Vhdx {
             return Err(ImageError::new("Header.LogGuid", 0, fault));
         }
         let mut read = Structures::read(file, false, redo, &mut Err)?;
-        // The header comes last, and at once says that the file is another one and that its log is
-        // not needed: until then all this can be done again, and afterwards the log, which is older
-        // than what was redone, is not replayed over it.
         if !redo.changes.is_empty() {
-            file.flush().map_err(failed)?;
-            read.replay(file).map_err(failed)?;
-            read.overlay = Overlay::default();
-            read.headers.update(file, |header| {
-                header.file_write = guids.file_write;
-                header.log_guid = Guid::NIL;
-            })?;
-        }
-        if !read.headers.current.log_guid.is_nil() {
+            read.redo(file, guids.file_write)?;
+        } else if !read.headers.current.log_guid.is_nil() {
             read.headers.update(file, |header| header.file_write = guids.file_write)?;
-            read.replay(file).map_err(failed)?;
-            read.overlay = Overlay::default();
+            read.replay(file, read.stages.get(..1).unwrap_or_default()).map_err(failed)?;
             read.headers.update(file, |header| header.log_guid = Guid::NIL)?;
         }
+        read.overlay = Overlay::default();
         let space = Space::new(&read.occupancy, read.metadata.block, read.geometry.has_parent);
         let end = space.end_bytes();
         // What is behind the last block is nobody's, and nobody knows what is there.
@@ -263,34 +256,66 @@ fn is_to_redo(redo: &Redo, headers: &Headers) -> Result<bool, ImageError> {
     Ok(true)
 }
 
-/// Pages that change: those of the BAT, and others.
-fn redo_pages(
+/// Pages that change, in stages. Each is durable before the next, so that a crash of the host in
+/// between leaves an image: what the BAT names, its entries of sector bitmaps, and those of blocks,
+/// which need the bitmaps.
+fn redo_stages(
     redo: &Redo,
     view: &View<'_>,
     bat: ByteRange,
-) -> Result<(Vec<Change>, Vec<Change>), ImageError> {
-    let pages = redo.pages(PAGE, |page| view.read("page that changes", page))?;
-    let mut changes = (Vec::new(), Vec::new());
+    geometry: &Geometry,
+) -> Result<[Vec<Change>; 3], ImageError> {
+    let pages = redo.pages(PAGE, normalize, |page| view.read("page that changes", page))?;
+    let mut stages = [const { Vec::new() }; 3];
+    let [named, bitmaps, blocks] = &mut stages;
     for (offset, bytes) in pages {
-        let bytes: Result<Box<[u8; PAGE_LEN]>, _> = bytes.into_boxed_slice().try_into();
-        let (Some(range), Ok(bytes)) = (ByteRange::new(offset, PAGE), bytes) else { continue };
-        let is_of_bat = bat.offset() <= offset && offset < bat.end();
-        let list = if is_of_bat { &mut changes.0 } else { &mut changes.1 };
-        list.push(Change::Page { range, bytes });
+        let Some(range) = ByteRange::new(offset, PAGE) else { continue };
+        let change = |bytes: Vec<u8>| {
+            let bytes: Option<Box<[u8; PAGE_LEN]>> = bytes.into_boxed_slice().try_into().ok();
+            bytes.map(|bytes| Change::Page { range, bytes })
+        };
+        if !(bat.offset()..bat.end()).contains(&offset) {
+            named.extend(change(bytes));
+            continue;
+        }
+        let found = view.read("page that changes", range)?;
+        let mut with_bitmaps = found.clone();
+        let entries = with_bitmaps.chunks_exact_mut(8).zip(bytes.chunks_exact(8));
+        for (number, (entry, after)) in ((offset - bat.offset()) / 8..).zip(entries) {
+            if matches!(geometry.slot(number), Slot::Bitmap(_)) {
+                entry.copy_from_slice(after);
+            }
+        }
+        if with_bitmaps != found {
+            bitmaps.extend(change(with_bitmaps));
+        }
+        blocks.extend(change(bytes));
     }
-    Ok(changes)
+    Ok(stages)
 }
 
 impl Structures {
-    /// Does to the file what its log holds and what is to be redone. What the BAT names comes
-    /// before the BAT.
-    fn replay(&self, file: &dyn ImageFile) -> Result<(), FileError> {
+    /// Makes the log's changes and those of the redo. Until the header says that the file is another
+    /// one, all this can be done again. The log is older than the redo: it is not needed any more
+    /// before that begins, so that nobody replays it over a part of it.
+    fn redo(&mut self, file: &dyn ImageFile, file_write: Guid) -> Result<(), ImageError> {
+        file.flush().map_err(failed)?;
+        let (log, redo) = self.stages.split_at_checked(1).unwrap_or_default();
+        self.replay(file, log).map_err(failed)?;
+        if !self.headers.current.log_guid.is_nil() {
+            self.headers.update(file, |header| header.log_guid = Guid::NIL)?;
+        }
+        self.replay(file, redo).map_err(failed)?;
+        self.headers.update(file, |header| header.file_write = file_write)
+    }
+
+    /// Makes the changes of some stages, and makes them durable.
+    fn replay(&self, file: &dyn ImageFile, stages: &[Range<usize>]) -> Result<(), FileError> {
         if self.file_len < self.replayed_len {
             file.set_len(self.replayed_len)?;
         }
-        let (first, bat) =
-            self.overlay.changes.split_at_checked(self.before_bat).unwrap_or_default();
-        for changes in [first, bat] {
+        for stage in stages {
+            let changes = self.overlay.changes.get(stage.clone()).unwrap_or_default();
             for change in changes {
                 match change {
                     Change::Page { range, bytes } => {

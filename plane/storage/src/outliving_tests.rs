@@ -28,8 +28,13 @@ fn bench(kind: Kind, seed: u64, capacity: usize, room: usize) -> (Bench, MemoryR
 /// Runs a client, and after each turn looks what the next process would find. Returns how many
 /// commits that took.
 fn run(kind: Kind, seed: u64, capacity: usize, room: usize) -> u64 {
-    let (mut bench, records) = bench(kind, seed, capacity, room);
+    let (bench, records) = bench(kind, seed, capacity, room);
+    run_on(kind, seed, bench, &records)
+}
+
+fn run_on(kind: Kind, seed: u64, mut bench: Bench, records: &MemoryRecords) -> u64 {
     let mut model = Model::new(seed);
+    let mut commits_when_abandoned = None;
     for _ in 0..120 {
         for _ in 0..model.dice.below(6) {
             model.ask(&bench);
@@ -40,6 +45,14 @@ fn run(kind: Kind, seed: u64, capacity: usize, room: usize) -> u64 {
             model.handle_answer(&bench, tag);
             for sector in asked.map(|(_, range, _)| model.of(range)).into_iter().flatten() {
                 sector.handle_durable(sector.answered);
+            }
+        }
+        let commits = bench.work.tally(bench.disk).unwrap().commits;
+        if records.is_abandoned(KEY) {
+            let first = *commits_when_abandoned.get_or_insert(commits);
+            if commits == first {
+                // The commit that comes after a record has failed is under way.
+                continue;
             }
         }
         // Also in the middle of a commit. What a killed process has handed to the kernel stays, synced or
@@ -72,6 +85,18 @@ fn what_was_answered_is_there_for_the_next_process_with_a_record_of_any_room() {
         let [.., with] = run_with_room(kind, 1);
         // With room for all, only the client's flushes and much that has changed cost a commit.
         assert!(kind.name == "raw" || with < without, "{}: {with} of {without}", kind.name);
+    }
+}
+
+#[test]
+fn a_record_that_cannot_be_written_is_used_no_more() {
+    for kind in KINDS.into_iter().filter(|kind| kind.name != "raw") {
+        for (seed, writes) in [(1, 0), (2, 1), (3, 7), (4, 12)] {
+            let (bench, records) = bench(kind, seed, 64, 40);
+            records.fail_after(writes);
+            run_on(kind, seed, bench, &records);
+            assert!(records.is_abandoned(KEY), "{}: after {writes} writes", kind.name);
+        }
     }
 }
 

@@ -17,6 +17,7 @@ struct Kept {
     changes: Vec<MetadataChange>,
     opened: OpenedImage,
     redone_as: [u8; 16],
+    is_abandoned: bool,
 }
 
 /// Records of a host. Clones are the same.
@@ -24,6 +25,8 @@ struct Kept {
 pub struct MemoryRecords {
     room: usize,
     by_key: Arc<Mutex<BTreeMap<String, Kept>>>,
+    /// Calls that write and still succeed before one fails.
+    until_failure: Arc<Mutex<Option<u64>>>,
 }
 
 impl Default for MemoryRecords {
@@ -36,13 +39,24 @@ impl MemoryRecords {
     /// No record is there yet; each has room for so many changes.
     #[must_use]
     pub fn with_room(room: usize) -> Self {
-        Self { room, by_key: Arc::default() }
+        Self { room, by_key: Arc::default(), until_failure: Arc::default() }
+    }
+
+    /// One write of a record fails after so many that do not.
+    pub fn fail_after(&self, writes: u64) {
+        *self.until_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(writes);
     }
 
     /// How many are there.
     #[must_use]
     pub fn count(&self) -> usize {
         self.lock().len()
+    }
+
+    /// Whether a record was abandoned.
+    #[must_use]
+    pub fn is_abandoned(&self, key: &str) -> bool {
+        self.lock().get(key).is_some_and(|kept| kept.is_abandoned)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
@@ -85,6 +99,21 @@ struct MemoryRecord {
 }
 
 impl MemoryRecord {
+    /// Whether this write is the one that fails.
+    fn fail(&self) -> io::Result<()> {
+        let mut left = self.records.until_failure.lock().unwrap_or_else(PoisonError::into_inner);
+        match *left {
+            Some(0) => {
+                *left = None;
+                Err(io::Error::other("the record cannot be written"))
+            }
+            _ => {
+                *left = left.map(|left| left - 1);
+                Ok(())
+            }
+        }
+    }
+
     fn with<T>(&self, run: impl FnOnce(&mut Kept) -> T) -> io::Result<T> {
         self.records.lock().get_mut(&self.key).map(run).ok_or(io::ErrorKind::NotFound.into())
     }
@@ -93,7 +122,9 @@ impl MemoryRecord {
 impl RedoRecord for MemoryRecord {
     fn keep(&mut self, changes: &[MetadataChange], file_len: u64) -> io::Result<bool> {
         let room = self.records.room;
+        self.fail()?;
         self.with(|kept| {
+            assert!(!kept.is_abandoned, "nothing is kept in an abandoned record");
             if kept.changes.len() + changes.len() > room {
                 return false;
             }
@@ -112,10 +143,19 @@ impl RedoRecord for MemoryRecord {
     }
 
     fn forget(&mut self, before: u64) -> io::Result<()> {
+        self.fail()?;
         self.with(|kept| {
             let count = before.saturating_sub(kept.first).min(kept.changes.len() as u64);
             kept.changes.drain(..count as usize);
             kept.first += count;
+        })
+    }
+
+    fn abandon(&mut self) -> io::Result<()> {
+        self.fail()?;
+        self.with(|kept| {
+            kept.changes.clear();
+            kept.is_abandoned = true;
         })
     }
 

@@ -6,6 +6,8 @@ const VERSION: u32 = 1;
 pub(crate) const HEADER: usize = 128;
 /// Where the number of the first kept entry is.
 pub(crate) const FIRST_AT: u64 = 64;
+/// The number of the first kept entry in a record that keeps nothing any more. No entry has it.
+pub(crate) const ABANDONED: u64 = u64::MAX;
 /// Where the identity is that whoever redoes gives the file.
 pub(crate) const REDONE_AS_AT: u64 = 48;
 

@@ -9,7 +9,7 @@ use suimon_image::MetadataChange;
 use suimon_ports::RedoRecord;
 
 use crate::entry::{ENTRY, Entry};
-use crate::header::{FIRST_AT, HEADER};
+use crate::header::{ABANDONED, FIRST_AT, HEADER};
 
 /// A record that changes are kept in.
 #[derive(Debug)]
@@ -91,6 +91,10 @@ impl RedoRecord for FileRecord {
         self.write_all_at(&before.to_le_bytes(), FIRST_AT)?;
         self.first = before;
         Ok(())
+    }
+
+    fn abandon(&mut self) -> io::Result<()> {
+        self.write_all_at(&ABANDONED.to_le_bytes(), FIRST_AT)
     }
 
     fn remove(self: Box<Self>) -> io::Result<()> {

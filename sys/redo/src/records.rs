@@ -2,9 +2,10 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use rustix::rand::{GetRandomFlags, getrandom};
 use suimon_image::{MetadataChange, OpenedImage, Redo};
 use suimon_ports::{RedoRecord, RedoRecords};
@@ -32,44 +33,59 @@ impl FileRecords {
     /// Records in a directory, which is made for its owner only if it is not there.
     ///
     /// # Errors
-    /// The directory cannot be made, or the kernel does not name its boot.
+    /// The directory cannot be made, others could write to it, or the kernel does not name its boot.
     pub fn open(folder: &Path) -> io::Result<Self> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let found = fs::symlink_metadata(folder)?;
+        let owner = rustix::process::geteuid().as_raw();
+        if !found.is_dir() || found.uid() != owner || found.mode() & 0o077 != 0 {
+            let text = format!(
+                "{} must be a directory of user {owner} with mode 700: remove it, it is made again",
+                folder.display()
+            );
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        }
         let text = fs::read_to_string(BOOT_ID)?;
-        let records = Self { folder: folder.to_owned(), boot_id: parse_uuid(text.trim())? };
-        records.sweep()?;
-        Ok(records)
+        Ok(Self { folder: folder.to_owned(), boot_id: parse_uuid(text.trim())? })
     }
 
-    /// Removes records of earlier boots, and what a killed process has left of one that it began.
-    fn sweep(&self) -> io::Result<()> {
+    /// Removes records of earlier boots, those that keep nothing, and what a killed process has left of
+    /// one that it began. No image may be open.
+    ///
+    /// # Errors
+    /// The directory cannot be read, or a file cannot be removed; the others were.
+    pub fn sweep(&self) -> io::Result<()> {
+        let mut swept = Ok(());
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
             let ending = path.extension().and_then(|ending| ending.to_str());
             let is_stale = match ending {
                 Some(NEW_ENDING) => true,
-                Some(ENDING) => self.is_of_another_boot(&path),
+                Some(ENDING) => self.keeps_nothing(&path),
                 _ => false,
             };
             if is_stale {
-                remove(&path)?;
+                swept = remove(&path).and(swept);
             }
         }
-        Ok(())
+        swept
     }
 
     /// What cannot be read is told when its image is opened.
-    fn is_of_another_boot(&self, path: &Path) -> bool {
-        let mut header = [0; HEADER];
-        let read = File::open(path).and_then(|file| file.read_exact_at(&mut header, 0));
-        let header = read.ok().and_then(|()| Header::decode(&header));
-        header.is_some_and(|header| header.boot_id != self.boot_id)
+    fn keeps_nothing(&self, path: &Path) -> bool {
+        let Ok(file) = open_record(path, OpenOptions::new().read(true)) else { return false };
+        let header = read_header(&file, path);
+        header.is_ok_and(|header| {
+            header.boot_id != self.boot_id
+                || read_entries(&file, &header).is_ok_and(|(changes, _)| changes.is_empty())
+        })
     }
 
     /// Makes a record with room for all its entries.
     fn make(&self, path: &Path, opened: OpenedImage) -> io::Result<File> {
         let mut options = OpenOptions::new();
-        let file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        remove(path)?;
+        let file = open_record(path, options.write(true).create_new(true).mode(0o600))?;
         let OpenedImage { write_id, file_len } = opened;
         let (boot_id, redone_as) = (self.boot_id, [0; 16]);
         let header = Header { room: ROOM, boot_id, write_id, redone_as, first: 0, file_len };
@@ -96,16 +112,12 @@ impl FileRecords {
 impl RedoRecords for FileRecords {
     fn load(&self, key: &str) -> io::Result<Option<Redo>> {
         let path = self.path(key)?;
-        let file = match OpenOptions::new().read(true).write(true).open(&path) {
+        let file = match open_record(&path, OpenOptions::new().read(true).write(true)) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        let mut header = [0; HEADER];
-        file.read_exact_at(&mut header, 0)?;
-        let header = Header::decode(&header)
-            .filter(|header| (1..=ROOM).contains(&header.room))
-            .ok_or_else(|| damaged(&path))?;
+        let header = read_header(&file, &path)?;
         if header.boot_id != self.boot_id {
             fs::remove_file(&path)?;
             return Ok(None);
@@ -150,6 +162,18 @@ fn remove(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
+}
+
+/// Opens a record, and no file that a link in its place names.
+fn open_record(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    options.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path)
+}
+
+fn read_header(file: &File, path: &Path) -> io::Result<Header> {
+    let mut bytes = [0; HEADER];
+    file.read_exact_at(&mut bytes, 0)?;
+    let header = Header::decode(&bytes).filter(|header| (1..=ROOM).contains(&header.room));
+    header.ok_or_else(|| damaged(path))
 }
 
 /// Entries that are kept, and how long the file must be for them.

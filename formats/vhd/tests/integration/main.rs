@@ -5,6 +5,8 @@ mod allocations;
 mod crashes;
 mod large_blocks;
 mod peers;
+#[path = "../../../vhdx/tests/integration/support/power.rs"]
+mod power;
 mod redo;
 #[path = "../../../vhdx/tests/integration/support/redo_bench.rs"]
 mod redo_bench;

@@ -76,3 +76,14 @@ fn an_image_to_which_another_program_has_written_meanwhile_is_left_as_it_is() {
         assert!(["BAT entry", "block allocation"].contains(&error.field), "{error}");
     }
 }
+
+#[test]
+fn an_image_that_has_taken_the_place_of_another_is_left_as_it_is() {
+    let (bytes, mut redo) = after_one_write(&OfVhd, &dynamic(BLOCK, DISK));
+    redo.opened.write_id[0] ^= 1;
+    let file = MemoryFile::new(bytes);
+    let before = file.bytes();
+    let error = reopen(&file, &redo).unwrap_err();
+    assert_eq!(error.field, "Unique Id");
+    assert!(file.bytes() == before);
+}

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use suimon_image::testing::MemoryFile;
-use suimon_image::{ByteRange, Redo};
+use suimon_image::{ByteRange, ImageFile, Redo};
 use suimon_vhdx::Vhdx;
 
 use crate::redo_bench::{Format, Request, after_one_write, requests, survives};
@@ -73,4 +73,18 @@ fn an_image_that_another_program_has_opened_meanwhile_is_left_as_it_is() {
     assert_eq!(error.field, "Header.FileWriteGuid");
     assert!(error.to_string().contains("another program"), "{error}");
     assert!(other.bytes() == before);
+}
+
+#[test]
+fn bits_of_an_entry_that_mean_nothing_are_disregarded() {
+    // Blocks that are absent, as other programs may have them: with reserved bits and a place, and with
+    // the number that unmapped blocks had in version 0.95.
+    for raw in [0xffff_ffff_ffff_fff8_u64, 3 | 0x8000_0000, 5] {
+        let file = created(&dynamic(DISK));
+        file.write_at(3 * MB, &raw.to_le_bytes()).unwrap();
+        let (bytes, redo) = after_one_write(&OfVhdx, &file);
+        let file = MemoryFile::new(bytes);
+        let image = Vhdx::open_and_redo(&file, &guids(2), &redo).unwrap();
+        assert_eq!(content(image, &file)[3 * 4096..5 * 4096], [2; 2 * 4096], "{raw:#x}");
+    }
 }

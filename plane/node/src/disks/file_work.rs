@@ -130,6 +130,13 @@ impl FileWork {
         Ok(opened)
     }
 
+    /// Removes what a killed daemon had answered and that is not in the disk's file.
+    pub(super) fn discard_left(&self, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
+        let plan = self.wanted.plan();
+        self.with_seeds(|seeds| images::discard_left(files.as_ref(), &plan, seeds))
+            .map_err(|error| disk_error(&self.label, &error))
+    }
+
     /// Closes the images of a disk that nobody serves.
     pub(super) fn close_images(&self, spec: DiskSpec) {
         close_images(spec, &self.label);
@@ -154,6 +161,9 @@ impl FileWork {
     /// Removes a disk's file, which is not open.
     pub(super) fn remove_file(&self, files: &Arc<dyn StoreFiles>) {
         let Some(file) = self.wanted.plan().file else { return };
+        if let Err(error) = self.discard_left(files) {
+            tracing::warn!(disk = %self.label, %error, "a record of a disk's file stays behind");
+        }
         if let Err(error) = files.remove(&file) {
             tracing::warn!(disk = %self.label, %error, "a disk's file stays behind");
         }

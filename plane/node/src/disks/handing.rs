@@ -198,8 +198,13 @@ impl Shared {
     ) -> Result<(), ApiError> {
         let work = self.file_work(entry);
         let wanted = work.wanted.clone();
+        // What a daemon before this one had answered, the other node may have overwritten.
+        let is_of_another_node = known.is_some();
         let open = move || {
             let files = work.files()?;
+            if is_of_another_node {
+                work.discard_left(&files)?;
+            }
             let images = work.open_images(&files)?;
             Ok(Opened { work, files, images, is_made: false })
         };

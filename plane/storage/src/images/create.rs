@@ -9,7 +9,7 @@ use suimon_vhdx::NewImage;
 
 use super::draft::Draft;
 use super::error::{DiskError, DiskFault};
-use super::layer::{Identity, LayerOptions, OpenLayer, Opened};
+use super::layer::{Identity, OpenLayer, Opened};
 use super::locate_parent::relative_path;
 use super::plan::{DiskFormat, DiskKind, DiskPlan};
 use super::{Seeds, vhd_time};
@@ -134,12 +134,7 @@ fn open_parent(
         let value = "missing".to_owned();
         return Err(plan.error(DiskFault::Plan { field: "parent", value, allowed }));
     };
-    let options = LayerOptions {
-        format: plan.format,
-        used: FileUse::Read,
-        unit: plan.unit(),
-        sectors: (plan.logical_sector, plan.physical_sector),
-    };
+    let options = plan.layer_options(FileUse::Read);
     match OpenLayer::open(files, parent, options, seeds) {
         Err(error) if error.is_missing() => {
             Err(plan.error(DiskFault::ParentMissing { tried: parent.to_string() }))

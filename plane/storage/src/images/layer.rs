@@ -53,22 +53,36 @@ impl OpenLayer {
         options: LayerOptions,
         seeds: &mut Seeds<'_>,
     ) -> Result<Self, DiskError> {
-        let file = files.open(name, options.used, options.unit)?;
-        let is_left =
-            options.used == FileUse::Read && LeftRedo::of(file.as_ref(), name, seeds)?.is_some();
-        if !is_left {
-            return Self::on(file, name, options, None, seeds);
+        if options.used == FileUse::Read {
+            Self::redo_left(files, name, options, seeds)?;
         }
-        // What a killed process left is redone first. To children it is the same image.
-        let content = match Self::on(file, name, options, None, seeds)?.identity() {
+        let file = files.open(name, options.used, options.unit)?;
+        Self::on(file, name, options, None, seeds)
+    }
+
+    /// Redoes what a killed process left of an image that will be read. To children it is the same
+    /// image.
+    pub(crate) fn redo_left(
+        files: &dyn StoreFiles,
+        name: &FileName,
+        options: LayerOptions,
+        seeds: &mut Seeds<'_>,
+    ) -> Result<(), DiskError> {
+        if seeds.records.is_none() || !options.format.has_metadata() {
+            return Ok(());
+        }
+        let reading = LayerOptions { used: FileUse::Read, ..options };
+        let file = files.open(name, reading.used, options.unit)?;
+        if LeftRedo::of(file.as_ref(), name, seeds)?.is_none() {
+            return Ok(());
+        }
+        let content = match Self::on(file, name, reading, None, seeds)?.identity() {
             Identity::Vhdx { content, .. } => Some(content),
             Identity::None | Identity::Vhd(_) => None,
         };
         let writing = LayerOptions { used: FileUse::Write, ..options };
         let file = files.open(name, writing.used, options.unit)?;
-        Self::on(file, name, writing, content, seeds)?.close()?;
-        let file = files.open(name, options.used, options.unit)?;
-        Self::on(file, name, options, None, seeds)
+        Self::on(file, name, writing, content, seeds)?.close()
     }
 
     /// Takes an opened file as an image. With `content` a VHDX image that is opened for
@@ -81,8 +95,7 @@ impl OpenLayer {
         content: Option<Guid>,
         seeds: &mut Seeds<'_>,
     ) -> Result<Self, DiskError> {
-        let has_metadata = matches!(options.format, DiskFormat::Vhd | DiskFormat::Vhdx);
-        let left = if options.used == FileUse::Write && has_metadata {
+        let left = if options.used == FileUse::Write && options.format.has_metadata() {
             LeftRedo::of(file.as_ref(), name, seeds)?
         } else {
             None
@@ -91,7 +104,7 @@ impl OpenLayer {
         let redo = left.as_ref().map_or(&nothing, |left| &left.redo);
         let image = match (open_image(file.as_ref(), options, content, redo, seeds), left) {
             (Ok(image), left) => {
-                left.into_iter().for_each(LeftRedo::finish);
+                left.map_or(Ok(()), |left| left.finish(name))?;
                 image
             }
             (Err(error), None) => return Err(DiskError::new(name, error)),

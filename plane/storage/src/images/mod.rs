@@ -38,6 +38,7 @@ pub use mark::{MarkFault, StoreMark};
 pub use open::{LAYERS_MAX, OpenedDisk, close, open};
 pub use plan::{DiskFormat, DiskKind, DiskPlan};
 pub use recorded::RecordedImage;
+pub use redoing::discard_left;
 
 pub(crate) use create::{Making, decide, parent_of, refuse_too_large, write_image};
 pub(crate) use draft::{Draft, remove_left};

@@ -120,12 +120,8 @@ pub(crate) fn open_layers(
     layers_max: usize,
     seeds: &mut Seeds<'_>,
 ) -> Result<Vec<OpenLayer>, DiskError> {
-    let options = LayerOptions {
-        format: plan.format,
-        used: if plan.is_read_only { FileUse::Read } else { FileUse::Write },
-        unit: plan.unit(),
-        sectors: (plan.logical_sector, plan.physical_sector),
-    };
+    let used = if plan.is_read_only { FileUse::Read } else { FileUse::Write };
+    let options = plan.layer_options(used);
     let own = OpenLayer::open(files, plan.named()?, options, seeds)?;
     let mut layers = vec![own];
     let opened = agree(plan, &layers).and_then(|()| {

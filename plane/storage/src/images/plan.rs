@@ -1,10 +1,11 @@
 //! What a disk is to be.
 
-use suimon_ports::FileName;
+use suimon_ports::{FileName, FileUse};
 use suimon_vhd::SIZE_MAX;
 use suimon_vhdx::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, DISK_BYTES_MAX};
 
 use super::error::{DiskError, DiskFault};
+use super::layer::LayerOptions;
 
 /// How a disk's bytes are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,11 @@ impl DiskFormat {
             Self::Vhdx => "vhdx",
             Self::PassThrough => "pass-through",
         }
+    }
+
+    /// Whether an image says more than the disk's content.
+    pub(crate) const fn has_metadata(self) -> bool {
+        matches!(self, Self::Vhd | Self::Vhdx)
     }
 }
 
@@ -117,6 +123,12 @@ impl DiskPlan {
             DiskFormat::Vhd => 512,
             _ => self.logical_sector,
         }
+    }
+
+    /// How its file is opened.
+    pub(crate) const fn layer_options(&self, used: FileUse) -> LayerOptions {
+        let sectors = (self.logical_sector, self.physical_sector);
+        LayerOptions { format: self.format, used, unit: self.unit(), sectors }
     }
 
     /// Whether what it says goes together.

@@ -23,9 +23,14 @@ const CHANGES_PER_16_MIB: u64 = 4;
 ///
 /// Nothing changes that cannot be kept: room is reserved before a write is placed. So the file is never
 /// ahead of the record, and what is redone takes nothing back that a commit has written.
+///
+/// A record that cannot be written is used no more: each write to new space waits for a commit, and the
+/// record is abandoned when the first of these begins.
 pub struct RecordedImage {
     image: Box<dyn Image>,
     record: Box<dyn RedoRecord>,
+    /// Whether a write to the record has failed.
+    has_failed: bool,
     /// Number of the first change that is kept.
     first: u64,
     /// Changes that are not kept, because there was no room or the record cannot be written. They
@@ -50,6 +55,7 @@ impl RecordedImage {
         Self {
             image,
             record,
+            has_failed: false,
             first,
             unkept: Vec::new(),
             committing: (first, 0),
@@ -74,6 +80,9 @@ impl RecordedImage {
 
     /// Changes that can be kept and that no write under way will make.
     fn free(&self) -> u64 {
+        if self.has_failed {
+            return u64::MAX;
+        }
         let kept = self.record.next().saturating_sub(self.first);
         self.record.room().saturating_sub(kept).saturating_sub(self.reserved)
     }
@@ -108,8 +117,11 @@ impl RecordedImage {
     fn end_commit(&mut self) {
         let (before, others) = core::mem::take(&mut self.committing);
         self.unkept.drain(..others.min(self.unkept.len()));
-        if self.record.forget(before).is_ok() {
-            self.first = before;
+        if !self.has_failed {
+            match self.record.forget(before) {
+                Ok(()) => self.first = before,
+                Err(_) => self.has_failed = true,
+            }
         }
         self.keep();
     }
@@ -117,13 +129,18 @@ impl RecordedImage {
     /// Keeps what has changed.
     fn keep(&mut self) {
         self.image.take_changes(&mut self.unkept);
-        if self.unkept.is_empty() {
+        if self.unkept.is_empty() || self.has_failed {
             return;
         }
         let file_len = self.image.opened().file_len;
         // What is not kept waits for a commit, as without a record.
-        if self.record.keep(&self.unkept, file_len).unwrap_or(false) {
-            self.unkept.clear();
+        match self.record.keep(&self.unkept, file_len) {
+            Ok(true) => {
+                self.unkept.clear();
+                self.committing.1 = 0;
+            }
+            Ok(false) => {}
+            Err(_) => self.has_failed = true,
         }
     }
 }
@@ -213,7 +230,7 @@ impl Image for RecordedImage {
     }
 
     fn uncommitted_bytes(&self) -> u64 {
-        let kept = self.record.next().saturating_sub(self.first);
+        let kept = if self.has_failed { 0 } else { self.record.next().saturating_sub(self.first) };
         self.image.uncommitted_bytes().max(kept.saturating_mul(BYTES_PER_CHANGE))
     }
 
@@ -223,6 +240,11 @@ impl Image for RecordedImage {
 
     fn begin_commit(&mut self) -> Option<Commit> {
         self.keep();
+        if self.has_failed {
+            // The commit will have what the record has not. If this fails too, a process that is
+            // killed leaves an image that the next one refuses.
+            let _ = self.record.abandon();
+        }
         self.committing = (self.record.next(), self.unkept.len());
         let commit = self.image.begin_commit();
         if commit.is_none() {

@@ -2,10 +2,11 @@
 //! changes from then on is kept.
 
 use suimon_image::Redo;
-use suimon_ports::{DiskFile, FileName, RedoRecords};
+use suimon_ports::{DiskFile, FileName, FileUse, RedoRecords, StoreFault, StoreFiles};
 
 use super::Seeds;
 use super::error::{DiskError, DiskFault};
+use super::plan::DiskPlan;
 use super::recorded::RecordedImage;
 use crate::disk::DiskLayer;
 
@@ -32,10 +33,12 @@ impl<'a> LeftRedo<'a> {
         Ok(redo.map(|redo| Self { records, key, redo }))
     }
 
-    /// Everything is in the file.
-    pub(super) fn finish(self) {
-        // If it stays, it is redone again by the same identity, or replaced by the next record.
-        let _ = self.records.discard(&self.key);
+    /// Everything is in the file. If the record stayed, it would be redone over what is written next.
+    pub(super) fn finish(self, name: &FileName) -> Result<(), DiskError> {
+        self.records.discard(&self.key).map_err(|error| {
+            let record = self.records.place(&self.key);
+            DiskError::new(name, DiskFault::RecordUnusable { record, error })
+        })
     }
 
     /// It could not be redone. The image and the record are as before.
@@ -59,6 +62,31 @@ pub(super) fn recorded(layer: DiskLayer, seeds: &Seeds<'_>) -> (DiskLayer, Optio
         }
         Err(error) => (layer, Some(error)),
     }
+}
+
+/// Removes what a killed process left of an image that is to be as its file says: another host had it
+/// since, or it is removed.
+///
+/// # Errors
+/// The file cannot be opened, or the record cannot be removed.
+pub fn discard_left(
+    files: &dyn StoreFiles,
+    plan: &DiskPlan,
+    seeds: &Seeds<'_>,
+) -> Result<(), DiskError> {
+    let (Some(name), true) = (&plan.file, plan.format.has_metadata()) else { return Ok(()) };
+    if seeds.records.is_none() {
+        return Ok(());
+    }
+    let file = match files.open(name, FileUse::Read, plan.unit()) {
+        Err(error) if matches!(error.fault, StoreFault::Missing) => return Ok(()),
+        opened => opened?,
+    };
+    let Some((records, key)) = place(file.as_ref(), seeds) else { return Ok(()) };
+    records.discard(&key).map_err(|error| {
+        let record = records.place(&key);
+        DiskError::new(name, DiskFault::RecordUnusable { record, error })
+    })
 }
 
 /// Where the record of a file is.

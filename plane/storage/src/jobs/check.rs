@@ -6,7 +6,7 @@ use suimon_vhd::{Severity, SizeRule};
 
 use super::still_disk::{Depth, StillDisk, Whereabouts};
 use super::{Checkpoint, DiskJob, JobProgress, STEP_BYTES};
-use crate::images::{DiskError, DiskFault, DiskFormat, DiskPlan, Seeds, close, open};
+use crate::images::{DiskError, DiskFault, DiskFormat, DiskPlan, OpenLayer, Seeds, close, open};
 
 /// Findings that a report has; more are counted.
 const FINDINGS_MAX: usize = 1000;
@@ -74,6 +74,8 @@ impl CheckJob {
         plan.check()?;
         let mut report = CheckReport::default();
         if let Some(name) = &plan.file {
+            // Opening the disk tells why it could not be.
+            let _ = OpenLayer::redo_left(files, name, plan.layer_options(FileUse::Read), seeds);
             check_structures(files, plan, name, &mut report)?;
         }
         let reading = DiskPlan { is_read_only: true, ..plan.clone() };

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use suimon_ports::{FileUse, StoreFiles};
 use suimon_vhdx::Guid;
 
-use crate::images::{
-    DiskError, DiskPlan, Draft, Identity, LayerOptions, Making, OpenLayer, Seeds, write_image,
-};
+use crate::images::{DiskError, DiskPlan, Draft, Identity, Making, OpenLayer, Seeds, write_image};
 
 /// The image that is written to.
 pub(super) struct Made {
@@ -62,12 +60,7 @@ fn open_draft(
     content: Option<Guid>,
     seeds: &mut Seeds<'_>,
 ) -> Result<OpenLayer, DiskError> {
-    let options = LayerOptions {
-        format: plan.format,
-        used: FileUse::Write,
-        unit: plan.unit(),
-        sectors: (plan.logical_sector, plan.physical_sector),
-    };
+    let options = plan.layer_options(FileUse::Write);
     OpenLayer::on(Arc::clone(draft.file()?), draft.name(), options, content, seeds)
 }
 

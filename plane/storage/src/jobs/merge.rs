@@ -70,12 +70,7 @@ impl MergeJob {
         let (Some(child), Some(parent)) = (layers.next(), layers.next()) else {
             return Err(plan.error(DiskFault::ParentMissing { tried: String::new() }));
         };
-        let options = LayerOptions {
-            format: plan.format,
-            used: FileUse::Read,
-            unit: plan.unit(),
-            sectors: (plan.logical_sector, plan.physical_sector),
-        };
+        let options = plan.layer_options(FileUse::Read);
         refuse_siblings(files.as_ref(), &child, &parent, options, seeds)?;
         let (size, before, identity) = (child.shape().size, parent.shape().size, parent.identity());
         let name = parent.name.clone();

@@ -6,10 +6,11 @@ use suimon_ports::testing::MemoryRecords;
 
 use super::still_disk::StillDisk;
 use super::tests::{BASE, Bench, CHILD, Fill, MB, model, run};
-use super::{CopyJob, MergeJob};
+use super::{CheckJob, CopyJob, MergeJob};
 use crate::images::open_tests::{child, name, plan, recorded};
 use crate::images::{
-    DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, OpenedDisk, Seeds, create, open,
+    DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, OpenedDisk, Seeds, create, discard_left,
+    open,
 };
 
 const FORMATS: [DiskFormat; 2] = [DiskFormat::Vhd, DiskFormat::Vhdx];
@@ -90,6 +91,33 @@ fn readers_children_and_jobs_have_it() {
             |seeds: &mut Seeds<'_>| CopyJob::convert(&bench.files, &base, &raw, None, seeds);
         run(&mut recorded(300, Some(&records), convert).unwrap()).unwrap();
         assert_eq!(bench.read(&raw), model(&[&BASE], 3 * MB), "{format:?}");
+
+        let (bench, base, records) = left(format);
+        let [first, again] = [400, 500].map(|seed| {
+            let check = |seeds: &mut Seeds<'_>| CheckJob::begin(bench.files.as_ref(), &base, seeds);
+            let mut job = recorded(seed, Some(&records), check).unwrap();
+            run(&mut job).unwrap();
+            job.into_report()
+        });
+        assert!(first.findings.is_empty(), "{format:?}: {first:?}");
+        assert_eq!(first.unused_bytes, again.unused_bytes, "{format:?}: it is looked at as redone");
+    }
+}
+
+#[test]
+fn what_another_host_may_have_overwritten_is_not_redone() {
+    for format in FORMATS {
+        let (bench, base, records) = left(format);
+        let content = bench.read(&base);
+        recorded(100, Some(&records), |seeds| discard_left(bench.files.as_ref(), &base, seeds))
+            .unwrap();
+        assert_eq!(records.count(), 0, "{format:?}");
+        drop(opened(&bench, &base, &records).unwrap());
+        assert_eq!(bench.read(&base), content, "{format:?}");
+        // A disk without a file has no record.
+        let gone = DiskPlan { file: Some(name("gone")), ..base };
+        recorded(100, Some(&records), |seeds| discard_left(bench.files.as_ref(), &gone, seeds))
+            .unwrap();
     }
 }
 

@@ -1,3 +1,5 @@
+use std::os::unix::fs::{PermissionsExt, symlink};
+
 use proptest::prelude::*;
 use suimon_image::ByteRange;
 
@@ -61,11 +63,38 @@ fn what_is_stale_goes_when_the_records_are_opened() {
     kept.keep(&changes(0..1), 0).unwrap();
     drop(records.after_a_boot().begin("other-boot", OPENED).unwrap());
     fs::write(records.folder.join("half.new"), "a process was killed here").unwrap();
+    drop(records.begin("empty", OPENED).unwrap());
+    let mut abandoned = records.begin("abandoned", OPENED).unwrap();
+    abandoned.keep(&changes(0..1), 0).unwrap();
+    abandoned.abandon().unwrap();
+    assert!(records.load("abandoned").unwrap().is_none());
     let again = FileRecords::open(&records.folder).unwrap();
+    // What cannot be removed does not keep the others.
+    fs::create_dir(records.folder.join("folder.new")).unwrap();
+    assert!(again.sweep().is_err());
+    fs::remove_dir(records.folder.join("folder.new")).unwrap();
     let left: Vec<_> =
         fs::read_dir(&again.folder).unwrap().map(|of| of.unwrap().file_name()).collect();
     assert_eq!(left, ["kept.redo"]);
     assert_eq!(again.load("kept").unwrap().unwrap().changes, changes(0..1));
+}
+
+#[test]
+fn a_folder_or_record_that_others_may_have_made_is_refused() {
+    let (folder, records) = records();
+    fs::set_permissions(&records.folder, fs::Permissions::from_mode(0o770)).unwrap();
+    let error = FileRecords::open(&records.folder).unwrap_err();
+    assert!(error.to_string().contains("mode 700"), "{error}");
+    fs::set_permissions(&records.folder, fs::Permissions::from_mode(0o700)).unwrap();
+    let link = folder.path().join("link");
+    symlink(&records.folder, &link).unwrap();
+    FileRecords::open(&link).unwrap_err();
+    let other = folder.path().join("other");
+    fs::write(&other, [0; 500]).unwrap();
+    symlink(&other, records.path("a").unwrap()).unwrap();
+    assert!(records.load("a").is_err());
+    drop(records.begin("a", OPENED).unwrap());
+    assert_eq!(fs::read(&other).unwrap(), [0; 500]);
 }
 
 #[test]

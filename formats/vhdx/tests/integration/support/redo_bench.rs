@@ -1,12 +1,18 @@
 //! A process with an image open that is killed at any point, for every format: what it had answered
 //! is there once its changes of metadata are redone by who opens the image next, however often that
-//! one is killed meanwhile.
+//! one is killed meanwhile. If the host crashes meanwhile, the image still opens, and each sector has
+//! what was flushed or what was written since.
+
+use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use suimon_image::testing::{Crash, MemoryFile, TestDisk};
+use suimon_image::testing::{Crash, FileOp, MemoryFile, TestDisk};
 use suimon_image::{ByteRange, Image, MetadataChange, Redo};
 
+use crate::power::{Numbers, flush_boundaries, remains};
+
 const UNIT: u64 = 4096;
+const SECTOR: usize = 512;
 
 /// What a client does, in units of the disk.
 #[derive(Clone, Copy, Debug)]
@@ -52,13 +58,31 @@ struct Process<'a, F: Format> {
     kept: Vec<MetadataChange>,
     /// What the disk must read as.
     expected: Vec<u8>,
+    /// The file when its changes were last forgotten.
+    before: Vec<u8>,
+    /// What each sector was at the last flush, and became since.
+    since_flush: Vec<BTreeSet<Vec<u8>>>,
 }
 
 impl<'a, F: Format> Process<'a, F> {
     fn open(format: &'a F, file: &'a MemoryFile) -> Self {
         let (mut image, expected) = content(format, format.open(file), file);
         image.remember_changes();
-        Self { format, image: Some(image), file, kept: Vec::new(), expected }
+        file.forget();
+        let since_flush = vec![BTreeSet::new(); expected.len() / SECTOR];
+        let (image, kept, before) = (Some(image), Vec::new(), file.bytes());
+        let mut process = Self { format, image, file, kept, expected, before, since_flush };
+        process.note_content();
+        process
+    }
+
+    /// Each sector may be what it is from now on.
+    fn note_content(&mut self) {
+        for (seen, sector) in self.since_flush.iter_mut().zip(self.expected.chunks(SECTOR)) {
+            if !seen.contains(sector) {
+                seen.insert(sector.to_vec());
+            }
+        }
     }
 
     /// Does something with the disk, and keeps what changed.
@@ -72,6 +96,11 @@ impl<'a, F: Format> Process<'a, F> {
     }
 
     fn run(&mut self, nth: usize, request: Request) {
+        self.change(nth, request);
+        self.note_content();
+    }
+
+    fn change(&mut self, nth: usize, request: Request) {
         let size = self.expected.len() as u64;
         let clip = |at: u64, units: u64| (at * UNIT, (units * UNIT).min(size - at * UNIT));
         match request {
@@ -98,15 +127,41 @@ impl<'a, F: Format> Process<'a, F> {
 
     /// Commits. Whatever of that is done, what is kept until it is over can be redone.
     fn flush(&mut self) {
-        let (before, redo) = (self.file.bytes(), self.redo());
-        self.file.forget();
+        let redo = self.redo();
+        let written = self.file.ops().len();
         self.with_disk(|disk| disk.flush().unwrap());
         let ops = self.file.ops();
-        for begun in 0..=ops.len() {
-            let bytes = Crash { before: &before, ops: &ops, begun }.file(&[], &[]);
+        for begun in written..=ops.len() {
+            let bytes = Crash { before: &self.before, ops: &ops, begun }.file(&[], &[]);
             check(self.format, &bytes, &redo, &self.expected);
         }
         self.kept.clear();
+        self.since_flush.iter_mut().for_each(BTreeSet::clear);
+        (self.before, _) = (self.file.bytes(), self.file.forget());
+    }
+
+    /// The host crashes while what the process left is redone. Records say nothing then.
+    fn check_host_crashes(&self) {
+        let redoing = MemoryFile::new(self.file.bytes());
+        self.format.reopen(&redoing, &self.redo());
+        let written = self.file.ops();
+        let ops: Vec<FileOp> = written.iter().cloned().chain(redoing.ops()).collect();
+        let mut numbers = Numbers::new(ops.len() as u64);
+        for begun in flush_boundaries(&ops).into_iter().filter(|begun| *begun >= written.len()) {
+            for bytes in remains(&self.before, &ops, begun, &mut numbers) {
+                let file = MemoryFile::new(bytes);
+                let image = self.format.reopen(&file, &Redo::default());
+                let (_, found) = content(self.format, image, &file);
+                for (at, (sector, seen)) in found.chunks(SECTOR).zip(&self.since_flush).enumerate()
+                {
+                    let number = sector[0];
+                    assert!(
+                        seen.contains(sector),
+                        "sector {at} begins with {number} after a crash"
+                    );
+                }
+            }
+        }
     }
 
     fn redo(&self) -> Redo {
@@ -140,13 +195,14 @@ fn check<F: Format>(format: &F, bytes: &[u8], redo: &Redo, expected: &[u8]) {
 }
 
 /// Runs requests on a new image. A process is killed after some of them and at each step of each
-/// commit.
+/// commit; the host crashes while what a killed process left is redone.
 pub(crate) fn survives<F: Format>(format: &F, file: &MemoryFile, requests: &[Request]) {
     let mut process = Process::open(format, file);
     for (nth, request) in requests.iter().enumerate() {
         process.run(nth, *request);
         if nth + 1 == requests.len() || nth % 5 == 0 {
             check(format, &file.bytes(), &process.redo(), &process.expected);
+            process.check_host_crashes();
         }
     }
 }
