@@ -1,6 +1,8 @@
 //! An etcd of three members on loopback, of Debian's etcd-server.
 #![allow(dead_code, reason = "each test uses a part")]
 
+mod gate;
+
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -11,6 +13,8 @@ use std::time::{Duration, Instant};
 use suimon_etcd::{EtcdSpec, EtcdStore, EtcdTls};
 use suimon_ports::{ClusterEntry, ClusterObserver, ClusterStore, ClusterStoreError, ClusterView};
 use tempfile::TempDir;
+
+pub(crate) use gate::Gate;
 
 pub(crate) struct Etcd {
     children: Vec<Option<Child>>,
