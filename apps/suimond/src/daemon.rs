@@ -170,7 +170,8 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         store: Arc::new(store),
         devices: devices.clone(),
         members: devices,
-        disks: host_disks(storage, &confinement),
+        disks: host_disks(storage, &confinement, &arguments.socket)
+            .with_context(|| format!("--socket {}", arguments.socket.display()))?,
         vms: launcher.parts(&confinement),
         power: Arc::new(power),
         sriov: Arc::new(sriov),

@@ -1,6 +1,8 @@
 //! Brings what disks are offered by to the node.
 
+use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::Arc;
 
 use suimon_confine::{Confinement, Role};
@@ -13,23 +15,43 @@ use suimon_ports::{
     VhostUserDiskStatus,
 };
 use suimon_quantity::DiskId;
+use suimon_redo::FileRecords;
 use suimon_storage::StoragePlane;
 use suimon_uring::{HostStores, UringSource};
 use suimon_vhost_user::VhostUserDisk;
 
 use crate::nbd_listener::{self, Exports, Listener};
 
+/// What follows the name of the API's socket in that of the folder beside it where changes of images'
+/// metadata outlive the daemon.
+const REDO_ENDING: &str = ".redo";
+
 /// What disks of this host need: `plane` serves them, files and random numbers are the
-/// system's.
-pub fn host_disks(plane: StoragePlane, confinement: &Confinement) -> DiskParts {
-    DiskParts {
+/// system's, and changes of images' metadata are kept beside the API's socket, which no other daemon
+/// has.
+///
+/// # Errors
+/// The folder of those changes cannot be made, or is somebody else's.
+pub fn host_disks(
+    plane: StoragePlane,
+    confinement: &Confinement,
+    socket: &Path,
+) -> io::Result<DiskParts> {
+    let mut folder = socket.as_os_str().to_owned();
+    folder.push(REDO_ENDING);
+    let folder = Path::new(&folder);
+    let records = FileRecords::open(folder)?;
+    if let Err(error) = records.sweep() {
+        tracing::warn!(folder = %folder.display(), %error, "records of images stay behind");
+    }
+    Ok(DiskParts {
         plane: Arc::new(plane),
         devices: Arc::new(HostDisks::new(confinement)),
         stores: Arc::new(HostStores),
         io: Arc::new(UringSource),
         random: Arc::new(random),
-        records: None,
-    }
+        records: Some(Arc::new(records)),
+    })
 }
 
 /// Sockets of VMs' disks and of NBD clients.

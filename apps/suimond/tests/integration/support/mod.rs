@@ -67,7 +67,8 @@ impl Server {
             store,
             devices: Arc::new(Remembered),
             members: Arc::new(Remembered),
-            disks: host_disks(storage, &Confinement::off()),
+            disks: host_disks(storage, &Confinement::off(), &directory.path().join("api.sock"))
+                .unwrap(),
             recording: None,
             vms: no_vms("this is a test"),
             power: Arc::new(PowerFiles::new(directory.path())),
