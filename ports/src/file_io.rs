@@ -124,10 +124,13 @@ pub enum FileOp<'a> {
         /// Its space may be given back.
         may_unmap: bool,
     },
-    /// The file is at least this long.
+    /// Makes the file at least this long. Allocates space as far as the store has plenty, and leaves
+    /// a hole otherwise.
     Extend {
-        /// Bytes.
+        /// New length in bytes.
         len: u64,
+        /// End of the part that will be written soon, in bytes; at most `len`.
+        needed: u64,
     },
 }
 

@@ -12,10 +12,14 @@ pub enum Step {
         /// What.
         bytes: Vec<u8>,
     },
-    /// Make the file this long, if it is shorter.
+    /// Make the file this long, if it is shorter. Space may be allocated ahead up to the new end if
+    /// the store has plenty.
     Extend {
-        /// Bytes.
+        /// New length in bytes.
         len: u64,
+        /// End of the part that will be written soon, in bytes; at most `len`. Its space is
+        /// allocated if the store has it. Everything behind it may be a hole.
+        needed: u64,
     },
     /// Make a range read as zeros, and give its space back where the file system can.
     Zero(ByteRange),
@@ -43,7 +47,7 @@ impl Commit {
         for step in &self.steps {
             match step {
                 Step::Write { offset, bytes } => file.write_at(*offset, bytes)?,
-                Step::Extend { len } if file.len()? < *len => file.set_len(*len)?,
+                Step::Extend { len, .. } if file.len()? < *len => file.set_len(*len)?,
                 Step::Extend { .. } | Step::Durable => {}
                 Step::Zero(range) => file.zero(range.offset(), range.len())?,
                 Step::Flush => file.flush()?,

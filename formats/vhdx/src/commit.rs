@@ -2,6 +2,8 @@
 //!
 //! Order of steps
 //! ```text
+//! zero              space that a failed write has had and nothing ever pointed to: a full store
+//!                   has room for the rest again
 //! extend            the file has all space that pages will point to
 //! flush             so has the disk; payload is durable, and so is all that earlier
 //!                   commits wrote in place: their entries of the log may go
@@ -30,6 +32,7 @@ pub(crate) struct Committing {
     bat_pages: BTreeSet<u64>,
     fresh: BTreeSet<u64>,
     freed: Vec<u32>,
+    unreferenced: Vec<u32>,
     gap: Option<(u32, u32)>,
     log_before: Writer,
     file_len: u64,
@@ -43,8 +46,9 @@ impl Committing {
 
 impl Vhdx {
     pub(crate) fn commit_steps(&mut self) -> Option<Commit> {
-        let has_freed =
-            self.writing.as_ref().is_some_and(|writing| !writing.space.freed.is_empty());
+        let has_freed = self.writing.as_ref().is_some_and(|writing| {
+            !writing.space.freed.is_empty() || !writing.space.unreferenced.is_empty()
+        });
         if self.bat.dirty.is_empty() && self.bitmaps.dirty.is_empty() && !has_freed {
             return None;
         }
@@ -54,11 +58,14 @@ impl Vhdx {
         let fresh = self.bitmaps.fresh.clone();
         let writing = self.writing.as_mut()?;
         let log_before = writing.log;
-        let mut steps = Vec::new();
+        let unreferenced = core::mem::take(&mut writing.space.unreferenced);
+        let zeroed = unreferenced.iter().filter_map(|mb| writing.space.block_range(*mb));
+        let mut steps: Vec<Step> = zeroed.map(Step::Zero).collect();
         let mut file_len = writing.file_len;
-        if file_len < writing.space.end_bytes() {
+        let needed = writing.space.end_bytes();
+        if file_len < needed {
             file_len = writing.space.grown_bytes();
-            steps.push(Step::Extend { len: file_len });
+            steps.push(Step::Extend { len: file_len, needed });
         }
         steps.push(Step::Flush);
         let last_file_len = writing.space.end_bytes();
@@ -88,8 +95,16 @@ impl Vhdx {
         let zeroed = freed.iter().filter_map(|mb| writing.space.block_range(*mb));
         let zeroed = zeroed.chain(gap.and_then(|gap| writing.space.range(gap)));
         steps.extend(zeroed.map(Step::Zero));
-        writing.committing =
-            Some(Committing { bitmap_pages, bat_pages, fresh, freed, gap, log_before, file_len });
+        writing.committing = Some(Committing {
+            bitmap_pages,
+            bat_pages,
+            fresh,
+            freed,
+            unreferenced,
+            gap,
+            log_before,
+            file_len,
+        });
         Some(Commit { steps })
     }
 
@@ -107,6 +122,7 @@ impl Vhdx {
             CommitOutcome::Done => {
                 writing.file_len = ended.file_len;
                 writing.space.add_blocks(&ended.freed);
+                writing.space.add_blocks(&ended.unreferenced);
                 if let Some(gap) = ended.gap {
                     writing.space.add_zeroed(gap);
                 }
@@ -117,6 +133,7 @@ impl Vhdx {
             CommitOutcome::Failed => {
                 writing.log.handle_failure(&ended.log_before);
                 writing.space.freed.append(&mut ended.freed);
+                writing.space.unreferenced.append(&mut ended.unreferenced);
                 if let Some(gap) = ended.gap {
                     writing.space.return_gap(gap);
                 }

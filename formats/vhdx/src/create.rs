@@ -3,7 +3,7 @@
 use suimon_image::{ByteRange, FileError, ImageError, ImageFault, ImageFile};
 
 use crate::bat::{FILE_MB_MAX, State};
-use crate::fields::{MB, put, round_up_mb, to_usize};
+use crate::fields::{MB, WRITTEN_MAX, put, round_up_mb, to_usize};
 use crate::geometry::{Geometry, Slot};
 use crate::header::{HEADER_OFFSETS, Header, encode_identifier};
 use crate::metadata::{Metadata, check_block, check_sector, check_size};
@@ -122,6 +122,8 @@ impl NewImage {
             }
             if payload != 0 {
                 write_fixed_bat(file, bat, &geometry)?;
+            } else if bat.len() <= WRITTEN_MAX {
+                file.write_at(bat.offset(), &vec![0; to_usize(bat.len())])?;
             }
             for (sequence, offset) in (0..).zip(HEADER_OFFSETS) {
                 file.write_at(offset, &header(sequence).encode())?;

@@ -2,6 +2,9 @@
 
 /// Bytes of one unit of space: regions and blocks are multiples of it.
 pub(crate) const MB: u64 = 1 << 20;
+/// Metadata of at most so many bytes gets its space in the file before it is needed: the log, and the
+/// BAT of a disk of 16 TB with blocks of 32 MB.
+pub(crate) const WRITTEN_MAX: u64 = 4 * MB;
 /// Bytes of a sector of the log, and of what it changes.
 pub(crate) const PAGE: u64 = 4096;
 /// The same, for memory.

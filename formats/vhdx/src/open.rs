@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use suimon_image::{ByteRange, Commit, FileError, ImageError, ImageFault, ImageFile, Redo, Step};
 
 use crate::bat::{Bat, Faults, normalize};
-use crate::fields::{MB, PAGE, PAGE_LEN, round_up_mb};
+use crate::fields::{MB, PAGE, PAGE_LEN, WRITTEN_MAX, round_up_mb};
 use crate::geometry::{Geometry, Slot};
 use crate::header::{HEADER_SECTION, Headers};
 use crate::log::{Replay, Writer, find};
@@ -198,7 +198,7 @@ impl Vhdx {
         let file_len = end;
         let log = read.headers.current.log;
         let mut writer = Writer::new(log, guids.log);
-        let mut steps = vec![Step::Zero(log)];
+        let mut steps = vec![cleared(log)];
         // A log that is in use has an entry that counts, always.
         writer.write(&[], file_len, end, &mut steps);
         steps.extend([Step::Flush, Step::Durable]);
@@ -329,6 +329,17 @@ impl Structures {
             }
         }
         Ok(())
+    }
+}
+
+/// Fills the log with zeros. One of usual length has its space from then on, so that a commit does not
+/// fail on a store that has become full.
+fn cleared(log: ByteRange) -> Step {
+    match usize::try_from(log.len()) {
+        Ok(len) if log.len() <= WRITTEN_MAX => {
+            Step::Write { offset: log.offset(), bytes: vec![0; len] }
+        }
+        _ => Step::Zero(log),
     }
 }
 

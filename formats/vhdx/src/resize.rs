@@ -39,6 +39,7 @@ pub fn resize(file: &dyn ImageFile, size: u64, guids: &WriteGuids) -> Result<(),
         let added = before.blocks()..after.blocks();
         for block in added {
             let place = writing.space.allocate_block()?;
+            writing.space.refer(place, true);
             image.bat.set_payload(block, Entry::present(State::FullyPresent, place), &after);
         }
     }
@@ -84,7 +85,7 @@ fn place_bat(
     let len = round_up_mb(needed);
     let full = || ImageError::new("BAT", 0, ImageFault::Full { limit: u64::from(u32::MAX) });
     let mb = u32::try_from(len / MB).map_err(|_| full())?;
-    let offset = u64::from(writing.space.extend(mb)?) * MB;
+    let offset = u64::from(writing.space.extend_for_region(mb)?) * MB;
     file.set_len(writing.space.end_bytes().max(writing.file_len)).map_err(failed)?;
     ByteRange::new(offset, len).ok_or_else(full)
 }
@@ -145,7 +146,7 @@ fn write_size(
     pages: &[Page],
 ) -> Result<(), ImageError> {
     let file_len = writing.file_len.max(writing.space.end_bytes());
-    let mut steps = vec![Step::Extend { len: file_len }, Step::Flush];
+    let mut steps = vec![Step::Extend { len: file_len, needed: file_len }, Step::Flush];
     let end = writing.space.end_bytes();
     writing.log.write(pages, file_len, end, &mut steps);
     steps.extend([Step::Flush, Step::Durable]);

@@ -111,6 +111,8 @@ pub(crate) struct Space {
     has_bitmaps: bool,
     /// Behind all that was ever handed out.
     end: u32,
+    /// Behind all that metadata was ever said to refer to.
+    referenced_end: u32,
     /// Ready pieces of a block's size, and of 1 MB.
     blocks: Vec<u32>,
     slots: Vec<u32>,
@@ -118,6 +120,8 @@ pub(crate) struct Space {
     gaps: Vec<(u32, u32)>,
     /// Blocks that were freed since the last commit began.
     pub freed: Vec<u32>,
+    /// Blocks that no metadata ever referred to, but in which a failed write may have left payload.
+    pub unreferenced: Vec<u32>,
 }
 
 impl Space {
@@ -127,11 +131,19 @@ impl Space {
             block_mb: u32::try_from(block_bytes / MB).unwrap_or(1),
             has_bitmaps,
             end: occupancy.end(),
+            referenced_end: occupancy.end(),
             blocks: Vec::new(),
             slots: Vec::new(),
             gaps: occupancy.gaps(),
             freed: Vec::new(),
+            unreferenced: Vec::new(),
         }
+    }
+
+    /// Metadata refers to a block from now on, or to a sector bitmap if it is not one of payload.
+    pub(crate) fn refer(&mut self, mb: u32, is_payload: bool) {
+        let len = if is_payload { self.block_mb } else { 1 };
+        self.referenced_end = self.referenced_end.max(mb.saturating_add(len));
     }
 
     /// Space for a block, in megabytes.
@@ -151,7 +163,7 @@ impl Space {
     }
 
     /// New space at the end, which the file may not have yet.
-    pub(crate) fn extend(&mut self, mb: u32) -> Result<u32, ImageError> {
+    fn extend(&mut self, mb: u32) -> Result<u32, ImageError> {
         let end = self.end.saturating_add(mb);
         if u64::from(end) > FILE_MB_MAX {
             let offset = u64::from(self.end) * MB;
@@ -161,9 +173,16 @@ impl Space {
         Ok(core::mem::replace(&mut self.end, end))
     }
 
-    /// Bytes of the file that something may be in.
+    /// New space at the end for a region, which the region table will refer to.
+    pub(crate) fn extend_for_region(&mut self, mb: u32) -> Result<u32, ImageError> {
+        let place = self.extend(mb)?;
+        self.referenced_end = self.end;
+        Ok(place)
+    }
+
+    /// Bytes that the file must have for its metadata.
     pub(crate) fn end_bytes(&self) -> u64 {
-        u64::from(self.end) * MB
+        u64::from(self.referenced_end) * MB
     }
 
     /// What the file's length should be when it must grow: somewhat more than needed, so
@@ -262,6 +281,10 @@ mod tests {
         let blocks = [space.allocate_block().unwrap(), space.allocate_block().unwrap()];
         assert_eq!(blocks, [6, 4]);
         assert_eq!(space.allocate_block().unwrap(), 13);
+        assert_eq!(space.end_bytes(), 10 * MB, "nothing new is referred to");
+        space.refer(12, false);
+        assert_eq!(space.end_bytes(), 13 * MB);
+        space.refer(13, true);
         assert_eq!(space.end_bytes(), 15 * MB);
     }
 }

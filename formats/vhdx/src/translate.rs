@@ -261,7 +261,9 @@ impl Vhdx {
         if needs_bitmap {
             let chunk = self.geometry.chunk(block);
             if !self.bat.bitmap(chunk).is_present() {
-                let slot = Entry::present(State::FullyPresent, writing.space.allocate_slot()?);
+                let mb = writing.space.allocate_slot()?;
+                writing.space.refer(mb, false);
+                let slot = Entry::present(State::FullyPresent, mb);
                 self.bat.set_bitmap(chunk, slot, &self.geometry);
                 self.bitmaps.fresh.insert(chunk);
             }
@@ -331,7 +333,7 @@ impl Vhdx {
             let Some(pending) = writing.pending.get_mut(&block) else { continue };
             pending.writes = pending.writes.saturating_sub(1);
             if pending.writes == 0 {
-                writing.space.freed.push(pending.mb);
+                writing.space.unreferenced.push(pending.mb);
                 writing.pending.remove(&block);
             }
         }
@@ -339,6 +341,9 @@ impl Vhdx {
 
     fn set_present(&mut self, block: u64, state: State, mb: u32) {
         self.bat.set_payload(block, Entry::present(state, mb), &self.geometry);
+        if let Some(writing) = &mut self.writing {
+            writing.space.refer(mb, true);
+        }
         if state == State::FullyPresent {
             self.bitmaps.release_all(block);
         }

@@ -32,6 +32,9 @@ const PLANE_POLL: Duration = Duration::from_millis(250);
 /// How often adapters with SR-IOV are looked at of which something is desired.
 const PF_LOOK: Duration = Duration::from_secs(5);
 
+/// How often the free space of stores is queried.
+const STORES_QUERY: Duration = Duration::from_secs(10);
+
 /// Notices handled before the events they made are written together.
 const NOTICES_PER_COMMIT: usize = 64;
 
@@ -110,6 +113,7 @@ pub(crate) struct Controller {
     pub(crate) drafts: Vec<Draft>,
     pub(crate) plane_polled_at: Option<Instant>,
     pub(crate) pfs_looked_at: Instant,
+    pub(crate) stores_queried_at: Instant,
     pub(crate) iov: IovDesk,
     /// What drives teams meanwhile.
     pub(crate) teams: TeamThreads,
@@ -141,6 +145,10 @@ impl Controller {
             if self.pfs_looked_at.elapsed() >= PF_LOOK {
                 self.look_at_pfs();
                 self.pfs_looked_at = Instant::now();
+            }
+            if self.stores_queried_at.elapsed() >= STORES_QUERY {
+                self.shared.disks.query_stores();
+                self.stores_queried_at = Instant::now();
             }
             self.drive_iov();
             self.end_openings();

@@ -58,6 +58,7 @@ pub(crate) fn start_up(
         drafts: vec![opened(&state, is_new)],
         plane_polled_at: None,
         pfs_looked_at: Instant::now(),
+        stores_queried_at: Instant::now(),
         iov: IovDesk::default(),
         teams: TeamThreads::start(shared, retry_first).map_err(NodeError::Thread)?,
         disk_jobs: Vec::new(),

@@ -70,7 +70,7 @@ impl StorageWork {
                 None => return self.end_commit(disk_number, Ok(())),
                 Some(Step::Durable) => continue,
                 Some(Step::Write { offset, bytes }) => FileOp::WriteBytes { offset, bytes },
-                Some(Step::Extend { len }) => FileOp::Extend { len },
+                Some(Step::Extend { len, needed }) => FileOp::Extend { len, needed },
                 Some(Step::Zero(range)) => FileOp::Zero { range, may_unmap: true },
                 Some(Step::Flush) => FileOp::Flush,
             };
@@ -142,7 +142,7 @@ fn offset_of(step: &Step) -> Option<u64> {
     match step {
         Step::Write { offset, .. } => Some(*offset),
         Step::Zero(range) => Some(range.offset()),
-        Step::Extend { len } => Some(*len),
+        Step::Extend { len, .. } => Some(*len),
         Step::Flush | Step::Durable => None,
     }
 }

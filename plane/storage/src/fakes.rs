@@ -309,7 +309,7 @@ impl FileIo for FakeIo {
             FileOp::Zero { range, may_unmap: _ } => {
                 Effect::Change(Change::Zero { offset: range.offset(), len: range.len() })
             }
-            FileOp::Extend { len } => Effect::Change(Change::SetLen(len)),
+            FileOp::Extend { len, .. } => Effect::Change(Change::SetLen(len)),
         };
         self.pending.push(Pending { file, token, effect });
         true

@@ -28,7 +28,7 @@ pub(crate) fn entry(operation: &Operation, zeros: &AlignedBytes) -> squeue::Entr
             let now = left.min(ZEROS_BYTES) as u32;
             opcode::Write::new(file, zeros.as_slice().as_ptr(), now).offset(offset).build()
         }
-        Kind::Extend => opcode::Fallocate::new(file, left).offset(offset).build(),
+        Kind::Extend { .. } => opcode::Fallocate::new(file, left).offset(offset).build(),
     }
 }
 

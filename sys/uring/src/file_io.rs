@@ -114,10 +114,15 @@ impl UringFileIo {
                 file.handle_zeroing(range.offset(), range.len());
                 new(Kind::Zero { may_unmap }, range.offset(), range.len())
             }
-            FileOp::Extend { len } => {
+            FileOp::Extend { len, needed } => {
                 // Holes in what is there stay holes.
                 let end = end(file)?.min(len);
-                new(Kind::Extend, end, len - end)
+                let allocated = file.claim_room(end, needed.clamp(end, len), len);
+                let mut operation = new(Kind::Extend { needed, len }, end, allocated - end);
+                if allocated == end && end < len {
+                    operation.handle_extended(false);
+                }
+                operation
             }
         })
     }
@@ -228,25 +233,23 @@ fn next(operation: &mut Operation, result: i32) -> Next {
     let Ok(moved) = u64::try_from(result) else {
         let error = io::Error::from_raw_os_error(-result);
         let cannot = matches!(-result, libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL);
+        let is_full = matches!(-result, libc::ENOSPC | libc::EDQUOT);
         return match operation.kind {
             _ if matches!(-result, libc::EINTR | libc::EAGAIN) => Next::Turn,
             Kind::Zero { .. } if cannot => {
                 operation.kind = Kind::WriteZeros;
                 Next::Turn
             }
-            Kind::Extend if cannot => {
-                // A file ends where it was last written, and has a hole before that.
-                let unit = u64::from(operation.unit).min(operation.len);
-                operation.offset = operation.offset.saturating_add(operation.len - unit);
-                operation.len = unit;
-                operation.kind = Kind::WriteZeros;
+            Kind::Extend { .. } if cannot || is_full => {
+                operation.handle_extended(false);
                 Next::Turn
             }
             _ => Next::End(Err(error)),
         };
     };
     let done = match operation.kind {
-        Kind::Flush | Kind::Zero { .. } | Kind::Extend => true,
+        Kind::Flush | Kind::Zero { .. } => true,
+        Kind::Extend { .. } => operation.handle_extended(true),
         Kind::Read => operation.handle_moved(moved) || operation.handle_end_of_file(moved),
         Kind::Write { .. } | Kind::WriteZeros if moved == 0 => {
             return Next::End(Err(io::ErrorKind::WriteZero.into()));
@@ -423,21 +426,44 @@ mod tests {
         assert_eq!(batches, [1, 1, 1, 2, 3, 4, 6, 9]);
     }
 
-    #[test]
-    fn where_nothing_can_be_set_aside_a_file_grows_by_its_last_unit() {
-        let mut operation = Operation {
+    fn extending(needed: u64, len: u64) -> Operation {
+        let offset = 1 << 20;
+        Operation {
             file: FileSlot(0),
             token: 0,
-            kind: Kind::Extend,
-            offset: 1 << 20,
-            len: 8 << 20,
+            kind: Kind::Extend { needed, len },
+            offset,
+            len: len - offset,
             unit: 4096,
             done: 0,
             pieces: Vec::new(),
             own: None,
             stand_in: Vec::new(),
             memory: None,
-        };
+        }
+    }
+
+    #[test]
+    fn space_that_is_not_needed_yet_is_given_up_first_and_then_a_hole_is_left() {
+        let mut operation = extending(3 << 20, 9 << 20);
+        assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::Turn));
+        assert_eq!((operation.offset, operation.len), (1 << 20, 2 << 20));
+        // The rest of the length is a hole.
+        assert!(matches!(next(&mut operation, 0), Next::Turn));
+        assert!(matches!(operation.kind, Kind::WriteZeros));
+        assert_eq!((operation.offset, operation.len), ((9 << 20) - 4096, 4096));
+        let mut operation = extending(3 << 20, 9 << 20);
+        assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::Turn));
+        assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::Turn));
+        assert!(matches!(operation.kind, Kind::WriteZeros));
+        assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::End(Err(_))));
+        let mut operation = extending(3 << 20, 9 << 20);
+        assert!(matches!(next(&mut operation, 0), Next::End(Ok(()))));
+    }
+
+    #[test]
+    fn where_nothing_can_be_allocated_a_file_grows_by_its_last_unit() {
+        let mut operation = extending(1 << 20, 9 << 20);
         assert!(matches!(next(&mut operation, -libc::EOPNOTSUPP), Next::Turn));
         assert!(matches!(operation.kind, Kind::WriteZeros));
         assert_eq!((operation.offset, operation.len), ((9 << 20) - 4096, 4096));

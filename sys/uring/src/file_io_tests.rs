@@ -195,8 +195,8 @@ fn bytes_zeros_growth_and_flush() {
         bench.run(|_| FileOp::Zero { range, may_unmap }).outcome.unwrap();
     }
     bench.run(|_| FileOp::Flush).outcome.unwrap();
-    bench.run(|_| FileOp::Extend { len: 40_960 }).outcome.unwrap();
-    bench.run(|_| FileOp::Extend { len: 8192 }).outcome.unwrap();
+    bench.run(|_| FileOp::Extend { len: 40_960, needed: 40_960 }).outcome.unwrap();
+    bench.run(|_| FileOp::Extend { len: 8192, needed: 8192 }).outcome.unwrap();
     assert_eq!(bench.file.len().unwrap(), 40_960);
     let mut found = vec![9; 40_960];
     bench.file.read_at(0, &mut found).unwrap();
@@ -212,7 +212,7 @@ fn a_file_that_grows_keeps_its_holes() {
     const HOLE: u64 = 8 << 20;
     let mut bench = Bench::new(8, 4096);
     bench.file.set_len(HOLE).unwrap();
-    bench.run(|_| FileOp::Extend { len: HOLE + 65_536 }).outcome.unwrap();
+    bench.run(|_| FileOp::Extend { len: HOLE + 65_536, needed: HOLE }).outcome.unwrap();
     assert_eq!(bench.file.len().unwrap(), HOLE + 65_536);
     let used = std::fs::metadata(bench.folder.path().join("image")).unwrap().blocks() * 512;
     assert!(used < HOLE, "{used} bytes are used");

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, SeekFrom, StatxFlags};
 use rustix::io::Errno;
@@ -14,6 +15,7 @@ use crate::aligned::AlignedBytes;
 use crate::facts::direct_alignment;
 use crate::image_lock::unlock;
 use crate::mapped_file::MappedFile;
+use crate::store_room::StoreRoom;
 
 /// Bytes moved at once by what waits.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -49,6 +51,8 @@ pub struct HostFile {
     is_in_memory: bool,
     /// Of a file in memory.
     mapped: Option<MappedFile>,
+    /// Of a file in a store.
+    room: Option<Arc<StoreRoom>>,
 }
 
 impl HostFile {
@@ -97,7 +101,27 @@ impl HostFile {
         let mapped = is_in_memory
             .then(|| MappedFile::new(plain.as_fd(), access != FileAccess::Read, len))
             .flatten();
-        Ok(Self { fd: plain, facts, memory_alignment, is_locked: false, is_in_memory, mapped })
+        Ok(Self {
+            fd: plain,
+            facts,
+            memory_alignment,
+            is_locked: false,
+            is_in_memory,
+            mapped,
+            room: None,
+        })
+    }
+
+    /// The file is in a store with this room.
+    pub(crate) fn in_store(mut self, room: Arc<StoreRoom>) -> Self {
+        self.room = Some(room);
+        self
+    }
+
+    /// Returns the offset up to which space is to be allocated in a file that ends at `end` and
+    /// becomes `len` bytes long: `len`, `needed` or `end`, depending on the room of the store.
+    pub(crate) fn claim_room(&self, end: u64, needed: u64, len: u64) -> u64 {
+        self.room.as_ref().map_or(len, |room| room.claim(end, needed, len))
     }
 
     /// The file's locks were taken, and are given back with it.

@@ -17,6 +17,7 @@ use suimon_ports::{
 
 use crate::host_file::NEW_FILE_MODE;
 use crate::image_lock::lock;
+use crate::store_room::StoreRoom;
 use crate::{FileAccess, HostFile};
 
 /// How deep directories are looked through.
@@ -37,6 +38,7 @@ enum Place {
 pub struct HostStore {
     path: PathBuf,
     place: Place,
+    room: Arc<StoreRoom>,
 }
 
 /// Opens stores of this host.
@@ -71,7 +73,10 @@ impl HostStore {
                 return Err(StoreFileError::new(path.to_string_lossy(), fault));
             }
         };
-        Ok(Self { path: path.to_owned(), place })
+        let store = Self { path: path.to_owned(), place, room: Arc::default() };
+        // Sets the room. If it cannot be told, as little as possible is allocated.
+        let _ = store.space();
+        Ok(store)
     }
 
     fn folder(&self) -> Result<&OwnedFd, StoreFault> {
@@ -95,6 +100,21 @@ impl HostStore {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let there = open_at(self.folder()?, name.as_str(), flags)?;
         regular(rustix::fs::fstat(&there).map_err(fault)?)
+    }
+
+    /// Takes the locks of an opened file, and makes it an image's.
+    fn locked(
+        &self,
+        file: OwnedFd,
+        used: FileUse,
+        access: FileAccess,
+        unit: u32,
+    ) -> Result<Arc<dyn DiskFile>, StoreFault> {
+        if let Some(holder) = lock(&file, used)? {
+            return Err(StoreFault::InUse { holder });
+        }
+        let file = HostFile::from_fd(file, access, unit)?.locked();
+        Ok(Arc::new(file.in_store(Arc::clone(&self.room))))
     }
 
     fn open_regular(&self, name: &FileName, flags: OFlags) -> Result<OwnedFd, StoreFault> {
@@ -174,7 +194,7 @@ impl StoreFiles for HostStore {
             FileUse::Write => (OFlags::RDWR, FileAccess::Write),
         };
         self.open_regular(name, flags)
-            .and_then(|file| locked(file, used, access, unit))
+            .and_then(|file| self.locked(file, used, access, unit))
             .map_err(|fault| StoreFileError::new(name, fault))
     }
 
@@ -183,7 +203,7 @@ impl StoreFiles for HostStore {
             let folder = self.folder_of(name)?;
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
             let file = rustix::fs::openat(&folder, name.last(), flags, NEW_FILE_MODE);
-            locked(file.map_err(fault)?, FileUse::Write, FileAccess::Create, unit)
+            self.locked(file.map_err(fault)?, FileUse::Write, FileAccess::Create, unit)
         };
         make().map_err(|fault| StoreFileError::new(name, fault))
     }
@@ -201,7 +221,7 @@ impl StoreFiles for HostStore {
             };
             let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
             let file = rustix::fs::open(&self.path, flags, Mode::empty()).map_err(fault)?;
-            locked(file, used, access, unit)
+            self.locked(file, used, access, unit)
         };
         open().map_err(|fault| StoreFileError::new(self.path.to_string_lossy(), fault))
     }
@@ -280,10 +300,9 @@ impl StoreFiles for HostStore {
             return Ok(StoreSpace { total_bytes, free_bytes: 0 });
         };
         let told = rustix::fs::fstatvfs(folder).map_err(failed)?;
-        Ok(StoreSpace {
-            total_bytes: told.f_blocks.saturating_mul(told.f_frsize),
-            free_bytes: told.f_bavail.saturating_mul(told.f_frsize),
-        })
+        let free_bytes = told.f_bavail.saturating_mul(told.f_frsize);
+        self.room.set(free_bytes);
+        Ok(StoreSpace { total_bytes: told.f_blocks.saturating_mul(told.f_frsize), free_bytes })
     }
 }
 
@@ -300,19 +319,6 @@ fn regular(found: Stat) -> Result<Stat, StoreFault> {
         FileType::Symlink => Err(StoreFault::Link),
         other => Err(StoreFault::NotRegular { found: word(other) }),
     }
-}
-
-/// Takes the locks of an opened file, and makes it an image's.
-fn locked(
-    file: OwnedFd,
-    used: FileUse,
-    access: FileAccess,
-    unit: u32,
-) -> Result<Arc<dyn DiskFile>, StoreFault> {
-    if let Some(holder) = lock(&file, used)? {
-        return Err(StoreFault::InUse { holder });
-    }
-    Ok(Arc::new(HostFile::from_fd(file, access, unit)?.locked()))
 }
 
 fn sync(file: &OwnedFd) -> Result<(), StoreFault> {

@@ -61,6 +61,7 @@ mod pages;
 mod payload;
 mod restrictions;
 mod source;
+mod store_room;
 
 pub use file_io::UringFileIo;
 pub use host_file::{FileAccess, HostFile};

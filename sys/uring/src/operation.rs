@@ -28,7 +28,13 @@ pub(crate) enum Kind {
     },
     /// Writes zeros, because the file system cannot make them.
     WriteZeros,
-    Extend,
+    /// Allocates space behind the end of the file. What cannot be allocated becomes a hole.
+    Extend {
+        /// End of the part that is needed soon; space behind it is allocated ahead.
+        needed: u64,
+        /// The file's new length.
+        len: u64,
+    },
 }
 
 /// One operation.
@@ -142,6 +148,26 @@ impl Operation {
             crate::copy::zero(&self.pieces);
         }
         has_ended
+    }
+
+    /// Goes on with a file that has to be longer: with the part that is needed soon if space ahead of it
+    /// could not be allocated, else with a hole up to the new end. `is_allocated`: the last turn has
+    /// succeeded. Returns whether the file is long enough.
+    pub(crate) fn handle_extended(&mut self, is_allocated: bool) -> bool {
+        let Kind::Extend { needed, len } = self.kind else { return true };
+        let tried = self.offset.saturating_add(self.len);
+        if is_allocated && tried >= len {
+            return true;
+        }
+        if !is_allocated && needed < tried && needed > self.offset {
+            self.len = needed - self.offset;
+            return false;
+        }
+        // A file ends where it was last written, and has a hole before that.
+        let unit = u64::from(self.unit.max(1)).min(len - self.offset);
+        (self.offset, self.len) = (len - unit, unit);
+        self.kind = Kind::WriteZeros;
+        false
     }
 
     /// Whether there is nothing to do.

@@ -149,7 +149,7 @@ impl Engine<'_> {
         let Some((steps, changes)) = &mut self.commit else { return };
         match steps.pop_front() {
             Some(Step::Write { offset, bytes }) => self.file.write_at(offset, &bytes).unwrap(),
-            Some(Step::Extend { len }) => self.file.set_len(len).unwrap(),
+            Some(Step::Extend { len, .. }) => self.file.set_len(len).unwrap(),
             Some(Step::Zero(range)) => self.file.zero(range.offset(), range.len()).unwrap(),
             Some(Step::Flush) => self.file.flush().unwrap(),
             Some(Step::Durable) => self.history.durable.push((self.file.ops().len(), *changes)),

@@ -117,7 +117,7 @@ impl Guest {
         for step in commit.steps {
             match step {
                 Step::Write { offset, bytes } => self.file.write_at(offset, &bytes).unwrap(),
-                Step::Extend { len } if self.file.len().unwrap() < len => {
+                Step::Extend { len, .. } if self.file.len().unwrap() < len => {
                     self.file.set_len(len).unwrap();
                 }
                 Step::Extend { .. } => {}
@@ -313,7 +313,7 @@ fn a_commit_that_failed_is_made_up_for_by_the_next() {
         for step in commit.steps.into_iter().take(steps_done) {
             match step {
                 Step::Write { offset, bytes } => file.write_at(offset, &bytes).unwrap(),
-                Step::Extend { len } => file.set_len(len).unwrap(),
+                Step::Extend { len, .. } => file.set_len(len).unwrap(),
                 _ => {}
             }
         }

@@ -1,7 +1,7 @@
 //! Images of every kind: created, written, closed, opened again, resized, checked.
 
 use suimon_image::testing::{MemoryFile, TestDisk};
-use suimon_image::{CommitOutcome, Extent, Image, ImageFault, ImageFile, Located, Place};
+use suimon_image::{CommitOutcome, Extent, Image, ImageFault, ImageFile, Located, Place, Step};
 use suimon_vhdx::{Guid, Kind, NewImage, Vhdx, check, resize};
 
 use crate::support::*;
@@ -154,7 +154,7 @@ fn a_reader_replays_in_memory_and_writes_nothing() {
                 suimon_image::Step::Write { offset, bytes } => {
                     file.write_at(*offset, bytes).unwrap();
                 }
-                suimon_image::Step::Extend { len } => file.set_len(*len).unwrap(),
+                Step::Extend { len, .. } => file.set_len(*len).unwrap(),
                 suimon_image::Step::Durable => break,
                 _ => {}
             }
@@ -216,6 +216,34 @@ fn bits_of_a_block_that_was_not_there_say_nothing() {
         let byte = if sector == 5 { 2 } else { parent_byte(MB + sector * 512) };
         assert!(bytes.iter().all(|found| *found == byte), "sector {sector}");
     }
+}
+
+#[test]
+fn space_of_failed_writes_is_zeroed_before_anything_else_needs_space() {
+    let file = created(&dynamic(8 * MB));
+    let mut image = Vhdx::open(&file, &guids(1)).unwrap();
+    let failing = range(0, 2 * MB);
+    let mut places = Vec::new();
+    assert_eq!(image.place_write(failing, &mut places).unwrap(), Located::Ready);
+    let Place::File(offset) = places[0].place else { panic!("{places:?}") };
+    image.handle_failed(failing);
+    let steps = image.begin_commit().unwrap().steps;
+    // The file need not be longer: no metadata refers to the space.
+    let zeroed = [Step::Zero(range(offset, MB)), Step::Zero(range(offset + MB, MB))];
+    assert_eq!(steps[..2], zeroed, "{steps:?}");
+    assert!(!steps.iter().any(|step| matches!(step, Step::Extend { .. })), "{steps:?}");
+    // If that fails, it is tried again.
+    image.handle_commit(CommitOutcome::Failed);
+    assert_eq!(image.begin_commit().unwrap().steps, steps);
+    image.handle_commit(CommitOutcome::Done);
+    // Then the space is used.
+    assert_eq!(image.place_write(range(MB, MB), &mut places).unwrap(), Located::Ready);
+    let last = places.last().unwrap().place;
+    assert!([offset, offset + MB].map(Place::File).contains(&last), "{last:?}");
+    image.handle_written(range(MB, MB));
+    let steps = image.begin_commit().unwrap().steps;
+    let Some(Step::Extend { len, needed }) = steps.first() else { panic!("{steps:?}") };
+    assert!(*needed <= offset + 2 * MB && len > needed, "{steps:?}");
 }
 
 #[test]

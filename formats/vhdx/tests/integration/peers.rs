@@ -161,7 +161,7 @@ fn carry_out(file: &DiskFile, step: &Step) {
     use suimon_image::ImageFile;
     match step {
         Step::Write { offset, bytes } => file.write_at(*offset, bytes).unwrap(),
-        Step::Extend { len } => file.set_len(*len).unwrap(),
+        Step::Extend { len, .. } => file.set_len(*len).unwrap(),
         Step::Zero(range) => file.zero(range.offset(), range.len()).unwrap(),
         Step::Flush | Step::Durable => {}
     }

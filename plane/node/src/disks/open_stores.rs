@@ -48,6 +48,16 @@ impl OpenStores {
         Ok(files)
     }
 
+    /// Returns the stores that are open.
+    pub(super) fn open_ones(&self) -> Vec<(PathBuf, Arc<dyn StoreFiles>)> {
+        let seats = self.lock();
+        let open = seats.iter().filter_map(|(path, seat)| {
+            // One whose seat is locked is being opened.
+            Some((path.clone(), seat.try_lock().ok()?.clone()?))
+        });
+        open.collect()
+    }
+
     /// Stores at other paths are let go, so that they can be unmounted.
     pub(crate) fn retain(&self, is_wanted: impl Fn(&Path) -> bool) {
         self.lock().retain(|path, _| is_wanted(path));

@@ -280,6 +280,15 @@ impl Shared {
 }
 
 impl Disks {
+    /// Queries the free space of all open stores, in threads, so that files on them are extended by
+    /// what the stores have room for.
+    pub(crate) fn query_stores(&self) {
+        for (path, files) in self.stores.open_ones() {
+            // One that does not answer is not queried again until it does.
+            drop(self.threads.begin(&path, move || drop(files.space()), drop));
+        }
+    }
+
     /// How much a store has, or why that is not known.
     fn space(&self, store: &Path) -> Result<StoreSpace, String> {
         let (stores, path) = (self.stores.clone(), store.to_owned());

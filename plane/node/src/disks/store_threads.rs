@@ -104,7 +104,7 @@ impl StoreThreads {
     }
 
     /// Begins something with a store.
-    fn begin<T: Send + 'static>(
+    pub(super) fn begin<T: Send + 'static>(
         &self,
         store: &Path,
         work: impl FnOnce() -> T + Send + 'static,

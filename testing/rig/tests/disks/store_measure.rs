@@ -6,6 +6,8 @@ use std::time::Duration;
 use serde_json::Value;
 use suimon_rig::{Daemon, LastingLoad, LoopDevice, NbdClient, Process, Rig, fio, run, until};
 
+use crate::mounted::Mounted;
+
 const PATIENCE: Duration = Duration::from_secs(240);
 /// Load that outlasts any test; the test ends it.
 const LASTS_S: u32 = 600;
@@ -195,23 +197,6 @@ fn a_store_that_is_a_block_device_is_read_and_never_written() {
     assert!(daemon.stop().unwrap().success());
     drop(device);
     assert!(fs::read(&file).unwrap() == content, "it was written to");
-}
-
-/// A file system of its own, until it is dropped.
-struct Mounted(String);
-
-impl Mounted {
-    fn new(path: &str, size: &str) -> Self {
-        fs::create_dir(path).unwrap();
-        run(&["mount", "-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs", path]).unwrap();
-        Self(path.to_owned())
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = run(&["umount", "-l", &self.0]);
-    }
 }
 
 #[test]

@@ -1,0 +1,59 @@
+//! Free space of a store, as far as it is known without asking the file system.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Space is allocated ahead if it is at most this part of the free space.
+const AHEAD_SHARE: u64 = 32;
+/// Space that is needed soon is allocated if it is at most this part of the free space.
+const NEEDED_SHARE: u64 = 4;
+
+/// Free bytes of a store when it was last queried, less what its files have allocated since.
+///
+/// An estimate: other programs use the file system as well. It only decides how much is allocated
+/// beyond what is written. Querying the file system may block, so I/O threads do not.
+#[derive(Debug, Default)]
+pub(crate) struct StoreRoom(AtomicU64);
+
+impl StoreRoom {
+    /// Records the free bytes that the file system reports.
+    pub(crate) fn set(&self, free_bytes: u64) {
+        self.0.store(free_bytes, Ordering::Relaxed);
+    }
+
+    /// See [`HostFile::claim_room`](crate::HostFile).
+    pub(crate) fn claim(&self, end: u64, needed: u64, len: u64) -> u64 {
+        let free = self.0.load(Ordering::Relaxed);
+        let allocated = if len.saturating_sub(needed) <= free / AHEAD_SHARE
+            && len.saturating_sub(end) <= free / NEEDED_SHARE
+        {
+            len
+        } else if needed.saturating_sub(end) <= free / NEEDED_SHARE {
+            needed
+        } else {
+            end
+        };
+        self.0.store(free.saturating_sub(allocated - end), Ordering::Relaxed);
+        allocated
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn little_is_allocated_where_little_is_free() {
+        let room = StoreRoom::default();
+        assert_eq!(room.claim(MIB, 2 * MIB, 3 * MIB), MIB, "unknown counts as full");
+        room.set(64 * MIB);
+        assert_eq!(room.claim(MIB, 2 * MIB, 5 * MIB), 2 * MIB);
+        room.set(1000 * MIB);
+        assert_eq!(room.claim(MIB, 2 * MIB, 33 * MIB), 33 * MIB);
+        // What was allocated is not free any more.
+        assert_eq!(room.claim(MIB, 2 * MIB, 33 * MIB), 2 * MIB);
+        room.set(3 * MIB);
+        assert_eq!(room.claim(MIB, 2 * MIB, 2 * MIB), MIB);
+    }
+}
