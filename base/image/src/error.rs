@@ -45,6 +45,12 @@ pub enum ImageFault {
         /// What.
         what: String,
     },
+    /// The image is not as it was when changes of its metadata were made that are to be redone.
+    #[error("the image has been changed since: {what}")]
+    Changed {
+        /// By what that is seen.
+        what: &'static str,
+    },
     /// Something that must be there is not.
     #[error("it is missing")]
     Missing,

@@ -143,6 +143,13 @@ pub trait Image: Send {
         let _ = changes;
     }
 
+    /// Returns an upper bound of the changes of metadata that a write to a range makes when it ends; 0 if
+    /// it makes none. The bound holds until blocks of the range are discarded.
+    fn changes_max(&self, range: ByteRange) -> u64 {
+        let _ = range;
+        0
+    }
+
     /// Returns the identity and least length of the file, by which a later process finds out whether
     /// another program has changed it (see [`crate::Redo`]).
     fn opened(&self) -> OpenedImage {

@@ -55,6 +55,12 @@ impl ByteRange {
         self.end() <= size
     }
 
+    /// Whether all of another range is in this one.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.offset <= other.offset && other.end() <= self.end()
+    }
+
     /// Its first `len` bytes, or all of it, and what is left.
     #[must_use]
     pub const fn split_at(self, len: u64) -> (Self, Self) {

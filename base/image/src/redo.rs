@@ -8,6 +8,7 @@
 //! What it does not do: it does not survive a crash of the host, after which the payload may be
 //! missing. Whoever keeps the changes must not hand them on then.
 
+use core::ops::Range;
 use std::collections::BTreeMap;
 
 use crate::{ByteRange, ImageError, ImageFault};
@@ -104,10 +105,13 @@ impl Redo {
         let mut pages: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
         let mut states: BTreeMap<u64, Vec<[u8; 8]>> = BTreeMap::new();
         for change in &self.changes {
+            let Some(range) = change.range() else {
+                let what = "a change of it is behind the end of every file";
+                return Err(ImageError::new("redo", change.offset, ImageFault::Changed { what }));
+            };
             if let Changed::Entry { before, after } = change.content {
                 states.entry(change.offset).or_default().extend([before, after]);
             }
-            let Some(range) = change.range() else { continue };
             for (number, _) in range.blocks(page_len) {
                 let offset = number.saturating_mul(page_len);
                 if let (false, Some(page)) =
@@ -124,6 +128,40 @@ impl Redo {
         Ok(pages)
     }
 
+    /// Returns what entries were and became, in their first `N` bytes.
+    pub fn entries<const N: usize>(&self) -> impl Iterator<Item = [u8; N]> + '_ {
+        let entries = self.changes.iter().filter_map(|change| match change.content {
+            Changed::Entry { before, after } => Some([before, after]),
+            Changed::Fill(_) => None,
+        });
+        entries.flatten().filter_map(|entry| entry.first_chunk().copied())
+    }
+
+    /// Checks that entries are in the table of the image, and other bytes in sector bitmaps.
+    ///
+    /// # Errors
+    /// The first change elsewhere: the record is of another image.
+    pub fn check_places(
+        &self,
+        table: Range<u64>,
+        is_in_bitmap: impl Fn(ByteRange) -> bool,
+    ) -> Result<(), ImageError> {
+        let is_misplaced = |change: &&MetadataChange| match (change.content, change.range()) {
+            (Changed::Entry { .. }, Some(range)) => {
+                range.offset() < table.start || table.end < range.end()
+            }
+            (Changed::Fill(_), Some(range)) => !is_in_bitmap(range),
+            (_, None) => true,
+        };
+        match self.changes.iter().find(is_misplaced) {
+            None => Ok(()),
+            Some(change) => {
+                let what = "a change is not of its block allocation";
+                Err(ImageError::new("redo", change.offset, ImageFault::Changed { what }))
+            }
+        }
+    }
+
     /// Whether every entry is what it was before or after one of its changes.
     fn check(
         &self,
@@ -137,8 +175,8 @@ impl Redo {
             let found = entry_at(pages, page_len, change.offset, change.len as usize);
             let states = states.get(&change.offset).map(Vec::as_slice).unwrap_or_default();
             if !found.is_some_and(|found| states.contains(&normalize(found))) {
-                let what = "another program has changed the image since".to_owned();
-                let fault = ImageFault::Unsupported { what };
+                let what = "another program has written to it";
+                let fault = ImageFault::Changed { what };
                 return Err(ImageError::new("block allocation", change.offset, fault));
             }
         }

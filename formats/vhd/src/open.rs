@@ -1,6 +1,7 @@
 //! Opening an image, and repairing what a crash may have left.
 
 use core::ops::ControlFlow;
+use std::collections::BTreeSet;
 
 use suimon_image::{FileError, ImageError, ImageFault, ImageFile, Redo};
 
@@ -92,8 +93,8 @@ impl Structures {
     fn redo(&self, file: &dyn ImageFile, footers: &Footers, redo: &Redo) -> Result<(), ImageError> {
         let found = &footers.found;
         if found.footer.unique_id != redo.opened.write_id {
-            let what = "another image has taken the place of the one that was open".to_owned();
-            let fault = ImageFault::Unsupported { what };
+            let what = "another image is in its place";
+            let fault = ImageFault::Changed { what };
             return Err(ImageError::new("Unique Id", found.offset.saturating_add(68), fault));
         }
         // All bits of an entry mean something.
@@ -115,7 +116,20 @@ impl Structures {
             places.zip(entries).for_each(|(place, entry)| *place = entry);
         }
         // Another program may have given the space away.
-        self.judge(&table, footers)?;
+        let blocks = self.judge(&table, footers)?;
+        let placed = |sector: u32| {
+            let at = blocks.partition_point(|(place, _)| *place <= sector);
+            blocks.get(at.checked_sub(1)?).map(|(place, _)| *place)
+        };
+        // Blocks that were freed again are not in the table any more.
+        let freed: BTreeSet<u32> = redo.entries().map(u32::from_be_bytes).collect();
+        redo.check_places(start..end, |fill| {
+            let Ok(sector) = u32::try_from(fill.offset() / SECTOR) else { return false };
+            let before = freed.range(..=sector).next_back().copied();
+            let bitmaps = placed(sector).into_iter().chain(before);
+            let bitmaps = bitmaps.filter_map(|place| self.layout.bitmap_range(place));
+            bitmaps.into_iter().any(|bitmap| bitmap.contains(fill))
+        })?;
         let failed = |error: FileError| ImageError::new("sector that changes", start, error);
         file.flush().map_err(failed)?;
         for pages in [others, of_table] {

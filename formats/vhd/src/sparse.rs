@@ -360,6 +360,12 @@ impl Image for Sparse {
         Ok(Located::Ready)
     }
 
+    fn changes_max(&self, range: ByteRange) -> u64 {
+        let changing = self.pieces(range).filter(|(block, _)| !self.complete.contains(*block));
+        // The entry of the block, and bytes of its bitmap: all, or those at both ends and between.
+        (changing.count() as u64).saturating_mul(if self.is_differencing { 4 } else { 2 })
+    }
+
     fn handle_written(&mut self, range: ByteRange) {
         for (block, piece) in self.pieces(range) {
             if self.complete.contains(block) {

@@ -119,6 +119,10 @@ impl Image for Vhd {
         self.image_mut().take_changes(changes);
     }
 
+    fn changes_max(&self, range: ByteRange) -> u64 {
+        self.image().changes_max(range)
+    }
+
     fn opened(&self) -> OpenedImage {
         // Nothing of the format changes when somebody opens it. Where the footer is follows from the
         // blocks.

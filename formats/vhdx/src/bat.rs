@@ -179,6 +179,13 @@ impl Bat {
         Ok(())
     }
 
+    /// Whether bytes of the file are in a sector bitmap.
+    pub(crate) fn has_bits(&self, range: ByteRange) -> bool {
+        let bitmaps = self.bitmaps.iter().filter(|entry| entry.is_present());
+        let mut bitmaps = bitmaps.filter_map(|entry| ByteRange::new(entry.offset(), MB));
+        bitmaps.any(|bitmap| bitmap.contains(range))
+    }
+
     /// The block's entry; one behind the end is not present.
     #[inline]
     pub(crate) fn payload(&self, block: u64) -> Entry {

@@ -89,6 +89,9 @@ impl Structures {
             occupancy.set_logged(logged(&overlay, &regions));
         }
         let bat = Bat::read(&view, regions.bat, &geometry, &mut occupancy, faults)?;
+        if stages.len() > 1 {
+            redo.check_places(regions.bat.offset()..regions.bat.end(), |fill| bat.has_bits(fill))?;
+        }
         Ok(Self {
             headers,
             regions,
@@ -249,8 +252,8 @@ fn is_to_redo(redo: &Redo, headers: &Headers) -> Result<bool, ImageError> {
         return Ok(false);
     }
     if write_id != redo.opened.write_id {
-        let what = "another program has opened the image for writing since".to_owned();
-        let fault = ImageFault::Unsupported { what };
+        let what = "another program has opened it for writing";
+        let fault = ImageFault::Changed { what };
         return Err(ImageError::new("Header.FileWriteGuid", 0, fault));
     }
     Ok(true)

@@ -166,7 +166,7 @@ impl SectorBitmaps {
     }
 
     /// Says of a range, which is loaded, that all of it is in the file or nothing is. Returns true
-    /// if that is not what the file, or a change before this one, says.
+    /// if any bit has changed.
     pub(crate) fn set(&mut self, range: ByteRange, is_present: bool, geometry: &Geometry) -> bool {
         let mut is_changed = false;
         let end = range.end() >> geometry.sector_shift;
@@ -181,10 +181,10 @@ impl SectorBitmaps {
                 let bits = if is_present { *byte | mask } else { *byte & !mask };
                 // What a new bitmap has in the file is not what is here.
                 if bits != *byte || self.fresh.contains(&(page / CHUNK_PAGES)) {
-                    *byte = bits;
                     self.dirty.insert(page);
-                    is_changed = true;
                 }
+                is_changed |= bits != *byte;
+                *byte = bits;
             }
             sector = to;
         }

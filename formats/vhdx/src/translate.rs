@@ -101,6 +101,11 @@ impl Image for Vhdx {
         }
     }
 
+    fn changes_max(&self, range: ByteRange) -> u64 {
+        let blocks = range.blocks(self.geometry.block_bytes());
+        blocks.map(|(block, part)| self.changes_of_block(block, part)).sum()
+    }
+
     fn opened(&self) -> OpenedImage {
         let file_len = self.writing.as_ref().map_or(0, |writing| writing.space.end_bytes());
         OpenedImage { write_id: self.headers.current.file_write.stored(), file_len }
@@ -319,6 +324,25 @@ impl Vhdx {
         if let Some(mut changes) = self.bat.changes.take() {
             self.bitmaps.push_changes(range, &self.geometry, &self.bat, &mut changes);
             self.bat.changes = Some(changes);
+        }
+    }
+
+    /// See [`Image::changes_max`].
+    fn changes_of_block(&self, block: u64, part: ByteRange) -> u64 {
+        let state = self.bat.payload(block).state();
+        if !self.geometry.has_parent {
+            return u64::from(!matches!(state, State::FullyPresent));
+        }
+        // A fill for each page of bits, and for bytes at the ends that have other bits too.
+        let fills = |range: ByteRange| {
+            let shift = self.geometry.sector_shift + PAGE_SECTORS_SHIFT;
+            ((range.end() - 1) >> shift) - (range.offset() >> shift) + 3
+        };
+        match state {
+            State::FullyPresent => 0,
+            State::PartiallyPresent => fills(part) + 1,
+            // The entries of the block and of its sector bitmap, and bits that meant nothing before.
+            _ => self.block_range(block).map_or(0, fills) + fills(part) + 2,
         }
     }
 

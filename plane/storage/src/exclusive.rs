@@ -95,6 +95,29 @@ fn is_only_if_fast(op: DiskOp) -> bool {
     matches!(op, DiskOp::WriteZeroes { only_if_fast: true, .. })
 }
 
+/// The parts of a range that zeros are written to, as few as possible: an image may have room for the
+/// changes of one of any size, but not for those of many beside each other.
+fn to_write(range: ByteRange, there: &[Extent], may_unmap: bool) -> Vec<ByteRange> {
+    let mut parts: Vec<ByteRange> = Vec::new();
+    let mut rest = range;
+    for Extent { place, len } in there {
+        let (here, next) = rest.split_at(*len);
+        rest = next;
+        if *place == Place::Zero && may_unmap {
+            continue;
+        }
+        let joined = parts.last().filter(|last| last.end() == here.offset());
+        match joined.and_then(|last| ByteRange::new(last.offset(), last.len() + here.len())) {
+            Some(joined) => {
+                parts.pop();
+                parts.push(joined);
+            }
+            None => parts.push(here),
+        }
+    }
+    parts
+}
+
 /// Frees what can be freed; what must read as zeros and was not freed becomes parts, and
 /// pieces of the disk that are written.
 fn free(
@@ -125,13 +148,7 @@ fn free(
         if let Some(obstacle) = obstacle(0, image.locate(range, &mut there)?) {
             return Ok(Resolved::Not(obstacle));
         }
-        let mut rest = range;
-        for Extent { place, len } in there {
-            let (here, next) = rest.split_at(len);
-            rest = next;
-            if place == Place::Zero && may_unmap {
-                continue;
-            }
+        for here in to_write(range, &there, may_unmap) {
             scratch.extents.clear();
             if let Some(obstacle) = obstacle(0, image.place_write(here, &mut scratch.extents)?) {
                 return Ok(Resolved::Not(obstacle));

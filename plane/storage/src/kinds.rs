@@ -2,8 +2,8 @@
 
 use suimon_image::testing::MemoryFile;
 use suimon_image::{Image, Linear, Redo, Shape};
-use suimon_vhd::{Access, NewDisk, NewSize, NewVhd, OpenOptions, SizeRule, Vhd};
-use suimon_vhdx::{Guid, NewImage, Vhdx, WriteGuids};
+use suimon_vhd::{Access, NewDisk, NewSize, NewVhd, OpenOptions, Parent, SizeRule, Vhd};
+use suimon_vhdx::{Guid, NewImage, ParentLocator, Vhdx, WriteGuids};
 
 use crate::work_tests::SIZE;
 
@@ -16,13 +16,29 @@ pub(crate) struct Kind {
     pub(crate) open: fn(&MemoryFile) -> Box<dyn Image>,
     /// Makes the changes that a killed process has left.
     pub(crate) redo: fn(&MemoryFile, &Redo),
+    /// Every byte of its parent, if it has one.
+    pub(crate) parent: Option<u8>,
 }
 
-/// All of them.
-pub(crate) const KINDS: [Kind; 3] = [
-    Kind { name: "raw", create: create_raw, open: open_raw, redo: |_, _| {} },
-    Kind { name: "dynamic VHD", create: create_vhd, open: open_vhd, redo: redo_vhd },
-    Kind { name: "dynamic VHDX", create: create_vhdx, open: open_vhdx, redo: redo_vhdx },
+const RAW: Kind =
+    Kind { name: "raw", create: create_raw, open: open_raw, redo: |_, _| {}, parent: None };
+const VHD: Kind =
+    Kind { name: "dynamic VHD", create: create_vhd, open: open_vhd, redo: redo_vhd, parent: None };
+pub(crate) const VHDX: Kind = Kind {
+    name: "dynamic VHDX",
+    create: create_vhdx,
+    open: open_vhdx,
+    redo: redo_vhdx,
+    parent: None,
+};
+
+/// Kinds without a parent.
+pub(crate) const KINDS: [Kind; 3] = [RAW, VHD, VHDX];
+
+/// Kinds with a parent.
+pub(crate) const CHILDREN: [Kind; 2] = [
+    Kind { name: "differencing VHD", create: create_child_vhd, parent: Some(0xa7), ..VHD },
+    Kind { name: "differencing VHDX", create: create_child_vhdx, parent: Some(0xa7), ..VHDX },
 ];
 
 fn create_raw() -> MemoryFile {
@@ -36,14 +52,23 @@ fn open_raw(_: &MemoryFile) -> Box<dyn Image> {
 }
 
 fn create_vhd() -> MemoryFile {
-    let file = MemoryFile::default();
-    let new = NewVhd {
-        disk: NewDisk::Dynamic { block_size: 64 << 10 },
-        size: SIZE,
-        size_told: NewSize::Exact,
-        unique_id: [7; 16],
-        created: 1,
+    new_vhd(NewDisk::Dynamic { block_size: 64 << 10 })
+}
+
+fn create_child_vhd() -> MemoryFile {
+    let parent = Parent {
+        unique_id: [8; 16],
+        modified: 1,
+        name: "parent.vhd".to_owned(),
+        locators: Vec::new(),
     };
+    new_vhd(NewDisk::Differencing { block_size: 64 << 10, parent })
+}
+
+fn new_vhd(disk: NewDisk) -> MemoryFile {
+    let file = MemoryFile::default();
+    let size_told = NewSize::Exact;
+    let new = NewVhd { disk, size: SIZE, size_told, unique_id: [7; 16], created: 1 };
     new.create(&file).unwrap();
     file
 }
@@ -65,20 +90,32 @@ fn redo_vhdx(file: &MemoryFile, redo: &Redo) {
 }
 
 fn create_vhdx() -> MemoryFile {
+    created(&new_vhdx(None))
+}
+
+fn create_child_vhdx() -> MemoryFile {
+    let locator = ParentLocator::new(Guid::new(8));
+    created(&new_vhdx(Some(locator.with_relative_path(r".\parent.vhdx"))))
+}
+
+fn created(new: &NewImage) -> MemoryFile {
     let file = MemoryFile::default();
-    let new = NewImage {
+    new.create(&file).unwrap();
+    file
+}
+
+pub(crate) fn new_vhdx(parent: Option<ParentLocator>) -> NewImage {
+    NewImage {
         size: SIZE,
         block_bytes: 1 << 20,
         logical_sector: 512,
         physical_sector: 4096,
         is_fixed: false,
-        parent: None,
+        parent,
         file_write: Guid::new(1),
         data_write: Guid::new(2),
         disk_id: Guid::new(3),
-    };
-    new.create(&file).unwrap();
-    file
+    }
 }
 
 fn open_vhdx(file: &MemoryFile) -> Box<dyn Image> {

@@ -33,7 +33,7 @@ fn suspend(bench: &mut Bench, model: &mut Model) -> DiskSpec {
 
 fn run(kind: Kind, seed: u64, capacity: usize) {
     let mut bench = Bench::new(kind, seed, capacity);
-    let mut model = Model::new(seed);
+    let mut model = Model::new(kind, seed);
     for turn in 0..500 {
         for _ in 0..model.dice.below(6) {
             model.ask(&bench);

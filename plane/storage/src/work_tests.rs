@@ -14,7 +14,7 @@ use suimon_storage_qos::StoreSpec;
 
 use crate::fakes::{Client, Dice, FakeFile, FakeIo, FakeQueue, Payloads, Trouble};
 use crate::images::RecordedImage;
-use crate::kinds::{KINDS, Kind};
+use crate::kinds::{CHILDREN, KINDS, Kind};
 use crate::qos_bench::{self, Load, MILLISECOND, STORE, limits};
 use crate::{DiskLayer, DiskSpec, StorageNotice, StorageWork};
 
@@ -55,10 +55,11 @@ impl Bench {
         let image = (kind.open)(&memory);
         let record = MemoryRecords::default().begin("disk", image.opened()).unwrap();
         let image = Box::new(RecordedImage::new(image, record));
-        Self::with_image(image, memory, seed, capacity, queue)
+        Self::with_image(kind, image, memory, seed, capacity, queue)
     }
 
     pub(crate) fn with_image(
+        kind: Kind,
         image: Box<dyn Image>,
         memory: MemoryFile,
         seed: u64,
@@ -71,7 +72,14 @@ impl Bench {
         memory.forget();
         let file = FakeFile::new(memory);
         let layer = DiskLayer { image, file: Arc::clone(&file) as _ };
-        let disk = work.add_disk(DiskSpec { layers: vec![layer] }, None).unwrap();
+        let parent = kind.parent.map(|byte| {
+            let (logical_sector, physical_sector) = (512, 4096);
+            let shape = Shape { size: SIZE, logical_sector, physical_sector, block: 0 };
+            let file = FakeFile::new(MemoryFile::new(vec![byte; SIZE as usize]));
+            DiskLayer { image: Box::new(Linear::new(shape, 0, true)), file }
+        });
+        let layers = [layer].into_iter().chain(parent).collect();
+        let disk = work.add_disk(DiskSpec { layers }, None).unwrap();
         let (client, payloads) = (Arc::clone(&queue.client), Arc::clone(&queue.payloads));
         let queue = work.add_queue(disk, Box::new(queue)).unwrap();
         Self { work, file, disk, queue, client, payloads, trouble, now: Time::ZERO }
@@ -151,8 +159,9 @@ const FLUSH_TAG: u32 = REGIONS as u32;
 pub(crate) const TAGS: usize = REGIONS as usize + 1;
 
 impl Model {
-    pub(crate) fn new(seed: u64) -> Self {
-        let sector = Sector { now: 0, may_be: vec![Some(0)], gone: 0, answered: 1 };
+    pub(crate) fn new(kind: Kind, seed: u64) -> Self {
+        let byte = kind.parent.unwrap_or(0);
+        let sector = Sector { now: byte, may_be: vec![Some(byte)], gone: 0, answered: 1 };
         let sectors = vec![sector; SIZE as usize / SECTOR];
         Self { sectors, dice: Dice(seed), under_way: BTreeMap::new(), next_byte: 1, flush: None }
     }
@@ -271,7 +280,7 @@ impl Sector {
 fn run(kind: Kind, seed: u64, capacity: usize) {
     let mut bench = Bench::new(kind, seed, capacity);
     let before = bench.file.memory().bytes();
-    let mut model = Model::new(seed);
+    let mut model = Model::new(kind, seed);
     for turn in 0..400 {
         for _ in 0..model.dice.below(6) {
             model.ask(&bench);
@@ -337,8 +346,8 @@ pub(crate) fn close(bench: &mut Bench) {
 
 #[test]
 fn what_was_answered_is_read_and_what_was_flushed_survives_every_crash() {
-    for kind in KINDS {
-        for seed in 0..8 {
+    for kind in KINDS.into_iter().chain(CHILDREN) {
+        for seed in 0..4 {
             run(kind, seed, [3, 64][seed as usize % 2]);
         }
     }

@@ -5,8 +5,8 @@ use suimon_image::{Changed, MetadataChange};
 /// Bytes of an entry. A page has a whole number of them: a process that is killed in the middle of a
 /// write has written whole pages.
 pub(crate) const ENTRY: usize = 64;
-/// The number is at the end as well, so that an entry that is there in part is none.
-const AGAIN_AT: usize = ENTRY - 8;
+/// Where the CRC-32C of what precedes it is. An entry that is there in part, or damaged, is none.
+const CHECKSUM_AT: usize = ENTRY - 4;
 /// The longest range of one byte: the sector bitmap of the largest block of any format (VHD: 2 GB).
 const FILL_MAX: u32 = 1 << 20;
 
@@ -40,8 +40,8 @@ impl Entry {
         let mut bytes = [0; ENTRY];
         let all = fields.into_iter().flatten();
         bytes.iter_mut().zip(all).for_each(|(to, from)| *to = *from);
-        let again = bytes.iter_mut().skip(AGAIN_AT);
-        again.zip(self.number.to_le_bytes()).for_each(|(to, from)| *to = from);
+        let checksum = checksum(&bytes).to_le_bytes();
+        bytes.iter_mut().skip(CHECKSUM_AT).zip(checksum).for_each(|(to, from)| *to = from);
         bytes
     }
 
@@ -50,6 +50,10 @@ impl Entry {
         let u64_at = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
         let u32_at = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
         let eight = |at: usize| bytes.get(at..)?.first_chunk().copied();
+        let whole: &[u8; ENTRY] = bytes.first_chunk()?;
+        if u32_at(CHECKSUM_AT)? != checksum(whole) {
+            return None;
+        }
         let (len, kind) = (u32_at(24)?, u32_at(28)?);
         let content = match kind {
             KIND_ENTRY if matches!(len, 4 | 8) => {
@@ -61,9 +65,12 @@ impl Entry {
             _ => return None,
         };
         let change = MetadataChange { offset: u64_at(16)?, len, content };
-        let number = u64_at(0).filter(|number| u64_at(AGAIN_AT) == Some(*number))?;
-        Some(Self { number, file_len: u64_at(8)?, change })
+        Some(Self { number: u64_at(0)?, file_len: u64_at(8)?, change })
     }
+}
+
+fn checksum(bytes: &[u8; ENTRY]) -> u32 {
+    crc32c::crc32c(bytes.get(..CHECKSUM_AT).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -80,10 +87,10 @@ mod tests {
         ] {
             let entry = Entry { number: 77, file_len: 1 << 40, change };
             assert_eq!(Entry::decode(&entry.encode()), Some(entry));
-            for at in [24, 25, 28, 29, 56] {
+            for at in 0..ENTRY {
                 let mut bytes = entry.encode();
                 bytes[at] ^= 0x55;
-                assert_ne!(Entry::decode(&bytes), Some(entry), "{at}");
+                assert_eq!(Entry::decode(&bytes), None, "{at}");
             }
             assert_eq!(Entry::decode(&entry.encode()[..ENTRY - 1]), None);
         }

@@ -11,6 +11,9 @@ pub(crate) const ABANDONED: u64 = u64::MAX;
 /// Where the identity is that whoever redoes gives the file.
 pub(crate) const REDONE_AS_AT: u64 = 48;
 
+/// Where the checksum is.
+const CHECKSUM_AT: usize = 80;
+
 /// The header of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
@@ -44,6 +47,8 @@ impl Header {
         let mut bytes = [0; HEADER];
         let all = fields.into_iter().chain(rest).flatten();
         bytes.iter_mut().zip(all).for_each(|(to, from)| *to = *from);
+        let checksum = checksum(&bytes).to_le_bytes();
+        bytes.iter_mut().skip(CHECKSUM_AT).zip(checksum).for_each(|(to, from)| *to = from);
         bytes
     }
 
@@ -55,6 +60,9 @@ impl Header {
         if bytes.get(..8)? != MAGIC || u32_at(8)? != VERSION {
             return None;
         }
+        if u32_at(CHECKSUM_AT)? != checksum(bytes.first_chunk()?) {
+            return None;
+        }
         Some(Self {
             room: u32_at(12)?,
             boot_id: id_at(16)?,
@@ -64,6 +72,13 @@ impl Header {
             file_len: u64_at(72)?,
         })
     }
+}
+
+/// CRC-32C of what stays as it was written: not of the identity of the redo and the first entry.
+fn checksum(bytes: &[u8; HEADER]) -> u32 {
+    let (before, rest) = bytes.split_at(REDONE_AS_AT as usize);
+    let after = rest.get(24..CHECKSUM_AT - before.len()).unwrap_or_default();
+    crc32c::crc32c_append(crc32c::crc32c(before), after)
 }
 
 #[cfg(test)]
@@ -84,10 +99,16 @@ mod tests {
         assert_eq!(Header::decode(&bytes), Some(header));
         assert_eq!(bytes[FIRST_AT as usize], 4);
         assert_eq!(bytes[REDONE_AS_AT as usize..][..16], [3; 16]);
-        for at in [0, 8] {
+        for at in [0, 8, 12, 20, 40, 75, 81] {
             let mut other = bytes;
             other[at] ^= 1;
             assert_eq!(Header::decode(&other), None);
+        }
+        // These are written later, by themselves.
+        for at in [50, 64] {
+            let mut other = bytes;
+            other[at] ^= 1;
+            assert!(Header::decode(&other).is_some_and(|other| other != header), "{at}");
         }
         assert_eq!(Header::decode(&bytes[..70]), None);
     }

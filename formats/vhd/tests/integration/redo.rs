@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use suimon_image::testing::MemoryFile;
-use suimon_image::{ByteRange, Redo};
+use suimon_image::{ByteRange, MetadataChange, Redo};
 use suimon_vhd::{Access, OpenOptions, SizeRule, Vhd};
 
 use crate::redo_bench::{Format, after_one_write, requests, survives};
@@ -86,4 +86,17 @@ fn an_image_that_has_taken_the_place_of_another_is_left_as_it_is() {
     let error = reopen(&file, &redo).unwrap_err();
     assert_eq!(error.field, "Unique Id");
     assert!(file.bytes() == before);
+}
+
+#[test]
+fn a_change_that_is_not_of_metadata_is_refused() {
+    for offset in [0, 600, 1 << 20] {
+        let (bytes, mut redo) = after_one_write(&OfVhd, &differencing(BLOCK, DISK));
+        redo.changes.push(MetadataChange::fill(ByteRange::new(offset, 8).unwrap(), 0));
+        let file = MemoryFile::new(bytes);
+        let before = file.bytes();
+        let error = reopen(&file, &redo).unwrap_err();
+        assert_eq!((error.field, error.offset), ("redo", offset));
+        assert!(file.bytes() == before);
+    }
 }

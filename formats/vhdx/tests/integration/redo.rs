@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use suimon_image::testing::MemoryFile;
-use suimon_image::{ByteRange, ImageFile, Redo};
+use suimon_image::{ByteRange, ImageFile, MetadataChange, Redo};
 use suimon_vhdx::Vhdx;
 
 use crate::redo_bench::{Format, Request, after_one_write, requests, survives};
@@ -86,5 +86,18 @@ fn bits_of_an_entry_that_mean_nothing_are_disregarded() {
         let file = MemoryFile::new(bytes);
         let image = Vhdx::open_and_redo(&file, &guids(2), &redo).unwrap();
         assert_eq!(content(image, &file)[3 * 4096..5 * 4096], [2; 2 * 4096], "{raw:#x}");
+    }
+}
+
+#[test]
+fn a_change_that_is_not_of_metadata_is_refused() {
+    for offset in [0, 64 << 10, 3 * MB, 5 * MB] {
+        let (bytes, mut redo) = after_one_write(&OfVhdx, &created(&child(DISK)));
+        redo.changes.push(MetadataChange::fill(range(offset, 8), 0));
+        let file = MemoryFile::new(bytes);
+        let before = file.bytes();
+        let error = Vhdx::open_and_redo(&file, &guids(2), &redo).unwrap_err();
+        assert_eq!((error.field, error.offset), ("redo", offset));
+        assert!(file.bytes() == before);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode, EventKind};
 use suimon_ports::{RedoRecords, StoreFiles};
-use suimon_storage::images::{self, DiskError, OpenedDisk, Seeds};
+use suimon_storage::images::{self, DiskError, LeftRecords, OpenedDisk, Seeds};
 use suimon_storage::{DiskSpec, jobs};
 
 use super::RandomSource;
@@ -23,6 +23,7 @@ pub(crate) struct FileWork {
     pub(super) stores: Arc<OpenStores>,
     pub(super) random: RandomSource,
     pub(super) records: Option<Arc<dyn RedoRecords>>,
+    pub(super) left: LeftRecords,
     pub(super) clock: UnixClock,
     /// What has happened, to be told when it has come to something.
     pub(super) drafts: Vec<Draft>,
@@ -172,7 +173,7 @@ impl FileWork {
     pub(super) fn with_seeds<T>(&self, run: impl FnOnce(&mut Seeds<'_>) -> T) -> T {
         let now_unix_s = self.now_unix_s();
         let records = self.records.as_deref();
-        run(&mut Seeds { random: &mut || (self.random)(), now_unix_s, records })
+        run(&mut Seeds { random: &mut || (self.random)(), now_unix_s, records, left: self.left })
     }
 
     pub(super) fn now_unix_s(&self) -> u64 {

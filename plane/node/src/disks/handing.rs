@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use suimon_contract::{ApiError, DiskHandedOver, ErrorCode, Kind, Name, StorageState};
 use suimon_image::Shape;
-use suimon_storage::images;
+use suimon_storage::images::{self, LeftRecords};
 use suimon_storage::{DiskSpec, NotResumed, PlaneError};
 
 use super::entry::{DiskEntry, Moving, OpenDisk};
@@ -196,15 +196,14 @@ impl Shared {
         entry: &DiskEntry,
         known: Option<Shape>,
     ) -> Result<(), ApiError> {
-        let work = self.file_work(entry);
+        let mut work = self.file_work(entry);
         let wanted = work.wanted.clone();
-        // What a daemon before this one had answered, the other node may have overwritten.
-        let is_of_another_node = known.is_some();
+        if known.is_some() {
+            // What a daemon before this one had answered, the other node may have overwritten.
+            work.left = LeftRecords::Discard;
+        }
         let open = move || {
             let files = work.files()?;
-            if is_of_another_node {
-                work.discard_left(&files)?;
-            }
             let images = work.open_images(&files)?;
             Ok(Opened { work, files, images, is_made: false })
         };

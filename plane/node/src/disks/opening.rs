@@ -11,7 +11,7 @@ use suimon_ports::{
 };
 use suimon_quantity::DiskId;
 use suimon_storage::DiskSpec;
-use suimon_storage::images::{self, DiskError, DiskFault};
+use suimon_storage::images::{self, DiskError, DiskFault, LeftRecords};
 
 use super::entry::{DiskEntry, OpenDisk, OpeningUnderWay};
 use super::file_work::{FileWork, Opened, close_images};
@@ -290,6 +290,7 @@ impl Shared {
             stores: self.disks.stores.clone(),
             random: self.disks.parts.random.clone(),
             records: self.disks.parts.records.clone(),
+            left: LeftRecords::Redo,
             clock: self.clock.clone(),
             drafts: Vec::new(),
         }

@@ -56,6 +56,18 @@ pub struct Seeds<'a> {
     pub now_unix_s: u64,
     /// Where changes of metadata are kept. Without, each write to new space waits for a commit.
     pub records: Option<&'a dyn RedoRecords>,
+    /// What becomes of records that a killed process left of images that are opened.
+    pub left: LeftRecords,
+}
+
+/// What becomes of the record that a killed process left of an image.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LeftRecords {
+    /// It is redone.
+    #[default]
+    Redo,
+    /// It is discarded: another host has had the image since.
+    Discard,
 }
 
 impl Seeds<'_> {

@@ -54,7 +54,7 @@ pub(crate) fn recorded<T>(
         next += 1;
         next.to_be_bytes()
     };
-    run(&mut Seeds { random: &mut random, now_unix_s: NOW, records })
+    run(&mut Seeds { random: &mut random, now_unix_s: NOW, records, left: LeftRecords::Redo })
 }
 
 fn made(files: &Arc<dyn StoreFiles>, plan: &DiskPlan, first: u128) -> Result<(), DiskError> {

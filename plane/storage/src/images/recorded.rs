@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use suimon_image::{
     ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, ImageFile, Located,
-    MetadataChange, OpenedImage, Place, Shape,
+    MetadataChange, OpenedImage, Shape,
 };
 use suimon_ports::RedoRecord;
 
@@ -12,11 +12,11 @@ use suimon_ports::RedoRecord;
 /// is long due.
 const BYTES_PER_CHANGE: u64 = 2048;
 
-/// Changes of metadata that a write or a discard makes at most for each block that it touches, and for each
-/// 16 MiB of one: entries of the block and of its sector bitmap, and the bitmap's bits at both ends and
-/// page by page (VHDX: 4 KiB of bits for 16 MiB in sectors of 512 bytes).
-const CHANGES_PER_BLOCK: u64 = 8;
-const CHANGES_PER_16_MIB: u64 = 4;
+/// Changes of metadata that a discard makes at most for each block: that of its entry.
+const CHANGES_PER_DISCARD: u64 = 1;
+
+/// Blocks that are discarded at a time at most, so that their changes take little memory.
+const DISCARDED_BLOCKS_MAX: u64 = 1 << 16;
 
 /// An image with its record. A write is answered when its changes are kept; a commit makes them
 /// durable and empties the record.
@@ -33,16 +33,21 @@ pub struct RecordedImage {
     has_failed: bool,
     /// Number of the first change that is kept.
     first: u64,
-    /// Changes that are not kept, because there was no room or the record cannot be written. They
-    /// come behind all that are.
+    /// Changes that are not kept, because a request makes more than the record has room for, or the
+    /// record cannot be written. They come behind all that are.
     unkept: Vec<MetadataChange>,
     /// What the commit under way has taken on: changes before this number, and so many others.
     committing: (u64, usize),
-    /// Changes that writes under way will make at most, and how many writes of a range there are.
+    /// Changes that writes under way will make at most, by their ranges, and in all.
+    under_way: BTreeMap<(u64, u64), Reservation>,
     reserved: u64,
-    under_way: BTreeMap<(u64, u64), u32>,
-    /// Empty between calls.
-    places: Vec<Extent>,
+}
+
+/// What writes to a range that are under way may need.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reservation {
+    writes: u32,
+    changes: u64,
 }
 
 impl RecordedImage {
@@ -59,23 +64,9 @@ impl RecordedImage {
             first,
             unkept: Vec::new(),
             committing: (first, 0),
-            reserved: 0,
             under_way: BTreeMap::new(),
-            places: Vec::new(),
+            reserved: 0,
         }
-    }
-
-    /// Changes of a block at most.
-    fn changes_of_block(&self) -> u64 {
-        let block = self.image.shape().block;
-        CHANGES_PER_BLOCK.saturating_add((block >> 24).saturating_mul(CHANGES_PER_16_MIB))
-    }
-
-    /// Changes that a request makes at most.
-    fn changes_of(&self, range: ByteRange) -> u64 {
-        let block = self.image.shape().block.max(1);
-        let blocks = range.end().div_ceil(block).saturating_sub(range.offset() / block);
-        blocks.saturating_mul(self.changes_of_block())
     }
 
     /// Changes that can be kept and that no write under way will make.
@@ -92,25 +83,15 @@ impl RecordedImage {
         self.free() < self.record.room()
     }
 
-    /// Whether a write goes where the range is in the file already, so that no metadata changes.
-    fn is_in_place(&mut self, range: ByteRange) -> Result<Result<bool, Located>, ImageError> {
-        self.places.clear();
-        let located = self.image.locate(range, &mut self.places)?;
-        if located != Located::Ready {
-            return Ok(Err(located));
-        }
-        Ok(Ok(self.places.iter().all(|extent| matches!(extent.place, Place::File(_)))))
-    }
-
     /// A write that was placed has ended.
     fn release(&mut self, range: ByteRange) {
         let key = (range.offset(), range.len());
-        let Some(count) = self.under_way.get_mut(&key) else { return };
-        *count = count.saturating_sub(1);
-        if *count == 0 {
+        let Some(reservation) = self.under_way.get_mut(&key) else { return };
+        reservation.writes = reservation.writes.saturating_sub(1);
+        if reservation.writes == 0 {
+            self.reserved = self.reserved.saturating_sub(reservation.changes);
             self.under_way.remove(&key);
         }
-        self.reserved = self.reserved.saturating_sub(self.changes_of(range));
     }
 
     /// What the commit under way had taken on is in the file.
@@ -124,6 +105,21 @@ impl RecordedImage {
             }
         }
         self.keep();
+    }
+
+    /// Before all changes are written to the file. Those that the record has and those that it has not
+    /// may concern the same metadata: if the record could not take all, none may be redone.
+    fn keep_or_abandon(&mut self) {
+        self.keep();
+        let has_kept = self.record.next() > self.first;
+        let has_both = has_kept && !self.unkept.is_empty();
+        debug_assert!(self.has_failed || !has_both, "room was reserved for all changes");
+        if self.has_failed || has_both {
+            self.has_failed = true;
+            // If this fails too, and the process is killed during the commit, the record does not fit
+            // the image any more.
+            let _ = self.record.abandon();
+        }
     }
 
     /// Keeps what has changed.
@@ -167,20 +163,19 @@ impl Image for RecordedImage {
         range: ByteRange,
         extents: &mut Vec<Extent>,
     ) -> Result<Located, ImageError> {
-        match self.is_in_place(range)? {
-            Err(located) => return Ok(located),
-            Ok(true) => return self.image.place_write(range, extents),
-            Ok(false) => {}
-        }
-        let changes = self.changes_of(range);
+        let changes = self.image.changes_max(range);
         if changes > self.free() && self.can_have_more_room() {
             return Ok(Located::NeedCommit);
         }
         let located = self.image.place_write(range, extents)?;
-        if located == Located::Ready {
+        let key = (range.offset(), range.len());
+        // A write that makes no change counts beside others of the same range, which release when
+        // all have ended: nobody can say which one has.
+        if located == Located::Ready && (changes > 0 || self.under_way.contains_key(&key)) {
+            let reservation = self.under_way.entry(key).or_default();
+            reservation.writes = reservation.writes.saturating_add(1);
+            reservation.changes = reservation.changes.saturating_add(changes);
             self.reserved = self.reserved.saturating_add(changes);
-            let count = self.under_way.entry((range.offset(), range.len())).or_insert(0);
-            *count = count.saturating_add(1);
         }
         Ok(located)
     }
@@ -202,12 +197,16 @@ impl Image for RecordedImage {
         range: ByteRange,
         kept: &mut Vec<ByteRange>,
     ) -> Result<Located, ImageError> {
-        let (before, block) = (kept.len(), self.image.shape().block.max(1));
+        let (before, block) = (kept.len(), self.image.shape().block);
         let mut rest = range;
         while !rest.is_empty() {
+            if block == 0 {
+                // Nothing can be freed: no metadata changes.
+                return self.image.discard(range, kept);
+            }
             // As many blocks as there is room for. Those that were discarded before the commit
             // change no more when the same is asked again.
-            let blocks = self.free() / self.changes_of_block();
+            let blocks = (self.free() / CHANGES_PER_DISCARD).min(DISCARDED_BLOCKS_MAX);
             let blocks = if self.can_have_more_room() { blocks } else { blocks.max(1) };
             let end = (rest.offset() / block).saturating_add(blocks).saturating_mul(block);
             let (part, behind) = rest.split_at(end.saturating_sub(rest.offset()));
@@ -239,12 +238,7 @@ impl Image for RecordedImage {
     }
 
     fn begin_commit(&mut self) -> Option<Commit> {
-        self.keep();
-        if self.has_failed {
-            // The commit will have what the record has not. If this fails too, a process that is
-            // killed leaves an image that the next one refuses.
-            let _ = self.record.abandon();
-        }
+        self.keep_or_abandon();
         self.committing = (self.record.next(), self.unkept.len());
         let commit = self.image.begin_commit();
         if commit.is_none() {
@@ -262,15 +256,20 @@ impl Image for RecordedImage {
         self.end_commit();
     }
 
+    fn changes_max(&self, range: ByteRange) -> u64 {
+        self.image.changes_max(range)
+    }
+
     fn opened(&self) -> OpenedImage {
         self.image.opened()
     }
 
-    fn close(self: Box<Self>, file: &dyn ImageFile) -> Result<(), ImageError> {
+    fn close(mut self: Box<Self>, file: &dyn ImageFile) -> Result<(), ImageError> {
+        self.keep_or_abandon();
         let Self { image, mut record, .. } = *self;
         image.close(file)?;
-        // Either will do: an empty record is none.
-        let _ = record.forget(record.next());
+        // Either will do.
+        let _ = record.abandon();
         let _ = record.remove();
         Ok(())
     }

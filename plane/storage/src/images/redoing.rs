@@ -1,13 +1,13 @@
 //! Records of images: what a killed process left is redone when an image is opened, and what
 //! changes from then on is kept.
 
-use suimon_image::Redo;
+use suimon_image::{ImageError, ImageFault, Redo};
 use suimon_ports::{DiskFile, FileName, FileUse, RedoRecords, StoreFault, StoreFiles};
 
-use super::Seeds;
 use super::error::{DiskError, DiskFault};
 use super::plan::DiskPlan;
 use super::recorded::RecordedImage;
+use super::{LeftRecords, Seeds};
 use crate::disk::DiskLayer;
 
 /// What a killed process left of an image.
@@ -29,6 +29,9 @@ impl<'a> LeftRedo<'a> {
             let record = records.place(&key);
             DiskError::new(name, DiskFault::RecordUnusable { record, error })
         };
+        if seeds.left == LeftRecords::Discard {
+            return records.discard(&key).map(|()| None).map_err(failed);
+        }
         let redo = records.load(&key).map_err(failed)?;
         Ok(redo.map(|redo| Self { records, key, redo }))
     }
@@ -41,8 +44,12 @@ impl<'a> LeftRedo<'a> {
         })
     }
 
-    /// It could not be redone. The image and the record are as before.
-    pub(super) fn failed(self, name: &FileName, error: suimon_image::ImageError) -> DiskError {
+    /// The image could not be opened. The record stays, and the next try may succeed, unless the image
+    /// does not fit the record.
+    pub(super) fn failed(self, name: &FileName, error: ImageError) -> DiskError {
+        if !matches!(error.fault, ImageFault::Changed { .. } | ImageFault::Overlap { .. }) {
+            return DiskError::new(name, error).or_full();
+        }
         let record = self.records.place(&self.key);
         DiskError::new(name, DiskFault::NotRedone { record, error })
     }
@@ -64,8 +71,7 @@ pub(super) fn recorded(layer: DiskLayer, seeds: &Seeds<'_>) -> (DiskLayer, Optio
     }
 }
 
-/// Removes what a killed process left of an image that is to be as its file says: another host had it
-/// since, or it is removed.
+/// Removes what a killed process left of an image whose file is going to be removed.
 ///
 /// # Errors
 /// The file cannot be opened, or the record cannot be removed.

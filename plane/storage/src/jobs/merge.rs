@@ -179,7 +179,9 @@ fn refuse_siblings(
             }
             // One that is open for writing has the parent locked; one that is broken, or of
             // another format, is nobody's child.
-            let Ok(other) = OpenLayer::open(files, &name, options, seeds) else { continue };
+            let Ok(file) = files.open(&name, options.used, options.unit) else { continue };
+            // It stays as it is: what may be redone changes neither it nor its parent's identity.
+            let Ok(other) = OpenLayer::on(file, &name, options, None, seeds) else { continue };
             for of in [parent, child] {
                 if is_child_of(&other, of) {
                     let fault = DiskFault::OtherChildren { child: name };
