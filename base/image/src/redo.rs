@@ -11,7 +11,7 @@
 use core::ops::Range;
 use std::collections::BTreeMap;
 
-use crate::{ByteRange, ImageError, ImageFault};
+use crate::{ByteRange, FileError, ImageError, ImageFault};
 
 /// Bytes of metadata that have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +117,7 @@ impl Redo {
                 if let (false, Some(page)) =
                     (pages.contains_key(&offset), ByteRange::new(offset, page_len))
                 {
-                    pages.insert(offset, read(page)?);
+                    pages.insert(offset, read(page).map_err(shorter)?);
                 }
             }
         }
@@ -204,6 +204,17 @@ impl MetadataChange {
                 }
             }
         }
+    }
+}
+
+/// A file that ends before what changes in it is another one.
+fn shorter(error: ImageError) -> ImageError {
+    match error.fault {
+        ImageFault::Short { .. } | ImageFault::File(FileError::End { .. }) => {
+            let fault = ImageFault::Changed { what: "it is shorter" };
+            ImageError { fault, ..error }
+        }
+        _ => error,
     }
 }
 
