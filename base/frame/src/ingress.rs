@@ -8,8 +8,8 @@ use crate::ip::Network;
 use crate::meta::{Checksum, Gso, GsoKind, Offloads};
 use crate::octets::u16_at;
 use crate::tcp::TCP_CHECKSUM_AT;
-use crate::udp::UDP_CHECKSUM_AT;
-use crate::{FRAME_BYTES_MAX, Frame, VlanTag, VnetHeader};
+use crate::udp::{UDP_CHECKSUM_AT, is_dhcp};
+use crate::{FRAME_BYTES_MAX, Frame, VlanTag, VnetHeader, complete_checksum};
 
 /// Most segments one large frame may stand for: what 64 KB make with the
 /// smallest segment Linux sends, 8 bytes. It bounds the work one frame can cause.
@@ -119,7 +119,8 @@ impl Frame {
     /// Makes bytes from outside a frame of the switch: moves an 802.1Q tag from
     /// the bytes to the metadata, validates what `header` claims, and sets
     /// [`FrameMeta::checksum`](crate::FrameMeta) and
-    /// [`FrameMeta::gso`](crate::FrameMeta) accordingly. Called by every source
+    /// [`FrameMeta::gso`](crate::FrameMeta) accordingly. Completes partial checksums of DHCP
+    /// messages, which receivers may read without knowing of them. Called by every source
     /// after [`Frame::set_len`]; `allowed` is what this sender may ask for.
     ///
     /// A tag that is in the metadata already (a packet socket delivers it beside
@@ -212,6 +213,10 @@ impl Frame {
             self.meta.gso = admit_gso(header, allowed, start, &headers, self.len())?;
         }
         self.meta.checksum = Checksum::Partial { start, offset: header.csum_offset };
+        let is_udp = headers.transport == Transport::Udp && headers.transport_at == start.into();
+        if is_udp && self.meta.gso.is_none() && is_dhcp(self.front(), headers.transport_at) {
+            complete_checksum(self);
+        }
         Ok(())
     }
 

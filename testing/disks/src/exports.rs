@@ -8,7 +8,9 @@ use suimon_image::{Linear, Shape};
 use suimon_nbd::{Export, ExportSpec};
 use suimon_nbd_server::{NbdExports, NbdHost, NbdQueue};
 use suimon_ports::{DiskFile, DiskQueueHost, FileName};
-use suimon_storage::images::{self, DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, Seeds};
+use suimon_storage::images::{
+    self, DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, LeftRecords, Seeds,
+};
 use suimon_storage::{DiskLayer, DiskSpec};
 use suimon_storage_qos::Limits;
 use suimon_uring::{FileAccess, HostFile, HostStore};
@@ -125,7 +127,8 @@ impl DiskExports {
             block_bytes: None,
         };
         let mut draws = || random().unwrap_or([7; 16]);
-        let mut seeds = Seeds { random: &mut draws, now_unix_s: 0, records: None };
+        let mut seeds =
+            Seeds { left: LeftRecords::Redo, random: &mut draws, now_unix_s: 0, records: None };
         for kind in [DiskKind::Dynamic, DiskKind::Fixed, DiskKind::Differencing] {
             plan.kind = kind;
             match images::open(&store, &plan, &mut seeds) {

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use suimon_ports::{FileName, StoreFiles};
 use suimon_storage::DiskSpec;
-use suimon_storage::images::{DiskFormat, DiskKind, DiskPlan, Seeds, create, open};
+use suimon_storage::images::{DiskFormat, DiskKind, DiskPlan, LeftRecords, Seeds, create, open};
 use suimon_uring::HostStore;
 
 /// A directory with disks.
@@ -79,5 +79,10 @@ pub fn seeded<T>(run: impl FnOnce(&mut Seeds<'_>) -> T) -> T {
         bytes
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    run(&mut Seeds { random: &mut random, now_unix_s: now.as_secs(), records: None })
+    run(&mut Seeds {
+        random: &mut random,
+        now_unix_s: now.as_secs(),
+        records: None,
+        left: LeftRecords::Redo,
+    })
 }

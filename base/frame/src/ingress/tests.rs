@@ -1,5 +1,5 @@
 use super::*;
-use crate::VlanId;
+use crate::{Sum, VlanId};
 
 const ALL: Offloads = Offloads { udp_segmentation: true, ..Offloads::TCP };
 
@@ -226,4 +226,57 @@ fn a_checksum_starts_where_a_tag_still_fits_before_it() {
         refusal(&bytes, &at(u16::MAX - 3)),
         MalformedFrame::ChecksumOutside { csum_start: 0xfffc, .. }
     ));
+}
+
+/// A UDP datagram of 301 bytes with a partial checksum, and its virtio-net header.
+fn datagram(is_ipv6: bool, from: u16, to: u16) -> (Vec<u8>, VnetHeader) {
+    let (header, at) = if is_ipv6 { (40, 54) } else { (20, 34) };
+    let mut bytes: Vec<u8> = (0..14 + header + 301).map(|at| at as u8).collect();
+    if is_ipv6 {
+        bytes[12..14].copy_from_slice(&[0x86, 0xdd]);
+        bytes[14..22].copy_from_slice(&[0x60, 0, 0, 0, 1, 45, 17, 64]);
+    } else {
+        bytes[12..14].copy_from_slice(&[0x08, 0x00]);
+        bytes[14..24].copy_from_slice(&[0x45, 0, 1, 65, 0, 0, 0, 0, 64, 17]);
+    }
+    bytes[at..at + 2].copy_from_slice(&from.to_be_bytes());
+    bytes[at + 2..at + 4].copy_from_slice(&to.to_be_bytes());
+    bytes[at + 4..at + 6].copy_from_slice(&301_u16.to_be_bytes());
+    // The pseudo-header's sum: both addresses, the protocol and the length.
+    let addresses = if is_ipv6 { 22..54 } else { 26..34 };
+    let sum = Sum::of(&bytes[addresses]).plus(17).plus(301);
+    bytes[at + 6..at + 8].copy_from_slice(&(!sum.checksum()).to_be_bytes());
+    let header = VnetHeader { csum_start: at as u16, csum_offset: 6, ..partial() };
+    (bytes, header)
+}
+
+#[test]
+fn checksums_of_dhcp_messages_are_completed_when_they_come_in() {
+    for (is_ipv6, from, to) in
+        [(false, 67, 68), (false, 68, 67), (false, 67, 67), (true, 546, 547), (true, 547, 546)]
+    {
+        let (bytes, header) = datagram(is_ipv6, from, to);
+        let frame = admit(&bytes, &header, ALL).unwrap();
+        assert_eq!(frame.meta.checksum, Checksum::Verified);
+        let (at, addresses) = if is_ipv6 { (54, 22..54) } else { (34, 26..34) };
+        // With the checksum in its place the sum of everything is 0 (RFC 768).
+        let sum = Sum::of(&bytes[addresses]).plus(17).plus(301);
+        assert_eq!(sum.then(Sum::of(&frame.bytes()[at..])).checksum(), 0, "{from} to {to}");
+        let (mut tagged, header) = datagram(is_ipv6, from, to);
+        tagged.splice(12..12, [0x81, 0x00, 0, 5]);
+        let start = header.csum_start + 4;
+        let tagged = admit(&tagged, &VnetHeader { csum_start: start, ..header }, ALL).unwrap();
+        assert_eq!((tagged.meta.checksum, tagged.bytes()), (Checksum::Verified, frame.bytes()));
+    }
+    for (from, to) in [(1000, 2000), (53, 53), (69, 66)] {
+        let (bytes, header) = datagram(false, from, to);
+        let frame = admit(&bytes, &header, ALL).unwrap();
+        assert_eq!(frame.meta.checksum, Checksum::Partial { start: 34, offset: 6 });
+        assert_eq!(frame.bytes(), bytes);
+    }
+    // TCP with such a port stays as it is.
+    let mut bytes = tcp();
+    bytes[34..36].copy_from_slice(&67_u16.to_be_bytes());
+    let frame = admit(&bytes, &partial(), ALL).unwrap();
+    assert_eq!(frame.meta.checksum, Checksum::Partial { start: 34, offset: 16 });
 }
