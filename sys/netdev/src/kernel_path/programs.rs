@@ -17,7 +17,8 @@
 //! A frame may pass if it has one receiver and no VLAN tag, the gate of its port is open,
 //! its source address is known on this port, and its destination on another port whose
 //! gate leads to the same group. Whatever else the switch does with frames (limits,
-//! captures, offloads that are switched off) closes gates.
+//! captures, offloads that are switched off) closes gates. DHCP messages never pass: the switch
+//! completes their checksums.
 
 use crate::bpf::instructions::{Assembler, If, Instruction, Label, Register, Width};
 
@@ -73,11 +74,16 @@ const SENT: i16 = 0;
 const RECEIVED: i16 = 16;
 
 // The stack.
-const ETHERTYPE: i16 = -8;
 const SLOT: i16 = -16;
+const PORTS: i16 = -8;
 const KEY: i16 = -32;
 const KEY_MAC: i16 = KEY + 4;
 const KEY_END: i16 = KEY + 10;
+/// The frame's bytes from its ethertype up to IPv4's protocol.
+const HEADERS: i16 = -48;
+const HEADERS_BYTES: i32 = 12;
+const IPV4_PROTOCOL: i16 = HEADERS + 11;
+const IPV6_NEXT_HEADER: i16 = HEADERS + 8;
 
 // Ethernet's header, and the least of IPv4's and TCP's.
 const ETHERNET_BYTES: i32 = 14;
@@ -86,6 +92,15 @@ const DESTINATION_AT: i32 = 0;
 const SOURCE_AT: i32 = 6;
 const ETHERTYPE_AT: i32 = 12;
 const MAC_BYTES: i32 = 6;
+const IPV4: [u8; 2] = [0x08, 0x00];
+const IPV6: [u8; 2] = [0x86, 0xdd];
+const UDP: i32 = 17;
+/// Where UDP's ports are behind IPv4's header without options, and behind IPv6's.
+const IPV4_PORTS_AT: i32 = 34;
+const IPV6_PORTS_AT: i32 = 54;
+/// Ports of BOOTP and DHCP (RFC 2131), and of DHCPv6 (RFC 8415).
+const DHCP_PORTS: [[u8; 2]; 2] = [[0, 67], [0, 68]];
+const DHCPV6_PORTS: [[u8; 2]; 2] = [[2, 34], [2, 35]];
 /// IEEE 802.1Q tags that lie in the frame itself.
 const TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
 
@@ -138,11 +153,13 @@ fn decide(p: &mut Assembler, maps: MapFds, slot: u32, side: Side) -> Label {
     p.copy(R6, R1);
     p.load(Width::Word, R1, R6, VLAN_PRESENT);
     p.jump_if(R1, If::NotEqual, 0, miss);
-    load_bytes(p, ETHERTYPE_AT, ETHERTYPE, 2, miss);
-    p.load(Width::Half, R1, Frame, ETHERTYPE);
+    load_bytes(p, ETHERTYPE_AT, HEADERS, HEADERS_BYTES, miss);
+    p.load(Width::Half, R1, Frame, HEADERS);
     for tag in TAGS {
         p.jump_if(R1, If::Equal, u16::from_ne_bytes(tag).into(), miss);
     }
+    is_dhcp(p, (IPV4, IPV4_PROTOCOL, IPV4_PORTS_AT), DHCP_PORTS, miss);
+    is_dhcp(p, (IPV6, IPV6_NEXT_HEADER, IPV6_PORTS_AT), DHCPV6_PORTS, miss);
     // The gate of this port.
     p.store_value(Width::Word, SLOT, slot as i32);
     look_up(p, maps.gates, SLOT, miss);
@@ -187,6 +204,30 @@ fn decide(p: &mut Assembler, maps: MapFds, slot: u32, side: Side) -> Label {
     p.jump_if_registers(R1, If::NotEqual, R7, miss);
     p.load(Width::Word, R9, R0, GATE_DEVICE);
     miss
+}
+
+/// Jumps to `miss` if the frame is a message from or to one of these ports. Of the network: its ethertype,
+/// where its next protocol is on the stack, and where the ports are in the frame.
+fn is_dhcp(
+    p: &mut Assembler,
+    (ethertype, protocol, ports_at): ([u8; 2], i16, i32),
+    ports: [[u8; 2]; 2],
+    miss: Label,
+) {
+    use Register::{Frame, R1};
+    let other = p.label();
+    p.load(Width::Half, R1, Frame, HEADERS);
+    p.jump_if(R1, If::NotEqual, u16::from_ne_bytes(ethertype).into(), other);
+    p.load(Width::Byte, R1, Frame, protocol);
+    p.jump_if(R1, If::NotEqual, UDP, other);
+    load_bytes(p, ports_at, PORTS, 4, miss);
+    for at in [PORTS, PORTS + 2] {
+        p.load(Width::Half, R1, Frame, at);
+        for port in ports {
+            p.jump_if(R1, If::Equal, u16::from_ne_bytes(port).into(), miss);
+        }
+    }
+    p.place(other);
 }
 
 /// Whether the frame, or what it will be cut into, is no larger than R8 says.

@@ -42,7 +42,7 @@ fn streams(daemon: &Daemon, from: &LightGuest, to: &LightGuest) -> u64 {
 }
 
 /// Waits until the path between these two is in use.
-fn wait_taken(daemon: &Daemon, from: &LightGuest, to: &LightGuest) {
+pub(crate) fn wait_taken(daemon: &Daemon, from: &LightGuest, to: &LightGuest) {
     until("the kernel's path is taken", LIMIT, || {
         let before = moved(daemon, &from.nic);
         from.namespace.ping(&to.address())?;

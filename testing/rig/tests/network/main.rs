@@ -2,6 +2,7 @@
 
 #[path = "../support/bridged.rs"]
 mod bridged;
+mod dhcp;
 #[allow(unreachable_pub, dead_code, reason = "public for the fuzz target")]
 #[path = "../../../../fuzz/src/frame_oracle.rs"]
 mod frame_oracle;
