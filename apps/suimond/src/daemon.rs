@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow};
 use suimon_confine::{ConfinedProcessors, Confinement};
 use suimon_contract::{ApiError, HostConfig, HostSection, locate_errors, parse_toml};
 use suimon_netdev::SriovAdapters;
-use suimon_node::{Node, NodeParts, placements, stored_host};
+use suimon_node::{ChangeOptions, Node, NodeParts, placements, stored_host};
 use suimon_ports::ProcessorRuntime;
 use suimon_power_files::PowerFiles;
 use suimon_recording::About;
@@ -274,7 +274,8 @@ struct Served<'a> {
 fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<(), Stopped> {
     let Served { node, socket, sender, confinement } = served;
     if let Some(file) = &arguments.config {
-        host_file::apply(node, file)?;
+        let options = ChangeOptions { keeps_faulty_disks: true, ..ChangeOptions::default() };
+        host_file::apply(node, file, options)?;
     }
     node.go_on();
     let config = node.config();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use suimon_contract::{ApiError, ErrorCode, OperationState, TOML_BYTES_MAX, locate_errors};
-use suimon_node::{Edit, Node};
+use suimon_node::{ChangeOptions, Edit, Node};
 
 /// How long applying the file may take.
 const APPLY_TIMEOUT: Duration = Duration::from_secs(300);
@@ -28,10 +28,10 @@ pub(crate) fn read(path: &Path) -> Result<String, Vec<ApiError>> {
 }
 
 /// Applies the file if its text is new, and waits until that is done.
-pub(crate) fn apply(node: &Node, path: &Path) -> Result<(), Vec<ApiError>> {
+pub(crate) fn apply(node: &Node, path: &Path, options: ChangeOptions) -> Result<(), Vec<ApiError>> {
     let text = read(path)?;
     let shown = path.display().to_string();
-    apply_text(node, &text, &shown).map_err(|mut errors| {
+    apply_text(node, &text, &shown, options).map_err(|mut errors| {
         locate_errors(&text, Some(&shown), &mut errors);
         errors
     })
@@ -41,14 +41,19 @@ pub(crate) fn apply(node: &Node, path: &Path) -> Result<(), Vec<ApiError>> {
 /// state names, such as certificates.
 pub(crate) fn reload(node: &Node, path: Option<&Path>) -> Result<(), Vec<ApiError>> {
     if let Some(path) = path {
-        apply(node, path)?;
+        apply(node, path, ChangeOptions::default())?;
     }
     let operation = node.submit(Edit::Reload)?;
     ended(node, operation.id)
 }
 
-fn apply_text(node: &Node, text: &str, shown: &str) -> Result<(), Vec<ApiError>> {
-    let Some(operation) = node.submit_file(text, shown)? else {
+fn apply_text(
+    node: &Node,
+    text: &str,
+    shown: &str,
+    options: ChangeOptions,
+) -> Result<(), Vec<ApiError>> {
+    let Some(operation) = node.submit_file(text, shown, options)? else {
         tracing::info!(file = shown, "the host file is as it was applied last");
         return Ok(());
     };

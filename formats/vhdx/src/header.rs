@@ -103,15 +103,22 @@ pub(crate) struct Headers {
 impl Headers {
     /// Reads the identifier and finds the current header.
     pub(crate) fn read(file: &dyn ImageFile, file_len: u64) -> Result<Self, ImageError> {
-        if file_len < HEADER_SECTION {
+        let short = || {
             let fault = ImageFault::Short { file_len };
-            return Err(ImageError::new("header section", 0, fault));
-        }
+            Err(ImageError::new("header section", 0, fault))
+        };
         let mut identifier = [0; 8];
+        if file_len < identifier.len() as u64 {
+            return short();
+        }
         read(file, "FileIdentifier.Signature", 0, &mut identifier)?;
         if identifier != *IDENTIFIER {
             let fault = ImageFault::Magic { expected: "\"vhdxfile\" at the file's begin" };
             return Err(ImageError::new("FileIdentifier.Signature", 0, fault));
+        }
+        // A file of another format may be as short.
+        if file_len < HEADER_SECTION {
+            return short();
         }
         let parsed = HEADER_OFFSETS.map(|offset| {
             let mut bytes = vec![0; HEADER_LEN];

@@ -99,6 +99,7 @@ impl Controller {
         // One more for the commit.
         operation.set_plan(&candidate.plan, steps.len() + 1);
         let mut undo = Vec::new();
+        self.keeps_faulty_disks = options.keeps_faulty_disks;
         self.shared.change_ids(|ids| ids.assign(&candidate.state.config, &candidate.wanted));
         let recorded = self.record_intent(&candidate, edit, &steps);
         let result = recorded

@@ -69,6 +69,9 @@ pub struct ChangeOptions {
     pub force: bool,
     /// Files of disks that it deletes are deleted too.
     pub with_file: bool,
+    /// Disks that cannot be opened are kept as failed, and opened when they can be. Otherwise one of them
+    /// fails the change.
+    pub keeps_faulty_disks: bool,
 }
 
 /// A change of the power plan.

@@ -7,7 +7,7 @@ use suimon_quantity::{Direction, QueueId};
 use suimon_switch::PlaneNotice;
 
 use crate::testing::{FakeDevices, Harness, MemoryStore, host, name, wait_until};
-use crate::{Edit, PortKey, ResourceEdit};
+use crate::{ChangeOptions, Edit, PortKey, ResourceEdit};
 
 const TWO: &str = r#"
     [[switch]]
@@ -156,7 +156,8 @@ fn what_a_vm_relies_on_survives_the_process() {
 fn the_host_file_is_applied_when_its_text_is_new() {
     let harness = Harness::new();
     let wait = |harness: &Harness, text: &str| {
-        let operation = harness.node.submit_file(text, "host.toml").unwrap()?;
+        let operation =
+            harness.node.submit_file(text, "host.toml", ChangeOptions::default()).unwrap()?;
         let ended = harness.node.wait_operation(operation.id, crate::testing::PATIENCE).unwrap();
         assert_eq!(ended.state, OperationState::Succeeded);
         Some(ended)
@@ -172,7 +173,10 @@ fn the_host_file_is_applied_when_its_text_is_new() {
     let newer = format!("{TWO}\n# again\n");
     assert!(wait(&harness, &newer).is_some());
     assert_eq!(harness.node.config().nics.len(), 2);
-    let error = harness.node.submit_file("[[nic]]\nname = 3\n", "host.toml").unwrap_err();
+    let error = harness
+        .node
+        .submit_file("[[nic]]\nname = 3\n", "host.toml", ChangeOptions::default())
+        .unwrap_err();
     assert_eq!(error[0].file.as_deref(), Some("host.toml"));
 }
 

@@ -234,12 +234,17 @@ impl Node {
     ///
     /// # Errors
     /// All that is wrong with the file, with its lines; never empty.
-    pub fn submit_file(&self, text: &str, name: &str) -> Result<Option<Operation>, Vec<ApiError>> {
+    pub fn submit_file(
+        &self,
+        text: &str,
+        name: &str,
+        options: ChangeOptions,
+    ) -> Result<Option<Operation>, Vec<ApiError>> {
         if self.shared.desired().file_text.as_deref() == Some(text) {
             return Ok(None);
         }
         let config = Box::new(parse_toml(text, Some(name))?);
-        self.submit(Edit::ApplyFile { config, text: text.to_owned() }).map(Some)
+        self.submit_with(Edit::ApplyFile { config, text: text.to_owned() }, options).map(Some)
     }
 
     /// Hands a queue over to another processor. Dynamic VMQ takes it as being there, and

@@ -21,6 +21,16 @@ impl Mounted {
         Ok(Self::taken_over(point))
     }
 
+    /// Mounts a tmpfs of limited size, such as `24m`, at a folder that is made for it.
+    ///
+    /// # Errors
+    /// The folder is there, or the size is none.
+    pub fn tmpfs(size: &str, point: &str) -> Result<Self> {
+        std::fs::create_dir(point).with_context(|| point.to_owned())?;
+        run(&["mount", "-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs", point])?;
+        Ok(Self::taken_over(point))
+    }
+
     /// What somebody has mounted there.
     #[must_use]
     pub fn taken_over(point: &str) -> Self {

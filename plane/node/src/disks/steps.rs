@@ -142,7 +142,7 @@ impl Controller {
                 Some(entry) => {
                     let old = std::mem::replace(&mut entry.lock().wanted, wanted.clone());
                     undo.push(DiskUndo::Close(entry.clone(), old));
-                    self.open_disk(&entry).map(|_| ())
+                    self.open_or_keep_faulty(&entry).map(|_| ())
                 }
                 None => {
                     let entry = self.shared.disks.insert(name.clone(), wanted.clone());
@@ -151,12 +151,26 @@ impl Controller {
                         undo.push(DiskUndo::Discard(entry.clone(), false));
                         return self.await_disk(&entry, shape);
                     }
-                    let opened = self.open_disk(&entry);
+                    let opened = self.open_or_keep_faulty(&entry);
                     let is_made = *opened.as_ref().unwrap_or(&false);
                     undo.push(DiskUndo::Discard(entry, is_made));
                     opened.map(|_| ())
                 }
             },
+        }
+    }
+
+    /// Opens a disk. One that cannot be opened fails the change, or is kept as failed, as the change
+    /// says.
+    fn open_or_keep_faulty(&mut self, entry: &DiskEntry) -> Result<bool, ApiError> {
+        match self.open_disk(entry) {
+            Err(error) if self.keeps_faulty_disks => {
+                let reason = error.to_string();
+                self.drafts.push(disk_failed(entry, &reason));
+                self.fail_disk(entry, reason);
+                Ok(false)
+            }
+            opened => opened,
         }
     }
 

@@ -53,7 +53,7 @@ impl Controller {
         if !operation.begin() {
             return;
         }
-        let options = ChangeOptions { force: true, with_file };
+        let options = ChangeOptions { force: true, with_file, ..ChangeOptions::default() };
         let gone = self.apply(operation, &Edit::Depart(vm), options);
         self.write_drafts();
         operation.end(&gone);

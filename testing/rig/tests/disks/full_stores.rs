@@ -4,9 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-use suimon_rig::{Daemon, NbdClient, NbdFailure, Rig, run, until};
-
-use crate::mounted::Mounted;
+use suimon_rig::{Daemon, Mounted, NbdClient, NbdFailure, Rig, run, until};
 
 const MIB: u64 = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -42,7 +40,7 @@ fn start(rig: &Rig) -> (Daemon, Vec<Mounted>) {
     let mut mounted = Vec::new();
     for format in FORMATS {
         let (store, socket) = (rig.path(&format!("{format}.store")), rig.path("nbd.sock"));
-        mounted.push(Mounted::new(&store, "24m"));
+        mounted.push(Mounted::tmpfs("24m", &store).unwrap());
         host += &format!(
             "[[store]]\nname = \"{format}\"\npath = \"{store}\"\n\
              [[disk]]\nname = \"{format}\"\nstore = \"{format}\"\nformat = \"{format}\"\n\

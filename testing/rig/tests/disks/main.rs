@@ -2,11 +2,11 @@
 
 mod deaths;
 mod faults;
+mod faulty_images;
 mod full_stores;
 mod guest_nbd;
 mod job_progress;
 mod jobs;
-mod mounted;
 mod nbd_servers;
 mod openings;
 mod reconnecting;

@@ -4,9 +4,9 @@ use std::fs;
 use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{Daemon, LastingLoad, LoopDevice, NbdClient, Process, Rig, fio, run, until};
-
-use crate::mounted::Mounted;
+use suimon_rig::{
+    Daemon, LastingLoad, LoopDevice, Mounted, NbdClient, Process, Rig, fio, run, until,
+};
 
 const PATIENCE: Duration = Duration::from_secs(240);
 /// Load that outlasts any test; the test ends it.
@@ -38,7 +38,7 @@ fn a_measured_store_promises_what_it_can_do_also_after_a_kill() {
     let rig = Rig::new().unwrap();
     let path = rig.path("store");
     // In memory: a device that other tests use too may take seconds for one write.
-    let mounted = Mounted::new(&path, "256m");
+    let mounted = Mounted::tmpfs("256m", &path).unwrap();
     let mut daemon = Daemon::start(&rig, &host_file(&rig, &path, "depth_max = 1")).unwrap();
     let promise = |daemon: &Daemon, iops: u64| {
         daemon.cli(&["disk", "set", "d", "--qos-min-iops", &iops.to_string()]).unwrap()
@@ -203,7 +203,7 @@ fn a_store_that_is_a_block_device_is_read_and_never_written() {
 fn a_store_that_is_full_or_only_for_reading_is_told_and_is_as_before() {
     let rig = Rig::new().unwrap();
     let path = rig.path("store");
-    let mounted = Mounted::new(&path, "40m");
+    let mounted = Mounted::tmpfs("40m", &path).unwrap();
     let mut daemon = Daemon::start(&rig, &host_file(&rig, &path, "")).unwrap();
     let failed = daemon.cli(&["store", "measure", "fast", "--seconds", "1"]).unwrap();
     assert!(!failed.is_ok() && failed.stderr.contains("are free"), "{}", failed.stderr);

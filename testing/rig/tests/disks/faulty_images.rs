@@ -1,0 +1,107 @@
+//! Images in the configuration that cannot be opened: the daemon starts, and they are repaired while it
+//! runs.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::Value;
+use suimon_rig::{Daemon, NbdClient, Rig, run, until};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Disks whose images are faulty, and what is said of each.
+const FAULTY: [(&str, &str); 4] = [
+    ("footer", "Cookie"),
+    ("format", "it is no image of this format"),
+    ("orphan", "missing.vhdx"),
+    ("folder", "it is"),
+];
+
+fn host(rig: &Rig) -> String {
+    let store = rig.path("store");
+    let socket = rig.path("nbd.sock");
+    let disk = |name: &str, format: &str, more: &str| {
+        format!(
+            "[[disk]]\nname = \"{name}\"\nstore = \"s\"\nfile = \"{name}.{format}\"\n\
+             format = \"{format}\"\n{more}\nnbd = {{ socket = \"{socket}\" }}\n"
+        )
+    };
+    [
+        format!("[[store]]\nname = \"s\"\npath = \"{store}\"\n"),
+        disk("footer", "vhd", "kind = \"dynamic\"\nsize_bytes = \"16 MiB\""),
+        disk("good", "vhdx", "kind = \"dynamic\"\nsize_bytes = \"16 MiB\""),
+        disk("format", "vhdx", "kind = \"dynamic\"\nsize_bytes = \"16 MiB\""),
+        disk("orphan", "vhdx", "kind = \"differencing\"\nparent = \"missing.vhdx\""),
+        disk("folder", "raw", "size_bytes = \"16 MiB\""),
+    ]
+    .concat()
+}
+
+/// Images that are damaged, of another format, without a parent, and none at all.
+fn make_faulty(rig: &Rig) {
+    let file = |name: &str| rig.path(&format!("store/{name}"));
+    fs::create_dir(rig.path("store")).unwrap();
+    for name in ["footer.vhd", "format.vhdx"] {
+        run(&["qemu-img", "create", "-q", "-f", "vpc", &file(name), "16M"]).unwrap();
+    }
+    // Both copies of the footer.
+    let mut bytes = fs::read(file("footer.vhd")).unwrap();
+    let last = bytes.len() - 512;
+    bytes[..512].fill(0);
+    bytes[last..].fill(0);
+    fs::write(file("footer.vhd"), bytes).unwrap();
+    fs::create_dir(file("folder.raw")).unwrap();
+}
+
+fn disk(daemon: &Daemon, name: &str) -> Value {
+    daemon.json(&["disk", "show", name]).unwrap()
+}
+
+fn check(rig: &Rig, daemon: &Daemon) {
+    for (name, why) in FAULTY {
+        let shown = disk(daemon, name);
+        let reason = shown["reason"].as_str().unwrap_or_default();
+        assert!(shown["state"] == "failed" && reason.contains(why), "{name}: {shown}");
+    }
+    assert_eq!(disk(daemon, "good")["state"], "ready");
+    let mut client = NbdClient::connect(&rig.path("nbd.sock"), "good").unwrap();
+    client.write(0, &[1; 4096], true).unwrap();
+}
+
+#[test]
+fn faulty_images_keep_nothing_else_from_starting() {
+    let rig = Rig::new().unwrap();
+    make_faulty(&rig);
+    let mut daemon = Daemon::start(&rig, &host(&rig)).unwrap();
+    check(&rig, &daemon);
+    let events = daemon.ok(&["event", "list", "--id", "6108"]).unwrap();
+    for (name, why) in FAULTY {
+        let told = events.lines().any(|line| line.contains(name) && line.contains(why));
+        assert!(told, "{name}: {events}");
+    }
+    // The same at a later start.
+    assert!(daemon.stop().unwrap().success());
+    daemon.restart(&rig).unwrap();
+    check(&rig, &daemon);
+    // A change by hand is made as a whole or not at all.
+    let config = rig.path("more.toml");
+    let more = host(&rig) + &host(&rig).replace("name = \"footer\"", "name = \"again\"");
+    let more: String = more.split("[[disk]]").filter(|part| part.contains("again")).collect();
+    fs::write(&config, host(&rig) + "[[disk]]" + &more.replace("footer.vhd", "format.vhdx"))
+        .unwrap();
+    let refused = daemon.cli(&["apply", "-f", &config]).unwrap();
+    let is_named = refused.stderr.contains("disk/again");
+    assert!(!refused.is_ok() && is_named, "{}{}", refused.stdout, refused.stderr);
+    assert!(!daemon.cli(&["disk", "show", "again"]).unwrap().is_ok());
+    // An image that is put right is opened.
+    let footer = rig.path("store/footer.vhd");
+    run(&["qemu-img", "create", "-q", "-f", "vpc", &footer, "16M"]).unwrap();
+    until("the image is opened", PATIENCE, || Ok(disk(&daemon, "footer")["state"] == "ready"))
+        .unwrap();
+    check_others(&daemon);
+}
+
+fn check_others(daemon: &Daemon) {
+    for (name, _) in FAULTY.into_iter().skip(1) {
+        assert_eq!(disk(daemon, name)["state"], "failed", "{name}");
+    }
+}
