@@ -124,12 +124,22 @@ fn line(event: &Event) -> String {
         event.subject,
         event.text
     );
-    if !event.fields.is_empty() {
-        let fields: Vec<_> =
-            event.fields.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let fields = event.fields.iter().filter(|(_, value)| !states(&event.text, value));
+    let fields: Vec<_> = fields.map(|(key, value)| format!("{key}={value}")).collect();
+    if !fields.is_empty() {
         line.push_str(&format!(" ({})", fields.join(", ")));
     }
     line
+}
+
+/// Returns true if a text has a value as a word, or as several.
+fn states(text: &str, value: &str) -> bool {
+    let is_end = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
+    text.match_indices(value).any(|(at, found)| {
+        let (before, rest) = text.split_at(at);
+        let after = rest.strip_prefix(found).unwrap_or_default();
+        is_end(before.chars().next_back()) && is_end(after.chars().next())
+    })
 }
 
 #[cfg(test)]
@@ -147,6 +157,15 @@ mod tests {
             text: "a VM connected".to_owned(),
             fields: [("socket".to_owned(), "/run/web.sock".to_owned())].into(),
         };
+        // A field that the text states already is left out; `--json` has it.
+        let repeated = Event {
+            text: "The file a.vhdx was made, 10 MiB.".to_owned(),
+            fields: [("file", "a.vhdx"), ("disks", "1"), ("size", "10"), ("made", "")]
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .into(),
+            ..event.clone()
+        };
+        insta::assert_snapshot!(line(&repeated), @"2023-11-14T22:13:20.123Z      47  3004 info     nic/web: The file a.vhdx was made, 10 MiB. (disks=1)");
         insta::assert_snapshot!(line(&event), @"2023-11-14T22:13:20.123Z      47  3004 info     nic/web: a VM connected (socket=/run/web.sock)");
     }
 }
