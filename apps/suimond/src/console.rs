@@ -60,7 +60,8 @@ impl Console {
             );
             return Err(refused(ErrorCode::InvalidValue, "listen", text));
         };
-        let token = config.token_file.as_ref().map(|file| Token::load(file, "console"));
+        let token =
+            config.token_file.as_ref().map(|file| Token::load(file, "console", "token_file"));
         Ok(Self { address, token: token.transpose()?, logins: Mutex::default() })
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use subtle::ConstantTimeEq;
@@ -21,11 +21,23 @@ use crate::api::Failure;
 use crate::remedy;
 use crate::server::TlsListener;
 
+/// Where the metrics are.
+const METRICS_PATH: &str = "/metrics";
+
 /// A TCP listener that may be started.
 pub struct TcpApi {
     address: SocketAddr,
     tls: ServerConfig,
-    token: Token,
+    tokens: Tokens,
+}
+
+/// The bearer tokens of the TCP listener.
+#[derive(Clone)]
+pub struct Tokens {
+    /// Permits every request.
+    all: Token,
+    /// Permits reading metrics.
+    metrics: Option<Token>,
 }
 
 /// The bearer token.
@@ -46,7 +58,16 @@ impl TcpApi {
         let certificate = needed(config.tls_certificate.as_ref(), "tls_certificate")?;
         let key = needed(config.tls_key.as_ref(), "tls_key")?;
         let token = needed(config.token_file.as_ref(), "token_file")?;
-        Ok(Self { address, tls: tls(certificate, key)?, token: Token::load(token, "api")? })
+        let tls = tls(certificate, key)?;
+        let all = Token::load(token, "api", "token_file")?;
+        let metrics = config.metrics_token_file.as_ref();
+        let load = |file: &PathBuf| Token::load(file, "api", "metrics_token_file");
+        let metrics = metrics.map(load).transpose()?;
+        if metrics.as_ref().is_some_and(|metrics| all.is(&metrics.0)) {
+            let text = "it has the token of token_file, which permits everything; write another";
+            return Err(refused(ErrorCode::InvalidValue, "metrics_token_file", text.to_owned()));
+        }
+        Ok(Self { address, tls, tokens: Tokens { all, metrics } })
     }
 
     /// Checks that the address is free, without listening any longer.
@@ -61,11 +82,11 @@ impl TcpApi {
     ///
     /// # Errors
     /// The address cannot be had.
-    pub async fn bind(self) -> Result<(TlsListener, Token), ApiError> {
+    pub async fn bind(self) -> Result<(TlsListener, Tokens), ApiError> {
         let tcp = tokio::net::TcpListener::bind(self.address).await;
         let tcp = tcp.map_err(|error| self.taken(&error))?;
         let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(self.tls));
-        Ok((TlsListener { tcp, acceptor }, self.token))
+        Ok((TlsListener { tcp, acceptor }, self.tokens))
     }
 
     fn taken(&self, error: &std::io::Error) -> ApiError {
@@ -75,24 +96,25 @@ impl TcpApi {
     }
 }
 
-/// The API for those who show the token.
-pub fn guarded(router: Router, token: Token) -> Router {
-    router.layer(from_fn_with_state(token, check_token))
+/// The API for requests with a token that permits them.
+pub fn guarded(router: Router, tokens: Tokens) -> Router {
+    router.layer(from_fn_with_state(tokens, check_token))
 }
 
 impl Token {
-    /// Reads the first line of a file that nobody else may read, for a section of the host file.
+    /// Reads the first line of a file that nobody else may read, for a key of a section of the host
+    /// file.
     ///
     /// # Errors
     /// It cannot be read, others may read it, or its token is weak.
-    pub(crate) fn load(path: &Path, section: &str) -> Result<Self, ApiError> {
+    pub(crate) fn load(path: &Path, section: &str, field: &str) -> Result<Self, ApiError> {
         let token = read_token(path).map_err(|error| {
             let code = match &error {
                 TokenError::Unreadable { .. } => ErrorCode::HostError,
                 TokenError::ReadByAll { .. } => ErrorCode::PermissionDenied,
                 TokenError::Weak { .. } => ErrorCode::InvalidValue,
             };
-            ApiError::new(code, error.to_string()).about(section).field("token_file")
+            ApiError::new(code, error.to_string()).about(section).field(field)
         })?;
         Ok(Self(token.into_bytes().into()))
     }
@@ -112,9 +134,18 @@ impl Token {
     }
 }
 
-async fn check_token(State(token): State<Token>, request: Request, next: Next) -> Response {
-    if token.is_shown(request.headers()) {
+async fn check_token(State(tokens): State<Tokens>, request: Request, next: Next) -> Response {
+    if tokens.all.is_shown(request.headers()) {
         return next.run(request).await;
+    }
+    if tokens.metrics.is_some_and(|token| token.is_shown(request.headers())) {
+        if request.method() == Method::GET && request.uri().path() == METRICS_PATH {
+            return next.run(request).await;
+        }
+        let text = "the token of [api] metrics_token_file permits `GET /metrics` only; use that of \
+                    token_file";
+        let error = ApiError::new(ErrorCode::PermissionDenied, text);
+        return Failure::with_status(StatusCode::FORBIDDEN, error).into_response();
     }
     let text = "send the header `Authorization: Bearer TOKEN` with the token of [api] token_file";
     let error = ApiError::new(ErrorCode::Unauthorized, text);

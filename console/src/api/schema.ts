@@ -1512,6 +1512,11 @@ export interface components {
              *     at least 16 characters, not readable by others.
              */
             token_file?: string | null;
+            /**
+             * @description File whose first line is a bearer token for `GET /metrics` only, such as that of Prometheus; at
+             *     least 16 characters, not readable by others, and not the token of `token_file`.
+             */
+            metrics_token_file?: string | null;
         };
         /** @description One error: what is wrong, where, and what to do. */
         ApiError: {

@@ -116,6 +116,11 @@ pub struct ApiConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub token_file: Option<PathBuf>,
+    /// File whose first line is a bearer token for `GET /metrics` only, such as that of Prometheus; at
+    /// least 16 characters, not readable by others, and not the token of `token_file`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub metrics_token_file: Option<PathBuf>,
 }
 
 /// `[console]`: the web console, for browsers on this machine. Read when the daemon starts.

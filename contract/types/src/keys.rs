@@ -239,6 +239,7 @@ const API: &[Key] = &[
     required("tls_certificate", Form::FilePath, Effect::NextStart),
     required("tls_key", Form::FilePath, Effect::NextStart),
     required("token_file", Form::FilePath, Effect::NextStart),
+    optional("metrics_token_file", Form::FilePath, Effect::NextStart),
 ];
 
 const CONSOLE: &[Key] = &[

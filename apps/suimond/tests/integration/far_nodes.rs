@@ -64,6 +64,7 @@ async fn listen(server: &Server) -> SocketAddr {
         tls_certificate: Some(certificate),
         tls_key: Some(key),
         token_file: Some(secret(folder.join("own-token"), TOKEN)),
+        metrics_token_file: None,
     };
     let (listener, token) = TcpApi::load(&config).unwrap().bind().await.unwrap();
     let address = listener.tcp.local_addr().unwrap();

@@ -15,6 +15,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+const METRICS_TOKEN: &str = "metrics-0123456789abcdef";
 
 fn token_file(directory: &Path, text: &str, mode: u32) -> std::path::PathBuf {
     let path = directory.join(format!("token-{mode:o}-{}", text.len()));
@@ -30,6 +31,7 @@ fn complete(directory: &Path) -> (ApiConfig, rcgen::CertifiedKey) {
         tls_certificate: Some(certificate),
         tls_key: Some(key),
         token_file: Some(token_file(directory, &format!("{TOKEN}\n"), 0o600)),
+        metrics_token_file: Some(token_file(directory, METRICS_TOKEN, 0o600)),
     };
     (config, made)
 }
@@ -61,6 +63,14 @@ fn an_incomplete_listener_is_refused_with_its_key_named() {
         let weak = token_file(directory.path(), text, 0o600);
         assert_eq!(refused(&|c| c.token_file = Some(weak.clone())), is(InvalidValue, "token_file"));
     }
+    assert_eq!(
+        refused(&|c| c.metrics_token_file = Some(open.clone())),
+        is(PermissionDenied, "metrics_token_file")
+    );
+    assert_eq!(
+        refused(&|c| c.metrics_token_file = c.token_file.clone()),
+        is(InvalidValue, "metrics_token_file")
+    );
     // A key that belongs to another certificate.
     let other = tempfile::tempdir().unwrap();
     let (_, key, _) = support::certificate(other.path());
@@ -100,6 +110,25 @@ async fn every_request_needs_tls_and_the_token() {
     }
     let (status, body) = ask("/1.0", Some(TOKEN)).await;
     assert_eq!((status, body["name"].as_str()), (200, Some("test")));
+    // The token for metrics permits nothing else, and nothing but reading them.
+    let exchange = async |method: Method, path: &str| {
+        let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let stream = connector.connect(name, stream).await.unwrap();
+        support::exchange(stream, method, path, "", Some(METRICS_TOKEN)).await.unwrap()
+    };
+    assert_eq!(exchange(Method::GET, "/metrics").await.status(), 200);
+    for (method, path) in [
+        (Method::POST, "/metrics"),
+        (Method::GET, "/metrics/"),
+        (Method::GET, "/1.0"),
+        (Method::GET, "/1.0/disks"),
+        (Method::POST, "/1.0/apply"),
+    ] {
+        let (status, body) = support::json(exchange(method.clone(), path).await).await;
+        let code = body["errors"][0]["code"].as_str();
+        assert_eq!((status, code), (403, Some("permission_denied")), "{method} {path}");
+    }
     // Without TLS there is no answer at all.
     let stream = tokio::net::TcpStream::connect(address).await.unwrap();
     assert!(support::exchange(stream, Method::GET, "/1.0", "", Some(TOKEN)).await.is_err());
