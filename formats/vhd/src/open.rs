@@ -130,6 +130,12 @@ impl Structures {
             let bitmaps = bitmaps.filter_map(|place| self.layout.bitmap_range(place));
             bitmaps.into_iter().any(|bitmap| bitmap.contains(fill))
         })?;
+        // On a full store this gives the space that the pages need.
+        zero_gaps(
+            file,
+            &self.layout,
+            &table::gaps(&self.layout, &blocks, &self.regions, footers.place),
+        )?;
         let failed = |error: FileError| ImageError::new("sector that changes", start, error);
         file.flush().map_err(failed)?;
         for pages in [others, of_table] {
@@ -216,21 +222,13 @@ fn repair(
     gaps: &[Gap],
 ) -> Result<(), ImageError> {
     let failed = |error: FileError| ImageError::new("footer", footers.place, error);
-    let mut is_changed = false;
+    // Before anything is written that needs space.
+    let mut is_changed = zero_gaps(file, layout, gaps)?;
     if !footers.is_at_end || !footers.is_whole {
         file.write_at(footers.place, &footers.found.bytes).map_err(failed)?;
         // An older footer that is a byte too short would be found again.
         file.set_len(footers.place.saturating_add(FOOTER)).map_err(failed)?;
         is_changed = true;
-    }
-    for (nth, gap) in (1..).zip(gaps) {
-        // What is left before the footer becomes room when the file grows.
-        let is_tail = nth == gaps.len() && gap.start < gap.end;
-        if is_tail || layout.align(gap.start).saturating_add(layout.slot_sectors()) <= gap.end {
-            let len = (gap.end - gap.start) * SECTOR;
-            file.zero(gap.start * SECTOR, len).map_err(failed)?;
-            is_changed = true;
-        }
     }
     if is_changed {
         file.flush().map_err(failed)?;
@@ -240,4 +238,20 @@ fn repair(
         file.flush().map_err(failed)?;
     }
     Ok(())
+}
+
+/// Makes room for blocks read as zeros. Returns true if there is any.
+fn zero_gaps(file: &dyn ImageFile, layout: &Layout, gaps: &[Gap]) -> Result<bool, ImageError> {
+    let mut is_changed = false;
+    for (nth, gap) in (1..).zip(gaps) {
+        // What is left before the footer becomes room when the file grows.
+        let is_tail = nth == gaps.len() && gap.start < gap.end;
+        if is_tail || layout.align(gap.start).saturating_add(layout.slot_sectors()) <= gap.end {
+            let (offset, len) = (gap.start * SECTOR, (gap.end - gap.start) * SECTOR);
+            let failed = |error: FileError| ImageError::new("room between blocks", offset, error);
+            file.zero(offset, len).map_err(failed)?;
+            is_changed = true;
+        }
+    }
+    Ok(is_changed)
 }

@@ -4,15 +4,17 @@ const MAGIC: [u8; 8] = *b"SuimonRd";
 const VERSION: u32 = 1;
 /// Bytes before the entries.
 pub(crate) const HEADER: usize = 128;
-/// Where the number of the first kept entry is.
+/// Where the number of the first kept entry is, and its complement, by which damage is noticed.
 pub(crate) const FIRST_AT: u64 = 64;
+/// Bytes of both.
+const FIRST_BYTES: usize = 16;
 /// The number of the first kept entry in a record that keeps nothing any more. No entry has it.
 pub(crate) const ABANDONED: u64 = u64::MAX;
 /// Where the identity is that whoever redoes gives the file.
 pub(crate) const REDONE_AS_AT: u64 = 48;
 
 /// Where the checksum is.
-const CHECKSUM_AT: usize = 80;
+const CHECKSUM_AT: usize = 88;
 
 /// The header of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +45,7 @@ impl Header {
             &self.redone_as,
             &[],
         ];
-        let rest: [&[u8]; 2] = [&self.first.to_le_bytes(), &self.file_len.to_le_bytes()];
+        let rest: [&[u8]; 2] = [&first_bytes(self.first), &self.file_len.to_le_bytes()];
         let mut bytes = [0; HEADER];
         let all = fields.into_iter().chain(rest).flatten();
         bytes.iter_mut().zip(all).for_each(|(to, from)| *to = *from);
@@ -63,21 +65,34 @@ impl Header {
         if u32_at(CHECKSUM_AT)? != checksum(bytes.first_chunk()?) {
             return None;
         }
+        let first = u64_at(FIRST_AT as usize)?;
+        if bytes.get(FIRST_AT as usize..)?.first_chunk()? != &first_bytes(first) {
+            return None;
+        }
         Some(Self {
             room: u32_at(12)?,
             boot_id: id_at(16)?,
             write_id: id_at(32)?,
             redone_as: id_at(48)?,
-            first: u64_at(64)?,
-            file_len: u64_at(72)?,
+            first,
+            file_len: u64_at(80)?,
         })
     }
+}
+
+/// The number of the first kept entry, as it is written.
+pub(crate) fn first_bytes(first: u64) -> [u8; FIRST_BYTES] {
+    let mut bytes = [0; FIRST_BYTES];
+    let (number, complement) = bytes.split_at_mut(8);
+    number.copy_from_slice(&first.to_le_bytes());
+    complement.copy_from_slice(&(!first).to_le_bytes());
+    bytes
 }
 
 /// CRC-32C of what stays as it was written: not of the identity of the redo and the first entry.
 fn checksum(bytes: &[u8; HEADER]) -> u32 {
     let (before, rest) = bytes.split_at(REDONE_AS_AT as usize);
-    let after = rest.get(24..CHECKSUM_AT - before.len()).unwrap_or_default();
+    let after = rest.get(16 + FIRST_BYTES..CHECKSUM_AT - before.len()).unwrap_or_default();
     crc32c::crc32c_append(crc32c::crc32c(before), after)
 }
 
@@ -99,17 +114,16 @@ mod tests {
         assert_eq!(Header::decode(&bytes), Some(header));
         assert_eq!(bytes[FIRST_AT as usize], 4);
         assert_eq!(bytes[REDONE_AS_AT as usize..][..16], [3; 16]);
-        for at in [0, 8, 12, 20, 40, 75, 81] {
+        for at in [0, 8, 12, 20, 40, 64, 75, 83, 89] {
             let mut other = bytes;
             other[at] ^= 1;
             assert_eq!(Header::decode(&other), None);
         }
         // These are written later, by themselves.
-        for at in [50, 64] {
-            let mut other = bytes;
-            other[at] ^= 1;
-            assert!(Header::decode(&other).is_some_and(|other| other != header), "{at}");
-        }
+        let mut other = bytes;
+        other[50] ^= 1;
+        other[64..80].copy_from_slice(&first_bytes(9));
+        assert!(Header::decode(&other).is_some_and(|other| other.first == 9));
         assert_eq!(Header::decode(&bytes[..70]), None);
     }
 }

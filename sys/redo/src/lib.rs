@@ -7,11 +7,12 @@
 //!
 //! A file has a header and a ring of entries of the same length:
 //! ```text
-//! 0      8        12    16       32        48         64     72        80        128
+//! 0      8        12    16       32        48         64      80        88       128
 //! magic │ version │ room │ boot id │ write id │ redone as │ first │ file_len │ CRC ... │ entries ...
 //! ```
 //! An entry has its number and a CRC-32C, so that the end of the ring needs no place of its own: it is
-//! before the first entry that is damaged or whose number is not the next.
+//! before the first entry that is damaged or whose number is not the next. If there are later ones, the
+//! record is damaged.
 //!
 //! Invariants
 //! - What [`keep`](suimon_ports::RedoRecord::keep) has returned `true` for is loaded until it is

@@ -9,7 +9,7 @@ use suimon_image::MetadataChange;
 use suimon_ports::RedoRecord;
 
 use crate::entry::{ENTRY, Entry};
-use crate::header::{ABANDONED, FIRST_AT, HEADER};
+use crate::header::{ABANDONED, FIRST_AT, HEADER, first_bytes};
 
 /// A record that changes are kept in.
 #[derive(Debug)]
@@ -88,13 +88,13 @@ impl RedoRecord for FileRecord {
 
     fn forget(&mut self, before: u64) -> io::Result<()> {
         let before = before.clamp(self.first, self.next);
-        self.write_all_at(&before.to_le_bytes(), FIRST_AT)?;
+        self.write_all_at(&first_bytes(before), FIRST_AT)?;
         self.first = before;
         Ok(())
     }
 
     fn abandon(&mut self) -> io::Result<()> {
-        self.write_all_at(&ABANDONED.to_le_bytes(), FIRST_AT)
+        self.write_all_at(&first_bytes(ABANDONED), FIRST_AT)
     }
 
     fn remove(self: Box<Self>) -> io::Result<()> {

@@ -40,7 +40,8 @@ impl FileRecords {
         let owner = rustix::process::geteuid().as_raw();
         if !found.is_dir() || found.uid() != owner || found.mode() & 0o077 != 0 {
             let text = format!(
-                "{} must be a directory of user {owner} with mode 700: remove it, it is made again",
+                "{0} must be a directory of user {owner} with mode 700; it holds completed writes that are not in their images yet: \
+                 keep it, and run `chown {owner} {0} && chmod 700 {0}`",
                 folder.display()
             );
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
@@ -166,7 +167,10 @@ fn remove(path: &Path) -> io::Result<()> {
 
 /// Opens a record, and no file that a link in its place names.
 fn open_record(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    options.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path)
+    // The other end of a FIFO is not waited for.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = options.custom_flags(flags.bits() as i32).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(damaged(path)) }
 }
 
 fn read_header(file: &File, path: &Path) -> io::Result<Header> {
@@ -183,11 +187,19 @@ fn read_entries(file: &File, header: &Header) -> io::Result<(Vec<MetadataChange>
     file.read_exact_at(&mut bytes, place(0))?;
     let mut changes = Vec::new();
     let mut file_len = header.file_len;
+    let mut is_end = false;
     for number in header.first..header.first.saturating_add(room) {
         let at = (number % room) as usize * ENTRY;
         let entry = bytes.get(at..at + ENTRY).and_then(Entry::decode);
-        // What follows was kept in an earlier round, or was being written.
-        let Some(entry) = entry.filter(|entry| entry.number == number) else { break };
+        // What follows the end was kept in an earlier round, or was being written.
+        let Some(entry) = entry.filter(|entry| entry.number == number) else {
+            is_end = true;
+            continue;
+        };
+        if is_end {
+            let text = "an entry of it is damaged";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
         file_len = file_len.max(entry.file_len);
         changes.push(entry.change);
     }

@@ -1,6 +1,7 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use proptest::prelude::*;
+use rustix::fs::{FileType, Mode};
 use suimon_image::ByteRange;
 
 use super::*;
@@ -95,6 +96,43 @@ fn a_folder_or_record_that_others_may_have_made_is_refused() {
     assert!(records.load("a").is_err());
     drop(records.begin("a", OPENED).unwrap());
     assert_eq!(fs::read(&other).unwrap(), [0; 500]);
+}
+
+#[test]
+fn a_damaged_entry_does_not_hide_those_behind_it() {
+    let (_folder, records) = records();
+    let mut record = records.begin("a", OPENED).unwrap();
+    record.keep(&changes(0..9), 0).unwrap();
+    record.forget(2).unwrap();
+    let path = records.path("a").unwrap();
+    let whole = fs::read(&path).unwrap();
+    let flipped = |at: usize| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        records.load("a")
+    };
+    for entry in 2..8 {
+        let error = flipped(place(entry) as usize + 20).unwrap_err();
+        assert!(error.to_string().contains("damaged"), "{entry}: {error}");
+    }
+    // The last one may have been in the middle of being written, those before the first are not needed.
+    assert_eq!(flipped(place(8) as usize + 20).unwrap().unwrap().changes, changes(2..8));
+    assert_eq!(flipped(place(1) as usize + 20).unwrap().unwrap().changes, changes(2..9));
+    for at in 64..80 {
+        assert!(flipped(at).is_err(), "{at}");
+    }
+}
+
+#[test]
+fn what_is_no_file_is_no_record_and_is_not_waited_for() {
+    let (_folder, records) = records();
+    let fifo = records.path("a").unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    records.sweep().unwrap();
+    assert!(records.load("a").is_err());
+    drop(records.begin("a", OPENED).unwrap());
+    assert!(fs::metadata(&fifo).unwrap().is_file());
 }
 
 #[test]

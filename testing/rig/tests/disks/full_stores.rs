@@ -97,3 +97,53 @@ fn a_full_store_fails_what_needs_space_and_nothing_else() {
     run(&["qemu-img", "check", "-f", "vhdx", &rig.path("vhdx.store/vhdx.vhdx")]).unwrap();
     drop(mounted);
 }
+
+/// Writes of all sizes to new places until many of them have failed.
+fn fill(disk: &mut Disk, seed: u64) {
+    let mut chance = seed;
+    let mut next = |below: u64| {
+        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (chance >> 33) % below
+    };
+    let mut failed = 0;
+    while failed < 300 {
+        let offset = next(60_000) * 512;
+        let len = (1 + next(128)) * 512;
+        match disk.client.write(offset, &vec![offset as u8; len as usize], false) {
+            Ok(()) => {}
+            Err(NbdFailure::Refused(ENOSPC)) => failed += 1,
+            Err(error) => panic!("{}: {error}", disk.file),
+        }
+    }
+}
+
+#[test]
+fn disks_of_a_daemon_that_is_killed_on_a_full_store_are_opened_again() {
+    let rig = Rig::new().unwrap();
+    let (mut daemon, mounted) = start(&rig);
+    for seed in 1..4 {
+        for format in FORMATS {
+            let file = rig.path(&format!("{format}.store/{format}.{format}"));
+            let client = NbdClient::connect(&rig.path("nbd.sock"), format).unwrap();
+            fill(&mut Disk { client, file }, seed);
+        }
+        daemon.kill();
+        daemon.restart(&rig).unwrap();
+        let shown = |format: &str| daemon.json(&["disk", "show", format]);
+        for format in ["raw", "vhdx"] {
+            let shown = shown(format).unwrap();
+            assert_eq!(shown["state"], "ready", "{format}: {}", shown["reason"]);
+        }
+        // To open a VHD the daemon may need a page for each bitmap, and one for the footer.
+        let larger = format!("remount,size={}m", 24 + seed);
+        run(&["mount", "-o", &larger, &rig.path("vhd.store")]).unwrap();
+        until("the VHD is opened", PATIENCE, || Ok(shown("vhd")?["state"] == "ready")).unwrap();
+        for format in FORMATS {
+            // Whole blocks of every format: the client can free space.
+            let mut client = NbdClient::connect(&rig.path("nbd.sock"), format).unwrap();
+            let freed = client.write_zeroes(0, 32 * MIB);
+            assert!(freed.is_ok(), "{format}: {freed:?}");
+        }
+    }
+    drop(mounted);
+}
