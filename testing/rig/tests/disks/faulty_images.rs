@@ -58,11 +58,15 @@ fn disk(daemon: &Daemon, name: &str) -> Value {
 
 fn check(rig: &Rig, daemon: &Daemon) {
     for (name, why) in FAULTY {
-        let shown = disk(daemon, name);
-        let reason = shown["reason"].as_str().unwrap_or_default();
-        assert!(shown["state"] == "failed" && reason.contains(why), "{name}: {shown}");
+        until(&format!("{name} is failed"), PATIENCE, || {
+            let shown = disk(daemon, name);
+            let reason = shown["reason"].as_str().unwrap_or_default();
+            Ok(shown["state"] == "failed" && reason.contains(why))
+        })
+        .unwrap();
     }
-    assert_eq!(disk(daemon, "good")["state"], "ready");
+    until("the good disk works", PATIENCE, || Ok(disk(daemon, "good")["state"] == "ready"))
+        .unwrap();
     let mut client = NbdClient::connect(&rig.path("nbd.sock"), "good").unwrap();
     client.write(0, &[1; 4096], true).unwrap();
 }

@@ -131,8 +131,7 @@ fn disks_of_a_daemon_that_is_killed_on_a_full_store_are_opened_again() {
         daemon.restart(&rig).unwrap();
         let shown = |format: &str| daemon.json(&["disk", "show", format]);
         for format in ["raw", "vhdx"] {
-            let shown = shown(format).unwrap();
-            assert_eq!(shown["state"], "ready", "{format}: {}", shown["reason"]);
+            until(format, PATIENCE, || Ok(shown(format)?["state"] == "ready")).unwrap();
         }
         // To open a VHD the daemon may need a page for each bitmap, and one for the footer.
         let larger = format!("remount,size={}m", 24 + seed);
