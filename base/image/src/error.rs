@@ -45,10 +45,10 @@ pub enum ImageFault {
         /// What.
         what: String,
     },
-    /// The image is not as it was when changes of its metadata were made that are to be redone.
+    /// The image differs from the one whose metadata updates are to be redone.
     #[error("the image has been changed since: {what}")]
     Changed {
-        /// By what that is seen.
+        /// The difference.
         what: &'static str,
     },
     /// Something that must be there is not.

@@ -99,7 +99,6 @@ impl Controller {
         // One more for the commit.
         operation.set_plan(&candidate.plan, steps.len() + 1);
         let mut undo = Vec::new();
-        self.keeps_faulty_disks = options.keeps_faulty_disks;
         self.shared.change_ids(|ids| ids.assign(&candidate.state.config, &candidate.wanted));
         let recorded = self.record_intent(&candidate, edit, &steps);
         let result = recorded
@@ -152,17 +151,18 @@ impl Controller {
         for (done, step) in steps.iter().enumerate() {
             operation.check_cancelled()?;
             operation.step(done, &step.to_string());
-            self.take_step(&to.state.config, step, undo)?;
+            self.take_step(to, step, undo)?;
         }
         Ok(())
     }
 
     fn take_step(
         &mut self,
-        to: &HostConfig,
+        Candidate { state, options, .. }: &Candidate,
         step: &Step,
         undo: &mut Vec<Undo>,
     ) -> Result<(), ApiError> {
+        let to = &state.config;
         match step {
             Step::Vms => {
                 let (made, result) = self.make_vms(to);
@@ -194,7 +194,7 @@ impl Controller {
             Step::Open(key, spec) => self.open_device(key, spec, undo),
             Step::Disk(step) => {
                 let mut of_disks = Vec::new();
-                let taken = self.take_disk_step(step, &mut of_disks);
+                let taken = self.take_disk_step(step, *options, &mut of_disks);
                 undo.extend(of_disks.into_iter().map(|step| Undo::Disk(Box::new(step))));
                 taken
             }

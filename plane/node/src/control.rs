@@ -109,8 +109,6 @@ pub(crate) struct Controller {
     pub(crate) devices: Devices,
     /// Where processors run now.
     pub(crate) processors: Vec<Placement>,
-    /// Of the change under way: [`ChangeOptions::keeps_faulty_disks`].
-    pub(crate) keeps_faulty_disks: bool,
     /// Events of things that happened, to be written together.
     pub(crate) drafts: Vec<Draft>,
     pub(crate) plane_polled_at: Option<Instant>,

@@ -57,7 +57,6 @@ pub(crate) fn start_up(
         processors: shared.plane.processors().into_iter().map(|view| view.placement).collect(),
         drafts: vec![opened(&state, is_new)],
         plane_polled_at: None,
-        keeps_faulty_disks: false,
         pfs_looked_at: Instant::now(),
         stores_queried_at: Instant::now(),
         iov: IovDesk::default(),

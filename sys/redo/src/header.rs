@@ -6,7 +6,7 @@ const VERSION: u32 = 1;
 pub(crate) const HEADER: usize = 128;
 /// Where the number of the first kept entry is, and its complement, by which damage is noticed.
 pub(crate) const FIRST_AT: u64 = 64;
-/// Bytes of both.
+/// Bytes of the number and its complement.
 const FIRST_BYTES: usize = 16;
 /// The number of the first kept entry in a record that keeps nothing any more. No entry has it.
 pub(crate) const ABANDONED: u64 = u64::MAX;

@@ -13,6 +13,7 @@ use super::notices::disk_failed;
 use super::opening::NotOpened;
 use super::store_threads::STORE_PATIENCE;
 use super::wanted::{WantedDisk, WantedDisks, wanted_sockets};
+use crate::ChangeOptions;
 use crate::checks::Candidate;
 use crate::control::Controller;
 use crate::needed::Needed;
@@ -107,6 +108,7 @@ impl Controller {
     pub(crate) fn take_disk_step(
         &mut self,
         step: &DiskStep,
+        options: ChangeOptions,
         undo: &mut Vec<DiskUndo>,
     ) -> Result<(), ApiError> {
         match step {
@@ -142,7 +144,7 @@ impl Controller {
                 Some(entry) => {
                     let old = std::mem::replace(&mut entry.lock().wanted, wanted.clone());
                     undo.push(DiskUndo::Close(entry.clone(), old));
-                    self.open_or_keep_faulty(&entry).map(|_| ())
+                    self.open_or_keep_faulty(&entry, options).map(|_| ())
                 }
                 None => {
                     let entry = self.shared.disks.insert(name.clone(), wanted.clone());
@@ -151,7 +153,7 @@ impl Controller {
                         undo.push(DiskUndo::Discard(entry.clone(), false));
                         return self.await_disk(&entry, shape);
                     }
-                    let opened = self.open_or_keep_faulty(&entry);
+                    let opened = self.open_or_keep_faulty(&entry, options);
                     let is_made = *opened.as_ref().unwrap_or(&false);
                     undo.push(DiskUndo::Discard(entry, is_made));
                     opened.map(|_| ())
@@ -160,11 +162,15 @@ impl Controller {
         }
     }
 
-    /// Opens a disk. One that cannot be opened fails the change, or is kept as failed, as the change
-    /// says.
-    fn open_or_keep_faulty(&mut self, entry: &DiskEntry) -> Result<bool, ApiError> {
+    /// Opens a disk. A disk that cannot be opened fails the change, or is kept as failed, depending on
+    /// [`ChangeOptions::keeps_faulty_disks`]. Returns true if the disk's file was created.
+    fn open_or_keep_faulty(
+        &mut self,
+        entry: &DiskEntry,
+        options: ChangeOptions,
+    ) -> Result<bool, ApiError> {
         match self.open_disk(entry) {
-            Err(error) if self.keeps_faulty_disks => {
+            Err(error) if options.keeps_faulty_disks => {
                 let reason = error.to_string();
                 self.drafts.push(disk_failed(entry, &reason));
                 self.fail_disk(entry, reason);

@@ -150,7 +150,7 @@ fn a_vf_is_left_before_memory_is_sent_and_there_is_one_on_the_other_node() {
     pair.wait_asked();
     wait_until("it waits there", || pair.there.vms.state("web").is_some());
     // Long enough for the other node to look for who could be given a VF, and for this one to
-    // send.
+    // send; more would be too long for a guest that has not let go of its VF.
     std::thread::sleep(std::time::Duration::from_millis(1500));
     pair.assert_nothing_sent();
     assert!(pair.there.vms.vfs().is_empty(), "a VM that is not there yet has a VF");
@@ -219,7 +219,7 @@ fn a_move_that_is_cancelled_or_fails_gives_the_vf_back() {
         pair.here.vms.let_go_of_vf("web", "web");
         wait_until("memory is sent", || pair.here.vms.sends() == 1);
         // While it is sent it gets none, though one is free.
-        std::thread::sleep(std::time::Duration::from_millis(1500));
+        pair.adapter_here.wait_looked_at();
         assert!(pair.here.vms.vfs().is_empty());
         if is_cancelled {
             pair.here.node.cancel_operation(operation.id).unwrap();
@@ -287,7 +287,7 @@ fn a_vm_that_was_handed_over_is_given_no_vf() {
     let here = Harness::with_iov_among_nodes(left, iov, far_nodes.clone());
     here.plane.run_clock();
     wait_until("it is handed over", || is_handed_over(&here));
-    std::thread::sleep(std::time::Duration::from_millis(2500));
+    adapter_here.wait_looked_at();
     assert!(vms.vfs().is_empty(), "a VM that is another node's has a VF here");
     far_nodes.obstruct(|_, _| None);
     let pair = Pair { here, there, adapter_here, adapter_there };

@@ -10,6 +10,8 @@ use suimon_ports::{
 };
 use suimon_quantity::PciAddress;
 
+use super::wait_until;
+
 /// Adapters. Clones are of the same; they outlive daemons.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FakeSriov(Arc<Mutex<World>>);
@@ -25,6 +27,8 @@ struct World {
     /// Addresses that adapters were told of since that was asked last, and whether to their
     /// physical function.
     leads: Vec<(MacAddr, bool)>,
+    /// How often the adapters were listed.
+    listed: usize,
 }
 
 impl FakeSriov {
@@ -57,6 +61,13 @@ impl FakeSriov {
 
     pub(crate) fn facts(&self, at: usize) -> PfFacts {
         self.world().adapters[at].clone()
+    }
+
+    /// Waits until the node has looked at its adapters, from beginning to end, and acted on what it saw.
+    pub(crate) fn wait_looked_at(&self) {
+        let before = self.world().listed;
+        // One look may have begun before, and the last may not have ended.
+        wait_until("adapters are looked at", || self.world().listed >= before + 3);
     }
 
     /// The driver refuses changes of this key, or none.
@@ -110,7 +121,9 @@ fn new_vf(pf: PciAddress, index: u16) -> VfFacts {
 
 impl SriovHost for FakeSriov {
     fn adapters(&self) -> Result<Vec<PfFacts>, DeviceError> {
-        Ok(self.world().adapters.clone())
+        let mut world = self.world();
+        world.listed += 1;
+        Ok(world.adapters.clone())
     }
 
     fn set_vf_count(&self, pf: PciAddress, count: u16) -> Result<(), DeviceError> {

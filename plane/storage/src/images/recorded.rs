@@ -33,9 +33,12 @@ pub struct RecordedImage {
     has_failed: bool,
     /// Number of the first change that is kept.
     first: u64,
-    /// Changes that are not kept, because a request makes more than the record has room for, or the
-    /// record cannot be written. They come behind all that are.
+    /// Changes that are not kept because one request makes more than the record has room for. They
+    /// follow all that are kept.
     unkept: Vec<MetadataChange>,
+    /// Number of changes since the record failed that no commit has made durable. What they are is not
+    /// needed any more.
+    unkept_after_failure: usize,
     /// What the commit under way has taken on: changes before this number, and so many others.
     committing: (u64, usize),
     /// Changes that writes under way will make at most, by their ranges, and in all.
@@ -63,6 +66,7 @@ impl RecordedImage {
             has_failed: false,
             first,
             unkept: Vec::new(),
+            unkept_after_failure: 0,
             committing: (first, 0),
             under_way: BTreeMap::new(),
             reserved: 0,
@@ -97,11 +101,14 @@ impl RecordedImage {
     /// What the commit under way had taken on is in the file.
     fn end_commit(&mut self) {
         let (before, others) = core::mem::take(&mut self.committing);
-        self.unkept.drain(..others.min(self.unkept.len()));
+        match self.has_failed {
+            true => self.unkept_after_failure = self.unkept_after_failure.saturating_sub(others),
+            false => drop(self.unkept.drain(..others.min(self.unkept.len()))),
+        }
         if !self.has_failed {
             match self.record.forget(before) {
                 Ok(()) => self.first = before,
-                Err(_) => self.has_failed = true,
+                Err(_) => self.give_up_record(),
             }
         }
         self.keep();
@@ -115,7 +122,7 @@ impl RecordedImage {
         let has_both = has_kept && !self.unkept.is_empty();
         debug_assert!(self.has_failed || !has_both, "room was reserved for all changes");
         if self.has_failed || has_both {
-            self.has_failed = true;
+            self.give_up_record();
             // If this fails too, and the process is killed during the commit, the record does not fit
             // the image any more.
             let _ = self.record.abandon();
@@ -125,8 +132,11 @@ impl RecordedImage {
     /// Keeps what has changed.
     fn keep(&mut self) {
         self.image.take_changes(&mut self.unkept);
-        if self.unkept.is_empty() || self.has_failed {
+        if self.unkept.is_empty() {
             return;
+        }
+        if self.has_failed {
+            return self.give_up_record();
         }
         let file_len = self.image.opened().file_len;
         // What is not kept waits for a commit, as without a record.
@@ -136,8 +146,15 @@ impl RecordedImage {
                 self.committing.1 = 0;
             }
             Ok(false) => {}
-            Err(_) => self.has_failed = true,
+            Err(_) => self.give_up_record(),
         }
+    }
+
+    /// Keeps no changes any more: they are counted only.
+    fn give_up_record(&mut self) {
+        self.has_failed = true;
+        self.unkept_after_failure = self.unkept_after_failure.saturating_add(self.unkept.len());
+        self.unkept.clear();
     }
 }
 
@@ -234,12 +251,12 @@ impl Image for RecordedImage {
     }
 
     fn outlives_process(&self) -> bool {
-        self.unkept.is_empty()
+        self.unkept.is_empty() && self.unkept_after_failure == 0
     }
 
     fn begin_commit(&mut self) -> Option<Commit> {
         self.keep_or_abandon();
-        self.committing = (self.record.next(), self.unkept.len());
+        self.committing = (self.record.next(), self.unkept.len() + self.unkept_after_failure);
         let commit = self.image.begin_commit();
         if commit.is_none() {
             // All of it is in the file.
