@@ -355,7 +355,7 @@ fn a_guest_that_ends_meanwhile_has_ended() {
     let reason = "the guest has turned itself off".to_owned();
     pair.here.vms.guest("web", VmNotice::Ended { is_orderly: true, reason });
     assert_eq!(pair.end(&operation).state, OperationState::Failed);
-    assert_eq!(pair.here.node.vm("web").unwrap().state, VmState::Stopped);
+    wait_until("it has ended", || pair.here.node.vm("web").unwrap().state == VmState::Stopped);
     wait_until("nothing is there", || pair.there.node.config() == host(NODES));
     let started = pair.here.node.work_on_vm(&name("web"), VmWork::Start).unwrap();
     let started = pair.here.node.wait_operation(started.id, PATIENCE).unwrap();
