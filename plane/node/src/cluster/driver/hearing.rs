@@ -51,7 +51,7 @@ impl Driver {
             }
             Answer::NotBegun { is_refused, detail } => {
                 self.link = Link::Trying { at: Some(now + RETRY) };
-                self.tell_not_begun(is_refused, detail);
+                self.tell_not_begun(is_refused, &detail);
             }
             Answer::Elected { store, term, records, policies } => {
                 self.take_policies(now, policies);

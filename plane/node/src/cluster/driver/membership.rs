@@ -40,18 +40,22 @@ impl Driver {
         self.tell([joined]);
     }
 
-    pub(super) fn tell_not_begun(&mut self, is_refused: bool, detail: String) {
+    pub(super) fn tell_not_begun(&mut self, is_refused: bool, detail: &str) {
         let is_told = self.refused.is_some() || (!is_refused && !self.is_reachable);
+        self.is_reachable = is_refused;
+        self.refused = is_refused.then(|| detail.to_owned());
+        // Whoever reads of the event finds a status that agrees with it.
+        self.shared.cluster.view().reach = if is_refused {
+            Reach::Refused(detail.to_owned())
+        } else {
+            Reach::Unreachable(detail.to_owned())
+        };
         if !is_told {
             let kind =
                 if is_refused { EventKind::ClusterRefused } else { EventKind::ClusterUnreachable };
             let text = format!("The host is not a node of its cluster: {detail}");
-            self.tell([Draft::new(kind, "cluster", text).with("reason", &detail)]);
+            self.tell([Draft::new(kind, "cluster", text).with("reason", detail)]);
         }
-        self.is_reachable = is_refused;
-        self.refused = is_refused.then(|| detail.clone());
-        self.shared.cluster.view().reach =
-            if is_refused { Reach::Refused(detail) } else { Reach::Unreachable(detail) };
     }
 
     /// Tells whether the cluster's store answers.
