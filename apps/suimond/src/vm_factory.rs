@@ -1,6 +1,7 @@
 //! Brings VMs to the node: finds or starts their launcher, before the daemon gives up starting
 //! programs.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -79,7 +80,13 @@ pub(crate) fn launch(socket: &Path, folder: &Path, ends_unneeded: bool) -> Resul
         qemu: None,
         ends_unneeded,
     };
-    let launcher = Launcher::open(&spec).context("--vm-launcher")?;
+    let launcher = Launcher::open(&spec).inspect_err(|error| {
+        if ends_unneeded {
+            // The daemon that started it reads the reason here.
+            let _ = writeln!(std::io::stdout(), "{error}");
+        }
+    });
+    let launcher = launcher.context("--vm-launcher")?;
     notify("READY=1");
     tracing::info!(socket = %socket.display(), "VMs can be started");
     launcher.serve().context("--vm-launcher")

@@ -1,10 +1,10 @@
 //! A launcher for a daemon that finds none.
 #![allow(unsafe_code, reason = "setsid between fork and exec")]
 
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::peer::connect_to;
@@ -12,10 +12,13 @@ use crate::peer::connect_to;
 /// Time for a launcher to listen. It takes some milliseconds, and seconds on a machine that is
 /// overloaded; one that fails ends at once.
 const LIMIT: Duration = Duration::from_secs(30);
+/// More of what a launcher writes about its failure is not read.
+const REASON_BYTES_MAX: u64 = 4096;
 
 /// Starts `command`, which becomes a launcher that listens at `socket`, unless one answers there.
 /// It is in a session of its own, so that it goes on when the caller ends; nothing comes to its
-/// stdin. Says whether one was started.
+/// stdin. Says whether one was started. A launcher that fails writes the reason to its stdout,
+/// which becomes part of the error; one that listens writes nothing there.
 ///
 /// To be called before the calling process gives up starting programs.
 ///
@@ -25,7 +28,7 @@ pub fn start_launcher(socket: &Path, mut command: Command) -> io::Result<bool> {
     if connect_to(socket).is_ok() {
         return Ok(false);
     }
-    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
     // SAFETY: between fork and exec one system call is made, which takes nothing.
     unsafe {
         command.pre_exec(
@@ -41,7 +44,10 @@ pub fn start_launcher(socket: &Path, mut command: Command) -> io::Result<bool> {
             return Ok(true);
         }
         if let Some(status) = child.try_wait()? {
-            return Err(io::Error::other(format!("the launcher of VMs ended with {status}")));
+            return Err(io::Error::other(match reason_of(&mut child) {
+                Some(reason) => format!("the launcher of VMs failed: {reason}"),
+                None => format!("the launcher of VMs ended with {status}"),
+            }));
         }
         if Instant::now() >= until {
             let _ = child.kill();
@@ -50,4 +56,12 @@ pub fn start_launcher(socket: &Path, mut command: Command) -> io::Result<bool> {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// What a launcher that has ended wrote about it.
+fn reason_of(child: &mut Child) -> Option<String> {
+    let mut reason = Vec::new();
+    child.stdout.take()?.take(REASON_BYTES_MAX).read_to_end(&mut reason).ok()?;
+    let reason = String::from_utf8_lossy(&reason).trim().to_owned();
+    (!reason.is_empty()).then_some(reason)
 }

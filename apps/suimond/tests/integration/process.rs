@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -187,4 +188,27 @@ fn a_kill_in_the_middle_of_a_change_leaves_no_socket_behind() {
     assert_eq!(sockets_in(&vms), wanted);
     assert!(vms.join("others.sock").exists());
     drop(running);
+}
+
+#[test]
+fn a_launcher_of_vms_that_fails_says_why_where_its_daemon_reads_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().join("vms");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let socket = directory.path().join("launcher.sock");
+    let mut arguments = vec!["--vm-launcher", text(&socket), "--vm-folder", text(&folder)];
+    let launch = |arguments: &[&str]| {
+        let output = suimond(arguments).output().unwrap();
+        let (code, error) = refused(&output);
+        (code, error, String::from_utf8(output.stdout).unwrap())
+    };
+    let reason =
+        format!("the folder of VMs {} is another user's, or others may write to it", text(&folder));
+    let (code, error, told) = launch(&arguments);
+    assert_eq!((code, told.as_str()), (Some(1), ""), "{error}");
+    assert!(error.contains(&reason), "{error}");
+    arguments.push("--vm-launcher-ends");
+    let (code, error, told) = launch(&arguments);
+    assert_eq!((code, told.trim()), (Some(1), reason.as_str()), "{error}");
 }

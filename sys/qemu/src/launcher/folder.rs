@@ -19,7 +19,7 @@ use rustix::net::{SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_
 use rustix::process::{Gid, Uid};
 use suimon_ports::{VmError, VmErrorKind};
 
-use super::user::Rights;
+use super::user::{Rights, closed_folder};
 use crate::spec_check::is_name;
 
 /// The VM's group may enter; sockets that the daemon makes get that group.
@@ -78,8 +78,10 @@ impl Root {
         if !path.is_absolute() {
             return Err(wrong("is no absolute path"));
         }
-        make_passable(path)?;
-        let folder = rustix::fs::open(path, FOLDER_FLAGS, Mode::empty())?;
+        let failed = |error: io::Error| wrong(&format!("cannot be used: {error}"));
+        make_passable(path).map_err(failed)?;
+        let folder = rustix::fs::open(path, FOLDER_FLAGS, Mode::empty());
+        let folder = folder.map_err(|errno| failed(errno.into()))?;
         let stat = fstat(&folder)?;
         if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o022 != 0 {
             return Err(wrong("is another user's, or others may write to it"));
@@ -129,6 +131,19 @@ impl Root {
         made_right().map_err(|error| host(path, error))
     }
 
+    /// Refuses a folder that the VM's user cannot reach. QEMU would fail there, with an error that
+    /// names no folder.
+    fn check_open(&self, path: &Path, user: u32) -> Result<(), VmError> {
+        let closed = closed_folder(user, self.rights, path).map_err(|error| host(path, error))?;
+        let Some(closed) = closed else { return Ok(()) };
+        let closed = closed.display();
+        let why = format!(
+            "cannot be reached by the VM's user {user}, who may not search {closed}: permit it with \
+             `chmod o+x {closed}`, or give the VMs another folder"
+        );
+        Err(refused(path, &why))
+    }
+
     /// A VM's folder, which is there and the launcher's.
     fn open_own(&self, path: &Path) -> Result<Folder, VmError> {
         let name = self.name(path)?;
@@ -157,13 +172,14 @@ impl Root {
         Ok(folder)
     }
 
-    /// A VM's folder, which was prepared for this user.
+    /// A VM's folder, which was prepared for this user and which the user can reach.
     pub(crate) fn find_prepared(&self, path: &Path, user: u32) -> Result<Folder, VmError> {
         let folder = self.find(path)?;
         let stat = fstat(&folder.folder).map_err(|errno| host(path, errno))?;
         if self.rights == Rights::Root && stat.st_gid != user {
             return Err(refused(path, "was prepared for another VM's user"));
         }
+        self.check_open(path, user)?;
         Ok(folder)
     }
 

@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use suimon_ports::{VmError, VmErrorKind};
 
@@ -52,12 +52,46 @@ pub(crate) fn open_as(user: u32, rights: Rights, path: &Path) -> io::Result<File
     if rights == Rights::Own {
         return open_regular(path);
     }
+    as_user(user, || open_regular(path))
+}
+
+/// The first folder on the way to this one, or this one itself, that the user may not search:
+/// nothing below it is there for the user. `None` if the user gets through all of them.
+///
+/// # Errors
+/// A folder is not there, or the launcher cannot take the user on.
+pub(crate) fn closed_folder(
+    user: u32,
+    rights: Rights,
+    folder: &Path,
+) -> io::Result<Option<PathBuf>> {
+    if rights == Rights::Own {
+        return Ok(None);
+    }
+    as_user(user, || {
+        let mut ways: Vec<&Path> = folder.ancestors().collect();
+        ways.reverse();
+        for way in ways {
+            match fs::metadata(way.join(".")) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    return Ok(Some(way.to_owned()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    })
+}
+
+/// Does something in a thread of its own that has taken the user on.
+fn as_user<T: Send>(user: u32, task: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
-        let opening = scope.spawn(|| {
+        let thread = scope.spawn(|| {
             become_user(user)?;
-            open_regular(path)
+            task()
         });
-        opening.join().unwrap_or_else(|_| Err(io::Error::other("a thread has died")))
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread has died")))
     })
 }
 
@@ -86,7 +120,7 @@ fn become_user(user: u32) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Rights, check_user, open_as};
+    use super::{Rights, check_user, closed_folder, open_as};
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
@@ -116,5 +150,26 @@ mod tests {
         assert!(open_as(3_000_000, Rights::Root, folder.path()).is_err());
         // The thread that took the user on was another one.
         assert!(rustix::process::geteuid().is_root());
+    }
+    #[test]
+    fn the_first_folder_that_the_user_may_not_search_is_named() {
+        if Rights::of_this_process() == Rights::Own {
+            return;
+        }
+        let top = tempfile::tempdir().unwrap();
+        let set = |folder: &std::path::Path, mode| {
+            std::fs::set_permissions(folder, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let middle = top.path().join("middle");
+        let folder = middle.join("vm");
+        std::fs::create_dir_all(&folder).unwrap();
+        [top.path(), &middle, &folder].into_iter().for_each(|folder| set(folder, 0o755));
+        let closed = || closed_folder(3_000_000, Rights::Root, &folder).unwrap();
+        assert_eq!(closed(), None);
+        for closed_one in [&folder, &middle, top.path()] {
+            set(closed_one, 0o700);
+            assert_eq!(closed().as_deref(), Some(closed_one));
+        }
+        assert_eq!(closed_folder(0, Rights::Own, &folder).unwrap(), None);
     }
 }

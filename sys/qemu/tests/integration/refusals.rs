@@ -34,6 +34,36 @@ fn a_qemu_that_is_not_there_or_is_none() {
 }
 
 #[test]
+fn a_folder_that_the_vms_user_cannot_reach() {
+    let site = Site::new();
+    let host = site.host();
+    let spec = site.spec("closed");
+    host.prepare(&spec.folder, spec.user).unwrap();
+    let above = site.path("");
+    fs::set_permissions(&above, fs::Permissions::from_mode(0o700)).unwrap();
+    let error = start_error(&host, &spec);
+    assert_eq!(error.kind, VmErrorKind::Refused);
+    let remedy = format!("chmod o+x {}", above.display().to_string().trim_end_matches('/'));
+    assert!(error.text.contains(&remedy), "{error}");
+    assert!(error.text.contains(&spec.user.to_string()), "{error}");
+    // Permitted, it starts without being prepared anew.
+    fs::set_permissions(&above, fs::Permissions::from_mode(0o755)).unwrap();
+    let (vm, _notices) = site.start(&host, &spec);
+    host.kill(&vm.identity()).unwrap();
+}
+
+#[test]
+fn a_launcher_that_fails_says_why() {
+    let site = Site::empty();
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "echo 'the folder is not there'; echo more >&2; exit 1"]);
+    let error = suimon_qemu::start_launcher(&site.socket(), command).unwrap_err();
+    assert_eq!(error.to_string(), "the launcher of VMs failed: the folder is not there");
+    let silent = suimon_qemu::start_launcher(&site.socket(), Command::new("/bin/false"));
+    assert!(silent.unwrap_err().to_string().contains("ended with exit status: 1"));
+}
+
+#[test]
 fn a_qemu_that_ends_at_once_says_why() {
     let site = Site::new();
     let host = site.host();
