@@ -16,7 +16,9 @@ use suimon_quantity::{DiskId, PortId, ProcessorId, QueueId};
 use suimon_switch::MoveError;
 
 use crate::devices::Devices;
-use crate::disks::{DiskJobUnderWay, DiskWork, MeasurementUnderWay, UnfinishedWorks, nbd_event};
+use crate::disks::{
+    DiskJobUnderWay, DiskWork, MeasurementUnderWay, Refusals, UnfinishedWorks, nbd_event,
+};
 use crate::event_texts::{processors_changed, queue_moved, recovered};
 use crate::events::Draft;
 use crate::iov::IovDesk;
@@ -84,10 +86,8 @@ pub(crate) enum Command {
         disk: Name,
         failure: Option<String>,
     },
-    NbdNotice {
-        notice: NbdNotice,
-        suppressed: u64,
-    },
+    NbdNotice(NbdNotice),
+    NbdRefusals(Arc<Refusals>),
     DiskNotice {
         disk: DiskId,
         generation: u64,
@@ -158,10 +158,12 @@ impl Controller {
             self.watch_cpus();
             let drafts = std::mem::take(&mut self.drafts);
             self.shared.events.append(drafts);
+            self.shared.events.append_repeated(false);
             if stop {
                 break;
             }
         }
+        self.shared.events.append_repeated(true);
         self.shared.events.append(vec![Draft::new(
             EventKind::DaemonStopping,
             "host",
@@ -198,8 +200,11 @@ impl Controller {
                 Command::DiskNotice { disk, generation, notice } => {
                     self.handle_disk_notice(disk, generation, notice);
                 }
-                Command::NbdNotice { notice, suppressed } => {
-                    self.drafts.push(nbd_event(notice, suppressed));
+                Command::NbdNotice(notice) => self.drafts.push(nbd_event(notice)),
+                Command::NbdRefusals(refusals) => {
+                    if let Some((last, count)) = refusals.take() {
+                        self.drafts.push(nbd_event(last).repeated(count));
+                    }
                 }
                 Command::Change { operation, edit, options } => {
                     self.write_drafts();

@@ -6,13 +6,17 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use suimon_contract::{Event, EventFilter, EventKind, Severity};
 use suimon_ports::{StateStore, StoreError};
 
 use crate::records::{EVENTS, StoreChange, decode, encode, event_key, scan_all};
 use crate::{NodeListener, UnixClock};
+
+mod repeats;
+
+use repeats::{Repeat, Repeats};
 
 /// Events kept.
 pub const EVENTS_MAX: usize = 10_000;
@@ -24,13 +28,29 @@ pub(crate) struct Draft {
     pub(crate) subject: String,
     pub(crate) text: String,
     pub(crate) fields: BTreeMap<String, String>,
+    /// How it is joined with others like it, if others than the operator cause them at will.
+    repeats: Option<Repeat>,
 }
 
 impl Draft {
     #[expect(clippy::needless_pass_by_value, reason = "callers have keys, texts and numbers")]
     pub(crate) fn new(kind: EventKind, subject: impl ToString, text: impl Into<String>) -> Self {
         let fields = BTreeMap::new();
-        Self { kind, subject: subject.to_string(), text: text.into(), fields }
+        Self { kind, subject: subject.to_string(), text: text.into(), fields, repeats: None }
+    }
+
+    /// It stands for `count` events like it, which others than the operator (a guest, a client, a
+    /// neighbour) cause as often as they like: [`EventLog::append`] joins it with others of its
+    /// kind and subject.
+    pub(crate) fn repeated(mut self, count: u64) -> Self {
+        self.repeats = Some(Repeat { count, field: None });
+        self
+    }
+
+    /// Like [`Draft::repeated`], joined with those only that have the same value of `field`.
+    pub(crate) fn repeated_by(mut self, field: &'static str) -> Self {
+        self.repeats = Some(Repeat { count: 1, field: Some(field) });
+        self
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "callers have keys, texts and numbers")]
@@ -67,6 +87,7 @@ struct Writer {
     /// The events that are in memory but that the store did not take; they go
     /// with the next commit.
     unsaved: Vec<Event>,
+    repeats: Repeats,
 }
 
 impl EventLog {
@@ -89,7 +110,7 @@ impl EventLog {
             store,
             clock,
             listener,
-            writer: Mutex::new(Writer { next, unsaved: Vec::new() }),
+            writer: Mutex::new(Writer { next, unsaved: Vec::new(), repeats: Repeats::default() }),
             recent: Mutex::new(recent),
             grown: Condvar::new(),
         })
@@ -114,18 +135,36 @@ impl EventLog {
     /// Adds events that tell of something that has happened, whether or not the
     /// store takes them now; what it refuses is written with the next commit.
     pub(crate) fn append(&self, drafts: Vec<Draft>) {
+        let mut writer = lock(&self.writer);
+        let now = Instant::now();
+        let repeats = &mut writer.repeats;
+        let is_told = |mut draft: Draft| match draft.repeats.take() {
+            Some(repeat) => repeats.take(draft, repeat, now),
+            None => Some(draft),
+        };
+        let drafts = drafts.into_iter().filter_map(is_told).collect();
+        self.append_now(&mut writer, drafts);
+    }
+
+    /// Adds the repeated events that are due; all of them if the daemon ends.
+    pub(crate) fn append_repeated(&self, ends: bool) {
+        let mut writer = lock(&self.writer);
+        let drafts = writer.repeats.end_windows((!ends).then(Instant::now));
+        self.append_now(&mut writer, drafts);
+    }
+
+    fn append_now(&self, writer: &mut Writer, drafts: Vec<Draft>) {
         if drafts.is_empty() {
             return;
         }
-        let mut writer = lock(&self.writer);
         let events = self.number(writer.next, drafts);
-        if let Err(error) = self.save(&mut writer, &events, Vec::new()) {
+        if let Err(error) = self.save(writer, &events, Vec::new()) {
             tracing::error!(%error, "events are kept in memory only for now");
             writer.unsaved.extend(events.iter().cloned());
             let surplus = writer.unsaved.len().saturating_sub(EVENTS_MAX);
             writer.unsaved.drain(..surplus);
         }
-        self.publish(&mut writer, events);
+        self.publish(writer, events);
     }
 
     fn number(&self, next: u64, drafts: Vec<Draft>) -> Vec<Event> {

@@ -1,7 +1,6 @@
 //! What devices and the plane report, as health and events.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use suimon_contract::EventKind;
 use suimon_ports::{DeviceNotice, FaultKind, PortFault, PortSpec};
@@ -46,7 +45,7 @@ impl Controller {
         }
         let is_new_link = notice == DeviceNotice::LinkUp;
         if let Some(draft) = device_event(&port.key, notice) {
-            self.push_bounded(&port, draft);
+            self.drafts.push(draft.repeated(1));
         }
         // The device may have come back with another MTU.
         if is_new_link && matches!(port.key, PortKey::Uplink(_)) {
@@ -63,13 +62,14 @@ impl Controller {
             PlaneNotice::StormLimited { port } => {
                 let Some(port) = self.shared.ports.find_id(port) else { return };
                 let text = "Flooded frames beyond the storm limit are dropped.";
-                self.push_bounded(&port, Draft::new(EventKind::StormLimitReached, &port.key, text));
+                self.drafts
+                    .push(Draft::new(EventKind::StormLimitReached, &port.key, text).repeated(1));
             }
             PlaneNotice::SpoofedSource { port, mac } => {
                 let Some(port) = self.shared.ports.find_id(port) else { return };
                 let text = format!("Frames from {mac} are dropped: the address is not its own.");
                 let draft = Draft::new(EventKind::NicAddressRefused, &port.key, text);
-                self.push_bounded(&port, draft.with("mac", mac));
+                self.drafts.push(draft.with("mac", mac).repeated(1));
             }
         }
     }
@@ -95,7 +95,7 @@ impl Controller {
         if fault.kind == FaultKind::Hostile {
             let text = format!("Cut off, it broke the protocol: {}.", fault.detail);
             let draft = Draft::new(EventKind::NicProtocolViolation, &port.key, text);
-            self.push_bounded(&port, draft.with("detail", &fault.detail));
+            self.drafts.push(draft.with("detail", &fault.detail).repeated(1));
         }
         self.fail_port(&port, fault.detail.clone());
     }
@@ -104,22 +104,13 @@ impl Controller {
     pub(crate) fn fail_port(&mut self, port: &Arc<Port>, reason: String) {
         let draft = failed(&port.key, &reason);
         self.devices.fail(port, reason);
-        self.push_bounded(port, draft);
+        self.drafts.push(draft.repeated(1));
         if matches!(port.key, PortKey::Uplink(_)) {
             // A team says why its member is not used, and the tables have no MTU of it.
             let config = self.shared.desired().config.clone();
             if let Err(error) = self.publish(&config) {
                 tracing::error!(%error, "the tables still have a device that failed");
             }
-        }
-    }
-
-    /// Adds an event that the other side of a port can cause at will.
-    fn push_bounded(&mut self, port: &Port, draft: Draft) {
-        match port.lock().budget.take(Instant::now()) {
-            Some(0) => self.drafts.push(draft),
-            Some(suppressed) => self.drafts.push(draft.with("events_suppressed", suppressed)),
-            None => tracing::debug!(port = %port.key, text = draft.text, "event suppressed"),
         }
     }
 }

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::{Duration, Instant};
 
 use suimon_contract::{Condition, Health};
 use suimon_ports::{DeviceStatus, PortDevice, PortSpec};
@@ -66,8 +65,6 @@ pub(crate) struct PortState {
     pub(crate) failing: Failing,
     /// Why the other side is not there, in the device's words.
     pub(crate) down_reason: Option<String>,
-    /// Events that its other side may still cause.
-    pub(crate) budget: EventBudget,
 }
 
 impl Port {
@@ -78,7 +75,6 @@ impl Port {
             generation: 0,
             failing: Failing::default(),
             down_reason: None,
-            budget: EventBudget::default(),
         };
         Self { key, id, state: Mutex::new(state) }
     }
@@ -120,45 +116,3 @@ fn absent(spec: &PortSpec) -> &'static str {
         PortSpec::Uplink(_) => "no carrier",
     }
 }
-
-/// Bounds the events that the other side of a port can cause: a burst of
-/// [`EventBudget::BURST`], then one per [`EventBudget::REFILL`].
-#[derive(Clone, Debug)]
-pub(crate) struct EventBudget {
-    left: u32,
-    refilled: Option<Instant>,
-    suppressed: u64,
-}
-
-impl Default for EventBudget {
-    fn default() -> Self {
-        Self { left: Self::BURST, refilled: None, suppressed: 0 }
-    }
-}
-
-impl EventBudget {
-    pub(crate) const BURST: u32 = 32;
-    pub(crate) const REFILL: Duration = Duration::from_secs(1);
-
-    /// Takes one event's worth. `Some(n)` allows it and tells how many were
-    /// suppressed since the last that was allowed.
-    pub(crate) fn take(&mut self, now: Instant) -> Option<u64> {
-        let since = *self.refilled.get_or_insert(now);
-        let whole = now.duration_since(since).as_secs() / Self::REFILL.as_secs();
-        let refill = u32::try_from(whole).unwrap_or(u32::MAX);
-        if refill > 0 {
-            self.left = self.left.saturating_add(refill).min(Self::BURST);
-            self.refilled = Some(now);
-        }
-        if self.left == 0 {
-            self.suppressed = self.suppressed.saturating_add(1);
-            return None;
-        }
-        self.left -= 1;
-        Some(std::mem::take(&mut self.suppressed))
-    }
-}
-
-#[cfg(test)]
-#[path = "port_table_tests.rs"]
-mod tests;

@@ -41,7 +41,7 @@ pub(crate) fn start_relay(
             return;
         }
         if let Err(error) = relay.run(&rest) {
-            tracing::info!(%error, "an NBD client's TLS ended");
+            tracing::debug!(%error, "the TLS of an NBD client ended");
             if relay.session.is_handshaking() && !is_of_system(&error) {
                 welcome.refuse(&format!("TLS failed: {error}"));
             }

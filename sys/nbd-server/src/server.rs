@@ -220,10 +220,11 @@ pub(crate) struct Welcome {
 }
 
 impl Welcome {
-    /// Tells that the client was not let in.
+    /// Tells that the client was not let in. Clients decide how often that is, so the log has a
+    /// line for each only at level debug.
     pub(crate) fn refuse(&self, reason: &str) {
         let peer = self.caller.peer.clone();
-        tracing::warn!(peer, reason, "an NBD client is turned away");
+        tracing::debug!(peer, reason, "an NBD client is refused");
         self.host.exports.handle_refused(peer, reason.to_owned());
     }
 }
@@ -338,15 +339,16 @@ fn accept(listener: &Listener, stop: &OwnedFd, host: &NbdHost) {
 }
 
 fn greet(socket: OwnedFd, welcome: Welcome, (handshake, connection): (Ticket, Ticket)) {
+    let refusing = welcome.clone();
     let started = std::thread::Builder::new().name("nbd-client".to_owned()).spawn(move || {
         let begun = (welcome.host.on_client_start)();
         if let Err(error) = begun.and_then(|()| come_in(socket, &welcome, connection)) {
-            tracing::info!(%error, "an NBD client did not come in");
+            tracing::debug!(%error, "the handshake of an NBD client failed");
         }
         drop(handshake);
     });
     if let Err(error) = started {
-        tracing::warn!(%error, "an NBD client is turned away");
+        refusing.refuse(&format!("the host can start no thread for it: {error}"));
     }
 }
 

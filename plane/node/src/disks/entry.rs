@@ -11,7 +11,6 @@ use super::file_work::Opened;
 use super::store_threads::StoreWork;
 use super::wanted::WantedDisk;
 use crate::failing::Failing;
-use crate::port_table::EventBudget;
 
 /// See the module.
 pub(crate) struct DiskEntry {
@@ -32,8 +31,6 @@ pub(crate) struct DiskState {
     /// its successor.
     pub(crate) generation: u64,
     pub(crate) failing: Failing,
-    /// Events that its clients may still cause.
-    pub(crate) budget: EventBudget,
     /// What is being done to its file, for which it is out of service.
     pub(crate) work: Option<WorkUnderWay>,
     /// Whether it goes to another node with its VM, or comes from one.
@@ -89,7 +86,6 @@ impl DiskEntry {
             opening: None,
             generation: 0,
             failing: Failing::default(),
-            budget: EventBudget::default(),
             work: None,
             moving: None,
         };

@@ -1,9 +1,8 @@
 //! NBD servers, and which disks are offered by each.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use suimon_ports::{
     DeviceError, DiskDevices, DiskExports, DiskListener, DiskQueue, ExportedDisk, NbdNotice,
@@ -13,7 +12,6 @@ use suimon_quantity::DiskId;
 
 use super::plane::DiskPlane;
 use crate::control::Command;
-use crate::port_table::EventBudget;
 
 /// All servers.
 pub(crate) struct Exports {
@@ -34,8 +32,7 @@ struct Offered {
     plane: Arc<dyn DiskPlane>,
     notices: SyncSender<Command>,
     disks: Mutex<BTreeMap<String, (DiskId, ExportedDisk)>>,
-    /// Notices that clients may still cause, so that they keep out nobody else's.
-    budget: Mutex<EventBudget>,
+    refusals: Arc<Refusals>,
 }
 
 impl Exports {
@@ -66,7 +63,7 @@ impl Exports {
             plane: self.plane.clone(),
             notices: notices.clone(),
             disks: Mutex::new(disks),
-            budget: Mutex::default(),
+            refusals: Arc::default(),
         });
         let listener = self.devices.listen_nbd(spec, offered.clone())?;
         servers.insert(spec.place(), Server { spec: spec.clone(), offered, listener });
@@ -121,10 +118,57 @@ impl DiskExports for Offered {
     }
 
     fn handle_notice(&self, notice: NbdNotice) {
-        let mut budget = self.budget.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(suppressed) = budget.take(Instant::now()) else { return };
-        if self.notices.try_send(Command::NbdNotice { notice, suppressed }).is_err() {
-            tracing::warn!("a notice of an NBD server was lost");
+        let command = match notice {
+            NbdNotice::Refused { .. } => {
+                if !self.refusals.add(notice) {
+                    return;
+                }
+                Command::NbdRefusals(self.refusals.clone())
+            }
+            NbdNotice::NotOffered { .. } => Command::NbdNotice(notice),
+        };
+        match self.notices.try_send(command) {
+            Ok(()) => {}
+            Err(TrySendError::Full(Command::NbdRefusals(refusals))) => refusals.not_asked(),
+            Err(_) => tracing::warn!("a notice of an NBD server was lost"),
         }
+    }
+}
+
+/// Refused clients of a server of which the control thread does not know yet. However many there
+/// are, one command at most waits for it, so that they keep out nobody else's.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals(Mutex<Untold>);
+
+#[derive(Debug, Default)]
+struct Untold {
+    last: Option<NbdNotice>,
+    count: u64,
+    /// A command waits for the control thread.
+    is_asked: bool,
+}
+
+impl Refusals {
+    /// Adds one; says whether the control thread is to be asked to look.
+    fn add(&self, notice: NbdNotice) -> bool {
+        let mut untold = self.lock();
+        untold.last = Some(notice);
+        untold.count += 1;
+        !std::mem::replace(&mut untold.is_asked, true)
+    }
+
+    /// The control thread could not be asked. The next refusal tries again.
+    fn not_asked(&self) {
+        self.lock().is_asked = false;
+    }
+
+    /// Takes the last refusal and the number of those that it stands for.
+    pub(crate) fn take(&self) -> Option<(NbdNotice, u64)> {
+        let Untold { last, count, .. } = std::mem::take(&mut *self.lock());
+        last.map(|last| (last, count))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Untold> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -189,8 +189,8 @@ impl Controller {
 }
 
 /// What an NBD server told, as an event.
-pub(crate) fn nbd_event(notice: NbdNotice, suppressed: u64) -> Draft {
-    let draft = match notice {
+pub(crate) fn nbd_event(notice: NbdNotice) -> Draft {
+    match notice {
         NbdNotice::Refused { peer, reason } => {
             let text = format!("An NBD client ({peer}) was not let in: {reason}.");
             Draft::new(EventKind::NbdClientRefused, "host", text)
@@ -202,6 +202,5 @@ pub(crate) fn nbd_event(notice: NbdNotice, suppressed: u64) -> Draft {
             let draft = Draft::new(EventKind::DiskNotOffered, format!("disk/{disk}"), text);
             draft.with("reason", reason)
         }
-    };
-    if suppressed > 0 { draft.with("suppressed_before", suppressed) } else { draft }
+    }
 }

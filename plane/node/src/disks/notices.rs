@@ -51,7 +51,7 @@ impl Controller {
             DeviceNotice::Violation { detail } => violation(&entry, &detail),
             DeviceNotice::LinkChanged(_) => return,
         };
-        self.push_bounded_of_disk(&entry, draft);
+        self.drafts.push(draft.repeated(1));
     }
 
     fn handle_queue_fault(&mut self, disk: DiskId, queue: QueueKey, fault: &PortFault) {
@@ -68,7 +68,7 @@ impl Controller {
                 violation(&entry, &format!("an NBD client: {}", fault.detail))
             }
         };
-        self.push_bounded_of_disk(&entry, draft);
+        self.drafts.push(draft.repeated(1));
     }
 
     pub(crate) fn handle_storage_notice(&mut self, notice: PlaneNotice) {
@@ -87,7 +87,7 @@ impl Controller {
                 if untold > 0 {
                     draft = draft.with("failed_before", untold);
                 }
-                self.push_bounded_of_disk(&entry, draft);
+                self.drafts.push(draft.repeated(1));
             }
             PlaneNotice::DiskStall { disk, stalls, waited } => {
                 let Some(entry) = self.shared.disks.find_id(disk) else { return };
@@ -143,13 +143,6 @@ impl Controller {
                 }
             }
         }
-    }
-
-    fn push_bounded_of_disk(&mut self, entry: &DiskEntry, draft: Draft) {
-        let Some(suppressed) = entry.lock().budget.take(Instant::now()) else { return };
-        let draft =
-            if suppressed > 0 { draft.with("suppressed_before", suppressed) } else { draft };
-        self.drafts.push(draft);
     }
 }
 

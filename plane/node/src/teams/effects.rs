@@ -15,7 +15,7 @@ pub(crate) struct Effects {
     pub(crate) frames: Vec<(PortId, SlowFrame)>,
     /// By port of the switch: whose addresses are to be announced, and where.
     pub(crate) announcements: BTreeMap<PortId, AnnounceAt>,
-    /// Events, which budgets bound.
+    /// Events, which the log joins if they are repeated.
     pub(crate) drafts: Vec<Draft>,
 }
 

@@ -8,7 +8,6 @@ use suimon_teaming::lacp::{Link, Reason};
 use suimon_teaming::{MemberFault, MemberId, MemberLink};
 
 use super::rates::Rates;
-use crate::port_table::EventBudget;
 use crate::topology::member_id;
 
 /// What desired state and the open device say of a member.
@@ -47,8 +46,6 @@ pub(crate) struct Member {
     /// What LACP says of it. Means nothing in other modes.
     pub(crate) lacp: LacpUse,
     pub(crate) rates: Rates,
-    /// Events that its other side may still cause.
-    pub(crate) budget: EventBudget,
 }
 
 /// Whether its LACPDUs come and go.
@@ -78,7 +75,6 @@ impl Member {
             control: Control::default(),
             lacp: LacpUse::default(),
             rates: Rates::default(),
-            budget: EventBudget::default(),
             facts,
         }
     }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use suimon_contract::{Name, TeamAlgorithm, TeamMode};
 use suimon_frame::MacAddr;
@@ -12,7 +11,7 @@ use suimon_recording::{Recorded, Sink};
 use suimon_teaming::lacp::Action;
 use suimon_teaming::{
     Algorithm, Change, Distribution, MemberFault, MemberId, MemberSpec, REBALANCE_PERIOD,
-    SpecError, Team, TeamEvent, TeamId, TeamSpec,
+    SpecError, Team, TeamId, TeamSpec,
 };
 use thiserror::Error;
 
@@ -22,8 +21,6 @@ use super::member::{Control, LacpUse, Member, placeholder};
 use super::plan::TeamPlan;
 use super::texts::{churn, loopback, partner_changed, team_event};
 use crate::SwitchPlane;
-use crate::events::Draft;
-use crate::port_table::EventBudget;
 
 /// Why a team cannot be as it is configured; a defect, for validation refuses that.
 #[derive(Debug, Error)]
@@ -53,7 +50,6 @@ pub(crate) struct TeamEntry {
     /// The plane refused the distribution the last time.
     is_refused: bool,
     /// Events of the team as a whole that others may still cause.
-    budget: EventBudget,
     ticked: Time,
 }
 
@@ -76,7 +72,6 @@ impl TeamEntry {
             names: BTreeMap::new(),
             published: None,
             is_refused: false,
-            budget: EventBudget::default(),
             ticked: now,
         })
     }
@@ -254,7 +249,7 @@ impl TeamEntry {
         }
         for news in news {
             let draft = partner_changed(&self.name, self.name_of(news.member), &news);
-            effects.drafts.push(draft);
+            effects.drafts.push(draft.repeated_by("member"));
         }
     }
 
@@ -270,11 +265,11 @@ impl TeamEntry {
             Action::Send { member, frame } => effects.frames.push((PortId(member.0), frame)),
             Action::Churn { member, side, is_churning } => {
                 let draft = churn(&self.name, self.name_of(member), side, is_churning);
-                self.push_bounded(Some(member), draft, effects);
+                effects.drafts.push(draft.repeated_by("member"));
             }
             Action::Loopback { member, port } => {
                 let draft = loopback(&self.name, self.name_of(member), port);
-                self.push_bounded(Some(member), draft, effects);
+                effects.drafts.push(draft.repeated_by("member"));
             }
         }
     }
@@ -347,25 +342,7 @@ impl TeamEntry {
             effects.announcements.insert(announcement.port, AnnounceAt { switch, member });
         }
         for event in change.events {
-            let draft = team_event(self, &event);
-            let member = match event {
-                TeamEvent::MemberFailed { member, .. } | TeamEvent::MemberUsable { member } => {
-                    Some(member)
-                }
-                _ => None,
-            };
-            self.push_bounded(member, draft, effects);
-        }
-    }
-
-    /// Adds an event that the other side of a member, or of several, can cause at will.
-    fn push_bounded(&mut self, member: Option<MemberId>, draft: Draft, effects: &mut Effects) {
-        let of_member = member.and_then(|id| self.members.iter_mut().find(|m| m.id() == id));
-        let budget = of_member.map_or(&mut self.budget, |member| &mut member.budget);
-        match budget.take(Instant::now()) {
-            Some(0) => effects.drafts.push(draft),
-            Some(left_out) => effects.drafts.push(draft.with("events_suppressed", left_out)),
-            None => tracing::debug!(team = %self.name, text = draft.text, "event suppressed"),
+            effects.drafts.push(team_event(self, &event).repeated_by("member"));
         }
     }
 

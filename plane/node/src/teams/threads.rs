@@ -11,8 +11,7 @@ use super::driver::{TeamDriver, Turn};
 use super::work::work;
 use crate::shared::Shared;
 
-/// What may wait for the worker: few events at a time, as their budgets allow, and one
-/// socket for each member.
+/// What may wait for the worker: the events of so many turns, and one socket for each member.
 const JOBS_WAITING: usize = 4096;
 
 /// The threads. They end when this is stopped or dropped.

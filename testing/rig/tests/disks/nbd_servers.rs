@@ -233,3 +233,36 @@ fn files_that_cannot_be_used_are_named_and_the_other_disks_work() {
     assert!(is_let_in(&uri("b", port, &good)));
     assert!(daemon.stop().unwrap().success());
 }
+
+/// Clients that are refused decide how often: neither the events nor the daemon's log grow by a line
+/// for each, and the events' numbers tell of all.
+#[test]
+fn clients_that_are_refused_by_the_thousand_fill_no_log() {
+    const CLIENTS: u64 = 2000;
+    let rig = Rig::new().unwrap();
+    let socket = rig.path("nbd.sock");
+    let toml = host(&rig, &format!("socket = \"{socket}\"\nusers = [\"4711\"]"));
+    let mut daemon = Daemon::start(&rig, &toml).unwrap();
+    let lines = |daemon: &mut Daemon| daemon.process().log().lines().count();
+    let before = lines(&mut daemon);
+    for _ in 0..CLIENTS {
+        let mut stream = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+        // The server's end closes; what it had to say before that does not matter.
+        let _ = std::io::Read::read_to_end(&mut stream, &mut Vec::new());
+    }
+    let refusals = |daemon: &Daemon| -> Vec<u64> {
+        let events = daemon.json(&["event", "list", "--id", "6114"]).unwrap();
+        let count = |event: &Value| {
+            let count = event["fields"]["events"].as_str();
+            count.map_or(1, |count| count.parse().unwrap())
+        };
+        events.as_array().unwrap().iter().map(count).collect()
+    };
+    until("all refusals to be told", PATIENCE, || {
+        Ok(refusals(&daemon).iter().sum::<u64>() == CLIENTS)
+    })
+    .unwrap();
+    let (told, grown) = (refusals(&daemon).len(), lines(&mut daemon) - before);
+    assert!(told < 50 && grown < 100, "{told} events, {grown} lines of log");
+    assert!(daemon.stop().unwrap().success());
+}

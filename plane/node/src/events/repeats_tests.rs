@@ -1,0 +1,79 @@
+use super::*;
+use suimon_contract::EventKind;
+
+fn refused(subject: &str, peer: u64) -> Draft {
+    let text = format!("Client {peer} was refused.");
+    Draft::new(EventKind::NbdClientRefused, subject, text)
+}
+
+const ONE: Repeat = Repeat { count: 1, field: None };
+
+fn texts(drafts: &[Draft]) -> Vec<&str> {
+    drafts.iter().map(|draft| draft.text.as_str()).collect()
+}
+
+#[test]
+fn a_flood_is_told_of_once_in_each_window_and_none_of_it_is_left_out() {
+    let (mut repeats, begun) = (Repeats::default(), Instant::now());
+    let mut told: u64 = 0;
+    let mut drafts = Vec::new();
+    for second in 0..35 {
+        let now = begun + Duration::from_secs(second);
+        for peer in 0..100 {
+            drafts.extend(repeats.take(refused("host", peer), ONE, now));
+        }
+        drafts.extend(repeats.end_windows(Some(now)));
+    }
+    drafts.extend(repeats.end_windows(None));
+    assert_eq!(drafts.len(), BURST as usize + 4, "{:?}", texts(&drafts));
+    for draft in &drafts {
+        told += draft.fields.get("events").map_or(1, |count| count.parse::<u64>().unwrap());
+    }
+    assert_eq!(told, 3500);
+    let last = "Client 99 was refused. This is the last of 1100 such events.";
+    assert_eq!(drafts[BURST as usize].text, last.replace("1100", "1090"));
+}
+
+#[test]
+fn one_that_is_held_is_told_as_it_is_and_a_quiet_window_ends_the_joining() {
+    let (mut repeats, begun) = (Repeats::default(), Instant::now());
+    for peer in 0..u64::from(BURST) {
+        assert!(repeats.take(refused("host", peer), ONE, begun).is_some());
+    }
+    assert!(repeats.take(refused("host", 77), ONE, begun).is_none());
+    assert!(repeats.end_windows(Some(begun + WINDOW / 2)).is_empty());
+    let held = repeats.end_windows(Some(begun + WINDOW));
+    assert_eq!(texts(&held), ["Client 77 was refused."]);
+    assert!(held[0].fields.is_empty());
+    // Still joined in the next window, and no longer after one in which nothing was held.
+    assert!(repeats.take(refused("host", 78), ONE, begun + WINDOW).is_none());
+    assert_eq!(repeats.end_windows(Some(begun + 2 * WINDOW)).len(), 1);
+    assert!(repeats.end_windows(Some(begun + 3 * WINDOW)).is_empty());
+    assert!(repeats.take(refused("host", 79), ONE, begun + 3 * WINDOW).is_some());
+}
+
+#[test]
+fn kinds_and_subjects_do_not_hold_each_other() {
+    let (mut repeats, begun) = (Repeats::default(), Instant::now());
+    for peer in 0..100 {
+        repeats.take(refused("host", peer), ONE, begun);
+    }
+    assert!(repeats.take(refused("disk/a", 1), ONE, begun).is_some());
+    let other = Draft::new(EventKind::DiskNotOffered, "host", "The disk is not offered.");
+    assert!(repeats.take(other, ONE, begun).is_some());
+    let by_peer = Repeat { field: Some("peer"), ..ONE };
+    assert!(repeats.take(refused("host", 1).with("peer", 1), by_peer, begun).is_some());
+    let many = repeats.take(refused("disk/b", 1), Repeat { count: 5, ..ONE }, begun).unwrap();
+    assert_eq!(many.text, "Client 1 was refused. This is the last of 5 such events.");
+}
+
+#[test]
+fn subjects_beyond_the_bound_are_told_of_as_they_come() {
+    let (mut repeats, begun) = (Repeats::default(), Instant::now());
+    for subject in 0..KEYS_MAX + 5 {
+        assert!(repeats.take(refused(&format!("disk/{subject}"), 1), ONE, begun).is_some());
+    }
+    assert_eq!(repeats.0.len(), KEYS_MAX);
+    repeats.end_windows(Some(begun + WINDOW));
+    assert!(repeats.0.is_empty());
+}
