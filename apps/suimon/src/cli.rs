@@ -130,6 +130,8 @@ enum Noun {
     Check(CheckFlags),
     /// Show live rates of NICs, uplinks, disks and processors, watts and work per watt.
     Top(TopFlags),
+    /// Print the daemon's metrics in Prometheus' text format, as `GET /metrics` has them.
+    Metrics,
     /// Print a completion script for a shell.
     Completions(CompletionsFlags),
     /// Print the manual page, or write one per command.
@@ -203,6 +205,7 @@ impl Cli {
             Noun::Export => crate::apply::export(context).await,
             Noun::Check(flags) => flags.run(context),
             Noun::Top(flags) => flags.run(context).await,
+            Noun::Metrics => Ok(crate::output::print(&context.client.metrics().await?)?),
             Noun::Completions(flags) => Ok(flags.write(command(), "suimon")?),
             Noun::Man(flags) => Ok(flags.write(command())?),
             Noun::Openapi => Ok(crate::output::print(&context.client.openapi().await?)?),

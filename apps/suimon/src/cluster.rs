@@ -3,14 +3,19 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use serde_json::Value;
 use suimon_client::ChangeOptions;
-use suimon_contract::{ClusterConfig, ClusterTls, Name};
+use suimon_contract::{ClusterConfig, ClusterTls, Kind, Name};
 
 use crate::cli::ChangeFlags;
 use crate::cluster_tables::details;
 use crate::exit::Failure;
 use crate::output::Context;
 use crate::progress::finish;
+use crate::settings::{self, Setting};
+
+/// Keys that say which node of which cluster the host is.
+const IDENTITY: [&str; 2] = ["name", "node"];
 
 /// Verbs of `cluster`.
 #[derive(Clone, Debug, Subcommand)]
@@ -22,6 +27,8 @@ pub(crate) enum ClusterVerb {
     /// Be a node of a cluster: stores with `shared` are held to what it gives this host of them.
     /// The first node that joins makes the cluster.
     Join(Box<JoinFlags>),
+    /// Change how etcd is reached, while the host stays a node.
+    Set(ClusterSetFlags),
     /// Give back what is reserved for this host, and be by itself.
     Leave(LeaveFlags),
     /// Take a node out of the cluster that is gone for good, so that what is reserved for it is
@@ -72,6 +79,72 @@ pub(crate) struct MembershipFlags {
     change: ChangeFlags,
 }
 
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ClusterSetFlags {
+    #[arg(
+        value_name = "KEY=VALUE|KEY=default",
+        required = true,
+        value_parser = setting,
+        help = settings_help()
+    )]
+    settings: Vec<ClusterSetting>,
+    #[command(flatten)]
+    change: ChangeFlags,
+}
+
+/// A key of the cluster, or of its TLS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum ClusterSetting {
+    Own(Setting),
+    Tls(Setting),
+}
+
+fn setting(text: &str) -> Result<ClusterSetting, String> {
+    let name = text.split_once('=').map_or(text, |(name, _)| name);
+    if IDENTITY.contains(&name) {
+        return Err(format!(
+            "`{name}` does not change; leave the cluster with `suimon cluster leave` and join with \
+             another one"
+        ));
+    }
+    if Kind::ClusterTls.key(name).is_some() {
+        return settings::parse(Kind::ClusterTls, text).map(ClusterSetting::Tls);
+    }
+    settings::parse(Kind::Cluster, text).map(ClusterSetting::Own)
+}
+
+fn settings_help() -> String {
+    let own = Kind::Cluster.keys().iter().map(|key| key.name);
+    let own = own.filter(|name| !IDENTITY.contains(name) && *name != "tls");
+    let tls = Kind::ClusterTls.keys().iter().map(|key| key.name);
+    let keys: Vec<&str> = own.chain(tls).collect();
+    format!(
+        "Keys and their values, such as endpoints=https://a:2379,https://b:2379; `default` takes a \
+         key out of desired state, and tls=default all keys of TLS. The keys are {}",
+        keys.join(", ")
+    )
+}
+
+/// The merge patch that the settings describe.
+fn patch(settings: Vec<ClusterSetting>) -> Result<Value, Failure> {
+    let (mut own, mut tls) = (Vec::new(), Vec::new());
+    for setting in settings {
+        match setting {
+            ClusterSetting::Own(setting) => own.push(setting),
+            ClusterSetting::Tls(setting) => tls.push(setting),
+        }
+    }
+    let mut table = settings::table(&own)?;
+    if !tls.is_empty() {
+        let tls = Value::Object(settings::table(&tls)?);
+        if table.insert("tls".to_owned(), tls).is_some() {
+            let text = "tls=default takes all keys of TLS away; give it without them";
+            return Err(Failure::Usage(text.to_owned()));
+        }
+    }
+    Ok(Value::Object(table))
+}
+
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct LeaveFlags {
     /// Although disks would load shared stores without limit from then on, or etcd does not answer.
@@ -95,6 +168,11 @@ impl ClusterVerb {
                 let options = ChangeOptions { force, ..node.change.options() };
                 let outcome = context.client.join_cluster(&node.config(), options).await?;
                 finish(context, outcome, node.change).await
+            }
+            Self::Set(ClusterSetFlags { settings, change }) => {
+                let patch = patch(settings)?;
+                let outcome = context.client.patch_cluster(&patch, change.options()).await?;
+                finish(context, outcome, change).await
             }
             Self::Leave(LeaveFlags { force, change }) => {
                 let options = ChangeOptions { force, ..change.options() };
@@ -121,5 +199,30 @@ impl MembershipFlags {
             user: self.user.clone(),
             password_file: self.password_file.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_tls_are_in_its_table_and_the_identity_is_refused() {
+        let read = |words: &[&str]| -> Result<Value, String> {
+            let settings = words.iter().map(|word| setting(word)).collect::<Result<_, _>>()?;
+            patch(settings).map_err(|error| error.to_string())
+        };
+        let words = ["endpoints=https://a:2379,https://b:2379", "authority=/etc/ca.pem"];
+        let patch = read(&[words[0], words[1], "user=default"]).unwrap();
+        let expected = serde_json::json!({
+            "endpoints": ["https://a:2379", "https://b:2379"],
+            "tls": { "authority": "/etc/ca.pem" },
+            "user": null,
+        });
+        assert_eq!(patch, expected);
+        assert_eq!(read(&["tls=default"]).unwrap(), serde_json::json!({ "tls": null }));
+        assert!(read(&["tls=default", words[1]]).unwrap_err().contains("without them"));
+        assert!(read(&["node=other"]).unwrap_err().contains("cluster leave"));
+        assert!(read(&["colour=red"]).unwrap_err().contains("there is no key"));
     }
 }

@@ -803,7 +803,7 @@ export interface paths {
             cookie?: never;
         };
         /** All qos-policies. */
-        get: operations["list_qos-policies"];
+        get: operations["list_qos_policies"];
         put?: never;
         /** Adds a qos_policy. */
         post: operations["add_qos_policy"];
@@ -7418,7 +7418,7 @@ export interface operations {
             };
         };
     };
-    "list_qos-policies": {
+    "list_qos_policies": {
         parameters: {
             query?: never;
             header?: never;

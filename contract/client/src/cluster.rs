@@ -34,6 +34,18 @@ impl Client {
         self.change(Method::PUT, PATH.to_owned(), Some(body(cluster)?), options).await
     }
 
+    /// Changes how the cluster is reached by a JSON merge patch (RFC 7386).
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn patch_cluster(
+        &self,
+        patch: &serde_json::Value,
+        options: ChangeOptions,
+    ) -> Result<Outcome, ClientError> {
+        self.change(Method::PATCH, PATH.to_owned(), Some(body(patch)?), options).await
+    }
+
     /// The host is by itself from then on.
     pub async fn leave_cluster(&self, options: ChangeOptions) -> Result<Outcome, ClientError> {
         self.change(Method::DELETE, PATH.to_owned(), None, options).await

@@ -8,7 +8,7 @@ const STORES: &str = r#"[{"config":{"name":"fast","path":"/srv/fast"},"state":"r
 
 const FLOW: &str = r#"{"disk":"NAME","store":"fast","holder":"disk/NAME","limits":{"min_iops":500},"waiting":3,"in_flight":1,"last_5_s":{"window_ns":5000000000,"entitled_iops":500,"demanded_iops":900,"delivered_iops":480,"waits_ns":{"device-depth":7000}},"last_5_min":{"window_ns":0,"entitled_iops":0,"demanded_iops":0,"delivered_iops":0}}"#;
 
-const CONFIG: &str = r#"{"store":[{"name":"fast","path":"/srv/fast"}],"disk":[{"name":"web","store":"fast","format":"vhdx"}]}"#;
+pub(crate) const CONFIG: &str = r#"{"store":[{"name":"fast","path":"/srv/fast"}],"disk":[{"name":"web","store":"fast","format":"vhdx"}]}"#;
 
 const REFUSAL: &str = r#"{"errors":[{"code":"overcommitted","message":"2 minimums come to 9000 IOPS","resource":"store/fast"}]}"#;
 

@@ -4,5 +4,6 @@
 mod command_line;
 mod disks;
 mod nodes;
+mod operations;
 mod support;
 mod vmq;

@@ -238,7 +238,7 @@ pub(super) fn capture_router<R: ServedPort>() -> OpenApiRouter<ApiState> {
 
 fn list_described<R: Served>() -> Described {
     let mut described = Described::new::<R>("list", &format!("All {}.", R::PATH)).lists::<R>();
-    described.rename(format!("list_{}", R::PATH));
+    described.rename(format!("list_{}", R::PATH.replace('-', "_")));
     described
 }
 

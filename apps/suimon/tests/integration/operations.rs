@@ -1,0 +1,196 @@
+//! Every operation of the API has a command that asks for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::disks::CONFIG;
+use crate::support::{Daemon, json, told};
+
+const DOCUMENT: &str = include_str!("../../../../contract/openapi.json");
+
+/// A command, and the operation that it asks for first or, if answered, at last.
+const COMMANDS: &[(&str, &str)] = &[
+    ("show_host", "host show"),
+    ("show_openapi", "openapi"),
+    ("export_config", "export"),
+    ("metrics", "metrics"),
+    ("top", "top --json"),
+    ("list_processors", "processor list"),
+    ("list_queues", "queue list"),
+    ("move_queue", "queue move web/rx/0 --to 1"),
+    ("list_events", "event list"),
+    ("follow_events", "event follow"),
+    ("list_operations", "operation list"),
+    ("show_operation", "operation show 7"),
+    ("cancel_operation", "operation cancel 7"),
+    ("new_console_login", "console login"),
+    ("list_addresses", "switch addresses a"),
+    ("capture_nic", "nic capture a --write FILE"),
+    ("capture_uplink", "uplink capture a --write FILE"),
+    ("list_vmq", "vmq list"),
+    ("list_sriov", "vf list"),
+    ("show_sriov", "vf show a"),
+    ("show_power", "power show"),
+    ("replace_power", "power set balanced"),
+    ("change_power", "power set turbo=off"),
+    ("delete_power", "power unset"),
+    ("measure_store", "store measure a"),
+    ("check_disk", "disk check a"),
+    ("compact_disk", "disk compact a"),
+    ("convert_disk", "disk convert a b.vhd --format vhd"),
+    ("merge_disk", "disk merge a"),
+    ("snapshot_disk", "disk snapshot a b.vhdx"),
+    ("list_qos_flows", "qos flows"),
+    ("list_cluster_flows", "qos flows --cluster"),
+    ("qos_what_if", "qos what-if disk/web min_iops=500"),
+    ("show_cluster", "cluster status"),
+    ("init_cluster", "cluster init lab --as a --endpoints http://b:2379"),
+    ("replace_cluster", "cluster join lab --as a --endpoints http://b:2379"),
+    ("change_cluster", "cluster set endpoints=http://b:2379"),
+    ("leave_cluster", "cluster leave"),
+    ("remove_cluster_node", "cluster remove a"),
+    ("drain_node", "node drain a"),
+    ("undrain_node", "node undrain a"),
+    ("start_vm", "vm start a"),
+    ("stop_vm", "vm stop a"),
+    ("kill_vm", "vm kill a"),
+    ("pause_vm", "vm pause a"),
+    ("resume_vm", "vm resume a"),
+    ("reset_vm", "vm reset a"),
+    ("freeze_vm", "vm freeze a"),
+    ("thaw_vm", "vm thaw a"),
+    ("migrate_vm", "vm migrate a --to b"),
+    ("vm_guest", "vm guest a"),
+    ("vm_console", "vm console a"),
+    ("vm_libvirt", "vm xml a"),
+    ("list_qos_policies", "qos policy list"),
+    ("show_qos_policy", "qos policy show a"),
+    ("add_qos_policy", "qos policy add a --max-iops 500"),
+    ("change_qos_policy", "qos policy set a --max-iops 500"),
+    ("delete_qos_policy", "qos policy delete a"),
+    ("add_switch", "switch add a --kind private"),
+    ("change_switch", "switch set a --kind internal"),
+    ("add_uplink", "uplink add a --device b"),
+    ("change_uplink", "uplink set a --device b"),
+    ("add_team", "team add a --members b --mode static"),
+    ("change_team", "team set a --mode static"),
+    ("add_nic", "nic add a --switch b --backend tap"),
+    ("change_nic", "nic set a --vlan 5"),
+    ("add_store", "store add a --path /b"),
+    ("change_store", "store set a --path /b"),
+    ("add_disk", "disk add a --store b --format vhdx"),
+    ("change_disk", "disk set a --size-bytes 1GiB"),
+    ("add_vm", "vm add a --memory-bytes 1GiB"),
+    ("change_vm", "vm set a --memory-bytes 1GiB"),
+    ("add_pf", "pf add a --device b"),
+    ("change_pf", "pf set a --device b"),
+    ("add_node", "node add a --address b:1 --authority /c --token-file /d"),
+    ("change_node", "node set a --address b:1"),
+];
+
+/// Resources of which the commands `list`, `show` and `delete` are alike.
+const RESOURCES: &[(&str, &str)] = &[
+    ("switch", "switches"),
+    ("uplink", "uplinks"),
+    ("team", "teams"),
+    ("nic", "nics"),
+    ("store", "stores"),
+    ("disk", "disks"),
+    ("vm", "vms"),
+    ("pf", "pfs"),
+    ("node", "nodes"),
+];
+
+/// Operations that no command asks for alone, and how their effect is had at the command line.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("apply", "`apply -f FILE`, tested in command_line.rs"),
+    ("follow_operation", "every change that waits, tested in command_line.rs"),
+    ("wait_operation", "the end of `nic capture`"),
+    ("show_vmq", "`vmq show NAME` reads the list, to say who has VMQ if that one has none"),
+    ("prepare_arrival", "between nodes only: `vm migrate`"),
+    ("show_arrival", "between nodes only: `vm migrate`"),
+    ("abandon_arrival", "between nodes only: `vm migrate`"),
+    ("activate_arrival", "between nodes only: `vm migrate`"),
+    ("arrival_memory", "between nodes only: `vm migrate`"),
+    ("arrival_disk", "between nodes only: `vm migrate`"),
+    ("show_lab", "`lab list`, which reads the folder of results itself"),
+    ("list_lab_runs", "`lab list runs`"),
+    ("request_lab_run", "`lab run`"),
+    ("show_lab_run", "`lab report`"),
+    ("show_lab_report", "`lab report`"),
+    ("withdraw_lab_request", "`lab stop`"),
+    ("compare_lab_runs", "`lab compare`"),
+];
+
+/// Method and path of each operation, by its id.
+fn operations() -> BTreeMap<String, (String, String)> {
+    let document: Value = serde_json::from_str(DOCUMENT).unwrap();
+    let mut operations = BTreeMap::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let id = operation["operationId"].as_str().unwrap().to_owned();
+            let at = (method.to_uppercase(), path.clone());
+            assert!(operations.insert(id.clone(), at).is_none(), "{id} is there twice");
+        }
+    }
+    operations
+}
+
+/// Whether a request line asks for this method and path, of which parts in braces are any word.
+fn asks_for(request: &str, (method, path): &(String, String)) -> bool {
+    let mut words = request.split(' ');
+    let (Some(asked), Some(target)) = (words.next(), words.next()) else { return false };
+    let target = target.split('?').next().unwrap_or_default();
+    let (parts, wanted) = (target.split('/'), path.split('/'));
+    asked == method
+        && parts.clone().count() == wanted.clone().count()
+        && parts.zip(wanted).all(|(part, wanted)| wanted.starts_with('{') || part == wanted)
+}
+
+fn commands() -> Vec<(String, String)> {
+    let mut commands: Vec<(String, String)> =
+        COMMANDS.iter().map(|(id, words)| ((*id).to_owned(), (*words).to_owned())).collect();
+    for (one, all) in RESOURCES {
+        commands.push((format!("list_{all}"), format!("{one} list")));
+        commands.push((format!("show_{one}"), format!("{one} show a")));
+        commands.push((format!("delete_{one}"), format!("{one} delete a")));
+    }
+    commands
+}
+
+#[test]
+fn every_operation_of_the_api_has_a_command() {
+    let operations = operations();
+    let commands = commands();
+    let mut named: BTreeSet<&str> = commands.iter().map(|(id, _)| id.as_str()).collect();
+    named.extend(ELSEWHERE.iter().map(|(id, _)| *id));
+    // A resource as a whole is replaced by `apply`; `set` changes the keys that it is given.
+    let is_replaced = |id: &str| id.starts_with("replace_");
+    let without: Vec<&String> =
+        operations.keys().filter(|id| !named.contains(id.as_str()) && !is_replaced(id)).collect();
+    assert!(without.is_empty(), "no command asks for {without:?}");
+    let gone: Vec<&&str> = named.iter().filter(|id| !operations.contains_key(**id)).collect();
+    assert!(gone.is_empty(), "the API has no {gone:?}");
+
+    let daemon = Daemon::new(&[("GET /1.0/config ", json("200 OK", CONFIG))]);
+    let file = daemon.dir.path().join("frames.pcapng");
+    for (id, words) in commands {
+        let words = words.replace("FILE", file.to_str().unwrap());
+        let words: Vec<&str> = words.split(' ').collect();
+        let before = daemon.asked().len();
+        let (_, _, error) = told(&daemon.run(&words));
+        let asked = daemon.asked().split_off(before);
+        let is_asked = asked.iter().any(|request| asks_for(request, &operations[&id]));
+        assert!(is_asked, "{words:?} is to ask for {id}; it asked for {asked:?}: {error}");
+    }
+}
+
+#[test]
+fn names_of_operations_are_names_in_any_language() {
+    for id in operations().keys() {
+        let is_plain =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        assert!(id.bytes().all(is_plain) && !id.starts_with(|c: char| c.is_ascii_digit()), "{id}");
+    }
+}
