@@ -19,7 +19,7 @@ async function catalogue(language) {
   return texts;
 }
 
-const braces = (text) => [...text.matchAll(/\{(\w+)\}/g)].map((found) => found[1]).sort().join(" ");
+const braces = (text) => [...text.matchAll(/\{(\w+)(?:\|[^}]*)?\}/g)].map((found) => found[1]).sort().join(" ");
 const wrong = (text) => {
   console.error(text);
   process.exitCode = 1;

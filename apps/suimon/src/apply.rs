@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use clap::Args;
 use suimon_client::{ChangeOptions, ClientError};
 use suimon_contract::{ApplyRequest, TOML_BYTES_MAX, locate_errors, parse_toml};
+use suimon_quantity::Count;
 
 use crate::cli::ChangeFlags;
 use crate::exit::Failure;
@@ -71,17 +72,17 @@ impl CheckFlags {
         if context.json {
             return Ok(print_json(&config)?);
         }
-        eprintln!(
-            "{name}: good: {} switches, {} uplinks, {} teams, {} NICs, {} stores, {} QoS policies, \
-             {} disks",
-            config.switches.len(),
-            config.uplinks.len(),
-            config.teams.len(),
-            config.nics.len(),
-            config.stores.len(),
-            config.qos_policies.len(),
-            config.disks.len()
-        );
+        let counts = [
+            Count::irregular(config.switches.len(), "switch", "switches"),
+            Count::new(config.uplinks.len(), "uplink"),
+            Count::new(config.teams.len(), "team"),
+            Count::new(config.nics.len(), "NIC"),
+            Count::new(config.stores.len(), "store"),
+            Count::irregular(config.qos_policies.len(), "QoS policy", "QoS policies"),
+            Count::new(config.disks.len(), "disk"),
+            Count::new(config.vms.len(), "VM"),
+        ];
+        eprintln!("{name}: good: {}", counts.map(|count| count.to_string()).join(", "));
         Ok(())
     }
 }

@@ -10,12 +10,14 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod cap;
+mod count;
 mod id;
 mod pci;
 mod rate;
 mod time;
 
 pub use cap::Cap;
+pub use count::Count;
 pub use id::{Direction, DiskId, PortId, ProcessorId, QueueId, StoreId, SwitchId};
 pub use pci::{PciAddress, PciAddressError};
 pub use rate::{BitRate, ByteRate, Iops};

@@ -7418,7 +7418,7 @@ export interface operations {
             };
         };
     };
-    "list_qos_policies": {
+    list_qos_policies: {
         parameters: {
             query?: never;
             header?: never;

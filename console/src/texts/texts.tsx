@@ -17,9 +17,18 @@ export interface Texts {
   word: (value: string | null | undefined) => string;
 }
 
-/** The text of a key, with what stands in braces filled in. */
+/**
+ * The text of a key, with what stands in braces filled in: `{name}` is a value, `{name|one|other}` a
+ * number and the words that agree with it.
+ */
 export function text(language: Language, key: Key, params: Params = {}): string {
-  return CATALOGUES[language][key].replace(/\{(\w+)\}/g, (all, name: string) => String(params[name] ?? all));
+  const slot = /\{(\w+)(?:\|([^|}]*)\|([^}]*))?\}/g;
+  return CATALOGUES[language][key].replace(slot, (all, name: string, one?: string, other?: string) => {
+    const value = params[name];
+    if (value === undefined) return all;
+    if (one === undefined) return String(value);
+    return `${value} ${String(value) === "1" ? one : other}`;
+  });
 }
 
 export function textsOf(language: Language): Texts {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as units from "../../src/units/units";
+import { text } from "../../src/texts/texts";
 
 test("rates have three digits and a prefix, as the command line writes them", () => {
   const shown = [0, 999, 1000, 1234, 12_345, 123_456, 999_499, 999_500, 15_800_000_000].map(units.bitRate);
@@ -42,4 +43,11 @@ test("what is no number is shown as not known", () => {
 test("lines between whole numbers have no number of their own", () => {
   assert.deepEqual(units.distinct([0, 0.2, 0.4, 0.6, 1].map(units.bitRate)), ["0 bit/s", "", "", "1 bit/s", ""]);
   assert.deepEqual(units.distinct(["0 %", "50 %", "100 %"]), ["0 %", "50 %", "100 %"]);
+});
+
+test("words agree with their number, and values have no words", () => {
+  const line = (nics: number) => text("en", "tile.network.more", { up: 1, nics, uplinks: nics });
+  assert.equal(line(1), "1 of 1 NIC up, 1 uplink");
+  assert.equal(line(2), "1 of 2 NICs up, 2 uplinks");
+  assert.ok(text("ja", "tile.network.more", { up: 1, nics: 1, uplinks: 1 }).includes("1"));
 });

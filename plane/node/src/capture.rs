@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use suimon_contract::{ApiError, ErrorCode, EventKind, Operation};
-use suimon_quantity::Time;
+use suimon_quantity::{Count, Time};
 use suimon_switch::{CaptureOptions, CapturedFrame};
 
 use crate::edit::not_found;
@@ -139,7 +139,9 @@ impl Drop for Capture {
     fn drop(&mut self) {
         self.shared.captures.leave(self.operation.id());
         let dropped = self.reader.dropped();
-        let text = format!("{} frames were copied, {dropped} were missed.", self.frames);
+        let copied = Count::irregular(self.frames, "frame was", "frames were");
+        let missed = Count::irregular(dropped, "was", "were");
+        let text = format!("{copied} copied, {missed} missed.");
         let draft = Draft::new(EventKind::CaptureStopped, &self.key, text);
         self.shared.events.append(vec![
             draft

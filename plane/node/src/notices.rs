@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use suimon_contract::EventKind;
 use suimon_ports::{DeviceNotice, FaultKind, PortFault, PortSpec};
-use suimon_quantity::PortId;
+use suimon_quantity::{Count, PortId};
 use suimon_switch::PlaneNotice;
 
 use crate::PortKey;
@@ -137,8 +137,8 @@ fn device_event(key: &PortKey, notice: DeviceNotice) -> Option<Draft> {
             DeviceNotice::LinkUp | DeviceNotice::LinkDown { .. },
         ) => return None,
         (_, DeviceNotice::Negotiated { features, queue_pairs }) => {
-            let pairs = if queue_pairs == 1 { "queue pair" } else { "queue pairs" };
-            let text = format!("The guest's driver is ready with {queue_pairs} {pairs}.");
+            let pairs = Count::new(queue_pairs, "queue pair");
+            let text = format!("The guest's driver is ready with {pairs}.");
             Draft::new(EventKind::NicDriverReady, key, text)
                 .with("features", format!("{features:#x}"))
                 .with("queue_pairs", queue_pairs)

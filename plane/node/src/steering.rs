@@ -14,7 +14,7 @@ use suimon_contract::{
 };
 use suimon_frame::MacAddr;
 use suimon_ports::{DeviceStatus, SteeringRule, SteeringState};
-use suimon_quantity::PortId;
+use suimon_quantity::{Count, PortId};
 use suimon_vmq::own_queues;
 
 use crate::PortKey;
@@ -122,13 +122,12 @@ fn rule(
 }
 
 fn why_not_all(without: usize, state: &SteeringState) -> Option<String> {
-    let nics = match without {
-        0 => return None,
-        1 => "of 1 NIC".to_owned(),
-        more => format!("of {more} NICs"),
-    };
+    if without == 0 {
+        return None;
+    }
+    let nics = Count::new(without, "NIC");
     let reason = state.refusal.as_deref().unwrap_or("no receive queue is left");
-    Some(format!("frames {nics} are classified in software: {reason}"))
+    Some(format!("frames of {nics} are classified in software: {reason}"))
 }
 
 fn why_none(

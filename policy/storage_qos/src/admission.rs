@@ -3,7 +3,7 @@
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
-use suimon_quantity::DiskId;
+use suimon_quantity::{Count, DiskId};
 use thiserror::Error;
 
 use crate::{DISKS_MAX, LimitsError, PolicyId};
@@ -61,8 +61,8 @@ impl Promises {
 
 impl fmt::Display for Promises {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let come = if self.minimums == 1 { "minimum comes" } else { "minimums come" };
-        write!(f, "{} {come} to {} IOPS", self.minimums, self.minimums_iops)?;
+        let come = Count::irregular(self.minimums, "minimum comes", "minimums come");
+        write!(f, "{come} to {} IOPS", self.minimums_iops)?;
         let (iops, how) = match self.capability {
             Capability::Unknown => return f.write_str("; what the store can do is not known"),
             Capability::Declared(iops) => (iops, "declared"),

@@ -4,7 +4,7 @@ use core::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use suimon_quantity::PortId;
+use suimon_quantity::{Count, PortId};
 
 use crate::{Distribution, MemberId};
 
@@ -106,10 +106,12 @@ impl fmt::Display for TeamEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Down { usable, min_links } => {
-                write!(f, "the team is down: {usable} members are usable, it needs {min_links}")
+                let members = Count::irregular(usable, "member is", "members are");
+                write!(f, "the team is down: {members} usable, it needs {min_links}")
             }
             Self::Up { usable, min_links } => {
-                write!(f, "the team is up: {usable} members are usable, it needs {min_links}")
+                let members = Count::irregular(usable, "member is", "members are");
+                write!(f, "the team is up: {members} usable, it needs {min_links}")
             }
             Self::MemberFailed { member, fault } => {
                 let why = match fault {

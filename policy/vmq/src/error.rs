@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use suimon_quantity::{PortId, ProcessorId, QueueId};
+use suimon_quantity::{Count, PortId, ProcessorId, QueueId};
 use thiserror::Error;
 
 use crate::spec::WEIGHT_MAX;
@@ -74,7 +74,7 @@ pub enum SpecError {
         weight: u8,
     },
     /// No queue, or more queues than the device has.
-    #[error("NIC {}: {asked} queues are not possible; {}", .nic.0, QueuesLeft(*.queues_max))]
+    #[error("NIC {}: {} not possible; {}", .nic.0, Count::irregular(*asked, "queue is", "queues are"), QueuesLeft(*.queues_max))]
     Queues {
         /// The NIC.
         nic: PortId,
@@ -96,7 +96,7 @@ pub enum QueueError {
     #[error("queue {} ({}) of NIC {} is there already; remove it first", .0.index, .0.direction, .0.port.0)]
     Duplicate(QueueId),
     /// The NIC has fewer queues.
-    #[error("NIC {} has {queues} queues; the highest index is {}", .queue.port.0, .queues.saturating_sub(1))]
+    #[error("NIC {} has {}; the highest index is {}", .queue.port.0, Count::new(*queues, "queue"), .queues.saturating_sub(1))]
     IndexTooHigh {
         /// The queue.
         queue: QueueId,

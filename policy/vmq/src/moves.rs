@@ -4,7 +4,7 @@ use core::fmt;
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use suimon_quantity::{ProcessorId, QueueId};
+use suimon_quantity::{Count, ProcessorId, QueueId};
 
 use crate::Load;
 
@@ -94,7 +94,8 @@ impl fmt::Display for Reason {
                 for_time.as_secs_f32()
             ),
             Self::Limit { max_processors } => {
-                write!(f, "no more than {max_processors} processors may be used")
+                let processors = Count::new(*max_processors, "processor");
+                write!(f, "no more than {processors} may be used")
             }
             Self::NotPermitted => f.write_str("the processor may not be used any more"),
             Self::Assigned { weight } => {

@@ -12,6 +12,7 @@ use suimon_ports::{
     VmDiskSpec, VmError, VmErrorKind, VmFacts, VmIdentity, VmLayout, VmNicSpec, VmRunState,
 };
 use suimon_qmp::{Chardev, Command, Device, Reconnect, chardevs, cpu_slots};
+use suimon_quantity::Count;
 
 use crate::agent;
 use crate::devices::{Attachment, Machine, disk_id, nic_id, port_id};
@@ -157,13 +158,13 @@ impl QemuVm {
         let most: u64 = slots.iter().map(|slot| slot.cpus).sum();
         let wanted = u64::from(wanted);
         if wanted < taken {
-            let text = format!(
-                "the VM has {taken} CPUs; it can have fewer after it was started anew only"
-            );
+            let taken = Count::new(taken, "CPU");
+            let text = format!("the VM has {taken}; it can have fewer after a new start only");
             return Err(refused(text));
         }
         if wanted > most {
-            return Err(refused(format!("the VM was started with {most} CPUs at most")));
+            let most = Count::new(most, "CPU");
+            return Err(refused(format!("the VM was started with {most} at most")));
         }
         let mut count = taken;
         for slot in slots.iter().filter(|slot| !slot.is_taken) {

@@ -4,7 +4,7 @@ export const vmq = {
   "vmq.none": "No team or uplink is used by a switch",
   "vmq.none.about": "VMQ is there for external switches: give one an uplink or a team.",
   "vmq.of": "VMQ of {uplink}",
-  "vmq.max.now": "at most {max} processors",
+  "vmq.max.now": "at most {max|processor|processors}",
   "vmq.timeline": "Queues and their processors",
   "vmq.timeline.label": "Which processor had each queue of {uplink} over the last minutes; the table of queues says where they are now",
   "vmq.counts": "Queues of each processor",

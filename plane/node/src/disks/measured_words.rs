@@ -7,6 +7,7 @@ use suimon_contract::{
     StorePatternFigure,
 };
 use suimon_ports::{StoreFault, StoreFileError};
+use suimon_quantity::Count;
 use suimon_storage::images::DiskFault;
 use suimon_storage::measure::{MeasureError, Measured, Pattern};
 use suimon_storage_qos::PROMISED_PERCENT_MAX;
@@ -48,10 +49,10 @@ pub(super) fn report_lines(store: &StoreConfig, found: &StoreMeasurement) -> Vec
     let mut lines: Vec<String> = Vec::new();
     for figure in &found.patterns {
         lines.push(format!(
-            "{}: {} IOPS with {} requests at a time; half of them took {} µs at most, 99 % {} µs",
+            "{}: {} IOPS with {} at a time; half of them took {} µs at most, 99 % {} µs",
             figure.pattern.word(),
             figure.iops,
-            figure.depth,
+            Count::new(figure.depth, "request"),
             figure.latency_ns_p50 / 1000,
             figure.latency_ns_p99 / 1000
         ));

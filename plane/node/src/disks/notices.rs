@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use suimon_contract::EventKind;
 use suimon_ports::{DeviceNotice, FaultKind, PortFault};
-use suimon_quantity::DiskId;
+use suimon_quantity::{Count, DiskId};
 use suimon_storage::{PlaneNotice, QueueKey};
 
 use super::entry::DiskEntry;
@@ -43,7 +43,8 @@ impl Controller {
                 Draft::new(EventKind::DiskDisconnected, &label, text).with("reason", reason)
             }
             DeviceNotice::Negotiated { features, queue_pairs } => {
-                let text = format!("The guest's driver is ready with {queue_pairs} queues.");
+                let queues = Count::new(queue_pairs, "queue");
+                let text = format!("The guest's driver is ready with {queues}.");
                 Draft::new(EventKind::DiskDriverReady, &label, text)
                     .with("features", format!("{features:#x}"))
                     .with("queues", queue_pairs)

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use suimon_contract::{EventKind, PowerConfig, PowerEffect, PowerSettingStatus};
+use suimon_quantity::Count;
 
 use super::keeper::{Settled, left_in_words};
 use crate::events::Draft;
@@ -16,7 +17,7 @@ pub(super) fn settled(settled: &Settled) -> Vec<Draft> {
     if settled.restored > 0 {
         let text = format!(
             "{} of CPUs that the daemon had changed are as they were before.",
-            count(settled.restored, "setting")
+            Count::new(settled.restored, "setting")
         );
         let draft = Draft::new(EventKind::PowerRestored, "power", text);
         drafts.push(draft.with("settings", settled.restored));
@@ -25,7 +26,7 @@ pub(super) fn settled(settled: &Settled) -> Vec<Draft> {
         let text = format!(
             "Somebody else has changed {} of CPUs since the daemon did; they are left as they are. \
              `suimon power set` takes them over.",
-            count(settled.foreign.len(), "setting")
+            Count::new(settled.foreign.len(), "setting")
         );
         let draft = Draft::new(EventKind::PowerSettingLeft, "power", text);
         let told = settled.foreign.iter().take(TOLD_MAX);
@@ -34,7 +35,7 @@ pub(super) fn settled(settled: &Settled) -> Vec<Draft> {
     if !settled.not_restored.is_empty() {
         let text = format!(
             "{} of CPUs could not be put back to what they were.",
-            count(settled.not_restored.len(), "setting")
+            Count::new(settled.not_restored.len(), "setting")
         );
         let draft = Draft::new(EventKind::PowerRestoreFailed, "power", text);
         let told = settled.not_restored.iter().take(TOLD_MAX);
@@ -81,7 +82,7 @@ pub(super) fn in_effect(
 pub(super) fn cpus_changed(online: &BTreeSet<u16>, came: &BTreeSet<u16>) -> Draft {
     let text = match came.len() {
         0 => "CPUs went offline.".to_owned(),
-        number => format!("{} came online.", count(number, "CPU")),
+        number => format!("{} came online.", Count::new(number, "CPU")),
     };
     let list = |cpus: &BTreeSet<u16>| {
         let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
@@ -90,8 +91,4 @@ pub(super) fn cpus_changed(online: &BTreeSet<u16>, came: &BTreeSet<u16>) -> Draf
     Draft::new(EventKind::PowerCpusChanged, "power", text)
         .with("online", list(online))
         .with("came", list(came))
-}
-
-fn count(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }

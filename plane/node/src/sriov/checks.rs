@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, PfConfig};
 use suimon_ports::{PfFacts, SriovSupport};
-use suimon_quantity::PciAddress;
+use suimon_quantity::{Count, PciAddress};
 
 use super::find;
 use super::status::support;
@@ -55,7 +55,8 @@ fn check_pf(
 ) -> Option<(ErrorCode, &'static str, String)> {
     let enabled = facts.vfs.len();
     if pf.vfs > facts.vfs_max {
-        let text = format!("the adapter can have {} VFs at most; take fewer", facts.vfs_max);
+        let most = Count::new(facts.vfs_max, "VF");
+        let text = format!("the adapter can have {most} at most; take fewer");
         return Some((ErrorCode::InvalidValue, "vfs", text));
     }
     let cannot =
@@ -69,9 +70,10 @@ fn check_pf(
     if usize::from(pf.vfs) != enabled {
         let users = users(to, facts);
         if !users.is_empty() {
+            let enabled = Count::new(enabled, "VF");
             let text = format!(
-                "the adapter has {enabled} VFs, and all of them go when their number changes; \
-                 free those that are used first: {}",
+                "the adapter has {enabled}, and all of them go when their number changes; free \
+                 those that are used first: {}",
                 users.join("; ")
             );
             return Some((ErrorCode::InUse, "vfs", text));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use suimon_contract::{ApiError, HostConfig, PfConfig, VfConfig};
 use suimon_ports::{DeviceError, DeviceErrorKind, PfFacts, SriovHost, VfFacts};
+use suimon_quantity::Count;
 
 use super::setting::{difference, way_back, words};
 use super::users::users;
@@ -110,7 +111,7 @@ impl Controller {
 pub(super) fn disagreement(facts: &PfFacts, pf: &PfConfig) -> Option<String> {
     let number = facts.vfs.len();
     if number != usize::from(pf.vfs) {
-        return Some(format!("it has {number} VFs and is to have {}", pf.vfs));
+        return Some(format!("it has {} and is to have {}", Count::new(number, "VF"), pf.vfs));
     }
     let by_index: BTreeMap<u16, &VfFacts> = facts.vfs.iter().map(|vf| (vf.index, vf)).collect();
     pf.vf.iter().filter(|vf| is_written(vf)).find_map(|vf| {
@@ -142,7 +143,8 @@ fn make_so(
         let users = users(config, &facts);
         if !users.is_empty() {
             let detail = format!(
-                "it has {number} VFs and is to have {}, and some are used: {}",
+                "it has {} and is to have {}, and some are used: {}",
+                Count::new(number, "VF"),
                 pf.vfs,
                 users.join("; ")
             );

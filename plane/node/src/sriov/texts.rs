@@ -2,6 +2,7 @@
 
 use suimon_contract::{EventKind, PfConfig};
 use suimon_ports::{PfFacts, VfChange};
+use suimon_quantity::Count;
 
 use super::label;
 use super::setting::words;
@@ -12,7 +13,7 @@ fn subject(pf: &PfConfig) -> String {
 }
 
 pub(super) fn enabled(pf: &PfConfig, facts: &PfFacts, from: usize, to: usize) -> Draft {
-    let text = format!("{} has {to} VFs now; it had {from}.", label(facts));
+    let text = format!("{} has {} now; it had {from}.", label(facts), Count::new(to, "VF"));
     Draft::new(EventKind::VfsEnabled, subject(pf), text)
         .with("address", facts.address)
         .with("from", from)

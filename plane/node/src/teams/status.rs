@@ -6,7 +6,7 @@ use suimon_contract::{
     ApiError, Condition, Health, HostConfig, Kind, Name, TeamConfig, TeamMemberState,
     TeamMemberStatus, TeamStatus,
 };
-use suimon_quantity::Time;
+use suimon_quantity::{Count, Time};
 use suimon_teaming::{BUCKETS, MemberFault, MemberStatus};
 
 use super::lacp_status::{lacp_status, partner_status};
@@ -127,7 +127,7 @@ fn condition(entry: &TeamEntry, failures: &Failures) -> Condition {
     }
     let statuses = entry.members.iter().filter_map(|of| entry.team.member_status(of.id()));
     let usable = statuses.filter(|status| status.is_usable).count();
-    let mut reason = format!("{usable} members can be used, it needs {min_links}");
+    let mut reason = format!("{} can be used, it needs {min_links}", Count::new(usable, "member"));
     for member in &entry.members {
         let status = entry.team.member_status(member.id());
         if status.is_some_and(|status| !status.is_usable) {
@@ -190,7 +190,8 @@ fn doing(
         return (TeamMemberState::Failed, failed_reason(entry, member, failures));
     }
     if !entry.is_up() {
-        let reason = format!("the team is down: it needs {} members", entry.team.spec().min_links);
+        let needed = Count::new(entry.team.spec().min_links, "member");
+        let reason = format!("the team is down: it needs {needed}");
         return (TeamMemberState::Waiting, reason);
     }
     if !status.is_active {

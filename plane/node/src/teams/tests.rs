@@ -144,7 +144,7 @@ fn a_team_needs_its_min_links() {
     assert_eq!((bench.ways_out(), bench.states()), (set(&[]), vec![Failed, Failed, Waiting]));
     assert_eq!(bench.reasons()[2], "the team is down: it needs 2 members");
     let reason = bench.team().condition.reason.unwrap();
-    assert!(reason.starts_with("1 members can be used, it needs 2; a: its link"), "{reason}");
+    assert!(reason.starts_with("1 member can be used, it needs 2; a: its link"), "{reason}");
     assert_eq!(bench.shared.switch("wan").unwrap().condition.health, Health::Down);
     // With fewer it is up again, live.
     bench.apply(&with_team(&["a", "b", "c"], STATIC));

@@ -1,6 +1,7 @@
 //! The events of teams.
 
 use suimon_contract::{EventKind, Name};
+use suimon_quantity::Count;
 use suimon_teaming::TeamEvent;
 use suimon_teaming::lacp::ChurnSide;
 
@@ -19,14 +20,14 @@ pub(crate) fn team_event(entry: &TeamEntry, event: &TeamEvent) -> Draft {
     let event_of = |kind, text: String| draft(kind, &entry.name, text);
     match *event {
         TeamEvent::Down { usable, min_links } => {
-            let text = format!(
-                "The team carries nothing: {usable} members can be used, it needs {min_links}."
-            );
+            let members = Count::new(usable, "member");
+            let text =
+                format!("The team carries nothing: {members} can be used, it needs {min_links}.");
             event_of(EventKind::TeamDown, text).with("usable", usable).with("min_links", min_links)
         }
         TeamEvent::Up { usable, min_links } => {
-            let text =
-                format!("The team is up: {usable} members can be used, it needs {min_links}.");
+            let members = Count::new(usable, "member");
+            let text = format!("The team is up: {members} can be used, it needs {min_links}.");
             event_of(EventKind::TeamUp, text).with("usable", usable).with("min_links", min_links)
         }
         TeamEvent::MemberFailed { member, fault } => {

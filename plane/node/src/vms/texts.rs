@@ -2,6 +2,7 @@
 
 use suimon_contract::{EventKind, MigrationPhase, Name, VmMigration, VmState};
 use suimon_ports::{VmAccelerator, VmFacts, VmIdentity};
+use suimon_quantity::Count;
 
 use super::VmEntry;
 use crate::events::Draft;
@@ -70,7 +71,7 @@ pub(super) fn plugged(entry: &VmEntry, what: &str) -> Draft {
 }
 
 pub(super) fn cpus(entry: &VmEntry, cpus: u16) -> Draft {
-    let text = format!("The VM has {cpus} CPUs now.");
+    let text = format!("The VM has {} now.", Count::new(cpus, "CPU"));
     Draft::new(EventKind::VmDevicePlugged, entry.label(), text).with("cpus", cpus)
 }
 

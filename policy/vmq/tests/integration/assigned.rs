@@ -151,7 +151,7 @@ fn what_cannot_be_is_refused_and_what_can_is_said() {
         [
             "queue 0 (ingress) of NIC 0 is there already; remove it first",
             "NIC 5 is not on this team or uplink; set the NIC before its queues",
-            "NIC 0 has 1 queues; the highest index is 0",
+            "NIC 0 has 1 queue; the highest index is 0",
         ]
     );
     let mut refused = |vmq_weight, queues, queues_max| {

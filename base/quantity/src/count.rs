@@ -1,0 +1,48 @@
+//! Numbers of things in texts.
+
+use std::fmt;
+
+/// A number with the noun that it counts, in the right number: `1 member`, `2 members`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count<'a> {
+    number: u64,
+    one: &'a str,
+    many: Option<&'a str>,
+}
+
+impl<'a> Count<'a> {
+    /// Counts a noun whose plural has an `s` at its end. A number above `u64::MAX` counts as that.
+    pub fn new(number: impl TryInto<u64>, noun: &'a str) -> Self {
+        Self { number: number.try_into().unwrap_or(u64::MAX), one: noun, many: None }
+    }
+
+    /// Counts a noun, or a noun with its verb, whose plural is another: `1 member is`,
+    /// `2 members are`.
+    pub fn irregular(number: impl TryInto<u64>, one: &'a str, many: &'a str) -> Self {
+        Self { many: Some(many), ..Self::new(number, one) }
+    }
+}
+
+impl fmt::Display for Count<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { number, one, many } = *self;
+        match (number, many) {
+            (1, _) => write!(f, "1 {one}"),
+            (_, None) => write!(f, "{number} {one}s"),
+            (_, Some(many)) => write!(f, "{number} {many}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Count;
+
+    #[test]
+    fn a_noun_agrees_with_its_number() {
+        let texts = [0, 1, 2].map(|number| Count::new(number, "member").to_string());
+        assert_eq!(texts, ["0 members", "1 member", "2 members"]);
+        let texts = [1, 7].map(|of| Count::irregular(of, "policy is", "policies are").to_string());
+        assert_eq!(texts, ["1 policy is", "7 policies are"]);
+    }
+}
