@@ -3,7 +3,8 @@
 //! Order of a change:
 //! 1. what is about to happen is recorded: the intent, and the TAPs and sockets to
 //!    be made;
-//! 2. devices in the way of new ones are closed;
+//! 2. guests are asked to let go of the devices that are taken from their VMs, and devices in the way
+//!    of new ones are closed;
 //! 3. adapters with SR-IOV, processors, then the tables, are changed; ports that do not change keep
 //!    their queues and notice nothing;
 //! 4. devices are changed and opened;
@@ -18,7 +19,7 @@
 use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, Plan};
-use suimon_ports::{PortSpec, StoreError};
+use suimon_ports::{PortSpec, StoreError, VmDevice};
 
 use crate::checks::{Candidate, device_error};
 use crate::control::Controller;
@@ -33,6 +34,7 @@ use crate::records::{
     Intent, StoreChange, StoredState, clear_intent, clear_measured, save_intent, save_state,
 };
 use crate::sriov::{PfStep, PfUndo, pf_steps};
+use crate::vms::{Releases, releases};
 use crate::wanted::{WantedPorts, claim, wanted_ports};
 use crate::{ChangeOptions, Edit, PortKey};
 
@@ -40,6 +42,8 @@ use crate::{ChangeOptions, Edit, PortKey};
 enum Step {
     /// VMs that are new get a folder, in which their NICs and disks listen.
     Vms,
+    /// Guests let go of devices that the change closes.
+    Release(Releases),
     Close(PortKey),
     Pf(Box<PfStep>),
     Processors,
@@ -55,6 +59,8 @@ enum Step {
 enum Undo {
     /// New VMs go.
     Vms(Vec<Name>),
+    /// VMs get back what their guests have let go of.
+    Release,
     /// Open the device of an old port again.
     Reopen(Arc<Port>),
     /// Give an old port its old device back.
@@ -168,6 +174,11 @@ impl Controller {
                 let (made, result) = self.make_vms(to);
                 undo.push(Undo::Vms(made));
                 result
+            }
+            Step::Release(releases) => {
+                undo.push(Undo::Release);
+                self.release_devices(releases);
+                Ok(())
             }
             Step::Close(key) => {
                 if let Some(port) = self.shared.ports.find(key) {
@@ -317,6 +328,7 @@ impl Controller {
         let disks_to_return = self.take_back_disks(of_disks);
         let mut closed = Vec::new();
         let mut made_vms = Vec::new();
+        let mut has_released = false;
         for step in undo.into_iter().rev() {
             match step {
                 Undo::Reopen(port) => closed.push(port),
@@ -331,6 +343,7 @@ impl Controller {
                     Devices::close(&port);
                 }
                 Undo::Vms(names) => made_vms = names,
+                Undo::Release => has_released = true,
                 Undo::Pf(was) => self.take_back_pf(&was),
                 Undo::Processors => {
                     if let Err(error) = self.set_processors(&from.config) {
@@ -366,6 +379,9 @@ impl Controller {
         let disks = wanted_disks(&from.config);
         self.devices.belongings.sweep(before, &wanted_sockets(&disks));
         self.delete_vms(&made_vms, to);
+        if has_released {
+            self.tell_vms();
+        }
     }
 
     pub(crate) fn tell_failure(&mut self, edit: &Edit, error: &ApiError) {
@@ -407,6 +423,21 @@ fn steps(from: &HostConfig, to: &Candidate, before: &WantedPorts) -> Vec<Step> {
     let other_folder =
         from.host.effective_vm_folder() != to.state.config.host.effective_vm_folder();
     let mut steps = if has_new_vm || other_folder { vec![Step::Vms] } else { Vec::new() };
+    let releases = releases(from, &to.state.config, |device| match device {
+        VmDevice::Nic(name) => {
+            let key =
+                before.keys().find(|key| matches!(key, PortKey::Nic(of) if of.as_str() == name));
+            key.is_some_and(|key| before.get(key) != to.wanted.get(key))
+        }
+        VmDevice::Disk(name) => {
+            let of = |(key, disk): (&Name, _)| (key.as_str() == name).then_some(disk);
+            disks_before.iter().find_map(of) != to.disks.iter().find_map(of)
+        }
+        VmDevice::Vf(_) => false,
+    });
+    if !releases.is_empty() {
+        steps.push(Step::Release(releases));
+    }
     steps.extend(closes);
     steps.extend(disks.closes.into_iter().map(of_disk));
     let pfs = pf_steps(from, &to.state.config);
@@ -452,6 +483,7 @@ impl std::fmt::Display for Step {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Vms => f.write_str("make VMs"),
+            Self::Release(_) => f.write_str("have guests let go of devices"),
             Self::Close(key) => write!(f, "close {key}"),
             Self::Pf(step) => step.fmt(f),
             Self::Processors => f.write_str("change the processors"),

@@ -36,6 +36,8 @@ struct World {
     has_agent: bool,
     /// Guests' drivers take no VFs.
     takes_no_vfs: bool,
+    /// Looks when a guest is asked to let go of a device; the guest does.
+    on_unplug: Option<Arc<dyn Fn() + Send + Sync>>,
     /// VFs that `vfio-pci` has.
     vfs: BTreeSet<String>,
     /// VMs that are sent go on and on.
@@ -111,6 +113,11 @@ impl FakeVms {
             guest.vfs.remove(nic);
         }
         self.guest(name, VmNotice::Unplugged(VmDevice::Vf(nic.to_owned())));
+    }
+
+    /// From now on guests let go of what they are asked for, at once after this was called.
+    pub(crate) fn let_go(&self, look: impl Fn() + Send + Sync + 'static) {
+        self.world().on_unplug = Some(Arc::new(look));
     }
 
     /// From now on memory that is sent never comes to an end, or does.
@@ -331,6 +338,7 @@ impl Vm for FakeVm {
         self.host.check("tell")?;
         let mut world = self.host.world();
         world.told.push(format!("{} {}", self.name, in_words(command)));
+        let on_unplug = world.on_unplug.clone();
         let guest = world.running.get_mut(&self.name).ok_or_else(gone)?;
         let notice = match command {
             VmCommand::Pause => {
@@ -349,6 +357,9 @@ impl Vm for FakeVm {
             }
             VmCommand::Unplug(VmDevice::Vf(nic)) if !guest.vfs.contains_key(nic) => {
                 return Err(gone());
+            }
+            VmCommand::Unplug(device) => {
+                on_unplug.is_some().then(|| VmNotice::Unplugged(device.clone()))
             }
             VmCommand::FinishSending => {
                 guest.finish_sending();
@@ -369,6 +380,9 @@ impl Vm for FakeVm {
         };
         let observer = guest.observer.clone();
         drop(world);
+        if let (Some(look), VmCommand::Unplug(_)) = (on_unplug, command) {
+            look();
+        }
         if let (Some(observer), Some(notice)) = (observer, notice) {
             observer.handle_notice(notice);
         }

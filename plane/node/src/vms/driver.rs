@@ -65,7 +65,9 @@ pub(super) struct Run {
     pub(super) stored: StoredRun,
     /// Devices that the guest was asked to let go of.
     pub(super) leaving: BTreeSet<VmDevice>,
-    /// Of these, the ones that nobody is connected to and that it is to have anew, and why.
+    /// Devices that it is not given again before the change under way is made or taken back.
+    pub(super) withheld: BTreeSet<VmDevice>,
+    /// Of `leaving`, the ones that nobody is connected to and that it is to have anew, and why.
     pub(super) cut_off: BTreeMap<VmDevice, VmError>,
     /// Devices and CPUs that it could not be given or could not be freed of when that was last
     /// tried, which is at each change of what is desired.
@@ -94,7 +96,11 @@ impl Driver {
                     self.begin_arriving(&request, &operation);
                 }
                 Heard::Message(Message::OfArrival(asked)) => self.answer_arrival(asked),
-                Heard::Message(Message::Look) => self.look(),
+                Heard::Message(Message::Release(devices)) => self.begin_release(devices),
+                Heard::Message(Message::Look) => {
+                    self.end_release();
+                    self.look();
+                }
                 Heard::Message(Message::Leave) => break,
                 Heard::Message(Message::Delete) => {
                     self.delete();
@@ -182,10 +188,12 @@ impl Driver {
     /// A VM runs and answers.
     pub(super) fn take_over(&mut self, vm: Arc<dyn Vm>, stored: StoredRun, is_written: bool) {
         let state = vm.facts().state;
-        let (leaving, cut_off, refused) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
+        let (leaving, withheld) = (BTreeSet::new(), BTreeSet::new());
+        let (cut_off, refused) = (BTreeMap::new(), BTreeSet::new());
         let frozen = stored.is_frozen.then(|| Frozen::for_time(Duration::ZERO));
         let vfs = RunVfs::default();
-        self.run = Some(Run { vm, stored, leaving, cut_off, refused, is_written, frozen, vfs });
+        self.run =
+            Some(Run { vm, stored, leaving, withheld, cut_off, refused, is_written, frozen, vfs });
         self.find_vfs();
         self.publish(in_words(state));
         // What was asked for while it was being started, or while no daemon was there.

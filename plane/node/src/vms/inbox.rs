@@ -24,7 +24,9 @@ pub(crate) enum Message {
     Arrive(Arc<ArrivalRequest>, OperationHandle),
     /// What that node asks.
     OfArrival(Asked),
-    /// The configuration has changed.
+    /// The change under way takes these devices from it, and waits for a while.
+    Release(BTreeSet<VmDevice>),
+    /// The configuration has changed, or a change of it was taken back.
     Look,
     /// Let the VM go on without a driver: the daemon ends.
     Leave,

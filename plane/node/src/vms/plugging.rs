@@ -57,8 +57,12 @@ impl Driver {
         let desired = self.shared.desired();
         if let Some(vm) = desired.config.vm(self.entry.name.as_str()) {
             let before = run.stored.clone();
-            let nics: BTreeSet<Name> = vm.nics.iter().cloned().collect();
-            let disks: BTreeSet<Name> = vm.disks.iter().cloned().collect();
+            let wanted = |names: &[Name], device: Device| -> BTreeSet<Name> {
+                let is_given = |name: &&Name| !run.withheld.contains(&device.named(name));
+                names.iter().filter(is_given).cloned().collect()
+            };
+            let nics = wanted(&vm.nics, Device::Nic);
+            let disks = wanted(&vm.disks, Device::Disk);
             let mut refusals = Vec::new();
             for (device, wanted) in [(Device::Nic, &nics), (Device::Disk, &disks)] {
                 refusals.extend(take_away(&mut run, device, wanted));

@@ -11,6 +11,7 @@ use crate::{Edit, ResourceEdit};
 mod finding;
 mod freezing;
 mod legacy;
+mod releasing;
 mod starting;
 mod stopping;
 

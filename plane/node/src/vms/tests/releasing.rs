@@ -1,0 +1,86 @@
+//! Devices whose connection a change closes: the guest lets go of them first.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use suimon_contract::{EventKind, OperationState, VmState};
+use suimon_ports::{VmDevice, VmNotice};
+
+use super::{harness, patch, state, well};
+use crate::testing::{Harness, host, name, wait_until};
+use crate::{Edit, ResourceEdit, VmWork};
+
+const SOCKET: &str = "/run/suimon/vms/web/n-own";
+
+/// The VM runs with a second NIC, whose socket is in its folder.
+fn with_two_nics() -> Harness {
+    let harness = harness();
+    let text = "[[nic]]\nname = \"own\"\nswitch = \"lan\"\nbackend = \"vhost-user\"\n\
+                [[switch]]\nname = \"lan\"\nkind = \"private\"";
+    let nic = host(text).nics.remove(0);
+    let added = harness.change(Edit::Nic(ResourceEdit::Add(nic)));
+    assert_eq!(added.state, OperationState::Succeeded, "{added:?}");
+    well(&harness, VmWork::Start);
+    patch(&harness, r#"{"nics": ["web", "own"]}"#);
+    wait_until("it has it", || harness.node.vm("web").unwrap().nics.len() == 2);
+    assert!(is_open(&harness));
+    harness
+}
+
+fn is_open(harness: &Harness) -> bool {
+    harness.devices.sockets().contains(Path::new(SOCKET))
+}
+
+#[test]
+fn a_connection_is_closed_after_the_guest_has_let_go() {
+    let harness = with_two_nics();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let (devices, noted) = (harness.devices.clone(), seen.clone());
+    harness.vms.let_go(move || {
+        noted.lock().unwrap().push(devices.sockets().contains(Path::new(SOCKET)));
+    });
+    patch(&harness, r#"{"nics": ["web"]}"#);
+    // All of it was done when the change was.
+    assert_eq!(*seen.lock().unwrap(), [true], "asked once, while it was connected");
+    assert!(!is_open(&harness));
+    assert_eq!(harness.node.vm("web").unwrap().nics, [name("web")]);
+    harness.wait_events(EventKind::VmDeviceUnplugged.id(), 1);
+}
+
+#[test]
+fn a_guest_that_does_not_let_go_holds_up_a_change_for_a_limited_time() {
+    let harness = with_two_nics();
+    patch(&harness, r#"{"nics": ["web"]}"#);
+    assert!(!is_open(&harness));
+    assert_eq!(harness.node.vm("web").unwrap().nics.len(), 2, "the guest still has it");
+    harness.vms.guest("web", VmNotice::Unplugged(VmDevice::Nic("own".to_owned())));
+    wait_until("it is gone", || harness.node.vm("web").unwrap().nics == [name("web")]);
+    let unplugs = harness.vms.told().into_iter().filter(|told| told.contains("unplug"));
+    assert_eq!(unplugs.count(), 1, "asked once");
+}
+
+#[test]
+fn a_guest_whose_cpus_stand_still_is_not_waited_for() {
+    let harness = with_two_nics();
+    well(&harness, VmWork::Pause);
+    wait_until("it is paused", || state(&harness) == VmState::Paused);
+    patch(&harness, r#"{"nics": ["web"]}"#);
+    assert!(!is_open(&harness));
+    wait_until("it is asked", || harness.vms.told().last().unwrap() == "web unplug nic/own");
+}
+
+#[test]
+fn what_the_guest_has_let_go_of_comes_back_when_the_change_fails() {
+    let harness = with_two_nics();
+    harness.vms.let_go(|| {});
+    // The tables come after it.
+    harness.plane.fail_publish(0);
+    let edit = ResourceEdit::Patch(name("web"), br#"{"nics": ["web"]}"#.to_vec());
+    let failed = harness.change(Edit::Vm(edit));
+    assert_eq!(failed.state, OperationState::Failed, "{failed:?}");
+    wait_until("it is given again", || {
+        let told = harness.vms.told();
+        told.last().is_some_and(|told| told.contains("plug nic own")) && is_open(&harness)
+    });
+    wait_until("it has it", || harness.node.vm("web").unwrap().nics.len() == 2);
+}
