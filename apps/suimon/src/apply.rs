@@ -5,8 +5,7 @@ use std::io::{self, Read};
 
 use clap::Args;
 use suimon_client::{ChangeOptions, ClientError};
-use suimon_contract::{ApplyRequest, TOML_BYTES_MAX, locate_errors, parse_toml};
-use suimon_quantity::Count;
+use suimon_contract::{ApplyRequest, Count, TOML_BYTES_MAX, locate_errors, parse_toml};
 
 use crate::cli::ChangeFlags;
 use crate::exit::Failure;

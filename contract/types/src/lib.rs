@@ -258,6 +258,8 @@ pub use store_capability::{
     StorePatternFigure,
 };
 pub use store_file::{StoreFile, StoreFileError};
+/// Texts of the daemon and of its clients count things alike.
+pub use suimon_quantity::Count;
 pub use team_config::{
     LacpSettings, LacpTimer, TEAM_MEMBERS_MAX, TeamAlgorithm, TeamConfig, TeamMode,
 };
