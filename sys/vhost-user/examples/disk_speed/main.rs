@@ -25,32 +25,43 @@
 //!     --sequential        one behind the other, instead of anywhere
 //!     --disk-mib N        how much of the disk is used
 //!     --wait              sleeps until it is interrupted, instead of polling
+//!     --packed            a packed ring instead of a split one
+//!     --without FEATURE   without event-index or indirect, also if the back-end offers it
+//!
+//! It takes any back-end of a disk with `VIRTIO_F_VERSION_1`: event index, indirect descriptors, flush
+//! requests and the configuration space are used where they are offered, and requests are divided as
+//! `size_max` and `seg_max` say. It ends with status 1 and a sentence if something fails.
 
-#[path = "../../tests/integration/bench/mod.rs"]
-mod bench;
 mod driver;
+mod front_end;
+mod memory;
+mod packed;
+mod requests;
+mod split;
 mod tell;
 mod wanted;
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use bench::rig::{GUEST_BASE, USER_BASE, Vm, event};
-use bench::{FrontEnd, PROTOCOL_FEATURES, VERSION_1};
-use driver::{AVAILABLE, DESCRIPTORS, Driver, SIZE, USED};
-use vm_memory::{GuestAddress, GuestMemory, GuestMemoryRegion};
+use anyhow::{Context, Result, bail, ensure};
+use driver::{Driver, Ring};
+use front_end::{EVENT_INDEX, FLUSH, FrontEnd, INDIRECT, PACKED, READ_ONLY, RingPlace, VERSION_1};
+use memory::{DESCRIPTORS, DEVICE, DRIVER, ENTRIES, Memory};
+use packed::PackedRing;
+use requests::Requests;
+use rustix::event::{EventfdFlags, eventfd};
+use split::SplitRing;
 use wanted::Wanted;
 
-const EVENT_IDX: u64 = 1 << 29;
-const INDIRECT_DESC: u64 = 1 << 28;
-/// Without it a disk would write through. It is asked for where it is offered.
-const FLUSH: u64 = 1 << 9;
-/// `MQ` and `CONFIG`, and what asks for nothing in return.
-const PROTOCOL: u64 = 1 | 1 << 9;
 /// Rings are warm after this, or an eighth of the time that is measured.
 const WARM_UP: Duration = Duration::from_millis(100);
+/// A back-end listens within this.
+const START_LIMIT: Duration = Duration::from_secs(30);
+/// A back-end that answers nothing for so long stands still.
+const STANDS_STILL: Duration = Duration::from_secs(5);
 
 /// What a back-end did in a round.
 #[derive(Clone, Copy)]
@@ -79,19 +90,27 @@ enum Behind {
 struct Running(Child);
 
 impl Running {
-    fn start(command: &str, socket: &Path) -> Self {
-        let command = command.replace("SOCKET", socket.to_str().expect("a path"));
+    fn start(command: &str, socket: &Path) -> Result<Self> {
+        let path = socket.to_str().context("the temporary folder has a path that is no text")?;
+        let started = command.replace("SOCKET", path);
         let child = Command::new("taskset")
             .args(["-c", "1"])
-            .args(command.split_whitespace())
+            .args(started.split_whitespace())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
-            .expect("the back-end's program");
-        let running = Self(child);
-        bench::wait_for("the socket", || socket.exists());
+            .context("taskset, which starts back-ends, cannot be run")?;
+        let mut running = Self(child);
+        let until = Instant::now() + START_LIMIT;
+        while !socket.exists() {
+            if let Some(status) = running.0.try_wait()? {
+                bail!("the back-end `{command}` ended with {status} before it listened");
+            }
+            ensure!(Instant::now() < until, "the back-end `{command}` does not listen");
+            std::thread::sleep(Duration::from_millis(1));
+        }
         std::thread::sleep(Duration::from_millis(100));
-        running
+        Ok(running)
     }
 }
 
@@ -102,70 +121,79 @@ impl Drop for Running {
     }
 }
 
-fn measure(peer: &Peer, wanted: &Wanted) -> Rates {
-    let folder = tempfile::tempdir().expect("a folder");
+fn measure(peer: &Peer, wanted: &Wanted) -> Result<Rates> {
     match &peer.behind {
         Behind::Command(command) => {
+            let folder = tempfile::tempdir().context("there is no temporary folder")?;
             let socket = folder.path().join("disk.sock");
-            let running = Running::start(command, &socket);
+            let running = Running::start(command, &socket)?;
             measure_at(&socket, Some(&running), wanted)
         }
         Behind::Socket(socket) => measure_at(socket, None, wanted),
     }
 }
 
-fn measure_at(socket: &Path, running: Option<&Running>, wanted: &Wanted) -> Rates {
-    let memory_bytes = wanted.load.memory_bytes();
-    let vm = Vm::with_regions(vec![memory_bytes]);
-    let (kick, call) = (event(), event());
-    let mut front_end = FrontEnd::connect(socket);
-    let features = VERSION_1 | PROTOCOL_FEATURES | EVENT_IDX | INDIRECT_DESC;
-    let offered = front_end.get_number(1);
-    assert_eq!(features & !offered, 0, "{offered:#x}");
-    let features = features | (FLUSH & offered);
-    let protocol = front_end.get_number(15) & PROTOCOL;
-    front_end.set(16, &protocol.to_ne_bytes(), &[]);
-    front_end.set(3, &[], &[]);
-    front_end.set(2, &features.to_ne_bytes(), &[]);
-    front_end.share_memory(&vm, memory_bytes);
-    front_end.set(8, &FrontEnd::state(0, SIZE.into()), &[]);
-    front_end.set(10, &FrontEnd::state(0, 0), &[]);
-    let places = [DESCRIPTORS, USED, AVAILABLE].map(|at| USER_BASE + at);
-    let addresses = [0, places[0], places[1], places[2], 0].map(u64::to_ne_bytes).concat();
-    front_end.set(9, &addresses, &[]);
-    front_end.set(13, &0_u64.to_ne_bytes(), &[call.as_fd()]);
-    let region = vm.memory.find_region(GuestAddress(GUEST_BASE)).expect("memory");
-    let slice = region.as_volatile_slice().expect("memory");
-    let own_kick = kick.try_clone().expect("a descriptor");
-    let mut driver = Driver::new(&vm, &slice, [own_kick, call], wanted.load);
-    front_end.set(12, &0_u64.to_ne_bytes(), &[kick.as_fd()]);
-    front_end.set(18, &FrontEnd::state(0, 1), &[]);
-    (0..wanted.depth).for_each(|head| driver.offer(head));
-    driver.publish();
-    let _ = run(&mut driver, wanted, WARM_UP.max(wanted.time / 8));
-    let used_ns = || running.map(|running| cpu_ns(running.0.id()));
-    let (before, kicks) = (used_ns(), driver.kicks);
+fn measure_at(socket: &Path, running: Option<&Running>, wanted: &Wanted) -> Result<Rates> {
+    let mut front_end = FrontEnd::connect(socket)?;
+    let form = if wanted.is_packed { PACKED } else { 0 };
+    // Without FLUSH a disk would write through.
+    let disk = front_end.negotiate(wanted.features | FLUSH, VERSION_1 | form)?;
+    let is_read_only = disk.features & READ_ONLY != 0;
+    ensure!(!is_read_only || wanted.load.read_percent >= 100, "the disk is read-only");
+    let memory = Memory::new(wanted.load.bytes)?;
+    let slice = memory.slice()?;
+    let requests = Requests::new(&slice, wanted.load, &disk)?;
+    let is_indirect = disk.features & INDIRECT != 0;
+    let ring = if wanted.is_packed {
+        Ring::Packed(PackedRing::new(&slice, &requests, is_indirect)?)
+    } else {
+        let has_event_index = disk.features & EVENT_INDEX != 0;
+        Ring::Split(SplitRing::new(&slice, &requests, (is_indirect, has_event_index))?)
+    };
+    let slots = ring.slots();
+    ensure!(
+        usize::from(wanted.depth) <= slots,
+        "without indirect descriptors {slots} requests fit into the ring; choose a smaller DEPTH"
+    );
+    let event = || -> Result<OwnedFd> {
+        eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).context("no eventfd")
+    };
+    let mut driver =
+        Driver { requests, ring, kick: event()?, call: event()?, depth: wanted.depth, kicks: 0 };
+    front_end.share(&memory)?;
+    let place = RingPlace {
+        entries: ENTRIES,
+        base: if wanted.is_packed { packed::BASE } else { 0 },
+        descriptors: DESCRIPTORS,
+        driver: DRIVER,
+        device: DEVICE,
+    };
+    front_end.start(place, driver.kick.as_fd(), driver.call.as_fd())?;
+    driver.fill()?;
+    run(&mut driver, wanted, WARM_UP.max(wanted.time / 8))?;
+    let used_ns = || running.map(|running| cpu_ns(running.0.id())).transpose();
+    let (before, kicks) = (used_ns()?, driver.kicks);
     let start = Instant::now();
-    let count = run(&mut driver, wanted, wanted.time) as f64;
+    let count = run(&mut driver, wanted, wanted.time)? as f64;
     let elapsed = start.elapsed().as_secs_f64();
-    let used = used_ns().zip(before).map(|(after, before)| (after - before) as f64 / 1e9);
-    Rates {
+    let used = used_ns()?.zip(before).map(|(after, before)| after.saturating_sub(before));
+    Ok(Rates {
         per_second: count / elapsed,
-        per_cpu_second: used.map(|used| count / used),
+        per_cpu_second: used.filter(|used| *used > 0).map(|used| count / (used as f64 / 1e9)),
         kicks_per_second: (driver.kicks - kicks) as f64 / elapsed,
-    }
+    })
 }
 
 /// Keeps the ring full for so long; how many requests were answered.
-fn run(driver: &mut Driver<'_>, wanted: &Wanted, time: Duration) -> u64 {
+fn run(driver: &mut Driver<'_>, wanted: &Wanted, time: Duration) -> Result<u64> {
     // A driver that sleeps looks at the clock each time, one that polls now and then.
     let turns = if wanted.is_waiting { 1 } else { 256 };
     let until = Instant::now() + time;
     let (mut count, mut last) = (0, Instant::now());
     while Instant::now() < until {
         for _ in 0..turns {
-            match driver.turn() {
-                0 if wanted.is_waiting => driver.wait(),
+            match driver.turn()? {
+                0 if wanted.is_waiting => driver.wait()?,
                 0 => std::hint::spin_loop(),
                 some => {
                     count += some;
@@ -173,29 +201,34 @@ fn run(driver: &mut Driver<'_>, wanted: &Wanted, time: Duration) -> u64 {
                 }
             }
         }
-        assert!(last.elapsed() < Duration::from_secs(5), "the back-end stands still");
+        ensure!(
+            last.elapsed() < STANDS_STILL,
+            "the back-end has answered nothing for {} s",
+            STANDS_STILL.as_secs()
+        );
     }
-    count
+    Ok(count)
 }
 
 /// CPU time of a process: that of its threads (`/proc/PID/task/TID/schedstat`).
-fn cpu_ns(process: u32) -> u64 {
-    let threads = std::fs::read_dir(format!("/proc/{process}/task")).expect("the back-end");
+fn cpu_ns(process: u32) -> Result<u64> {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task"))
+        .context("the back-end has ended while it was measured")?;
     let of_thread = |thread: std::io::Result<std::fs::DirEntry>| {
         let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
         text.split(' ').next()?.parse::<u64>().ok()
     };
-    threads.filter_map(of_thread).sum()
+    Ok(threads.filter_map(of_thread).sum())
 }
 
-fn main() {
-    let (wanted, mut peers) = Wanted::of_arguments();
+fn measure_all() -> Result<()> {
+    let (wanted, mut peers) = Wanted::of_arguments()?;
     let mut own = rustix::thread::CpuSet::new();
     own.set(0);
-    rustix::thread::sched_setaffinity(None, &own).expect("CPU 0");
+    rustix::thread::sched_setaffinity(None, &own).context("CPU 0 cannot be used")?;
     for _ in 0..wanted.rounds {
         for peer in &mut peers {
-            let rates = measure(peer, &wanted);
+            let rates = measure(peer, &wanted).with_context(|| peer.name.clone())?;
             peer.rounds.push(rates);
         }
     }
@@ -203,5 +236,16 @@ fn main() {
         tell::tell_json(&peers);
     } else {
         tell::tell_medians(&peers, &wanted);
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    match measure_all() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("disk_speed: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }

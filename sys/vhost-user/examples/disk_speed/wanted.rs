@@ -2,17 +2,25 @@
 
 use std::time::Duration;
 
-use crate::driver::{Load, SIZE};
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::front_end::{EVENT_INDEX, INDIRECT};
+use crate::memory::ENTRIES;
+use crate::requests::Load;
 use crate::{Behind, Peer};
 
-const USAGE: &str = "usage: disk_speed [--json] [--block-kib N] [--read-percent N] [--sequential]
-    [--disk-mib N] [--wait] ROUNDS SECONDS DEPTH 'NAME: COMMAND'…, or with --socket PATH no command";
+const USAGE: &str = "usage: disk_speed [--json] [--block-kib N] [--read-percent N] [--sequential] \
+    [--disk-mib N] [--wait] [--packed] [--without event-index|indirect] ROUNDS SECONDS DEPTH \
+    'NAME: COMMAND'…, or with --socket PATH no command";
 
 /// How to measure.
 pub(crate) struct Wanted {
     pub(crate) is_json: bool,
     /// Sleep instead of polling.
     pub(crate) is_waiting: bool,
+    pub(crate) is_packed: bool,
+    /// Features that are taken if they are offered.
+    pub(crate) features: u64,
     pub(crate) load: Load,
     pub(crate) rounds: usize,
     pub(crate) time: Duration,
@@ -20,48 +28,64 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// # Panics
+    /// # Errors
     /// Something else was written than the usage says.
-    pub(crate) fn of_arguments() -> (Self, Vec<Peer>) {
+    pub(crate) fn of_arguments() -> Result<(Self, Vec<Peer>)> {
         let mut load =
             Load { bytes: 4096, read_percent: 100, is_random: true, disk_bytes: 256 << 20 };
-        let (mut is_json, mut is_waiting, mut socket) = (false, false, None);
+        let (mut is_json, mut is_waiting, mut is_packed, mut socket) = (false, false, false, None);
+        let mut features = EVENT_INDEX | INDIRECT;
         let mut words = std::env::args().skip(1).peekable();
         while let Some(option) = words.next_if(|word| word.starts_with("--")) {
-            let mut number = || {
-                let text = words.next().expect(USAGE);
-                text.parse::<u64>().unwrap_or_else(|_| panic!("{option}: `{text}`; {USAGE}"))
+            let mut value =
+                || words.next().with_context(|| format!("{option} needs a value; {USAGE}"));
+            let number = |text: String| text.parse::<u32>().map(u64::from);
+            let number = |text: String| {
+                number(text.clone()).with_context(|| format!("{option}: `{text}` is no number"))
             };
             match option.as_str() {
                 "--json" => is_json = true,
                 "--wait" => is_waiting = true,
+                "--packed" => is_packed = true,
                 "--sequential" => load.is_random = false,
-                "--block-kib" => load.bytes = number() << 10,
-                "--read-percent" => load.read_percent = number(),
-                "--disk-mib" => load.disk_bytes = number() << 20,
-                "--socket" => socket = Some(words.next().expect(USAGE)),
-                _ => panic!("{option}; {USAGE}"),
+                "--block-kib" => load.bytes = number(value()?)? << 10,
+                "--read-percent" => load.read_percent = number(value()?)?,
+                "--disk-mib" => load.disk_bytes = number(value()?)? << 20,
+                "--socket" => socket = Some(value()?),
+                "--without" => match value()?.as_str() {
+                    "event-index" => features &= !EVENT_INDEX,
+                    "indirect" => features &= !INDIRECT,
+                    other => bail!("--without: `{other}` is not event-index or indirect"),
+                },
+                _ => bail!("there is no option {option}; {USAGE}"),
             }
         }
         let words: Vec<String> = words.collect();
-        let [rounds, seconds, depth, peers @ ..] = &words[..] else { panic!("{USAGE}") };
-        let rounds: usize = rounds.parse().expect("ROUNDS");
-        let depth: u16 = depth.parse().expect("DEPTH");
-        let time = Duration::from_secs_f64(seconds.parse().expect("SECONDS"));
-        assert!(rounds > 0 && (1..=SIZE).contains(&depth), "at least one round; depth 1 to {SIZE}");
-        assert!((1..=load.disk_bytes).contains(&load.bytes), "a disk is as long as a request");
-        let mut peers: Vec<Peer> = peers.iter().map(|text| started(text)).collect();
+        let [rounds, seconds, depth, peers @ ..] = &words[..] else { bail!("{USAGE}") };
+        let wrong = |what: &str, text: &str| format!("{what}: `{text}` is no number; {USAGE}");
+        let rounds: usize = rounds.parse().with_context(|| wrong("ROUNDS", rounds))?;
+        let depth: u16 = depth.parse().with_context(|| wrong("DEPTH", depth))?;
+        let seconds: f64 = seconds.parse().with_context(|| wrong("SECONDS", seconds))?;
+        let time = Duration::try_from_secs_f64(seconds).context("SECONDS")?;
+        ensure!(rounds > 0, "ROUNDS is 1 or more");
+        ensure!((1..=ENTRIES).contains(&depth), "DEPTH is from 1 to {ENTRIES}");
+        ensure!(load.bytes > 0, "--block-kib is 1 or more");
+        ensure!(load.disk_bytes >= load.bytes, "--disk-mib is less than a request");
+        let mut peers: Vec<Peer> = peers.iter().map(|text| started(text)).collect::<Result<_>>()?;
         peers.extend(socket.map(|socket| Peer {
             name: socket.clone(),
             behind: Behind::Socket(socket.into()),
             rounds: Vec::new(),
         }));
-        (Self { is_json, is_waiting, load, rounds, time, depth }, peers)
+        ensure!(!peers.is_empty(), "no back-end was given; {USAGE}");
+        let wanted = Self { is_json, is_waiting, is_packed, features, load, rounds, time, depth };
+        Ok((wanted, peers))
     }
 }
 
-fn started(text: &str) -> Peer {
-    let (name, command) = text.split_once(": ").expect("NAME: COMMAND");
+fn started(text: &str) -> Result<Peer> {
+    let (name, command) =
+        text.split_once(": ").with_context(|| format!("`{text}` is not NAME: COMMAND; {USAGE}"))?;
     let behind = Behind::Command(command.to_owned());
-    Peer { name: name.to_owned(), behind, rounds: Vec::new() }
+    Ok(Peer { name: name.to_owned(), behind, rounds: Vec::new() })
 }

@@ -3,6 +3,7 @@
 mod deaths;
 mod faults;
 mod faulty_images;
+mod front_end;
 mod full_stores;
 mod guest_nbd;
 mod job_progress;

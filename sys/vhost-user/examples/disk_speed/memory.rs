@@ -1,0 +1,70 @@
+//! The memory that a back-end shares: a ring, the requests in it, and their payloads.
+
+use std::fs::File;
+
+use anyhow::{Context, Result};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use vm_memory::{
+    FileOffset, GuestAddress, GuestMemory, GuestMemoryMmap, GuestMemoryRegion, VolatileSlice,
+};
+
+/// Guest memory starts here, ...
+pub(crate) const GUEST_BASE: u64 = 0x10_0000;
+/// ... and here in the front-end.
+pub(crate) const USER_BASE: u64 = 0x7f00_0000_0000;
+
+/// Entries of the ring, and requests there may be.
+pub(crate) const ENTRIES: u16 = 256;
+/// Descriptors of a request at most: header, segments, status.
+pub(crate) const PIECES_MAX: u64 = 64;
+
+/// Where things lie, from the start of the memory.
+pub(crate) const DESCRIPTORS: u64 = 0;
+pub(crate) const DRIVER: u64 = 0x2000;
+pub(crate) const DEVICE: u64 = 0x3000;
+/// A table of descriptors for each request.
+pub(crate) const TABLES: u64 = 0x1_0000;
+pub(crate) const TABLE_BYTES: u64 = PIECES_MAX * 16;
+/// Each request's header, and its status in the same line, as drivers have them.
+pub(crate) const REQUESTS: u64 = TABLES + ENTRIES as u64 * TABLE_BYTES;
+pub(crate) const REQUEST_BYTES: u64 = 128;
+pub(crate) const STATUS_AT: u64 = 16;
+pub(crate) const BUFFERS: u64 = 0x10_0000;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    file: File,
+    mapped: GuestMemoryMmap,
+    bytes: u64,
+}
+
+impl Memory {
+    /// With room for a payload of `block` bytes for each request.
+    pub(crate) fn new(block: u64) -> Result<Self> {
+        let bytes = block.checked_mul(ENTRIES.into()).and_then(|all| all.checked_add(BUFFERS));
+        let bytes = bytes.context("requests are too long")?.next_multiple_of(4096);
+        let file = File::from(memfd_create("disk_speed", MemfdFlags::CLOEXEC)?);
+        ftruncate(&file, bytes).with_context(|| format!("there are no {bytes} bytes of memory"))?;
+        let length = usize::try_from(bytes).context("requests are too long")?;
+        let region =
+            (GuestAddress(GUEST_BASE), length, Some(FileOffset::new(file.try_clone()?, 0)));
+        let mapped = GuestMemoryMmap::from_ranges_with_files([region])
+            .with_context(|| format!("{bytes} bytes of memory cannot be mapped"))?;
+        Ok(Self { file, mapped, bytes })
+    }
+
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) const fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// All of it.
+    pub(crate) fn slice(&self) -> Result<VolatileSlice<'_>> {
+        let region = self.mapped.find_region(GuestAddress(GUEST_BASE)).context("no memory")?;
+        Ok(region.as_volatile_slice()?)
+    }
+}

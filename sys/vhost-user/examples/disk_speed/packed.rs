@@ -1,0 +1,205 @@
+//! The driver's side of a packed ring (virtio 1.3, section 2.8).
+
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
+
+use anyhow::Result;
+use virtio_bindings::virtio_ring::VRING_DESC_F_INDIRECT;
+use vm_memory::{VolatileMemory, VolatileSlice};
+
+use crate::memory::{DESCRIPTORS, DEVICE, DRIVER, ENTRIES, GUEST_BASE, TABLE_BYTES, TABLES};
+use crate::requests::{Asked, Piece, PieceKind, Requests, index};
+use crate::split::{describe, flags_of, set_ways};
+
+const AVAILABLE: u16 = 1 << 7;
+const USED: u16 = 1 << 15;
+/// Event suppression (section 2.8.14): interrupts or kicks at any time, never, at one descriptor.
+const EVENT_ENABLE: u16 = 0;
+const EVENT_DISABLE: u16 = 1;
+const EVENT_DESCRIPTOR: u16 = 2;
+
+/// Where a ring begins: at its first descriptor, both wrap counters set (vhost-user,
+/// `VHOST_USER_SET_VRING_BASE`).
+pub(crate) const BASE: u32 = 0x8000_8000;
+
+/// One place of the ring.
+struct Place<'a> {
+    address: &'a AtomicU64,
+    bytes: &'a AtomicU32,
+    id: &'a AtomicU16,
+    flags: &'a AtomicU16,
+}
+
+/// A place and the wrap counter that goes with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Position {
+    at: u16,
+    wrap: bool,
+}
+
+impl Position {
+    const FIRST: Self = Self { at: 0, wrap: true };
+
+    fn after(self, places: u16) -> Self {
+        let at = self.at + places;
+        if at >= ENTRIES {
+            Self { at: at - ENTRIES, wrap: !self.wrap }
+        } else {
+            Self { at, ..self }
+        }
+    }
+}
+
+/// See the module.
+pub(crate) struct PackedRing<'a> {
+    places: Vec<Place<'a>>,
+    /// What is written for each slot: its table, or its pieces.
+    chains: Vec<Vec<Piece>>,
+    /// Flags of the descriptors of segments in the tables, by slot.
+    ways: Vec<Vec<&'a AtomicU16>>,
+    is_indirect: bool,
+    driver_flags: &'a AtomicU16,
+    device_event: &'a AtomicU16,
+    device_flags: &'a AtomicU16,
+    next: Position,
+    seen: Position,
+    /// Places that were added since the back-end was last told.
+    added: u16,
+}
+
+impl<'a> PackedRing<'a> {
+    /// Lays requests out in memory.
+    pub(crate) fn new(
+        slice: &'a VolatileSlice<'a>,
+        requests: &Requests<'_>,
+        is_indirect: bool,
+    ) -> Result<Self> {
+        let place = |entry: u16| -> Result<Place<'a>> {
+            let at = index(DESCRIPTORS + u64::from(entry) * 16);
+            Ok(Place {
+                address: slice.get_atomic_ref(at)?,
+                bytes: slice.get_atomic_ref(at + 8)?,
+                id: slice.get_atomic_ref(at + 12)?,
+                flags: slice.get_atomic_ref(at + 14)?,
+            })
+        };
+        let length = requests.pieces(0).len();
+        let slots = if is_indirect { ENTRIES } else { ENTRIES / u16::try_from(length)? };
+        let (mut chains, mut ways) = (Vec::new(), Vec::new());
+        for slot in 0..slots {
+            let pieces = requests.pieces(slot);
+            let mut of_slot = Vec::new();
+            if is_indirect {
+                let table = TABLES + u64::from(slot) * TABLE_BYTES;
+                for (piece, nth) in pieces.iter().zip(0_u64..) {
+                    let at = table + nth * 16;
+                    // Flags other than "written to" mean nothing in a table (section 2.8.8).
+                    let flags = [0, flags_of(piece, true)];
+                    describe(slice, at, (piece.address, piece.bytes), flags)?;
+                    if piece.kind == PieceKind::Segment {
+                        of_slot.push(slice.get_atomic_ref(index(at + 14))?);
+                    }
+                }
+                let bytes = u32::try_from(length * 16)?;
+                let table = Piece { address: GUEST_BASE + table, bytes, kind: PieceKind::Header };
+                chains.push(vec![table]);
+            } else {
+                chains.push(pieces);
+            }
+            ways.push(of_slot);
+        }
+        let word = |at: u64| slice.get_atomic_ref::<AtomicU16>(index(at));
+        Ok(Self {
+            places: (0..ENTRIES).map(place).collect::<Result<_>>()?,
+            chains,
+            ways,
+            is_indirect,
+            driver_flags: word(DRIVER + 2)?,
+            device_event: word(DEVICE)?,
+            device_flags: word(DEVICE + 2)?,
+            next: Position::FIRST,
+            seen: Position::FIRST,
+            added: 0,
+        })
+    }
+
+    /// Requests that fit in.
+    pub(crate) fn slots(&self) -> usize {
+        self.chains.len()
+    }
+
+    pub(crate) fn add(&mut self, slot: u16, asked: Asked) {
+        if !asked.is_laid_out {
+            set_ways(&self.ways[usize::from(slot)], asked);
+        }
+        let chain = &self.chains[usize::from(slot)];
+        let head = self.next;
+        let mut head_flags = 0;
+        for (piece, nth) in chain.iter().zip(0_u16..) {
+            let position = head.after(nth);
+            let kind = if self.is_indirect {
+                VRING_DESC_F_INDIRECT as u16
+            } else {
+                flags_of(piece, asked.is_read)
+            };
+            let flags = kind | if position.wrap { AVAILABLE } else { USED };
+            let place = &self.places[usize::from(position.at)];
+            place.address.store(piece.address.to_le(), Ordering::Relaxed);
+            place.bytes.store(piece.bytes.to_le(), Ordering::Relaxed);
+            place.id.store(slot.to_le(), Ordering::Relaxed);
+            if nth == 0 {
+                head_flags = flags;
+            } else {
+                place.flags.store(flags.to_le(), Ordering::Relaxed);
+            }
+        }
+        let length = chain.len() as u16;
+        // The first one makes all of them visible.
+        self.places[usize::from(head.at)].flags.store(head_flags.to_le(), Ordering::Release);
+        self.next = head.after(length);
+        self.added += length;
+    }
+
+    /// Whether the back-end is to be kicked for what was added.
+    pub(crate) fn publish(&mut self) -> bool {
+        let added = std::mem::take(&mut self.added);
+        if added == 0 {
+            return false;
+        }
+        fence(Ordering::SeqCst);
+        match u16::from_le(self.device_flags.load(Ordering::Relaxed)) {
+            EVENT_DISABLE => false,
+            EVENT_DESCRIPTOR => {
+                let wanted = u16::from_le(self.device_event.load(Ordering::Relaxed));
+                let (at, wrap) = (wanted & 0x7fff, wanted & 0x8000 != 0);
+                let at = if wrap == self.next.wrap { at } else { at.wrapping_sub(ENTRIES) };
+                self.next.at.wrapping_sub(at).wrapping_sub(1) < added
+            }
+            _ => true,
+        }
+    }
+
+    /// The next slot that was answered.
+    pub(crate) fn take(&mut self) -> Option<u16> {
+        if !self.has_answer() {
+            return None;
+        }
+        let slot = u16::from_le(self.places[usize::from(self.seen.at)].id.load(Ordering::Relaxed));
+        // One that was never offered is given as it is, and is no slot.
+        let length = self.chains.get(usize::from(slot)).map_or(1, Vec::len) as u16;
+        self.seen = self.seen.after(length);
+        Some(slot)
+    }
+
+    /// Asks for an interrupt at the next answer, or for none.
+    pub(crate) fn want_interrupt(&mut self, is_wanted: bool) {
+        let flags = if is_wanted { EVENT_ENABLE } else { EVENT_DISABLE };
+        self.driver_flags.store(flags.to_le(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_answer(&self) -> bool {
+        let place = &self.places[usize::from(self.seen.at)];
+        let flags = u16::from_le(place.flags.load(Ordering::Acquire));
+        let (is_available, is_used) = (flags & AVAILABLE != 0, flags & USED != 0);
+        is_available == is_used && is_used == self.seen.wrap
+    }
+}

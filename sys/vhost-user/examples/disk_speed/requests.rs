@@ -1,0 +1,164 @@
+//! Requests of a disk as they lie in memory (virtio 1.3, section 5.2.6): each slot has a header,
+//! segments of its payload, and a status.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use anyhow::{Result, ensure};
+use virtio_bindings::virtio_blk::{VIRTIO_BLK_T_IN, VIRTIO_BLK_T_OUT};
+use vm_memory::{VolatileMemory, VolatileSlice};
+
+use crate::front_end::Disk;
+use crate::memory::{BUFFERS, ENTRIES, GUEST_BASE, PIECES_MAX, REQUEST_BYTES, REQUESTS, STATUS_AT};
+
+/// What is asked of a disk, without end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    /// Bytes of a request.
+    pub(crate) bytes: u64,
+    /// How many of a hundred requests read; the others write.
+    pub(crate) read_percent: u64,
+    /// Anywhere. Otherwise one behind the other, and from the beginning again.
+    pub(crate) is_random: bool,
+    /// Bytes of the disk that are used, from its beginning.
+    pub(crate) disk_bytes: u64,
+}
+
+/// A part of a request: where it is, how long, and whether the device writes to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) address: u64,
+    pub(crate) bytes: u32,
+    pub(crate) kind: PieceKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PieceKind {
+    Header,
+    /// The device writes to it if the request reads.
+    Segment,
+    Status,
+}
+
+/// What a slot asks for now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) is_read: bool,
+    /// It is a read as it was laid out: all requests are.
+    pub(crate) is_laid_out: bool,
+}
+
+/// See the module.
+pub(crate) struct Requests<'a> {
+    load: Load,
+    segment_bytes: u64,
+    /// Reads, of which the number is 0, unless something else was written.
+    kinds: Vec<&'a AtomicU32>,
+    sectors: Vec<&'a AtomicU64>,
+    statuses: Vec<&'a AtomicU8>,
+    /// Requests made so far.
+    made: u64,
+    state: u64,
+}
+
+impl<'a> Requests<'a> {
+    /// # Errors
+    /// The disk is shorter, or takes no requests of this length.
+    pub(crate) fn new(slice: &'a VolatileSlice<'a>, load: Load, disk: &Disk) -> Result<Self> {
+        if let Some(size) = disk.size {
+            let wanted = load.disk_bytes;
+            ensure!(
+                size >= wanted,
+                "the disk has {size} bytes, fewer than the {wanted} to be used"
+            );
+        }
+        // Whole sectors in each segment.
+        let segment_bytes = load.bytes.min(disk.size_max / 512 * 512);
+        ensure!(segment_bytes > 0, "the back-end takes segments of {} bytes only", disk.size_max);
+        let segments = load.bytes.div_ceil(segment_bytes);
+        let most = disk.seg_max.min(PIECES_MAX - 2);
+        ensure!(
+            segments <= most,
+            "a request of {} bytes has {segments} segments of {segment_bytes} bytes, more than {most}; \
+             choose a smaller --block-kib",
+            load.bytes
+        );
+        let at = |slot: u16| index(REQUESTS + u64::from(slot) * REQUEST_BYTES);
+        let slots = || 0..ENTRIES;
+        Ok(Self {
+            load,
+            segment_bytes,
+            kinds: slots().map(|slot| slice.get_atomic_ref(at(slot))).collect::<Result<_, _>>()?,
+            sectors: slots()
+                .map(|slot| slice.get_atomic_ref(at(slot) + 8))
+                .collect::<Result<_, _>>()?,
+            statuses: slots()
+                .map(|slot| slice.get_atomic_ref(at(slot) + index(STATUS_AT)))
+                .collect::<Result<_, _>>()?,
+            made: 0,
+            state: 0x2545_f491_4f6c_dd1d,
+        })
+    }
+
+    /// How a slot lies in memory.
+    pub(crate) fn pieces(&self, slot: u16) -> Vec<Piece> {
+        let request = GUEST_BASE + REQUESTS + u64::from(slot) * REQUEST_BYTES;
+        let piece = |address, bytes: u64, kind| {
+            // At most `size_max`, which has 32 bits, or a whole request.
+            Piece { address, bytes: u32::try_from(bytes).unwrap_or(u32::MAX), kind }
+        };
+        let mut pieces = vec![piece(request, 16, PieceKind::Header)];
+        let mut done = 0;
+        while done < self.load.bytes {
+            let bytes = self.segment_bytes.min(self.load.bytes - done);
+            let address = GUEST_BASE + BUFFERS + u64::from(slot) * self.load.bytes + done;
+            pieces.push(piece(address, bytes, PieceKind::Segment));
+            done += bytes;
+        }
+        pieces.push(piece(request + STATUS_AT, 1, PieceKind::Status));
+        pieces
+    }
+
+    /// Marsaglia's xorshift64.
+    fn throw(&mut self) -> u64 {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.state >> 16
+    }
+
+    /// Makes the next request of the load in a slot.
+    pub(crate) fn make(&mut self, slot: u16) -> Asked {
+        let Load { bytes, read_percent, is_random, disk_bytes } = self.load;
+        let number = if is_random { self.throw() } else { self.made };
+        let block = number % (disk_bytes / bytes);
+        let is_read = read_percent >= 100 || self.throw() % 100 < read_percent;
+        let is_laid_out = read_percent >= 100;
+        let at = usize::from(slot);
+        self.sectors[at].store((block * (bytes / 512)).to_le(), Ordering::Relaxed);
+        if !is_laid_out {
+            let kind = if is_read { VIRTIO_BLK_T_IN } else { VIRTIO_BLK_T_OUT };
+            self.kinds[at].store(kind.to_le(), Ordering::Relaxed);
+        }
+        self.made += 1;
+        Asked { is_read, is_laid_out }
+    }
+
+    /// # Errors
+    /// The request of this slot failed.
+    pub(crate) fn check(&self, slot: u16) -> Result<()> {
+        let status = self.statuses[usize::from(slot)].load(Ordering::Relaxed);
+        let sector = self.sectors[usize::from(slot)].load(Ordering::Relaxed);
+        ensure!(
+            status == 0,
+            "the back-end answered a request of {} bytes at sector {} with status {status}",
+            self.load.bytes,
+            u64::from_le(sector)
+        );
+        Ok(())
+    }
+}
+
+/// An offset in memory, which is far shorter than an address space.
+pub(crate) fn index(offset: u64) -> usize {
+    usize::try_from(offset).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,188 @@
+//! The driver's side of a split ring (virtio 1.3, section 2.7).
+
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering, fence};
+
+use anyhow::Result;
+use virtio_bindings::virtio_ring::{VRING_DESC_F_INDIRECT, VRING_DESC_F_NEXT, VRING_DESC_F_WRITE};
+use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
+
+use crate::memory::{DESCRIPTORS, DEVICE, DRIVER, ENTRIES, GUEST_BASE, TABLE_BYTES, TABLES};
+use crate::requests::{Asked, Piece, PieceKind, Requests, index};
+
+const NO_INTERRUPT: u16 = 1;
+const NO_NOTIFY: u16 = 1;
+
+/// Writes a descriptor (section 2.7.5, and 2.8.13 with the id in place of the next one).
+pub(crate) fn describe(
+    slice: &VolatileSlice<'_>,
+    at: u64,
+    (address, bytes): (u64, u32),
+    [third, fourth]: [u16; 2],
+) -> Result<()> {
+    let word = u128::from(address)
+        | u128::from(bytes) << 64
+        | u128::from(third) << 96
+        | u128::from(fourth) << 112;
+    Ok(slice.write_slice(&word.to_le_bytes(), index(at))?)
+}
+
+/// The flags of a piece of a chain, whose device writes to segments if the request reads.
+pub(crate) fn flags_of(piece: &Piece, is_read: bool) -> u16 {
+    match piece.kind {
+        PieceKind::Header => VRING_DESC_F_NEXT as u16,
+        PieceKind::Segment if is_read => (VRING_DESC_F_NEXT | VRING_DESC_F_WRITE) as u16,
+        PieceKind::Segment => VRING_DESC_F_NEXT as u16,
+        PieceKind::Status => VRING_DESC_F_WRITE as u16,
+    }
+}
+
+/// Lets the device write to the segments that these are the flags of, if the request reads.
+pub(crate) fn set_ways(ways: &[&AtomicU16], asked: Asked) {
+    let segment = Piece { address: 0, bytes: 0, kind: PieceKind::Segment };
+    let flags = flags_of(&segment, asked.is_read).to_le();
+    ways.iter().for_each(|way| way.store(flags, Ordering::Relaxed));
+}
+
+/// See the module.
+pub(crate) struct SplitRing<'a> {
+    has_event_index: bool,
+    /// The first descriptor of each slot.
+    heads: Vec<u16>,
+    /// Flags of the descriptors of segments, by slot.
+    ways: Vec<Vec<&'a AtomicU16>>,
+    available: Vec<&'a AtomicU16>,
+    available_index: &'a AtomicU16,
+    available_flags: &'a AtomicU16,
+    used: Vec<&'a AtomicU32>,
+    used_index: &'a AtomicU16,
+    used_flags: &'a AtomicU16,
+    /// Where the back-end wants to be kicked, and where we want to be interrupted.
+    kick_at: &'a AtomicU16,
+    call_at: &'a AtomicU16,
+    added: u16,
+    seen: u16,
+    /// Descriptors of a request in the ring.
+    step: u16,
+}
+
+impl<'a> SplitRing<'a> {
+    /// Lays requests out in memory.
+    pub(crate) fn new(
+        slice: &'a VolatileSlice<'a>,
+        requests: &Requests<'_>,
+        (is_indirect, has_event_index): (bool, bool),
+    ) -> Result<Self> {
+        let word = |at: u64| slice.get_atomic_ref::<AtomicU16>(index(at));
+        let entries = u64::from(ENTRIES);
+        let pieces = u16::try_from(requests.pieces(0).len())?;
+        let step = if is_indirect { 1 } else { pieces };
+        let mut heads = Vec::new();
+        let mut ways = Vec::new();
+        for slot in 0..ENTRIES / step {
+            let head = slot * step;
+            let table = TABLES + u64::from(slot) * TABLE_BYTES;
+            let (first, base) = if is_indirect {
+                let length = u32::from(pieces) * 16;
+                let flags = [VRING_DESC_F_INDIRECT as u16, 0];
+                let at = DESCRIPTORS + u64::from(head) * 16;
+                describe(slice, at, (GUEST_BASE + table, length), flags)?;
+                (0, table)
+            } else {
+                (head, DESCRIPTORS + u64::from(head) * 16)
+            };
+            let mut of_slot = Vec::new();
+            for (piece, nth) in requests.pieces(slot).iter().zip(0_u16..) {
+                let at = base + u64::from(nth) * 16;
+                let flags = [flags_of(piece, true), first + nth + 1];
+                describe(slice, at, (piece.address, piece.bytes), flags)?;
+                if piece.kind == PieceKind::Segment {
+                    of_slot.push(word(at + 12)?);
+                }
+            }
+            heads.push(head);
+            ways.push(of_slot);
+        }
+        let ring = |at: u64, size: u64| move |entry: u64| index(at + 4 + entry * size);
+        let (available, used) = (ring(DRIVER, 2), ring(DEVICE, 8));
+        Ok(Self {
+            has_event_index,
+            heads,
+            ways,
+            available: (0..entries)
+                .map(|entry| slice.get_atomic_ref(available(entry)))
+                .collect::<Result<_, _>>()?,
+            available_flags: word(DRIVER)?,
+            available_index: word(DRIVER + 2)?,
+            call_at: word(DRIVER + 4 + entries * 2)?,
+            used: (0..entries)
+                .map(|entry| slice.get_atomic_ref(used(entry)))
+                .collect::<Result<_, _>>()?,
+            used_flags: word(DEVICE)?,
+            used_index: word(DEVICE + 2)?,
+            kick_at: word(DEVICE + 4 + entries * 8)?,
+            added: 0,
+            seen: 0,
+            step,
+        })
+    }
+
+    /// Requests that fit in.
+    pub(crate) fn slots(&self) -> usize {
+        self.heads.len()
+    }
+
+    pub(crate) fn add(&mut self, slot: u16, asked: Asked) {
+        let at = usize::from(slot);
+        if !asked.is_laid_out {
+            set_ways(&self.ways[at], asked);
+        }
+        let place = usize::from(self.added % ENTRIES);
+        self.available[place].store(self.heads[at].to_le(), Ordering::Relaxed);
+        self.added = self.added.wrapping_add(1);
+    }
+
+    /// Makes what was added visible; whether the back-end is to be kicked.
+    pub(crate) fn publish(&mut self) -> bool {
+        let old = u16::from_le(self.available_index.load(Ordering::Relaxed));
+        if old == self.added {
+            return false;
+        }
+        self.available_index.store(self.added.to_le(), Ordering::Release);
+        fence(Ordering::SeqCst);
+        if !self.has_event_index {
+            return u16::from_le(self.used_flags.load(Ordering::Relaxed)) & NO_NOTIFY == 0;
+        }
+        let wanted = u16::from_le(self.kick_at.load(Ordering::Relaxed));
+        let since = self.added.wrapping_sub(wanted).wrapping_sub(1);
+        since < self.added.wrapping_sub(old)
+    }
+
+    /// The next slot that was answered.
+    pub(crate) fn take(&mut self) -> Option<u16> {
+        if u16::from_le(self.used_index.load(Ordering::Acquire)) == self.seen {
+            return None;
+        }
+        let place = usize::from(self.seen % ENTRIES);
+        let head = u32::from_le(self.used[place].load(Ordering::Relaxed));
+        self.seen = self.seen.wrapping_add(1);
+        // One that was never offered is given as a slot that is not there.
+        let slot = head / u32::from(self.step);
+        Some(u16::try_from(slot).unwrap_or(u16::MAX))
+    }
+
+    /// Asks for an interrupt at the next answer, or for none.
+    pub(crate) fn want_interrupt(&mut self, is_wanted: bool) {
+        if self.has_event_index {
+            // One that has been passed already: no interrupts.
+            let at = if is_wanted { self.seen } else { self.seen.wrapping_sub(1) };
+            self.call_at.store(at.to_le(), Ordering::Relaxed);
+        } else {
+            let flags = if is_wanted { 0 } else { NO_INTERRUPT };
+            self.available_flags.store(flags.to_le(), Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn has_answer(&self) -> bool {
+        u16::from_le(self.used_index.load(Ordering::Acquire)) != self.seen
+    }
+}
