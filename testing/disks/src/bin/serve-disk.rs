@@ -16,6 +16,7 @@
 //! --bs=4k --iodepth=64 --size=1g --time_based --runtime=10`.
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -68,7 +69,17 @@ impl Options {
     }
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("serve-disk: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve() -> Result<()> {
     let options = Options::parse(std::env::args().skip(1))?;
     let file = options.file.as_deref().context("usage: serve-disk FILE [OPTION…]")?;
     let (io, durable_writes) = files(&options)?;

@@ -4,6 +4,8 @@
 //! Tests run in network namespaces from which no package can be downloaded, so this runs before.
 #![forbid(unsafe_code)]
 
-fn main() -> anyhow::Result<()> {
-    suimon_rig::prepare_guest_files()
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    suimon_rig::end_program("guest_files", suimon_rig::prepare_guest_files())
 }

@@ -41,8 +41,11 @@ mod wires;
 
 use std::env;
 use std::path::Path;
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
+
+use suimon_rig::end_program;
 
 use crate::page::Group;
 use crate::report::Work;
@@ -71,7 +74,11 @@ const PARTS: [(Group, &str, Measure); 17] = [
     (Group::Disks, "disks-many", disks_many::measure),
 ];
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    end_program("bench", measure_all())
+}
+
+fn measure_all() -> Result<()> {
     let pairs = match env::var("BENCH_PAIRS") {
         Ok(text) => text.parse::<usize>().context("BENCH_PAIRS is a number")?.max(1),
         Err(_) => 5,
@@ -81,8 +88,9 @@ fn main() -> Result<()> {
     let names = || Group::ALL.map(Group::word).into_iter().chain(PARTS.map(|(_, name, _)| name));
     ensure!(
         only.is_none_or(|only| names().any(|name| name == only)),
-        "choose one of {:?}",
-        names().collect::<Vec<_>>()
+        "there is no part {}; choose one of {}",
+        only.unwrap_or_default(),
+        names().collect::<Vec<_>>().join(", ")
     );
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut sections = Vec::new();

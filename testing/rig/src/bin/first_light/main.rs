@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use suimon_rig::{
-    Daemon, HostedGuest, HostedVms, Namespace, Process, Rig, StopSignal, Veth, iperf, nginx,
-    program,
+    Daemon, HostedGuest, HostedVms, Namespace, Process, Rig, StopSignal, Veth, end_program, iperf,
+    nginx, program,
 };
 
 use crate::disks::Places;
@@ -37,25 +37,7 @@ const HIGH_S: u32 = 20;
 const LOW_S: u32 = 20;
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("first-light: {}", one_line(&error));
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// Returns an error as one line. Of a program's output that it quotes, the last line remains: it
-/// is the reason.
-fn one_line(error: &anyhow::Error) -> String {
-    let text = format!("{error:#}");
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let first = lines.next().unwrap_or_default();
-    match lines.next_back() {
-        Some(last) => format!("{first} ... {last}"),
-        None => first.to_owned(),
-    }
+    end_program("first-light", run())
 }
 
 fn run() -> Result<()> {
