@@ -19,13 +19,20 @@ async function catalogue(language) {
   return texts;
 }
 
-const braces = (text) => [...text.matchAll(/\{(\w+)(?:\|[^}]*)?\}/g)].map((found) => found[1]).sort().join(" ");
+// As texts.tsx reads them: a value, or a number and the words that agree with it.
+const slot = /\{(\w+)(?:\|[^|}]*\|[^|}]*)?\}/g;
+const braces = (text) => [...text.matchAll(slot)].map((found) => found[1]).sort().join(" ");
 const wrong = (text) => {
   console.error(text);
   process.exitCode = 1;
 };
 
 const [en, ja] = [await catalogue("en"), await catalogue("ja")];
+for (const [language, texts] of [["en", en], ["ja", ja]]) {
+  for (const [key, text] of texts) {
+    if (/[{}]/.test(text.replace(slot, ""))) wrong(`${language}: ${key} has a slot that is not understood`);
+  }
+}
 for (const [key, text] of en) {
   const other = ja.get(key);
   if (other === undefined) wrong(`ja lacks ${key}`);

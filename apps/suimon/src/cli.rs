@@ -205,6 +205,10 @@ impl Cli {
             Noun::Export => crate::apply::export(context).await,
             Noun::Check(flags) => flags.run(context),
             Noun::Top(flags) => flags.run(context).await,
+            Noun::Metrics if context.json => {
+                let text = "metrics are text in Prometheus' format; leave --json away";
+                Err(Failure::Usage(text.to_owned()))
+            }
             Noun::Metrics => Ok(crate::output::print(&context.client.metrics().await?)?),
             Noun::Completions(flags) => Ok(flags.write(command(), "suimon")?),
             Noun::Man(flags) => Ok(flags.write(command())?),

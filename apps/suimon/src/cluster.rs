@@ -107,21 +107,31 @@ fn setting(text: &str) -> Result<ClusterSetting, String> {
              another one"
         ));
     }
+    if Kind::ClusterTls.key(name).is_none() && Kind::Cluster.key(name).is_none() {
+        return Err(format!("there is no key `{name}`; the keys are {}", keys()));
+    }
+    if !text.contains('=') {
+        return Err(format!("must be KEY=VALUE or KEY=default; the keys are {}", keys()));
+    }
     if Kind::ClusterTls.key(name).is_some() {
         return settings::parse(Kind::ClusterTls, text).map(ClusterSetting::Tls);
     }
     settings::parse(Kind::Cluster, text).map(ClusterSetting::Own)
 }
 
-fn settings_help() -> String {
+/// The keys that can be changed.
+fn keys() -> String {
     let own = Kind::Cluster.keys().iter().map(|key| key.name);
     let own = own.filter(|name| !IDENTITY.contains(name) && *name != "tls");
     let tls = Kind::ClusterTls.keys().iter().map(|key| key.name);
-    let keys: Vec<&str> = own.chain(tls).collect();
+    own.chain(tls).collect::<Vec<&str>>().join(", ")
+}
+
+fn settings_help() -> String {
     format!(
         "Keys and their values, such as endpoints=https://a:2379,https://b:2379; `default` takes a \
          key out of desired state, and tls=default all keys of TLS. The keys are {}",
-        keys.join(", ")
+        keys()
     )
 }
 
@@ -223,6 +233,9 @@ mod tests {
         assert_eq!(read(&["tls=default"]).unwrap(), serde_json::json!({ "tls": null }));
         assert!(read(&["tls=default", words[1]]).unwrap_err().contains("without them"));
         assert!(read(&["node=other"]).unwrap_err().contains("cluster leave"));
-        assert!(read(&["colour=red"]).unwrap_err().contains("there is no key"));
+        for wrong in ["colour=red", "colour", "authority"] {
+            let error = read(&[wrong]).unwrap_err();
+            assert!(error.contains("authority, certificate") && !error.contains("node"), "{error}");
+        }
     }
 }

@@ -22,7 +22,7 @@ export interface Texts {
  * number and the words that agree with it.
  */
 export function text(language: Language, key: Key, params: Params = {}): string {
-  const slot = /\{(\w+)(?:\|([^|}]*)\|([^}]*))?\}/g;
+  const slot = /\{(\w+)(?:\|([^|}]*)\|([^|}]*))?\}/g;
   return CATALOGUES[language][key].replace(slot, (all, name: string, one?: string, other?: string) => {
     const value = params[name];
     if (value === undefined) return all;

@@ -24,7 +24,7 @@ use suimon_ports::{PortSpec, StoreError, VmDevice};
 use crate::checks::{Candidate, device_error};
 use crate::control::Controller;
 use crate::devices::Devices;
-use crate::disks::{DiskStep, DiskUndo, disk_steps, wanted_disks, wanted_sockets};
+use crate::disks::{DiskStep, DiskUndo, WantedDisks, disk_steps, wanted_disks, wanted_sockets};
 use crate::event_texts::{change_failed, planned_events};
 use crate::needed::Needed;
 use crate::operations::OperationHandle;
@@ -177,8 +177,7 @@ impl Controller {
             }
             Step::Release(releases) => {
                 undo.push(Undo::Release);
-                self.release_devices(releases);
-                Ok(())
+                self.release_devices(releases)
             }
             Step::Close(key) => {
                 if let Some(port) = self.shared.ports.find(key) {
@@ -423,21 +422,12 @@ fn steps(from: &HostConfig, to: &Candidate, before: &WantedPorts) -> Vec<Step> {
     let other_folder =
         from.host.effective_vm_folder() != to.state.config.host.effective_vm_folder();
     let mut steps = if has_new_vm || other_folder { vec![Step::Vms] } else { Vec::new() };
-    let releases = releases(from, &to.state.config, |device| match device {
-        VmDevice::Nic(name) => {
-            let key =
-                before.keys().find(|key| matches!(key, PortKey::Nic(of) if of.as_str() == name));
-            key.is_some_and(|key| before.get(key) != to.wanted.get(key))
-        }
-        VmDevice::Disk(name) => {
-            let of = |(key, disk): (&Name, _)| (key.as_str() == name).then_some(disk);
-            disks_before.iter().find_map(of) != to.disks.iter().find_map(of)
-        }
-        VmDevice::Vf(_) => false,
-    });
-    if !releases.is_empty() {
-        steps.push(Step::Release(releases));
-    }
+    let is_closed_early = |key: &PortKey| {
+        let steps = closes.iter().chain(&changes).chain(&opens);
+        steps.into_iter().any(|step| step.port() == Some(key))
+    };
+    let (early, late) = releases_of_change((from, before, &disks_before), to, is_closed_early);
+    steps.extend(early.map(Step::Release));
     steps.extend(closes);
     steps.extend(disks.closes.into_iter().map(of_disk));
     let pfs = pf_steps(from, &to.state.config);
@@ -453,7 +443,54 @@ fn steps(from: &HostConfig, to: &Candidate, before: &WantedPorts) -> Vec<Step> {
         steps.push(Step::TablesAgain);
     }
     steps.extend(disks.changes.into_iter().chain(disks.opens).map(of_disk));
+    // What is closed when the change is made, and not before, is let go of when all else is done.
+    steps.extend(late.map(Step::Release));
     steps
+}
+
+/// Devices that VMs lose by a change and whose connection ends with it: those that a step closes, and
+/// those that are closed when the change is made.
+fn releases_of_change(
+    (from, ports, disks): (&HostConfig, &WantedPorts, &WantedDisks),
+    to: &Candidate,
+    is_closed_early: impl Fn(&PortKey) -> bool,
+) -> (Option<Releases>, Option<Releases>) {
+    let key_of =
+        |nic: &str| ports.keys().find(|key| matches!(key, PortKey::Nic(of) if of.as_str() == nic));
+    let is_early = |device: &VmDevice| match device {
+        VmDevice::Nic(nic) => key_of(nic).is_some_and(&is_closed_early),
+        VmDevice::Disk(name) => {
+            let of = |(key, disk): (&Name, _)| (key.as_str() == name).then_some(disk);
+            let after = to.disks.iter().find_map(of);
+            after.is_some() && disks.iter().find_map(of) != after
+        }
+        VmDevice::Vf(_) => false,
+    };
+    let is_late = |device: &VmDevice| match device {
+        VmDevice::Nic(nic) => key_of(nic).is_some_and(|key| !to.wanted.contains_key(key)),
+        VmDevice::Disk(name) => !to.disks.keys().any(|key| key.as_str() == name),
+        VmDevice::Vf(_) => false,
+    };
+    let some = |releases: Releases| (!releases.is_empty()).then_some(releases);
+    let early = releases(from, &to.state.config, is_early);
+    let late = releases(from, &to.state.config, |device| is_late(device) && !is_early(device));
+    (some(early), some(late))
+}
+
+impl Step {
+    /// The port whose device it closes or changes.
+    fn port(&self) -> Option<&PortKey> {
+        match self {
+            Self::Close(key) | Self::Change(key, _) | Self::Open(key, _) => Some(key),
+            Self::Vms
+            | Self::Release(_)
+            | Self::Pf(_)
+            | Self::Processors
+            | Self::Tables
+            | Self::TablesAgain
+            | Self::Disk(_) => None,
+        }
+    }
 }
 
 /// What is to be taken back of ports and tables, and what of disks.

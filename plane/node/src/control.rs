@@ -16,9 +16,7 @@ use suimon_quantity::{DiskId, PortId, ProcessorId, QueueId};
 use suimon_switch::MoveError;
 
 use crate::devices::Devices;
-use crate::disks::{
-    DiskJobUnderWay, DiskWork, MeasurementUnderWay, Refusals, UnfinishedWorks, nbd_event,
-};
+use crate::disks::{DiskJobUnderWay, DiskWork, MeasurementUnderWay, UnfinishedWorks, nbd_event};
 use crate::event_texts::{processors_changed, queue_moved, recovered};
 use crate::events::Draft;
 use crate::iov::IovDesk;
@@ -87,7 +85,6 @@ pub(crate) enum Command {
         failure: Option<String>,
     },
     NbdNotice(NbdNotice),
-    NbdRefusals(Arc<Refusals>),
     DiskNotice {
         disk: DiskId,
         generation: u64,
@@ -156,14 +153,16 @@ impl Controller {
             self.end_disk_jobs();
             self.end_measurements();
             self.watch_cpus();
+            self.tell_refusals();
             let drafts = std::mem::take(&mut self.drafts);
             self.shared.events.append(drafts);
-            self.shared.events.append_repeated(false);
             if stop {
                 break;
             }
         }
-        self.shared.events.append_repeated(true);
+        self.tell_refusals();
+        self.write_drafts();
+        self.shared.events.append_all();
         self.shared.events.append(vec![Draft::new(
             EventKind::DaemonStopping,
             "host",
@@ -201,11 +200,6 @@ impl Controller {
                     self.handle_disk_notice(disk, generation, notice);
                 }
                 Command::NbdNotice(notice) => self.drafts.push(nbd_event(notice)),
-                Command::NbdRefusals(refusals) => {
-                    if let Some((last, count)) = refusals.take() {
-                        self.drafts.push(nbd_event(last).repeated(count));
-                    }
-                }
                 Command::Change { operation, edit, options } => {
                     self.write_drafts();
                     if operation.begin() {
@@ -255,6 +249,14 @@ impl Controller {
         if let Err(error) = self.shared.disks.set_limits(&desired.config, false) {
             tracing::error!(%error, "minimums are not in effect");
         }
+    }
+
+    /// Tells of the clients that NBD servers have refused.
+    fn tell_refusals(&mut self) {
+        let refusals = self.shared.disks.exports.take_refusals();
+        let drafts =
+            refusals.into_iter().map(|(last, count)| nbd_event(last).repeated_times(count));
+        self.drafts.extend(drafts);
     }
 
     /// Events in the order in which things happened.
@@ -318,7 +320,9 @@ impl Controller {
                 if let Err(error) = self.devices.belongings.note_opened([&spec]) {
                     tracing::warn!(%error, "it is not recorded which socket is ours");
                 }
-                self.drafts.push(recovered(&port.key));
+                self.drafts.push(recovered(&port.key).repeated());
+                // A VM may lack it meanwhile.
+                self.tell_vms();
                 let config = self.shared.desired().config.clone();
                 if let Err(error) = self.publish(&config) {
                     tracing::error!(%error, "the tables do not know the device's MTU");

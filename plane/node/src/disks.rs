@@ -45,7 +45,6 @@ use self::capability::MeasuredStores;
 pub(crate) use self::capability::capability;
 pub(crate) use self::entry::{DiskEntry, Moving};
 use self::exports::Exports;
-pub(crate) use self::exports::Refusals;
 pub(crate) use self::handing::DiskToHandOver;
 pub(crate) use self::jobs::DiskJobUnderWay;
 use self::limits::ToldStore;

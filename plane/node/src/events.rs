@@ -30,27 +30,29 @@ pub(crate) struct Draft {
     pub(crate) fields: BTreeMap<String, String>,
     /// How it is joined with others like it, if others than the operator cause them at will.
     repeats: Option<Repeat>,
+    /// When it happened, if it is told later.
+    time_unix_ms: Option<u64>,
 }
 
 impl Draft {
     #[expect(clippy::needless_pass_by_value, reason = "callers have keys, texts and numbers")]
     pub(crate) fn new(kind: EventKind, subject: impl ToString, text: impl Into<String>) -> Self {
         let fields = BTreeMap::new();
-        Self { kind, subject: subject.to_string(), text: text.into(), fields, repeats: None }
+        let (subject, text) = (subject.to_string(), text.into());
+        Self { kind, subject, text, fields, repeats: None, time_unix_ms: None }
     }
 
-    /// It stands for `count` events like it, which others than the operator (a guest, a client, a
-    /// neighbour) cause as often as they like: [`EventLog::append`] joins it with others of its
-    /// kind and subject.
-    pub(crate) fn repeated(mut self, count: u64) -> Self {
-        self.repeats = Some(Repeat { count, field: None });
-        self
+    /// Others than the operator (a guest, a client, a neighbour) cause it as often as they like:
+    /// [`EventLog::append`] joins it with others of its kind, or that tell the same state, and its
+    /// subject.
+    pub(crate) fn repeated(self) -> Self {
+        self.repeated_times(1)
     }
 
-    /// Like [`Draft::repeated`], joined with those only that have the same value of `field`.
-    pub(crate) fn repeated_by(mut self, field: &'static str) -> Self {
-        self.repeats = Some(Repeat { count: 1, field: Some(field) });
-        self
+    /// The same; it stands for `count` events like it.
+    pub(crate) fn repeated_times(self, count: u64) -> Self {
+        let repeat = Repeat { count, ..Repeat::of(self.kind) };
+        Self { repeats: Some(repeat), ..self }
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "callers have keys, texts and numbers")]
@@ -78,6 +80,8 @@ pub(crate) struct EventLog {
     listener: Arc<dyn NodeListener>,
     /// Held while the store is written, so that sequences are written in order.
     writer: Mutex<Writer>,
+    /// Not held while the store is written.
+    repeats: Mutex<Repeats>,
     recent: Mutex<VecDeque<Event>>,
     grown: Condvar,
 }
@@ -87,7 +91,6 @@ struct Writer {
     /// The events that are in memory but that the store did not take; they go
     /// with the next commit.
     unsaved: Vec<Event>,
-    repeats: Repeats,
 }
 
 impl EventLog {
@@ -110,7 +113,8 @@ impl EventLog {
             store,
             clock,
             listener,
-            writer: Mutex::new(Writer { next, unsaved: Vec::new(), repeats: Repeats::default() }),
+            writer: Mutex::new(Writer { next, unsaved: Vec::new() }),
+            repeats: Mutex::default(),
             recent: Mutex::new(recent),
             grown: Condvar::new(),
         })
@@ -125,6 +129,8 @@ impl EventLog {
         drafts: Vec<Draft>,
         changes: Vec<StoreChange>,
     ) -> Result<(), StoreError> {
+        // What happened before the change is told before it.
+        self.append_held();
         let mut writer = lock(&self.writer);
         let events = self.number(writer.next, drafts);
         self.save(&mut writer, &events, changes)?;
@@ -135,46 +141,57 @@ impl EventLog {
     /// Adds events that tell of something that has happened, whether or not the
     /// store takes them now; what it refuses is written with the next commit.
     pub(crate) fn append(&self, drafts: Vec<Draft>) {
-        let mut writer = lock(&self.writer);
         let now = Instant::now();
-        let repeats = &mut writer.repeats;
-        let is_told = |mut draft: Draft| match draft.repeats.take() {
-            Some(repeat) => repeats.take(draft, repeat, now),
-            None => Some(draft),
-        };
-        let drafts = drafts.into_iter().filter_map(is_told).collect();
-        self.append_now(&mut writer, drafts);
+        let mut repeats = lock(&self.repeats);
+        let mut told = repeats.end_windows(now);
+        for mut draft in drafts {
+            told.extend(match draft.repeats.take() {
+                Some(repeat) => {
+                    draft.time_unix_ms = Some((self.clock)());
+                    repeats.take(draft, repeat, now)
+                }
+                None => Some(draft),
+            });
+        }
+        drop(repeats);
+        self.append_now(told);
     }
 
-    /// Adds the repeated events that are due; all of them if the daemon ends.
-    pub(crate) fn append_repeated(&self, ends: bool) {
-        let mut writer = lock(&self.writer);
-        let drafts = writer.repeats.end_windows((!ends).then(Instant::now));
-        self.append_now(&mut writer, drafts);
+    /// Adds the events that are held, as before a change of desired state; further ones are held again.
+    fn append_held(&self) {
+        let held = lock(&self.repeats).take_held();
+        self.append_now(held);
     }
 
-    fn append_now(&self, writer: &mut Writer, drafts: Vec<Draft>) {
+    /// Adds the events that are held, and holds none from now on: the daemon ends.
+    pub(crate) fn append_all(&self) {
+        let held = lock(&self.repeats).end();
+        self.append_now(held);
+    }
+
+    fn append_now(&self, drafts: Vec<Draft>) {
         if drafts.is_empty() {
             return;
         }
+        let mut writer = lock(&self.writer);
         let events = self.number(writer.next, drafts);
-        if let Err(error) = self.save(writer, &events, Vec::new()) {
+        if let Err(error) = self.save(&mut writer, &events, Vec::new()) {
             tracing::error!(%error, "events are kept in memory only for now");
             writer.unsaved.extend(events.iter().cloned());
             let surplus = writer.unsaved.len().saturating_sub(EVENTS_MAX);
             writer.unsaved.drain(..surplus);
         }
-        self.publish(writer, events);
+        self.publish(&mut writer, events);
     }
 
     fn number(&self, next: u64, drafts: Vec<Draft>) -> Vec<Event> {
-        let time_unix_ms = (self.clock)();
+        let now_unix_ms = (self.clock)();
         drafts
             .into_iter()
             .zip(next..)
             .map(|(draft, sequence)| Event {
                 sequence,
-                time_unix_ms,
+                time_unix_ms: draft.time_unix_ms.unwrap_or(now_unix_ms),
                 id: draft.kind.id(),
                 severity: draft.kind.severity(),
                 subject: draft.subject,

@@ -45,7 +45,7 @@ impl Controller {
         }
         let is_new_link = notice == DeviceNotice::LinkUp;
         if let Some(draft) = device_event(&port.key, notice) {
-            self.drafts.push(draft.repeated(1));
+            self.drafts.push(draft.repeated());
         }
         // The device may have come back with another MTU.
         if is_new_link && matches!(port.key, PortKey::Uplink(_)) {
@@ -63,13 +63,13 @@ impl Controller {
                 let Some(port) = self.shared.ports.find_id(port) else { return };
                 let text = "Flooded frames beyond the storm limit are dropped.";
                 self.drafts
-                    .push(Draft::new(EventKind::StormLimitReached, &port.key, text).repeated(1));
+                    .push(Draft::new(EventKind::StormLimitReached, &port.key, text).repeated());
             }
             PlaneNotice::SpoofedSource { port, mac } => {
                 let Some(port) = self.shared.ports.find_id(port) else { return };
                 let text = format!("Frames from {mac} are dropped: the address is not its own.");
                 let draft = Draft::new(EventKind::NicAddressRefused, &port.key, text);
-                self.drafts.push(draft.with("mac", mac).repeated(1));
+                self.drafts.push(draft.with("mac", mac).repeated());
             }
         }
     }
@@ -95,7 +95,7 @@ impl Controller {
         if fault.kind == FaultKind::Hostile {
             let text = format!("Cut off, it broke the protocol: {}.", fault.detail);
             let draft = Draft::new(EventKind::NicProtocolViolation, &port.key, text);
-            self.drafts.push(draft.with("detail", &fault.detail).repeated(1));
+            self.drafts.push(draft.with("detail", &fault.detail).repeated());
         }
         self.fail_port(&port, fault.detail.clone());
     }
@@ -104,7 +104,7 @@ impl Controller {
     pub(crate) fn fail_port(&mut self, port: &Arc<Port>, reason: String) {
         let draft = failed(&port.key, &reason);
         self.devices.fail(port, reason);
-        self.drafts.push(draft.repeated(1));
+        self.drafts.push(draft.repeated());
         if matches!(port.key, PortKey::Uplink(_)) {
             // A team says why its member is not used, and the tables have no MTU of it.
             let config = self.shared.desired().config.clone();

@@ -15,6 +15,7 @@ mod looking;
 mod membership;
 mod policies;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -115,6 +116,8 @@ struct Driver {
     is_reachable: bool,
     /// What is reserved is being given back.
     leaves: bool,
+    /// Events of the turn, which are told at its end.
+    drafts: RefCell<Vec<Draft>>,
 }
 
 impl Driver {
@@ -140,6 +143,7 @@ impl Driver {
             refused: None,
             is_reachable: true,
             leaves: false,
+            drafts: RefCell::default(),
         }
     }
 
@@ -157,6 +161,7 @@ impl Driver {
             }
             self.hear(mail);
         }
+        self.write_drafts();
         self.tasks.stop();
     }
 
@@ -205,6 +210,7 @@ impl Driver {
         self.watch_reach();
         self.show(now);
         self.leave_if_given_back();
+        self.write_drafts();
     }
 
     fn begin_session(&mut self) {
@@ -215,8 +221,13 @@ impl Driver {
         self.alive.clear();
     }
 
+    /// Tells of something at the end of the turn, when others see the state that it tells of.
     fn tell(&self, drafts: impl IntoIterator<Item = Draft>) {
-        self.shared.events.append(drafts.into_iter().collect());
+        self.drafts.borrow_mut().extend(drafts);
+    }
+
+    fn write_drafts(&self) {
+        self.shared.events.append(self.drafts.take());
     }
 
     fn node_name(&self, node: NodeId) -> String {

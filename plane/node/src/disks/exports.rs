@@ -1,7 +1,7 @@
 //! NBD servers, and which disks are offered by each.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{SyncSender, TrySendError};
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_ports::{
@@ -32,7 +32,9 @@ struct Offered {
     plane: Arc<dyn DiskPlane>,
     notices: SyncSender<Command>,
     disks: Mutex<BTreeMap<String, (DiskId, ExportedDisk)>>,
-    refusals: Arc<Refusals>,
+    /// The client that was refused last, and how many were since the control thread looked: however
+    /// many there are, they keep out no other notice.
+    refused: Mutex<Option<(NbdNotice, u64)>>,
 }
 
 impl Exports {
@@ -63,7 +65,7 @@ impl Exports {
             plane: self.plane.clone(),
             notices: notices.clone(),
             disks: Mutex::new(disks),
-            refusals: Arc::default(),
+            refused: Mutex::default(),
         });
         let listener = self.devices.listen_nbd(spec, offered.clone())?;
         servers.insert(spec.place(), Server { spec: spec.clone(), offered, listener });
@@ -95,6 +97,14 @@ impl Exports {
         reloaded.collect()
     }
 
+    /// Of each server the client that it refused last, and how many it has refused since this was asked.
+    pub(crate) fn take_refusals(&self) -> Vec<(NbdNotice, u64)> {
+        let take = |server: &Server| {
+            server.offered.refused.lock().unwrap_or_else(PoisonError::into_inner).take()
+        };
+        self.lock().values().filter_map(take).collect()
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<NbdPlace, Server>> {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -118,57 +128,12 @@ impl DiskExports for Offered {
     }
 
     fn handle_notice(&self, notice: NbdNotice) {
-        let command = match notice {
-            NbdNotice::Refused { .. } => {
-                if !self.refusals.add(notice) {
-                    return;
-                }
-                Command::NbdRefusals(self.refusals.clone())
-            }
-            NbdNotice::NotOffered { .. } => Command::NbdNotice(notice),
-        };
-        match self.notices.try_send(command) {
-            Ok(()) => {}
-            Err(TrySendError::Full(Command::NbdRefusals(refusals))) => refusals.not_asked(),
-            Err(_) => tracing::warn!("a notice of an NBD server was lost"),
+        if let NbdNotice::Refused { .. } = notice {
+            let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = refused.as_ref().map_or(0, |(_, count)| *count);
+            *refused = Some((notice, count.saturating_add(1)));
+        } else if self.notices.try_send(Command::NbdNotice(notice)).is_err() {
+            tracing::warn!("a notice of an NBD server was lost");
         }
-    }
-}
-
-/// Refused clients of a server of which the control thread does not know yet. However many there
-/// are, one command at most waits for it, so that they keep out nobody else's.
-#[derive(Debug, Default)]
-pub(crate) struct Refusals(Mutex<Untold>);
-
-#[derive(Debug, Default)]
-struct Untold {
-    last: Option<NbdNotice>,
-    count: u64,
-    /// A command waits for the control thread.
-    is_asked: bool,
-}
-
-impl Refusals {
-    /// Adds one; says whether the control thread is to be asked to look.
-    fn add(&self, notice: NbdNotice) -> bool {
-        let mut untold = self.lock();
-        untold.last = Some(notice);
-        untold.count += 1;
-        !std::mem::replace(&mut untold.is_asked, true)
-    }
-
-    /// The control thread could not be asked. The next refusal tries again.
-    fn not_asked(&self) {
-        self.lock().is_asked = false;
-    }
-
-    /// Takes the last refusal and the number of those that it stands for.
-    pub(crate) fn take(&self) -> Option<(NbdNotice, u64)> {
-        let Untold { last, count, .. } = std::mem::take(&mut *self.lock());
-        last.map(|last| (last, count))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Untold> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -52,7 +52,7 @@ impl Controller {
             DeviceNotice::Violation { detail } => violation(&entry, &detail),
             DeviceNotice::LinkChanged(_) => return,
         };
-        self.drafts.push(draft.repeated(1));
+        self.drafts.push(draft.repeated());
     }
 
     fn handle_queue_fault(&mut self, disk: DiskId, queue: QueueKey, fault: &PortFault) {
@@ -69,7 +69,7 @@ impl Controller {
                 violation(&entry, &format!("an NBD client: {}", fault.detail))
             }
         };
-        self.drafts.push(draft.repeated(1));
+        self.drafts.push(draft.repeated());
     }
 
     pub(crate) fn handle_storage_notice(&mut self, notice: PlaneNotice) {
@@ -88,7 +88,7 @@ impl Controller {
                 if untold > 0 {
                     draft = draft.with("failed_before", untold);
                 }
-                self.drafts.push(draft.repeated(1));
+                self.drafts.push(draft.repeated());
             }
             PlaneNotice::DiskStall { disk, stalls, waited } => {
                 let Some(entry) = self.shared.disks.find_id(disk) else { return };
@@ -136,6 +136,8 @@ impl Controller {
                 Ok(()) => {
                     let text = "The disk works again.";
                     self.drafts.push(Draft::new(EventKind::DiskRecovered, entry.label(), text));
+                    // A VM may lack it meanwhile.
+                    self.tell_vms();
                 }
                 Err(NotOpened::Waits) => {}
                 Err(NotOpened::Failed(error)) => {

@@ -123,6 +123,8 @@ impl Controller {
                 Ok(_) => {
                     let text = "The store answers, and the disk works.";
                     self.drafts.push(Draft::new(EventKind::DiskRecovered, entry.label(), text));
+                    // A VM may lack it meanwhile.
+                    self.tell_vms();
                 }
                 Err(error) => {
                     let reason = error.to_string();

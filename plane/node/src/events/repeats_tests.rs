@@ -6,7 +6,7 @@ fn refused(subject: &str, peer: u64) -> Draft {
     Draft::new(EventKind::NbdClientRefused, subject, text)
 }
 
-const ONE: Repeat = Repeat { count: 1, field: None };
+const ONE: Repeat = Repeat { count: 1, group: Group::Kind(6114), field: None };
 
 fn texts(drafts: &[Draft]) -> Vec<&str> {
     drafts.iter().map(|draft| draft.text.as_str()).collect()
@@ -22,9 +22,9 @@ fn a_flood_is_told_of_once_in_each_window_and_none_of_it_is_left_out() {
         for peer in 0..100 {
             drafts.extend(repeats.take(refused("host", peer), ONE, now));
         }
-        drafts.extend(repeats.end_windows(Some(now)));
+        drafts.extend(repeats.end_windows(now));
     }
-    drafts.extend(repeats.end_windows(None));
+    drafts.extend(repeats.end());
     assert_eq!(drafts.len(), BURST as usize + 4, "{:?}", texts(&drafts));
     for draft in &drafts {
         told += draft.fields.get("events").map_or(1, |count| count.parse::<u64>().unwrap());
@@ -41,14 +41,14 @@ fn one_that_is_held_is_told_as_it_is_and_a_quiet_window_ends_the_joining() {
         assert!(repeats.take(refused("host", peer), ONE, begun).is_some());
     }
     assert!(repeats.take(refused("host", 77), ONE, begun).is_none());
-    assert!(repeats.end_windows(Some(begun + WINDOW / 2)).is_empty());
-    let held = repeats.end_windows(Some(begun + WINDOW));
+    assert!(repeats.end_windows(begun + WINDOW / 2).is_empty());
+    let held = repeats.end_windows(begun + WINDOW);
     assert_eq!(texts(&held), ["Client 77 was refused."]);
     assert!(held[0].fields.is_empty());
     // Still joined in the next window, and no longer after one in which nothing was held.
     assert!(repeats.take(refused("host", 78), ONE, begun + WINDOW).is_none());
-    assert_eq!(repeats.end_windows(Some(begun + 2 * WINDOW)).len(), 1);
-    assert!(repeats.end_windows(Some(begun + 3 * WINDOW)).is_empty());
+    assert_eq!(repeats.end_windows(begun + 2 * WINDOW).len(), 1);
+    assert!(repeats.end_windows(begun + 3 * WINDOW).is_empty());
     assert!(repeats.take(refused("host", 79), ONE, begun + 3 * WINDOW).is_some());
 }
 
@@ -60,7 +60,7 @@ fn kinds_and_subjects_do_not_hold_each_other() {
     }
     assert!(repeats.take(refused("disk/a", 1), ONE, begun).is_some());
     let other = Draft::new(EventKind::DiskNotOffered, "host", "The disk is not offered.");
-    assert!(repeats.take(other, ONE, begun).is_some());
+    assert!(repeats.take(other, Repeat::of(EventKind::DiskNotOffered), begun).is_some());
     let by_peer = Repeat { field: Some("peer"), ..ONE };
     assert!(repeats.take(refused("host", 1).with("peer", 1), by_peer, begun).is_some());
     let many = repeats.take(refused("disk/b", 1), Repeat { count: 5, ..ONE }, begun).unwrap();
@@ -73,7 +73,49 @@ fn subjects_beyond_the_bound_are_told_of_as_they_come() {
     for subject in 0..KEYS_MAX + 5 {
         assert!(repeats.take(refused(&format!("disk/{subject}"), 1), ONE, begun).is_some());
     }
-    assert_eq!(repeats.0.len(), KEYS_MAX);
-    repeats.end_windows(Some(begun + WINDOW));
-    assert!(repeats.0.is_empty());
+    assert_eq!(repeats.windows.len(), KEYS_MAX);
+    repeats.end_windows(begun + WINDOW);
+    assert!(repeats.windows.is_empty());
+}
+
+#[test]
+fn the_last_event_of_a_state_that_is_told_is_the_last_that_came() {
+    let event = |is_up: bool| {
+        let kind = if is_up { EventKind::NicConnected } else { EventKind::NicDisconnected };
+        Draft::new(kind, "nic/a", if is_up { "It is up." } else { "It is down." })
+    };
+    for ends_up in [true, false] {
+        for changes in [3, 11, 12, 25, 40] {
+            let (mut repeats, begun) = (Repeats::default(), Instant::now());
+            let link = Repeat::of(EventKind::NicConnected);
+            assert_eq!(link, Repeat::of(EventKind::NicDisconnected));
+            let mut told = Vec::new();
+            for change in 0..changes {
+                let is_up = (changes - 1 - change) % 2 == u32::from(!ends_up);
+                let now = begun + Duration::from_millis(700) * change;
+                told.extend(repeats.end_windows(now));
+                told.extend(repeats.take(event(is_up), link, now));
+            }
+            told.extend(repeats.end_windows(begun + 10 * WINDOW));
+            let expected =
+                if ends_up { EventKind::NicConnected } else { EventKind::NicDisconnected };
+            assert_eq!(told.last().unwrap().kind, expected, "{changes} changes");
+        }
+    }
+}
+
+#[test]
+fn what_is_held_is_told_in_the_order_in_which_it_happened() {
+    let (mut repeats, begun) = (Repeats::default(), Instant::now());
+    for subject in ["z", "a", "m"] {
+        for _ in 0..=BURST {
+            repeats.take(refused(subject, 1), ONE, begun);
+        }
+    }
+    let held = repeats.take_held();
+    let subjects: Vec<&str> = held.iter().map(|draft| draft.subject.as_str()).collect();
+    assert_eq!(subjects, ["z", "a", "m"]);
+    assert!(repeats.take(refused("z", 1), ONE, begun).is_none(), "the flood goes on");
+    assert_eq!(repeats.end().len(), 1);
+    assert!(repeats.take(refused("z", 1), ONE, begun).is_some(), "nothing is held at the end");
 }

@@ -249,7 +249,7 @@ impl TeamEntry {
         }
         for news in news {
             let draft = partner_changed(&self.name, self.name_of(news.member), &news);
-            effects.drafts.push(draft.repeated_by("member"));
+            effects.drafts.push(draft.repeated());
         }
     }
 
@@ -265,11 +265,11 @@ impl TeamEntry {
             Action::Send { member, frame } => effects.frames.push((PortId(member.0), frame)),
             Action::Churn { member, side, is_churning } => {
                 let draft = churn(&self.name, self.name_of(member), side, is_churning);
-                effects.drafts.push(draft.repeated_by("member"));
+                effects.drafts.push(draft.repeated());
             }
             Action::Loopback { member, port } => {
                 let draft = loopback(&self.name, self.name_of(member), port);
-                effects.drafts.push(draft.repeated_by("member"));
+                effects.drafts.push(draft.repeated());
             }
         }
     }
@@ -342,7 +342,7 @@ impl TeamEntry {
             effects.announcements.insert(announcement.port, AnnounceAt { switch, member });
         }
         for event in change.events {
-            effects.drafts.push(team_event(self, &event).repeated_by("member"));
+            effects.drafts.push(team_event(self, &event).repeated());
         }
     }
 

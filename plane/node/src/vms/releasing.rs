@@ -4,16 +4,19 @@
 //! device in the moment in which its connection ends (seen with QEMU 7.2, vhost-user with
 //! `reconnect`). So guests are asked first, and connections are closed when QEMU has closed them or
 //! when a guest takes longer than a change is to wait.
+//!
+//! A NIC that stands by for a virtual function is not asked for here: the function goes first, in its
+//! own time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use suimon_contract::{HostConfig, Name, VmState};
+use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, VmState};
 use suimon_ports::{VmCommand, VmDevice};
 
 use super::VmEntry;
-use super::driver::Driver;
+use super::driver::{Driver, Run};
 use super::inbox::Message;
 use crate::control::Controller;
 
@@ -49,7 +52,10 @@ pub(crate) fn releases(
 impl Controller {
     /// Asks guests to let go of devices, and waits until they have, for a limited time. VMs are not
     /// given the devices again before [`Message::Look`].
-    pub(crate) fn release_devices(&self, releases: &Releases) {
+    ///
+    /// # Errors
+    /// One of the VMs has begun to move to another node.
+    pub(crate) fn release_devices(&mut self, releases: &Releases) -> Result<(), ApiError> {
         let mut waiting: Vec<(Arc<VmEntry>, &BTreeSet<VmDevice>)> = Vec::new();
         for (vm, devices) in releases {
             let Some(entry) = self.shared.vms.find(vm).filter(|entry| has_any(entry, devices))
@@ -62,11 +68,22 @@ impl Controller {
         let deadline = Instant::now() + self.devices.retry_first * WAIT_PAUSES;
         while !waiting.is_empty() && Instant::now() < deadline {
             std::thread::sleep(LOOK_EVERY);
+            // Frames of VMs that move do not wait for guests of others.
+            self.follow_moves();
             waiting.retain(|(entry, devices)| has_any(entry, devices));
         }
         for (entry, _) in waiting {
             tracing::warn!(vm = %entry.name, "the guest has not let go of devices that are closed now");
         }
+        let moves = |vm: &Name| {
+            let entry = self.shared.vms.find(vm)?;
+            let is_moving = entry.view().moving.is_some();
+            is_moving.then(|| {
+                let text = "the VM has begun to move to another node; change it when it is there";
+                ApiError::new(ErrorCode::Conflict, text).about(entry.label())
+            })
+        };
+        releases.keys().find_map(moves).map_or(Ok(()), Err)
     }
 }
 
@@ -75,7 +92,10 @@ fn has_any(entry: &VmEntry, devices: &BTreeSet<VmDevice>) -> bool {
     let view = entry.view();
     let Some(run) = view.running.as_ref().filter(|_| view.moving.is_none()) else { return false };
     let has = |device: &VmDevice| match device {
-        VmDevice::Nic(nic) => run.nics.iter().any(|name| name.as_str() == nic),
+        VmDevice::Nic(nic) => {
+            let is_it = |name: &&Name| name.as_str() == nic;
+            run.nics.iter().find(is_it).is_some_and(|name| !run.standbys.contains(name))
+        }
         VmDevice::Disk(disk) => run.disks.iter().any(|name| name.as_str() == disk),
         VmDevice::Vf(_) => false,
     };
@@ -85,8 +105,12 @@ fn has_any(entry: &VmEntry, devices: &BTreeSet<VmDevice>) -> bool {
 impl Driver {
     /// Asks the guest to let go of devices that the change under way takes from it.
     pub(super) fn begin_release(&mut self, devices: BTreeSet<VmDevice>) {
-        let Some(run) = &mut self.run else { return };
+        // A VM that has begun to move stays as it is, and the change is refused.
+        let Some(run) = self.run.as_mut().filter(|_| self.moving.is_none()) else { return };
         for device in &devices {
+            if run.is_standby(device) {
+                continue;
+            }
             // What is refused here is tried again, and told, when the change is made.
             let is_new = !run.leaving.contains(device);
             if is_new && run.vm.tell(&VmCommand::Unplug(device.clone())).is_ok() {
@@ -96,10 +120,43 @@ impl Driver {
         run.withheld = devices;
     }
 
-    /// The configuration is settled: what it has is the VM's.
+    /// The configuration is settled: what it has is the VM's. A device that the guest was asked for in
+    /// vain, and keeps, is asked for anew if it is to go after all.
     pub(super) fn end_release(&mut self) {
-        if let Some(run) = &mut self.run {
-            run.withheld.clear();
+        let Some(run) = &mut self.run else { return };
+        let withheld = std::mem::take(&mut run.withheld);
+        if withheld.is_empty() {
+            return;
         }
+        let desired = self.shared.desired();
+        let vm = desired.config.vm(self.entry.name.as_str());
+        let stays = |device: &VmDevice| match (device, vm) {
+            (VmDevice::Nic(name), Some(vm)) => vm.nics.iter().any(|nic| nic.as_str() == name),
+            (VmDevice::Disk(name), Some(vm)) => vm.disks.iter().any(|disk| disk.as_str() == name),
+            (VmDevice::Vf(_), _) | (_, None) => false,
+        };
+        run.leaving.retain(|device| !(withheld.contains(device) && stays(device)));
+    }
+
+    /// # Errors
+    /// The guest is asked to let go of something, which the other node would not know of.
+    pub(super) fn check_nothing_leaves(&self) -> Result<(), ApiError> {
+        let leaves = |run: &Run| run.leaving.iter().chain(&run.withheld).next().cloned();
+        match self.run.as_ref().and_then(leaves) {
+            None => Ok(()),
+            Some(device) => {
+                let text = format!(
+                    "the guest was asked to let go of {device}; wait until it has, or start the VM anew"
+                );
+                Err(self.error(ErrorCode::Conflict, &text))
+            }
+        }
+    }
+}
+
+impl Run {
+    fn is_standby(&self, device: &VmDevice) -> bool {
+        let VmDevice::Nic(nic) = device else { return false };
+        self.stored.standbys.iter().any(|name| name.as_str() == nic)
     }
 }

@@ -68,6 +68,8 @@ pub(crate) fn closed_folder(
     if rights == Rights::Own {
         return Ok(None);
     }
+    // Behind a symbolic link another folder may be the closed one.
+    let folder = fs::canonicalize(folder)?;
     as_user(user, || {
         let mut ways: Vec<&Path> = folder.ancestors().collect();
         ways.reverse();
@@ -171,5 +173,12 @@ mod tests {
             assert_eq!(closed().as_deref(), Some(closed_one));
         }
         assert_eq!(closed_folder(0, Rights::Own, &folder).unwrap(), None);
+        // By a link in an open folder.
+        let other = tempfile::tempdir().unwrap();
+        set(other.path(), 0o755);
+        let link = other.path().join("link");
+        std::os::unix::fs::symlink(&folder, &link).unwrap();
+        let closed = closed_folder(3_000_000, Rights::Root, &link).unwrap();
+        assert_eq!(closed.as_deref(), Some(top.path()));
     }
 }

@@ -114,13 +114,10 @@ impl Driver {
                 }
                 let text = format!("This host takes no part in store {name}: {why}.");
                 let draft = Draft::new(EventKind::SharedStoreWrong, subject, text);
-                // Whoever reads of the event finds a status that agrees with it.
-                self.show(now);
                 self.tell([draft.with("reason", why)]);
             }
             (Some(_), None) => {
                 let text = format!("Store {name} is the cluster's.");
-                self.show(now);
                 self.tell([Draft::new(EventKind::SharedStoreRight, subject, text)]);
             }
             _ => {}

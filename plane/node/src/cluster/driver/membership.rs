@@ -35,8 +35,6 @@ impl Driver {
         self.members.insert(config.node.to_string(), member);
         self.link = Link::Up { store };
         (self.refused, self.looked, self.tended) = (None, None, now);
-        // Whoever hears of it finds a cluster that takes changes.
-        self.show(now);
         self.tell([joined]);
     }
 
@@ -44,7 +42,6 @@ impl Driver {
         let is_told = self.refused.is_some() || (!is_refused && !self.is_reachable);
         self.is_reachable = is_refused;
         self.refused = is_refused.then(|| detail.to_owned());
-        // Whoever reads of the event finds a status that agrees with it.
         self.shared.cluster.view().reach = if is_refused {
             Reach::Refused(detail.to_owned())
         } else {

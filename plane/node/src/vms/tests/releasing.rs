@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use suimon_contract::{EventKind, OperationState, VmState};
-use suimon_ports::{VmDevice, VmNotice};
+use suimon_ports::{DeviceNotice, PortSpec, VmDevice, VmErrorKind, VmNotice};
 
 use super::{harness, patch, state, well};
-use crate::testing::{Harness, host, name, wait_until};
+use crate::testing::{Harness, StoreFailure, host, name, wait_until};
 use crate::{Edit, ResourceEdit, VmWork};
 
 const SOCKET: &str = "/run/suimon/vms/web/n-own";
@@ -70,17 +70,64 @@ fn a_guest_whose_cpus_stand_still_is_not_waited_for() {
 }
 
 #[test]
-fn what_the_guest_has_let_go_of_comes_back_when_the_change_fails() {
+fn a_change_that_fails_before_asks_no_guest() {
     let harness = with_two_nics();
     harness.vms.let_go(|| {});
-    // The tables come after it.
     harness.plane.fail_publish(0);
-    let edit = ResourceEdit::Patch(name("web"), br#"{"nics": ["web"]}"#.to_vec());
-    let failed = harness.change(Edit::Vm(edit));
+    let failed = harness.change(without_own());
     assert_eq!(failed.state, OperationState::Failed, "{failed:?}");
-    wait_until("it is given again", || {
-        let told = harness.vms.told();
-        told.last().is_some_and(|told| told.contains("plug nic own")) && is_open(&harness)
-    });
+    assert!(!harness.vms.told().iter().any(|told| told.contains("unplug")));
+    assert!(is_open(&harness));
+}
+
+#[test]
+fn what_the_guest_has_let_go_of_comes_back_when_the_change_fails() {
+    let mut failures = 0;
+    for place in 0..8 {
+        let harness = with_two_nics();
+        harness.vms.let_go(|| {});
+        // Some of the writes are the driver's and those of events, which go on without.
+        harness.store.arm(StoreFailure::Refuse(place));
+        let ended = harness.change(without_own());
+        if ended.state == OperationState::Failed {
+            let asked = harness.vms.told().iter().filter(|told| told.contains("unplug")).count();
+            wait_until("it has it", || harness.node.vm("web").unwrap().nics.len() == 2);
+            assert!(is_open(&harness));
+            let given = || harness.vms.told().iter().filter(|told| told.contains(" plug ")).count();
+            wait_until("it is given again", || given() == 1 + asked);
+            failures += asked;
+        }
+    }
+    assert!(failures > 0, "a change fails after the guest was asked");
+}
+
+#[test]
+fn a_guest_that_was_asked_in_vain_is_asked_again() {
+    let harness = with_two_nics();
+    // Nobody lets go, and the last write fails.
+    harness.store.arm(StoreFailure::Refuse(1));
+    let failed = harness.change(without_own());
+    assert_eq!(failed.state, OperationState::Failed, "{failed:?}");
+    patch(&harness, r#"{"nics": ["web"]}"#);
+    let unplugs = || harness.vms.told().iter().filter(|told| told.contains("unplug")).count();
+    wait_until("asked again", || unplugs() == 2);
+}
+
+#[test]
+fn a_vm_gets_what_it_lacks_when_the_device_works_again() {
+    let harness = harness();
+    let own = |(_, spec): &(_, PortSpec)| matches!(spec, PortSpec::VhostUser(of) if of.socket == Path::new("/run/more"));
+    let port = harness.devices.open_devices().into_iter().find(own).unwrap().0;
+    well(&harness, VmWork::Start);
+    harness.vms.refuse("tell", VmErrorKind::Host, "nobody listens there yet");
+    patch(&harness, r#"{"nics": ["web", "more"]}"#);
+    harness.wait_events(EventKind::VmDeviceRefused.id(), 1);
+    let reason = "it broke".to_owned();
+    harness.devices.tell(port, DeviceNotice::Lost { reason });
+    harness.wait_events(EventKind::NicRecovered.id(), 1);
     wait_until("it has it", || harness.node.vm("web").unwrap().nics.len() == 2);
+}
+
+fn without_own() -> Edit {
+    Edit::Vm(ResourceEdit::Patch(name("web"), br#"{"nics": ["web"]}"#.to_vec()))
 }
