@@ -3,11 +3,11 @@
 //! Order of a change:
 //! 1. what is about to happen is recorded: the intent, and the TAPs and sockets to
 //!    be made;
-//! 2. guests are asked to let go of the devices that are taken from their VMs, and devices in the way
-//!    of new ones are closed;
+//! 2. guests let go of devices of theirs that the next steps close, and devices in the way of new ones
+//!    are closed;
 //! 3. adapters with SR-IOV, processors, then the tables, are changed; ports that do not change keep
 //!    their queues and notice nothing;
-//! 4. devices are changed and opened;
+//! 4. devices are changed and opened, and guests let go of devices that step 6 closes;
 //! 5. the new desired state and its events are committed: from here on, and only
 //!    from here on, the change is made;
 //! 6. devices no longer wanted are closed, our TAPs and left-over sockets deleted.
@@ -19,12 +19,12 @@
 use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, Plan};
-use suimon_ports::{PortSpec, StoreError, VmDevice};
+use suimon_ports::{PortSpec, StoreError};
 
 use crate::checks::{Candidate, device_error};
 use crate::control::Controller;
 use crate::devices::Devices;
-use crate::disks::{DiskStep, DiskUndo, WantedDisks, disk_steps, wanted_disks, wanted_sockets};
+use crate::disks::{DiskStep, DiskUndo, disk_steps, wanted_disks, wanted_sockets};
 use crate::event_texts::{change_failed, planned_events};
 use crate::needed::Needed;
 use crate::operations::OperationHandle;
@@ -42,8 +42,11 @@ use crate::{ChangeOptions, Edit, PortKey};
 enum Step {
     /// VMs that are new get a folder, in which their NICs and disks listen.
     Vms,
-    /// Guests let go of devices that the change closes.
+    /// Guests let go of devices that a later step closes.
     Release(Releases),
+    /// Guests let go of devices that are closed when the change is made: asked when nothing but the
+    /// commit can fail any more.
+    ReleaseLate(Releases),
     Close(PortKey),
     Pf(Box<PfStep>),
     Processors,
@@ -177,7 +180,12 @@ impl Controller {
             }
             Step::Release(releases) => {
                 undo.push(Undo::Release);
-                self.release_devices(releases)
+                let desired = self.shared.desired();
+                self.release_devices(releases, &desired.config)
+            }
+            Step::ReleaseLate(releases) => {
+                undo.push(Undo::Release);
+                self.release_devices(releases, to)
             }
             Step::Close(key) => {
                 if let Some(port) = self.shared.ports.find(key) {
@@ -422,12 +430,8 @@ fn steps(from: &HostConfig, to: &Candidate, before: &WantedPorts) -> Vec<Step> {
     let other_folder =
         from.host.effective_vm_folder() != to.state.config.host.effective_vm_folder();
     let mut steps = if has_new_vm || other_folder { vec![Step::Vms] } else { Vec::new() };
-    let is_closed_early = |key: &PortKey| {
-        let steps = closes.iter().chain(&changes).chain(&opens);
-        steps.into_iter().any(|step| step.port() == Some(key))
-    };
-    let (early, late) = releases_of_change((from, before, &disks_before), to, is_closed_early);
-    steps.extend(early.map(Step::Release));
+    let releases = releases(from, (before, &disks_before), to, &needed);
+    steps.extend(releases.early.map(Step::Release));
     steps.extend(closes);
     steps.extend(disks.closes.into_iter().map(of_disk));
     let pfs = pf_steps(from, &to.state.config);
@@ -443,54 +447,8 @@ fn steps(from: &HostConfig, to: &Candidate, before: &WantedPorts) -> Vec<Step> {
         steps.push(Step::TablesAgain);
     }
     steps.extend(disks.changes.into_iter().chain(disks.opens).map(of_disk));
-    // What is closed when the change is made, and not before, is let go of when all else is done.
-    steps.extend(late.map(Step::Release));
+    steps.extend(releases.late.map(Step::ReleaseLate));
     steps
-}
-
-/// Devices that VMs lose by a change and whose connection ends with it: those that a step closes, and
-/// those that are closed when the change is made.
-fn releases_of_change(
-    (from, ports, disks): (&HostConfig, &WantedPorts, &WantedDisks),
-    to: &Candidate,
-    is_closed_early: impl Fn(&PortKey) -> bool,
-) -> (Option<Releases>, Option<Releases>) {
-    let key_of =
-        |nic: &str| ports.keys().find(|key| matches!(key, PortKey::Nic(of) if of.as_str() == nic));
-    let is_early = |device: &VmDevice| match device {
-        VmDevice::Nic(nic) => key_of(nic).is_some_and(&is_closed_early),
-        VmDevice::Disk(name) => {
-            let of = |(key, disk): (&Name, _)| (key.as_str() == name).then_some(disk);
-            let after = to.disks.iter().find_map(of);
-            after.is_some() && disks.iter().find_map(of) != after
-        }
-        VmDevice::Vf(_) => false,
-    };
-    let is_late = |device: &VmDevice| match device {
-        VmDevice::Nic(nic) => key_of(nic).is_some_and(|key| !to.wanted.contains_key(key)),
-        VmDevice::Disk(name) => !to.disks.keys().any(|key| key.as_str() == name),
-        VmDevice::Vf(_) => false,
-    };
-    let some = |releases: Releases| (!releases.is_empty()).then_some(releases);
-    let early = releases(from, &to.state.config, is_early);
-    let late = releases(from, &to.state.config, |device| is_late(device) && !is_early(device));
-    (some(early), some(late))
-}
-
-impl Step {
-    /// The port whose device it closes or changes.
-    fn port(&self) -> Option<&PortKey> {
-        match self {
-            Self::Close(key) | Self::Change(key, _) | Self::Open(key, _) => Some(key),
-            Self::Vms
-            | Self::Release(_)
-            | Self::Pf(_)
-            | Self::Processors
-            | Self::Tables
-            | Self::TablesAgain
-            | Self::Disk(_) => None,
-        }
-    }
 }
 
 /// What is to be taken back of ports and tables, and what of disks.
@@ -520,7 +478,7 @@ impl std::fmt::Display for Step {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Vms => f.write_str("make VMs"),
-            Self::Release(_) => f.write_str("have guests let go of devices"),
+            Self::Release(_) | Self::ReleaseLate(_) => f.write_str("have guests let go of devices"),
             Self::Close(key) => write!(f, "close {key}"),
             Self::Pf(step) => step.fmt(f),
             Self::Processors => f.write_str("change the processors"),

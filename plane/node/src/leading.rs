@@ -70,11 +70,16 @@ impl Controller {
     /// Has the switch look for VMs where they are, as soon as one has come or gone.
     pub(crate) fn follow_moves(&mut self) {
         let desired = self.shared.desired();
-        let away = self.shared.nics_away(&desired.config);
+        self.follow_moves_in(&desired.config);
+    }
+
+    /// The same while a change is made: `config` is what the switch has tables of.
+    pub(crate) fn follow_moves_in(&mut self, config: &HostConfig) {
+        let away = self.shared.nics_away(config);
         if away == self.away {
             return;
         }
-        match self.shared.publish_tables(&desired.config) {
+        match self.shared.publish_tables(config) {
             Ok(()) => self.away = away,
             Err(error) => tracing::error!(%error, "the switch does not know where VMs are"),
         }

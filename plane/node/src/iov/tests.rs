@@ -287,6 +287,22 @@ fn a_vf_that_fails_falls_back_at_once_and_is_free_when_the_vm_has_ended() {
 }
 
 #[test]
+fn a_vf_is_free_when_its_nic_was_taken_from_a_vm_that_runs() {
+    let bench = Bench::new(HOST);
+    bench.start("web");
+    bench.wait_path("web", IovPath::Vf);
+    bench.vms.let_go(|| {});
+    let mut without = config(HOST);
+    without.vms.iter_mut().filter(|vm| vm.name.as_str() == "web").for_each(|vm| vm.nics.clear());
+    bench.harness.apply_well(&without);
+    wait_until("the guest has no NIC", || bench.vm("web").nics.is_empty());
+    wait_until("it is released", || bench.vms.vfs().is_empty());
+    // Another VM can have it.
+    bench.start("db");
+    bench.wait_path("db", IovPath::Vf);
+}
+
+#[test]
 fn a_change_of_the_nic_is_one_of_its_vf_and_a_vf_that_forgot_is_left() {
     let bench = Bench::new(HOST);
     bench.start("web");

@@ -358,8 +358,11 @@ impl Vm for FakeVm {
             VmCommand::Unplug(VmDevice::Vf(nic)) if !guest.vfs.contains_key(nic) => {
                 return Err(gone());
             }
-            VmCommand::Unplug(device) => {
-                on_unplug.is_some().then(|| VmNotice::Unplugged(device.clone()))
+            VmCommand::Unplug(device) if on_unplug.is_some() => {
+                if let VmDevice::Vf(nic) = device {
+                    guest.vfs.remove(nic);
+                }
+                Some(VmNotice::Unplugged(device.clone()))
             }
             VmCommand::FinishSending => {
                 guest.finish_sending();

@@ -13,12 +13,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, VmState};
-use suimon_ports::{VmCommand, VmDevice};
+use suimon_ports::{PortSpec, VmCommand, VmDevice};
 
 use super::VmEntry;
 use super::driver::{Driver, Run};
 use super::inbox::Message;
+use crate::PortKey;
+use crate::checks::Candidate;
 use crate::control::Controller;
+use crate::disks::{WantedDisk, WantedDisks};
+use crate::needed::Needed;
+use crate::wanted::WantedPorts;
 
 /// A change waits so many of the pauses after which a failed device is tried again first: 3 s.
 const WAIT_PAUSES: u32 = 3;
@@ -27,35 +32,83 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Devices by the VM that is to let go of them.
 pub(crate) type Releases = BTreeMap<Name, BTreeSet<VmDevice>>;
 
-/// The NICs and disks that VMs of one configuration have in another no more, of those for which
-/// `changes` says that their connection does not stay.
+/// The devices that VMs lose by a change and whose connection ends with it.
+#[derive(Default)]
+pub(crate) struct ReleasesOfChange {
+    /// Those whose device a step closes or changes.
+    pub(crate) early: Option<Releases>,
+    /// Those whose device is closed when the change is made.
+    pub(crate) late: Option<Releases>,
+}
+
+/// When a change closes the device behind a VM's NIC or disk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Closed {
+    Early,
+    Late,
+}
+
+/// What guests are to let go of on the way from one configuration to another. `ports` and `disks` are
+/// those of `from`.
 pub(crate) fn releases(
     from: &HostConfig,
-    to: &HostConfig,
-    changes: impl Fn(&VmDevice) -> bool,
-) -> Releases {
-    let mut releases = Releases::new();
+    (ports, disks): (&WantedPorts, &WantedDisks),
+    to: &Candidate,
+    needed: &Needed,
+) -> ReleasesOfChange {
+    let (mut early, mut late) = (Releases::new(), Releases::new());
     for vm in &from.vms {
-        let Some(after) = to.vm(vm.name.as_str()) else { continue };
-        let nics = vm.nics.iter().filter(|nic| !after.nics.contains(nic));
-        let disks = vm.disks.iter().filter(|disk| !after.disks.contains(disk));
-        let nics = nics.map(|nic| VmDevice::Nic(nic.to_string()));
-        let devices = nics.chain(disks.map(|disk| VmDevice::Disk(disk.to_string())));
-        let devices: BTreeSet<VmDevice> = devices.filter(|device| changes(device)).collect();
-        if !devices.is_empty() {
-            releases.insert(vm.name.clone(), devices);
+        let Some(after) = to.state.config.vm(vm.name.as_str()) else { continue };
+        let nics = vm.nics.iter().filter(|nic| !after.nics.contains(nic)).map(|nic| {
+            let key = PortKey::Nic(nic.clone());
+            let is_held = |spec: &PortSpec| needed.is_held_by_port(spec);
+            let closed = closed(ports.get(&key), to.wanted.get(&key), is_held);
+            (VmDevice::Nic(nic.to_string()), closed)
+        });
+        let disks = vm.disks.iter().filter(|disk| !after.disks.contains(disk)).map(|disk| {
+            let is_held = |wanted: &WantedDisk| needed.is_held_by_disk(wanted);
+            let closed = closed(disks.get(disk), to.disks.get(disk), is_held);
+            (VmDevice::Disk(disk.to_string()), closed)
+        });
+        for (device, closed) in nics.chain(disks) {
+            let releases = match closed {
+                None => continue,
+                Some(Closed::Early) => &mut early,
+                Some(Closed::Late) => &mut late,
+            };
+            releases.entry(vm.name.clone()).or_default().insert(device);
         }
     }
-    releases
+    let some = |releases: Releases| (!releases.is_empty()).then_some(releases);
+    ReleasesOfChange { early: some(early), late: some(late) }
+}
+
+/// When what was wanted is closed; nothing if it was not there, or stays as it is.
+fn closed<S: PartialEq>(
+    before: Option<&S>,
+    after: Option<&S>,
+    is_in_the_way: impl Fn(&S) -> bool,
+) -> Option<Closed> {
+    let before = before?;
+    match after {
+        Some(after) => (before != after).then_some(Closed::Early),
+        None if is_in_the_way(before) => Some(Closed::Early),
+        None => Some(Closed::Late),
+    }
 }
 
 impl Controller {
     /// Asks guests to let go of devices, and waits until they have, for a limited time. VMs are not
-    /// given the devices again before [`Message::Look`].
+    /// given the devices again before [`Message::Look`]. The switch has the tables of `config`
+    /// meanwhile.
     ///
     /// # Errors
     /// One of the VMs has begun to move to another node.
-    pub(crate) fn release_devices(&mut self, releases: &Releases) -> Result<(), ApiError> {
+    pub(crate) fn release_devices(
+        &mut self,
+        releases: &Releases,
+        config: &HostConfig,
+    ) -> Result<(), ApiError> {
         let mut waiting: Vec<(Arc<VmEntry>, &BTreeSet<VmDevice>)> = Vec::new();
         for (vm, devices) in releases {
             let Some(entry) = self.shared.vms.find(vm).filter(|entry| has_any(entry, devices))
@@ -69,7 +122,7 @@ impl Controller {
         while !waiting.is_empty() && Instant::now() < deadline {
             std::thread::sleep(LOOK_EVERY);
             // Frames of VMs that move do not wait for guests of others.
-            self.follow_moves();
+            self.follow_moves_in(config);
             waiting.retain(|(entry, devices)| has_any(entry, devices));
         }
         for (entry, _) in waiting {
