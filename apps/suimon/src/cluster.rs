@@ -66,7 +66,7 @@ pub(crate) struct MembershipFlags {
     /// This node's certificate in PEM, if etcd wants one.
     #[arg(long, value_name = "PATH", requires_all = ["etcd_authority", "key"])]
     certificate: Option<PathBuf>,
-    /// Its private key.
+    /// Private key of this node's certificate, in PEM.
     #[arg(long, value_name = "PATH", requires = "certificate")]
     key: Option<PathBuf>,
     /// The user of etcd that this node is.

@@ -117,8 +117,9 @@ fn events() -> String {
         "Numbers and names keep their meaning: 1xxx host, other nodes and cluster, 2xxx switch, 3xxx NIC, 4xxx uplink and \
          team, 5xxx processor and queue, 6xxx store, disk and Storage QoS, 7xxx VM, 8xxx power, 9xxx SR-IOV.\n\n\
          What guests, clients and neighbours cause as often as they like (connections, protocol violations, link \
-         changes, failed requests) is joined: of more than 10 events of one kind and subject within 10 s the last one is \
-         told at their end, with their number in the field `events`.\n\n| id | name | severity | meaning |\n|---|---|---|---|\n",
+         changes, failed requests) is joined: of more than 10 events of one subject and one kind, or of the kinds that \
+         tell one state (a link is up, it is down), within 10 s the last one is told at their end, with the time at \
+         which it happened and their number in the field `events`.\n\n| id | name | severity | meaning |\n|---|---|---|---|\n",
     );
     for kind in EventKind::ALL {
         text.push_str(&format!(

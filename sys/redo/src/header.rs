@@ -2,7 +2,7 @@
 
 const MAGIC: [u8; 8] = *b"SuimonRd";
 const VERSION: u32 = 1;
-/// Bytes before the entries.
+/// Size of the header at the start of a record, in bytes. Entries follow it.
 pub(crate) const HEADER: usize = 128;
 /// Where the number of the first kept entry is, and its complement, by which damage is noticed.
 pub(crate) const FIRST_AT: u64 = 64;

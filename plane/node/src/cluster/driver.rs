@@ -107,7 +107,7 @@ struct Driver {
     stores: BTreeMap<Name, SharedStore>,
     members: BTreeMap<String, MemberRecord>,
     alive: BTreeSet<String>,
-    /// What was heard before it was known which node this is.
+    /// Records that other nodes wrote, read before this node's number was known, by their key in etcd.
     early: BTreeMap<String, Heard>,
     looked: Option<Time>,
     tended: Time,
@@ -177,7 +177,7 @@ impl Driver {
         next.since(now).clamp(Duration::from_millis(1), LOOK)
     }
 
-    /// Does what is due.
+    /// Carries out everything that is due, then publishes the state and its events.
     fn turn(&mut self) {
         let now = self.now();
         if let (Link::Trying { at: Some(at) }, Some(config)) = (&self.link, &self.config) {

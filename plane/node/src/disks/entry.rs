@@ -58,7 +58,7 @@ pub(crate) struct WorkUnderWay {
 pub(crate) enum Moving {
     /// It is in service here, and copied to the other node.
     CopiedTo,
-    /// It is in service here, and what the other node has is copied to it.
+    /// The disk is in service on this node while the contents of the other node's disk are copied to it.
     CopiedFrom,
     /// Both nodes see its file. It is in service here, and will be handed over.
     HandedTo,
@@ -72,7 +72,8 @@ pub(crate) enum Moving {
 pub(crate) struct OpenDisk {
     pub(crate) shape: Shape,
     pub(crate) files: Arc<dyn StoreFiles>,
-    /// Its own file, then its parent's, and so on; none of a block device.
+    /// Names of the image files in the store: the disk's own, then its parent's and so on. Empty for a
+    /// block device.
     pub(crate) layers: Vec<FileName>,
     /// What a VM has it by.
     pub(crate) device: Option<Box<dyn DiskDevice>>,

@@ -74,7 +74,7 @@ pub(super) struct Run {
     pub(super) refused: BTreeSet<String>,
     /// Whether `stored` is what the state store has.
     pub(super) is_written: bool,
-    /// Whether its guest's file systems are frozen.
+    /// Set while the guest's file systems are frozen.
     pub(super) frozen: Option<Frozen>,
     pub(super) vfs: RunVfs,
 }

@@ -46,7 +46,7 @@ pub(crate) struct News {
     pub(crate) is_reset: bool,
     /// Devices that the guest has let go of, of those that it has.
     pub(crate) unplugged: BTreeSet<VmDevice>,
-    /// Whether it is gone, in an orderly way or not, and how.
+    /// The end of the VM's process: whether it was orderly, and the reason.
     pub(crate) ended: Option<(bool, String)>,
 }
 

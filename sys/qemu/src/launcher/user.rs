@@ -153,6 +153,7 @@ mod tests {
         // The thread that took the user on was another one.
         assert!(rustix::process::geteuid().is_root());
     }
+
     #[test]
     fn the_first_folder_that_the_user_may_not_search_is_named() {
         if Rights::of_this_process() == Rights::Own {
