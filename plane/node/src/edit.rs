@@ -281,7 +281,10 @@ impl ClusterEdit {
                 Err(vec![ApiError::new(ErrorCode::AlreadyExists, text).about("cluster")])
             }
             Self::Init(to) | Self::Put(to) => Ok(Some(to.clone())),
-            Self::Patch(patch) => patch_cluster(cluster, patch).map(Some),
+            Self::Patch(patch) => patch_cluster(cluster, patch).map(Some).map_err(|errors| {
+                let lacks_name = errors.iter().any(|error| error.field.as_deref() == Some("name"));
+                if cluster.is_none() && lacks_name { vec![no_cluster()] } else { errors }
+            }),
             Self::Delete => Ok(None),
         }
     }
@@ -369,6 +372,12 @@ impl<T: Resource> ResourceEdit<T> {
         );
         Err(vec![ApiError::new(ErrorCode::InvalidValue, text).about(self.subject()).field("name")])
     }
+}
+
+/// The error for a change of the cluster of a host without one.
+fn no_cluster() -> ApiError {
+    let text = "no cluster is configured; join one with `suimon cluster join`";
+    ApiError::new(ErrorCode::NotFound, text).about("cluster")
 }
 
 /// The error for a resource that does not exist.

@@ -1,6 +1,6 @@
 //! Nodes of a cluster with a store in memory, and what goes wrong between them.
 
-use suimon_contract::{EventKind, Health, OperationState, QosPolicyConfig};
+use suimon_contract::{ErrorCode, EventKind, Health, OperationState, QosPolicyConfig};
 use suimon_ports::{ClusterChange, ClusterStore, StoreFiles};
 use suimon_quantity::{Cap, DiskId, ProcessorId, StoreId, Time};
 use suimon_storage::{StoreRole, StoreStatus, StoreView};
@@ -350,6 +350,15 @@ fn another_cluster_or_name_needs_leaving_first_and_etcd_has_to_answer() {
     let wanted = Edit::Apply(Box::new(host(&config("n2", 2000))));
     assert!(two.node.submit(wanted).unwrap_err()[0].message.contains("nobody answers"));
     assert!(two.node.config().cluster.is_none());
+}
+
+#[test]
+fn a_change_of_no_cluster_is_refused_with_what_to_do() {
+    let harness = Harness::new();
+    let patch = br#"{"endpoints": ["http://192.0.2.1:2379"]}"#.to_vec();
+    let errors = harness.node.submit(Edit::Cluster(ClusterEdit::Patch(patch))).unwrap_err();
+    assert_eq!((errors.len(), errors[0].code), (1, ErrorCode::NotFound));
+    assert!(errors[0].message.contains("suimon cluster join"), "{errors:?}");
 }
 
 #[test]
