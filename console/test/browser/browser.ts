@@ -77,6 +77,8 @@ export async function open(): Promise<Console> {
     executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium",
     args: FLAGS,
     viewport: { width: 1400, height: HEIGHT },
+    // Colours that are changing have less contrast.
+    reducedMotion: "reduce",
   });
   // Only a hanging page takes so long, however loaded the machine is.
   context.setDefaultTimeout(120_000);
@@ -109,7 +111,12 @@ export async function logIn(page: Page): Promise<void> {
     await page.getByLabel(/Code or token/).fill(token ?? "");
     await page.getByRole("button", { name: "Log in" }).click();
   }
-  await page.locator("h1").first().waitFor();
+  await inPage(page);
+}
+
+/** Waits until a page is shown to who is logged in; the login has a title too. */
+async function inPage(page: Page): Promise<void> {
+  await page.locator("#main h1").waitFor();
 }
 
 export async function look(page: Page, { language, theme, width }: Look): Promise<void> {
@@ -121,7 +128,7 @@ export async function look(page: Page, { language, theme, width }: Look): Promis
 /** Goes to a page and waits until live data is there. */
 export async function visit(page: Page, place: string): Promise<void> {
   await page.goto(`${base}/#/${place}`);
-  await page.locator("#main h1").waitFor();
+  await inPage(page);
   await page.waitForFunction(() => document.querySelector(".loading") === null);
   // Rates and charts need two answers, a second apart.
   await page.waitForTimeout(2500);

@@ -102,7 +102,7 @@ impl MemoryStore {
     }
 
     /// Whether whoever wants something of the store or its files waits from now on, until
-    /// it goes on.
+    /// it goes on. [`MemoryStore::files`] does not wait.
     pub fn stall(&self, stalls: bool) {
         let (is_stalled, changed) = &*self.stall;
         *is_stalled.lock().unwrap_or_else(PoisonError::into_inner) = stalls;
@@ -112,7 +112,12 @@ impl MemoryStore {
     fn state(&self) -> MutexGuard<'_, State> {
         let (is_stalled, changed) = &*self.stall;
         let guard = is_stalled.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(changed.wait_while(guard, |stalls| *stalls));
+        // Held until the state is: whoever was not stalled is done or has the state.
+        let _not_stalled = changed.wait_while(guard, |stalls| *stalls);
+        self.state_now()
+    }
+
+    fn state_now(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -129,7 +134,7 @@ impl MemoryStore {
     /// All files, by name.
     #[must_use]
     pub fn files(&self) -> BTreeMap<FileName, Vec<u8>> {
-        let state = self.state();
+        let state = self.state_now();
         let bytes = |number: &usize| state.files.get(*number).map(|entry| entry.file.bytes());
         state
             .names

@@ -189,8 +189,7 @@ fn what_is_reserved_outlives_the_daemon() {
     let cluster = FakeCluster::default();
     let one = node(&cluster, "n1", 2000);
     wait_until("it is kept", || cap(&one).reserved_iops == 2064);
-    let disks = one.disks.host_left();
-    let (store, _) = one.kill();
+    let (store, _, disks) = one.kill_with_disks();
     let away = cluster.other();
     away.set(Faults { is_unreachable: true, ..Faults::default() });
     let one = Harness::in_cluster(store, disks, away.clone());
@@ -251,8 +250,7 @@ fn a_minimum_that_nobody_answers_is_pending_and_not_in_effect_until_it_is_reserv
     assert!(ended.report[0].contains("etcd does not answer"), "{ended:?}");
     assert_eq!(one.node.config().disks[0].qos.min_iops, Some(3000));
     // Its restart does not make it a promise.
-    let disks = one.disks.host_left();
-    let (store, _) = one.kill();
+    let (store, _, disks) = one.kill_with_disks();
     let one = Harness::in_cluster(store, disks, cluster.clone());
     wait_until("what was in effect is", || minimum(&one) == 2000);
     std::thread::sleep(std::time::Duration::from_millis(600));
@@ -527,8 +525,7 @@ fn policies_of_the_cluster_do_not_change_while_nobody_answers_and_outlive_the_da
     let one = Harness::in_cluster(MemoryStore::default(), disks, cluster.clone());
     one.apply_well(&host(&with_policy("n1", 1000)));
     wait_until("it has its part", || part(&one) == 500);
-    let disks = one.disks.host_left();
-    let (store, _) = one.kill();
+    let (store, _, disks) = one.kill_with_disks();
     let away = cluster.other();
     away.set(Faults { is_unreachable: true, ..Faults::default() });
     let one = Harness::in_cluster(store, disks, away.clone());

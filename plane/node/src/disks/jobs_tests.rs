@@ -61,8 +61,7 @@ fn convert(file: &str) -> DiskWork {
 
 /// The process is killed, and another one finds what it has left.
 fn kill(harness: Harness) -> Harness {
-    let disks = harness.disks.host_left();
-    let (store, devices) = harness.kill();
+    let (store, devices, disks) = harness.kill_with_disks();
     Harness::with_disks(store, devices, disks)
 }
 
@@ -86,8 +85,7 @@ fn a_check_reports_and_the_disk_is_in_service_again() {
 #[test]
 fn a_damaged_disk_that_cannot_be_opened_is_checked() {
     let harness = harness();
-    let disks = harness.disks.host_left();
-    let (store, devices) = harness.kill();
+    let (store, devices, disks) = harness.kill_with_disks();
     let files = disks.take_store(DISK_STORE);
     let damaged = files.files().into_iter().map(|(name, mut bytes)| {
         // Both region tables (MS-VHDX, 2.2.3).

@@ -93,8 +93,7 @@ fn what_was_measured_is_promised_of_and_survives_a_restart() {
     assert_eq!(harness.disks.files(STORE), ["data.raw"]);
 
     // The process is killed, and another one knows it.
-    let disks = harness.disks.host_left();
-    let (state, devices) = harness.kill();
+    let (state, devices, disks) = harness.kill_with_disks();
     let harness = Harness::with_disks(state, devices, disks);
     let again = harness.node.store("fast").unwrap();
     assert_eq!(again.measured, Some(measured.clone()));

@@ -122,8 +122,7 @@ fn disks_whose_server_cannot_be_had_fail_and_leave_the_others_running() {
     let mut config = tls("/etc/c.pem");
     config.disks[1].nbd = None;
     first.apply_well(&config);
-    let left = first.disks.host_left();
-    let (store, devices) = first.kill();
+    let (store, devices, left) = first.kill_with_disks();
     left.refuse("/etc/c.pem", true);
     let harness = Harness::with_disks(store, devices, left);
     let failed = harness.node.disk("a").unwrap();

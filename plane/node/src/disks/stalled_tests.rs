@@ -112,8 +112,7 @@ fn a_new_disk_that_was_given_up_leaves_no_file() {
 #[test]
 fn a_daemon_starts_beside_a_store_that_stalls() {
     let (harness, _) = ready();
-    let disks = harness.disks.host_left();
-    let (state_store, devices) = harness.kill();
+    let (state_store, devices, disks) = harness.kill_with_disks();
     let store = disks.store(DISK_STORE);
     store.stall(true);
     let began = Instant::now();

@@ -191,8 +191,7 @@ fn a_disk_that_is_too_small_grows_when_it_is_opened() {
     let mut config = two_disks();
     config.disks.truncate(1);
     harness.apply_well(&config);
-    let disks = harness.disks.host_left();
-    let (store, devices) = harness.kill();
+    let (store, devices, disks) = harness.kill_with_disks();
     let files = disks.take_store(DISK_STORE);
     let harness = Harness::with_disks(store, devices, disks);
     // Changed while it has failed.
@@ -207,8 +206,7 @@ fn a_disk_that_is_too_small_grows_when_it_is_opened() {
 fn what_a_crash_has_left_in_a_store_is_removed_when_it_is_opened() {
     let harness = Harness::with_store();
     harness.apply_well(&two_disks());
-    let disks = harness.disks.host_left();
-    let (store, devices) = harness.kill();
+    let (store, devices, disks) = harness.kill_with_disks();
     let files = disks.take_store(DISK_STORE);
     let left = files
         .files()
@@ -224,8 +222,7 @@ fn what_a_crash_has_left_in_a_store_is_removed_when_it_is_opened() {
 fn a_new_daemon_opens_them_again_and_tries_until_their_store_is_there() {
     let harness = Harness::with_store();
     harness.apply_well(&two_disks());
-    let disks = harness.disks.host_left();
-    let (store, devices) = harness.kill();
+    let (store, devices, disks) = harness.kill_with_disks();
     let files = disks.take_store(DISK_STORE);
     let harness = Harness::with_disks(store, devices, disks);
     let status = harness.node.disk("boot").unwrap();
@@ -336,8 +333,7 @@ fn a_disk_whose_store_does_not_answer_stalls_until_it_does() {
 fn a_new_daemon_waits_for_locks_that_are_about_to_end() {
     let harness = Harness::with_store();
     harness.apply_well(&two_disks());
-    let disks = harness.disks.host_left();
-    let (store, devices) = harness.kill();
+    let (store, devices, disks) = harness.kill_with_disks();
     let files = disks.take_store(DISK_STORE);
     let held = suimon_ports::StoreFiles::open(
         &files,

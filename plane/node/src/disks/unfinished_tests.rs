@@ -52,8 +52,7 @@ fn end(harness: Harness) -> Harness {
 }
 
 fn kill(harness: Harness) -> Harness {
-    let disks = harness.disks.host_left();
-    let (store, devices) = harness.kill();
+    let (store, devices, disks) = harness.kill_with_disks();
     Harness::with_disks(store, devices, disks)
 }
 

@@ -88,6 +88,13 @@ impl FakeDisks {
         Self(Arc::new(Mutex::new(World { stores, ..World::default() })))
     }
 
+    /// Whoever reads or writes files of the stores waits, or goes on.
+    pub(crate) fn stall_files(&self, stalls: bool) {
+        for store in self.lock().stores.values() {
+            store.stall(stalls);
+        }
+    }
+
     pub(crate) fn parts(&self) -> DiskParts {
         DiskParts {
             plane: Arc::new(self.clone()),

@@ -182,6 +182,18 @@ impl Harness {
         (store, FakeDevices::on_host(self.devices.host_left()))
     }
 
+    /// The same with the stores of its disks. All is as it was at one moment, however long the copy
+    /// takes: nothing is written to the disks meanwhile.
+    pub(crate) fn kill_with_disks(self) -> (MemoryStore, FakeDevices, FakeDisks) {
+        let running = self.disks.clone();
+        running.stall_files(true);
+        let disks = running.host_left();
+        let store = self.store.surviving();
+        running.stall_files(false);
+        let (_, devices) = self.kill();
+        (store, devices, disks)
+    }
+
     /// Now, on the processors' clock.
     pub(crate) fn plane_now(&self) -> suimon_quantity::Time {
         crate::SwitchPlane::now(&self.plane)

@@ -109,10 +109,12 @@ fn check_pages(with_lab: bool) {
         let is_ready = || Ok(daemon.json(&["disk", "show", disk])?["state"] == "ready");
         until("the disks", PATIENCE, is_ready).unwrap();
     }
-    // More than the maximum that the browser sets, and little, so that the browser gets the CPUs.
+    // More than the maximum that the browser sets, and little, so that the browser gets the CPUs: fio's
+    // `rate_iops` would use all CPU time for its waits if the machine was busy when fio started.
     let socket = rig.path("nbd.sock");
     let targets = ["gold", "noisy"].map(|disk| fio::FioTarget::Nbd { socket: &socket, disk });
-    let job = "rw=randread bs=8k iodepth=2 rate_iops=300 size=32m time_based runtime=3600";
+    let job = "rw=randread bs=8k iodepth=2 thinktime=1s thinktime_blocks=600 \
+               size=32m time_based runtime=3600";
     let file = rig.path("load");
     fs::write(&file, fio::job_file(&targets, job)).unwrap();
     let _load = Process::start(&rig, "fio", &["fio", &file]).unwrap();

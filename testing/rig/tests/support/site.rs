@@ -18,11 +18,11 @@ pub const GUEST: &str = "10.75.0.9";
 pub const BRIDGE: &str = "outside";
 pub const PATIENCE: Duration = Duration::from_secs(240);
 pub const NAMES: [&str; 2] = ["one", "two"];
-/// Random blocks, each read again and compared some time after it was written. They are few, because
-/// in the end all are read once more at the same rate.
+/// Random blocks, each read again and compared some time after it was written. About 100 a second;
+/// fio's `rate_iops` would use all CPU time for its waits if the machine was busy when fio started.
 pub const FIO: &str = "fio --name=v --filename=/dev/vda --rw=randwrite --bs=4k --iodepth=4 \
     --ioengine=psync --thread --verify=crc32c --verify_backlog=64 --verify_fatal=1 \
-    --verify_dump=0 --time_based --runtime=3600 --rate_iops=100 --size=4m --randrepeat=0";
+    --verify_dump=0 --time_based --runtime=3600 --thinktime=200ms --thinktime_blocks=20 --size=4m --randrepeat=0";
 
 /// A host, as far as another one sees it.
 pub struct Node {

@@ -37,10 +37,11 @@ fn started_anew() -> (Harness, impl FnOnce(&Harness)) {
     let harness = with(of_host, FakeDisks::with_store(STORE), FakeVms::default());
     harness.apply_well(&config());
     harness.node.stop();
-    let (disks, vms) = (harness.disks.host_left(), harness.vms.clone());
+    let vms = harness.vms.clone();
+    let (store, devices, disks) = harness.kill_with_disks();
     vms.reboot("second");
     let files = disks.take_store(STORE);
-    let harness = with(harness.kill(), disks, vms);
+    let harness = with((store, devices), disks, vms);
     wait_until("it is told", || harness.events(EventKind::VmWaitsForDisks.id()).len() == 1);
     let come = move |harness: &Harness| {
         harness.disks.put_store(STORE, files);
