@@ -144,6 +144,9 @@ impl Shown for NicConfig {
         let mut lines = Lines::of(&one.config, &one.condition);
         lines.add("queue pairs in use", one.queue_pairs);
         lines.add("addresses learned", one.learned);
+        if let Some(mac) = one.bound_mac {
+            lines.add("bound address", mac);
+        }
         if let Some(features) = &one.virtio_features {
             lines.add("virtio features", features);
         }

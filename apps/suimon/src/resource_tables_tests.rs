@@ -53,6 +53,7 @@ fn nics() -> Vec<NicStatus> {
             virtio_features: None,
             queue_pairs: 1,
             learned: 2,
+            bound_mac: None,
             kernel_path: None,
             iov: None,
         })

@@ -303,8 +303,9 @@ pub struct NicConfig {
     /// tap: network namespace the device lives in, as `ip netns` names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netns: Option<String>,
-    /// The NIC's address. With it the switch needs not learn it, and nobody
-    /// else can take it.
+    /// The NIC's address. Frames from it are dropped on other ports. If absent, source addresses are
+    /// learned, and the first one of a guest that is not connected over TAP is bound to the NIC until
+    /// the guest disconnects: frames from it are dropped on other ports too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "52:54:00:12:34:56")]
     pub mac: Option<MacAddr>,
@@ -323,8 +324,9 @@ pub struct NicConfig {
     /// Largest IP packet, 68 to 9216 bytes.
     #[serde(default = "default_mtu")]
     pub mtu: u16,
-    /// Whether the guest may send from addresses other than `mac`. Has a
-    /// meaning only with `mac`.
+    /// Whether the guest may send from addresses other than `mac`. Without `mac`, and not over TAP:
+    /// whether other ports may send from the guest's first source address too, which is bound to
+    /// the NIC otherwise.
     #[serde(default)]
     pub mac_spoofing: bool,
     /// Whether the port is kept apart from other isolated ports.

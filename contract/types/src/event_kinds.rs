@@ -129,6 +129,10 @@ catalogue! {
         "A capture of a port's frames began.";
     3012 CaptureStopped "capture_stopped" Info
         "A capture ended.";
+    3013 NicAddressMoved "nic_address_moved" Warning
+        "An address that was learned on one port was seen on another. At most one per port in 10 s.";
+    3014 NicAddressBound "nic_address_bound" Info
+        "The first source address of a guest was bound to its NIC, which has no mac.";
     4001 UplinkCreated "uplink_created" Info
         "An uplink was made.";
     4002 UplinkChanged "uplink_changed" Info

@@ -312,6 +312,7 @@ impl Controller {
             before.config.vms.iter().filter(|vm| to.state.config.vm(vm.name.as_str()).is_none());
         let gone: Vec<Name> = gone.map(|vm| vm.name.clone()).collect();
         self.shared.set_desired(to.state);
+        self.prune_bindings();
         self.shared.record_names();
         let after = self.shared.desired();
         self.shared.follow_cluster();

@@ -287,9 +287,13 @@ impl Controller {
         self.plane_polled_at = Some(now);
         self.shared.refresh_kernel_paths();
         // Bounded, so that a flood of notices does not keep changes waiting.
+        let mut has_changed_bindings = false;
         for _ in 0..NOTICES_PER_COMMIT {
             let Some(notice) = self.shared.plane.poll_notice() else { break };
-            self.handle_plane_notice(notice);
+            has_changed_bindings |= self.handle_plane_notice(notice);
+        }
+        if has_changed_bindings {
+            self.publish_desired();
         }
         for _ in 0..NOTICES_PER_COMMIT {
             let Some(notice) = self.shared.disks.parts.plane.poll_notice() else { break };
@@ -343,6 +347,13 @@ impl Controller {
         self.shared.publish_vmqs(config);
         self.shared.publish_steering(config);
         Ok(())
+    }
+
+    /// Publishes the tables of the desired configuration again, with what has changed beside it.
+    pub(crate) fn publish_desired(&self) {
+        if let Err(error) = self.publish(&self.shared.desired().config) {
+            tracing::error!(%error, "the switches keep their former tables");
+        }
     }
 
     /// Starts and stops processors as a configuration asks.

@@ -58,6 +58,7 @@ mod kernel_path;
 mod leading;
 mod moving;
 mod needed;
+mod nic_addresses;
 mod node;
 mod node_status;
 mod notices;

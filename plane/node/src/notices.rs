@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use suimon_contract::EventKind;
+use suimon_frame::MacAddr;
 use suimon_ports::{DeviceNotice, FaultKind, PortFault, PortSpec};
 use suimon_quantity::{Count, PortId};
 use suimon_switch::PlaneNotice;
@@ -44,34 +45,54 @@ impl Controller {
             return;
         }
         let is_new_link = notice == DeviceNotice::LinkUp;
+        let is_lost_link = matches!(notice, DeviceNotice::LinkDown { .. });
         if let Some(draft) = device_event(&port.key, notice) {
             self.drafts.push(draft.repeated());
         }
         // The device may have come back with another MTU.
-        if is_new_link && matches!(port.key, PortKey::Uplink(_)) {
-            let config = self.shared.desired().config.clone();
-            if let Err(error) = self.publish(&config) {
-                tracing::error!(%error, "the tables do not know the device's MTU");
-            }
+        let has_another_mtu = is_new_link && matches!(port.key, PortKey::Uplink(_));
+        if has_another_mtu || (is_lost_link && self.release_source(&port.key)) {
+            self.publish_desired();
         }
     }
 
-    pub(crate) fn handle_plane_notice(&mut self, notice: PlaneNotice) {
+    /// Returns true if the tables have to be published.
+    pub(crate) fn handle_plane_notice(&mut self, notice: PlaneNotice) -> bool {
         match notice {
             PlaneNotice::QueueFault { queue, fault } => self.handle_fault(queue.port, &fault),
             PlaneNotice::StormLimited { port } => {
-                let Some(port) = self.shared.ports.find_id(port) else { return };
+                let Some(port) = self.shared.ports.find_id(port) else { return false };
                 let text = "Flooded frames beyond the storm limit are dropped.";
                 self.drafts
                     .push(Draft::new(EventKind::StormLimitReached, &port.key, text).repeated());
             }
             PlaneNotice::SpoofedSource { port, mac } => {
-                let Some(port) = self.shared.ports.find_id(port) else { return };
+                if self.release_absent_owner(port, mac) {
+                    return true;
+                }
+                let Some(port) = self.shared.ports.find_id(port) else { return false };
                 let text = format!("Frames from {mac} are dropped: the address is not its own.");
                 let draft = Draft::new(EventKind::NicAddressRefused, &port.key, text);
                 self.drafts.push(draft.with("mac", mac).repeated());
             }
+            PlaneNotice::AddressMoved { mac, from, to, moves } => {
+                self.report_move(mac, (from, to), moves);
+            }
+            PlaneNotice::SourceSeen { port, mac } => return self.bind_source(port, mac),
         }
+        false
+    }
+
+    fn report_move(&mut self, mac: MacAddr, (from, to): (PortId, PortId), moves: u64) {
+        let labels = self.shared.port_labels();
+        let (Some(from), Some(to)) = (labels.get(&from), self.shared.port_key(to)) else { return };
+        let count = Count::new(moves, "move");
+        let text = format!(
+            "The address {mac} moved here from {from} ({count} of addresses to this port since the \
+             last report). Configure mac for NICs whose address is not to move."
+        );
+        let draft = Draft::new(EventKind::NicAddressMoved, &to, text);
+        self.drafts.push(draft.with("mac", mac).with("from", from).with("moves", moves));
     }
 
     /// A queue of the port is lost, and with it the device: it is closed and

@@ -14,6 +14,7 @@
 //! | `host` | `drain` | that the host is drained (`drain.rs`) |
 //! | `power` | the setting's file below sysfs | what it was before it was changed (`power/records.rs`) |
 //! | `cluster` | … | what is kept of the cluster (`cluster/records.rs`) |
+//! | `nic_addresses` | the NIC's name | the address bound to the NIC (`nic_addresses.rs`) |
 //! | `doomed` | the path | [`DoomedFile`] of a store, which no disk has, to be deleted |
 //!
 //! Values are JSON, so that a store can be read by people and by later versions.
@@ -35,6 +36,8 @@ pub(crate) const OWNED: &str = "owned";
 pub(crate) const SOCKETS: &str = "sockets";
 
 pub(crate) const DOOMED: &str = "doomed";
+
+pub(crate) const NIC_ADDRESSES: &str = "nic_addresses";
 
 pub(crate) const DISK_WORK: &str = "disk_work";
 

@@ -15,6 +15,7 @@ use crate::events::EventLog;
 use crate::iov::Iov;
 use crate::kernel_path::KernelPathPlan;
 use crate::moving::Abandoned;
+use crate::nic_addresses::BoundAddresses;
 use crate::node_status::Questions;
 use crate::operations::Operations;
 use crate::port_table::PortTable;
@@ -51,6 +52,7 @@ pub(crate) struct Shared {
     pub(crate) far_nodes: Arc<dyn FarNodes>,
     pub(crate) questions: Questions,
     pub(crate) captures: Arc<Captures>,
+    pub(crate) bound_addresses: BoundAddresses,
     pub(crate) kernel_paths: KernelPathPlan,
     pub(crate) vmq_table: VmqTable,
     pub(crate) steering: SteeringPlan,
@@ -120,6 +122,7 @@ impl Shared {
             far_nodes: parts.far_nodes,
             questions: Questions::default(),
             captures: Arc::default(),
+            bound_addresses: BoundAddresses::default(),
             kernel_paths: KernelPathPlan::default(),
             vmq_table: VmqTable::default(),
             steering: SteeringPlan::default(),
@@ -162,6 +165,15 @@ impl Shared {
 
     pub(crate) fn change_ids<T>(&self, change: impl FnOnce(&mut Ids) -> T) -> T {
         change(&mut self.ids.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns the key of a port or team, `None` if it is gone.
+    pub(crate) fn port_key(&self, id: suimon_quantity::PortId) -> Option<PortKey> {
+        let of_device = self.ports.find_id(id).map(|port| port.key.clone());
+        of_device.or_else(|| {
+            let ids = self.ids();
+            ids.teams().find(|(_, team)| *team == id).map(|(key, _)| key.clone())
+        })
     }
 
     /// What ports are called where only a name is shown: the name alone, or

@@ -70,6 +70,7 @@ pub(crate) fn start_up(
     if let Some(intent) = &intent {
         controller.drafts.push(interrupted(intent));
     }
+    shared.bound_addresses.load(controller.store.as_ref())?;
     shared.change_ids(|ids| ids.assign(&state.config, &wanted));
     if let Err(error) = controller.set_processors(&state.config) {
         let text = format!("{error}; processors run where they can");

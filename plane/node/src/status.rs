@@ -206,6 +206,7 @@ impl Shared {
             virtio_features: device.features.map(|features| format!("{features:#x}")),
             queue_pairs: device.queue_pairs,
             learned: id.and_then(|id| learned.get(&id).copied()).unwrap_or(0),
+            bound_mac: self.bound_addresses.in_effect(&self.desired().config).remove(&nic.name),
             kernel_path: self.kernel_path_status(nic, port.as_deref()),
             iov: self.iov_status(nic),
         }

@@ -90,7 +90,13 @@ impl Shared {
         let mut next = table.clone();
         next.follow(self.team_plans(config, &ids), self.plane.now(), self.recording.as_ref())
             .map_err(|error| internal(format!("a team cannot be as configured: {error}")))?;
-        let mut tables = topology(config, &ids, &|key| self.device_mtu(key), &next.distributions());
+        let mut tables = topology(
+            config,
+            &ids,
+            &|key| self.device_mtu(key),
+            &next.distributions(),
+            &self.bound_addresses.in_effect(config),
+        );
         self.lead(&mut tables, config, &ids, &away);
         self.plane
             .publish(tables)

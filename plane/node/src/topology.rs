@@ -8,13 +8,14 @@ use suimon_contract::{
     HostConfig, Name, NicConfig, SwitchConfig, SwitchKind, TeamConfig, UplinkConfig,
 };
 use suimon_forwarding::{self as forwarding, PortRole, VlanMode, VlanSet};
-use suimon_frame::VlanId;
+use suimon_frame::{MacAddr, VlanId};
 use suimon_offload::Reason;
 use suimon_quantity::{BitRate, PortId, SwitchId};
 use suimon_switch::{PortTopology, TeamMember, TeamTopology, Topology};
 use suimon_teaming::{Distribution, MemberId};
 
 use crate::PortKey;
+use crate::nic_addresses::binds_source;
 use crate::offloads::uplink_coalescing;
 use crate::wanted::{WantedPorts, host_nic_mtu, offload_switches, wanted_teams};
 
@@ -81,13 +82,15 @@ impl Ids {
 }
 
 /// The tables for `config`. `device_mtu` says what MTU an open device has, for
-/// uplinks that keep their own; `distributions` where the frames of teams go. Ports
-/// without an identifier are left out, and teams without a distribution.
+/// uplinks that keep their own; `distributions` where the frames of teams go; `bound` which
+/// addresses are bound to NICs without `mac`. Ports without an identifier are left out, and teams
+/// without a distribution.
 pub(crate) fn topology(
     config: &HostConfig,
     ids: &Ids,
     device_mtu: &dyn Fn(&PortKey) -> Option<u16>,
     distributions: &BTreeMap<Name, Arc<Distribution>>,
+    bound: &BTreeMap<Name, MacAddr>,
 ) -> Topology {
     let switches = config
         .switches
@@ -100,7 +103,7 @@ pub(crate) fn topology(
         .collect();
     let mut ports = Vec::new();
     for nic in config.nics.iter().filter(|nic| config.is_connected(nic)) {
-        ports.extend(nic_port(nic, ids));
+        ports.extend(nic_port(nic, ids, bound.get(&nic.name).copied()));
     }
     for switch in &config.switches {
         ports.extend(host_nic_port(config, switch, ids));
@@ -120,13 +123,16 @@ pub(crate) fn topology(
     Topology { switches, ports, teams }
 }
 
-fn nic_port(nic: &NicConfig, ids: &Ids) -> Option<PortTopology> {
+fn nic_port(nic: &NicConfig, ids: &Ids, bound: Option<MacAddr>) -> Option<PortTopology> {
     let id = ids.port(&PortKey::Nic(nic.name.clone()))?;
     let switch = ids.switch(&nic.switch)?;
     let mut spec = forwarding::PortSpec::new(id, switch, PortRole::Nic);
     spec.vlan = vlan_mode(nic);
-    spec.mac = nic.mac;
-    spec.spoofing_allowed = nic.mac_spoofing;
+    spec.mac = nic.mac.or(bound);
+    // The guest may send from further addresses, as a router or a bridge does.
+    spec.spoofing_allowed = nic.mac_spoofing || nic.mac.is_none();
+    spec.is_exclusive = bound.is_some();
+    spec.binds_source = bound.is_none() && binds_source(nic);
     spec.isolated = nic.isolated;
     spec.mtu = nic.mtu;
     spec.learned_max = nic.learned_max;

@@ -176,6 +176,7 @@ fn publish(
                 receive_coalescing: receive_coalescing && id != REFUSER,
                 hands_over_joined: true,
                 is_uplink: false,
+                binds_source: false,
                 capture: None,
                 egress: usize::from(id)..usize::from(id) + 1,
                 team: None,

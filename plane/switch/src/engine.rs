@@ -12,6 +12,7 @@ mod teams;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use suimon_forwarding::{DropReason, FloodKind, Forwarder, Learned, PortSlot, Verdict};
 use suimon_frame::{BATCH_FRAMES_MAX, Coalesced, Frame, FrameBatch, LeavesAs, VlanId};
@@ -182,7 +183,7 @@ impl Engine {
         self.teams = teams;
         probe.mark(Stage::CopyOut);
         self.post.send_all(&published, &mut self.outbox);
-        self.tell_learned(&published);
+        self.report_learned(now, &published);
         probe.mark(Stage::Notify);
     }
 
@@ -240,9 +241,11 @@ impl Engine {
         }
     }
 
-    /// Tells the other processors which addresses this one saw.
-    fn tell_learned(&mut self, published: &Published) {
+    /// Sends the addresses learned here to the other processors, and reports those of interest to
+    /// the control plane.
+    fn report_learned(&mut self, now: Time, published: &Published) {
         while let Some(learned) = self.forwarder.poll_learned() {
+            self.report_source(now, published, &learned);
             for link in published.links.iter().flatten() {
                 if link.id != self.link.id {
                     // A full mailbox loses the hint; the frames are flooded
@@ -250,6 +253,21 @@ impl Engine {
                     let _ = link.send(Mail::Learned(learned));
                 }
             }
+        }
+    }
+
+    fn report_source(&self, now: Time, published: &Published, learned: &Learned) {
+        let Some(port) = published.port(learned.port) else { return };
+        let (shared, mac) = (&port.shared, learned.mac);
+        if let Some(from) = learned.moved_from {
+            shared.moves.fetch_add(1, Relaxed);
+            if shared.move_told.is_due(now) {
+                let moves = shared.moves.swap(0, Relaxed);
+                self.notices.tell(PlaneNotice::AddressMoved { mac, from, to: shared.id, moves });
+            }
+        }
+        if port.binds_source && shared.source_told.is_due(now) {
+            self.notices.tell(PlaneNotice::SourceSeen { port: shared.id, mac });
         }
     }
 

@@ -33,6 +33,26 @@ pub enum PlaneNotice {
         /// The address.
         mac: MacAddr,
     },
+    /// An address that was learned on one port was seen on another. Reported at most once in
+    /// [`NOTICE_EVERY`] per port on which addresses arrive.
+    AddressMoved {
+        /// The address.
+        mac: MacAddr,
+        /// The port of the previous sighting.
+        from: PortId,
+        /// The port of this sighting.
+        to: PortId,
+        /// Moves to the port `to` since the last report, this one included.
+        moves: u64,
+    },
+    /// A port with `binds_source` sent from an address that was not learned on it before. Reported
+    /// at most once in [`NOTICE_EVERY`] per port.
+    SourceSeen {
+        /// The port.
+        port: PortId,
+        /// The address.
+        mac: MacAddr,
+    },
 }
 
 /// A recurring condition of one port is told at most this often.
@@ -67,6 +87,11 @@ impl Notices {
 pub(crate) struct Told(AtomicU64);
 
 impl Told {
+    /// Makes the next report due at once.
+    pub(crate) fn reset(&self) {
+        self.0.store(0, Relaxed);
+    }
+
     /// Whether to tell now; if so, not again for [`NOTICE_EVERY`].
     pub(crate) fn is_due(&self, now: Time) -> bool {
         let next = self.0.load(Relaxed);

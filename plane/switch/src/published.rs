@@ -102,6 +102,8 @@ pub(crate) struct PortRuntime {
     /// Whether what it received may be handed on joined.
     pub hands_over_joined: bool,
     pub is_uplink: bool,
+    /// Whether source addresses it sends from are reported.
+    pub binds_source: bool,
     pub capture: Option<Arc<CaptureTap>>,
     /// Its egress queues, as indices into [`Published::owners`].
     pub egress: Range<usize>,
@@ -119,6 +121,10 @@ pub(crate) struct PortShared {
     pub storm: CurrentLimit,
     pub storm_told: Told,
     pub spoofing_told: Told,
+    /// Addresses that moved to this port since the last report of one.
+    pub moves: AtomicU64,
+    pub move_told: Told,
+    pub source_told: Told,
 }
 
 impl PortShared {
@@ -131,6 +137,9 @@ impl PortShared {
             storm: CurrentLimit::default(),
             storm_told: Told::default(),
             spoofing_told: Told::default(),
+            moves: AtomicU64::new(0),
+            move_told: Told::default(),
+            source_told: Told::default(),
         }
     }
 }

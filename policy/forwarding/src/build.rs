@@ -278,6 +278,7 @@ fn place_ports(tables: &mut Tables, placed: &[Placed<'_>]) {
             switch: *switch,
             frame_bytes_max: spec.mtu.saturating_add(ETHERNET_HEADER_BYTES),
             guarded: spec.mac.is_some() && !spec.spoofing_allowed,
+            exclusive: spec.mac.is_some() && (spec.is_exclusive || !spec.spoofing_allowed),
             isolated: spec.isolated,
         });
     }

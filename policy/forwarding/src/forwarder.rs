@@ -229,6 +229,9 @@ impl Forwarder {
     #[cold]
     fn learn_news(&mut self, batch: &Batch<'_>, key: &Key, found: Option<(Place, Note)>) {
         let (ingress, port) = (batch.ingress, batch.port);
+        let before = found.filter(|(_, note)| note.slot != ingress.0);
+        let moved_from =
+            before.and_then(|(_, note)| self.known.ports.get(usize::from(note.slot)).copied());
         let is_learned = match found {
             None => self.insert(key, ingress, port, batch.tick, batch.now),
             Some((place, note)) if note.slot != ingress.0 => {
@@ -253,6 +256,7 @@ impl Forwarder {
                 mac: MacAddr::new(octets),
                 port: port.id,
                 seen: batch.now,
+                moved_from,
             });
         }
         if let Some((place, _)) = self.addresses.find(key) {

@@ -244,9 +244,46 @@ fn a_configured_address_cannot_be_hijacked() {
     assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(5)), Some(PortId(5)));
     assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(7)), Some(PortId(7)));
     // Not by another processor's news either.
-    let news = Learned { switch: SWITCH, vlan: None, mac: mac(5), port: PortId(9), seen: at(1) };
+    let news = Learned {
+        switch: SWITCH,
+        vlan: None,
+        mac: mac(5),
+        port: PortId(9),
+        seen: at(1),
+        moved_from: None,
+    };
     forwarder.handle_learned(&tables, at(1), news);
     assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(5)), Some(PortId(5)));
+}
+
+#[test]
+fn an_exclusive_address_is_refused_from_other_ports_and_its_port_may_send_from_more() {
+    let owner =
+        PortSpec { mac: Some(mac(5)), spoofing_allowed: true, is_exclusive: true, ..port(5) };
+    let tables = tables(&[owner, port(6), port(9)]);
+    let mut forwarder = Forwarder::new(64);
+    let verdict = send(&mut forwarder, &tables, at(1), 6, mac(5), MacAddr::BROADCAST);
+    assert_eq!(verdict, Verdict::Drop(DropReason::SpoofedSource));
+    says_hello(&mut forwarder, &tables, at(1), 5, mac(50));
+    assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(5)), Some(PortId(5)));
+    assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(50)), Some(PortId(5)));
+}
+
+#[test]
+fn a_move_is_reported_with_the_port_of_the_previous_sighting() {
+    let tables = tables(&[port(5), port(6), port(9)]);
+    let mut forwarder = Forwarder::new(64);
+    let mut report = |from, seconds| {
+        says_hello(&mut forwarder, &tables, at(seconds), from, mac(1));
+        let learned = forwarder.poll_learned().unwrap();
+        assert!(forwarder.poll_learned().is_none());
+        (learned.port, learned.moved_from)
+    };
+    assert_eq!(report(5, 1), (PortId(5), None));
+    assert_eq!(report(6, 2), (PortId(6), Some(PortId(5))));
+    assert_eq!(report(5, 3), (PortId(5), Some(PortId(6))));
+    // A sighting that is due to be announced again is no move.
+    assert_eq!(report(5, 200), (PortId(5), None));
 }
 
 #[test]
@@ -405,7 +442,14 @@ fn news_that_finds_no_room_is_told_later() {
 fn news_about_what_is_not_here_changes_nothing() {
     let tables = tables(&[port(5), port(9)]);
     let mut forwarder = Forwarder::new(64);
-    let good = Learned { switch: SWITCH, vlan: None, mac: mac(1), port: PortId(5), seen: at(1000) };
+    let good = Learned {
+        switch: SWITCH,
+        vlan: None,
+        mac: mac(1),
+        port: PortId(5),
+        seen: at(1000),
+        moved_from: None,
+    };
     let bad = [
         Learned { port: PortId(6), ..good },
         Learned { switch: SwitchId(8), ..good },

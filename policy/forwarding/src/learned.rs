@@ -19,6 +19,10 @@ pub struct Learned {
     pub port: PortId,
     /// When.
     pub seen: Time,
+    /// Port of the previous sighting if the address has moved between two ports, as the replica that
+    /// reports it saw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_from: Option<PortId>,
 }
 
 /// A learned address, for people to look at.

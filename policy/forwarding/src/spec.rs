@@ -87,6 +87,12 @@ pub struct PortSpec {
     /// Whether it may send from addresses other than `mac`. Means nothing
     /// without `mac`: then every address is allowed and learned.
     pub spoofing_allowed: bool,
+    /// Whether frames with `mac` as their source are dropped if another port sends them. True in
+    /// effect without `spoofing_allowed`; means nothing without `mac`.
+    pub is_exclusive: bool,
+    /// Whether the first source address it sends from is to become its `mac`. The switching plane
+    /// reports the address, and the next tables have it.
+    pub binds_source: bool,
     /// Isolated ports reach only ports that are not isolated.
     pub isolated: bool,
     /// The largest IP packet it is given, in bytes, [`MTU_MIN`] to [`MTU_MAX`].
@@ -110,6 +116,8 @@ impl PortSpec {
             mac: None,
             reached_by: None,
             spoofing_allowed: false,
+            is_exclusive: false,
+            binds_source: false,
             isolated: false,
             mtu: 1500,
             learned_max: LEARNED_MAX_DEFAULT,

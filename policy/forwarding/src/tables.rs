@@ -41,6 +41,8 @@ pub(crate) struct Port {
     pub(crate) frame_bytes_max: u16,
     /// Its only source address is `mac`.
     pub(crate) guarded: bool,
+    /// Frames from `mac` that other ports send are dropped.
+    pub(crate) exclusive: bool,
     pub(crate) isolated: bool,
 }
 

@@ -25,6 +25,9 @@ impl Registry {
             let egress = self.add_owners(id, &mut owners);
             let Some(slot) = tables.slot(id) else { continue };
             let is_uplink = port.spec.role == PortRole::Uplink;
+            if !port.spec.binds_source {
+                shared.source_told.reset();
+            }
             ports[slot.index()] = Some(PortRuntime {
                 bandwidth: shared.bandwidth.follow(port.bandwidth.map(bandwidth_limit)),
                 storm: shared.storm.follow(storm_limit(port)),
@@ -32,6 +35,7 @@ impl Registry {
                 receive_coalescing: is_uplink || port.receive_coalescing,
                 hands_over_joined: !is_uplink || port.receive_coalescing,
                 is_uplink,
+                binds_source: port.spec.binds_source,
                 capture: self.captures.get(&id).cloned(),
                 egress,
                 team: None,
@@ -91,6 +95,7 @@ impl Registry {
             receive_coalescing: true,
             hands_over_joined: true,
             is_uplink: true,
+            binds_source: false,
             capture: self.captures.get(&port).cloned(),
             egress: self.add_owners(port, owners),
             team: None,

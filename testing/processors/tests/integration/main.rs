@@ -8,6 +8,7 @@ mod heard;
 mod no_allocation;
 mod processors;
 mod queue_costs;
+mod source_addresses;
 mod stages;
 mod tails;
 mod team;

@@ -15,20 +15,20 @@ use suimon_wait::ProcessorThreads;
 /// Deadline of every condition. The machine may be loaded.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-struct Guest {
+pub(crate) struct Guest {
     port: PortId,
-    sender: Sender,
+    pub(crate) sender: Sender,
     receiver: Receiver,
 }
 
-struct Bench {
-    plane: DataPlane,
-    guests: Vec<Guest>,
-    topology: Topology,
+pub(crate) struct Bench {
+    pub(crate) plane: DataPlane,
+    pub(crate) guests: Vec<Guest>,
+    pub(crate) topology: Topology,
 }
 
 impl Bench {
-    fn new(processors: usize, guests: u32) -> Self {
+    pub(crate) fn new(processors: usize, guests: u32) -> Self {
         let runtime = Arc::new(ProcessorThreads);
         let cpus = runtime.cpus();
         assert!(cpus.len() >= processors, "this test needs {processors} CPUs");
@@ -105,11 +105,11 @@ fn queue(port: PortId, direction: Direction) -> QueueId {
     QueueId { port, direction, index: 0 }
 }
 
-fn mac(guest: usize) -> [u8; 6] {
+pub(crate) fn mac(guest: usize) -> [u8; 6] {
     if guest == 0xff { [0xff; 6] } else { [2, 0, 0, 0, 0, guest as u8] }
 }
 
-fn frame(from: usize, to: usize, number: u32) -> Vec<u8> {
+pub(crate) fn frame(from: usize, to: usize, number: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.extend_from_slice(&mac(to));
     bytes.extend_from_slice(&mac(from));
@@ -123,7 +123,7 @@ fn number(bytes: &[u8]) -> u32 {
     u32::from_be_bytes([bytes[14], bytes[15], bytes[16], bytes[17]])
 }
 
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
         assert!(began.elapsed() < DEADLINE, "waited in vain for {what}");

@@ -111,7 +111,9 @@ impl Reference {
         match self.owner(port.switch, vlan, source) {
             None => self.learn(&port, vlan, source, now),
             Some(owner) if owner.id == ingress => {}
-            Some(owner) if !owner.spoofing_allowed => return Err(DropReason::SpoofedSource),
+            Some(owner) if !owner.spoofing_allowed || owner.is_exclusive => {
+                return Err(DropReason::SpoofedSource);
+            }
             Some(_) => {}
         }
         let flooded = |unknown: bool| self.flood(&port, vlan, frame, unknown);

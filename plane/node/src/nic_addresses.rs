@@ -1,0 +1,178 @@
+//! Source addresses that are bound to NICs without a configured address.
+//!
+//! The first source address that the guest of a NIC without `mac` and `mac_spoofing` sends from is bound
+//! to the NIC. The switch then drops frames from this address on every other port. A TAP NIC binds no
+//! address. A binding ends when the guest disconnects, when `mac` or `mac_spoofing` is configured, and
+//! when the NIC is deleted. It is kept in the state store: after a restart of the daemon, guests keep
+//! their addresses whoever sends first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use suimon_contract::{EventKind, HostConfig, Name, NicBackend, NicConfig};
+use suimon_frame::MacAddr;
+use suimon_ports::{StateStore, StoreError};
+use suimon_quantity::PortId;
+
+use crate::PortKey;
+use crate::control::Controller;
+use crate::events::Draft;
+use crate::records::{NIC_ADDRESSES, StoreChange, decode, encode, scan_all};
+use crate::wanted::switch_of;
+
+/// Entry of the table [`NIC_ADDRESSES`] of the state store.
+#[derive(Serialize, Deserialize)]
+struct StoredAddress {
+    mac: MacAddr,
+}
+
+/// The recorded bindings. At most one per NIC of the configuration.
+#[derive(Default)]
+pub(crate) struct BoundAddresses(Mutex<BTreeMap<Name, MacAddr>>);
+
+impl BoundAddresses {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<Name, MacAddr>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the bindings that the last daemon recorded.
+    ///
+    /// # Errors
+    /// The state store cannot be read.
+    pub(crate) fn load(&self, store: &dyn StateStore) -> Result<(), StoreError> {
+        let mut bound = BTreeMap::new();
+        scan_all(store, NIC_ADDRESSES, &mut |key, value| {
+            let stored: StoredAddress = decode(NIC_ADDRESSES, key, value)?;
+            if let Ok(nic) = key.parse() {
+                bound.insert(nic, stored.mac);
+            }
+            Ok(())
+        })?;
+        *self.all() = bound;
+        Ok(())
+    }
+
+    /// Returns the bindings in effect under `config`. A configured address takes precedence over a
+    /// binding of the same address on the same switch, and the first NIC of `config` over others.
+    pub(crate) fn in_effect(&self, config: &HostConfig) -> BTreeMap<Name, MacAddr> {
+        let bound = self.all();
+        if bound.is_empty() {
+            return BTreeMap::new();
+        }
+        let configured = config.nics.iter().filter_map(|nic| Some((&nic.switch, nic.mac?)));
+        let mut taken: BTreeSet<(&Name, MacAddr)> = configured.collect();
+        let binding = |nic: &NicConfig| bound.get(&nic.name).copied();
+        let nics = config.nics.iter().filter(|nic| binds_source(nic));
+        nics.filter_map(|nic| {
+            let mac = binding(nic)?;
+            taken.insert((&nic.switch, mac)).then(|| (nic.name.clone(), mac))
+        })
+        .collect()
+    }
+}
+
+/// Returns true if the first source address of the NIC's guest is bound to the NIC.
+pub(crate) fn binds_source(nic: &NicConfig) -> bool {
+    nic.mac.is_none() && !nic.mac_spoofing && nic.backend != NicBackend::Tap
+}
+
+impl Controller {
+    /// Binds an address to the NIC at `port`, unless the NIC has one or another NIC of its switch has
+    /// this one. Returns true if the tables have to be published.
+    pub(crate) fn bind_source(&mut self, port: PortId, mac: MacAddr) -> bool {
+        let Some(port) = self.shared.ports.find_id(port) else { return false };
+        let state = self.shared.desired();
+        let Some(nic) = nic_of(&state.config, &port.key).filter(|nic| binds_source(nic)) else {
+            return false;
+        };
+        let bound = self.shared.bound_addresses.in_effect(&state.config);
+        let on_switch = state.config.nics.iter().filter(|other| other.switch == nic.switch);
+        let mut addresses =
+            on_switch.filter_map(|other| other.mac.or_else(|| bound.get(&other.name).copied()));
+        if bound.contains_key(&nic.name) || addresses.any(|other| other == mac) {
+            return false;
+        }
+        self.shared.bound_addresses.all().insert(nic.name.clone(), mac);
+        self.record_binding(&nic.name, Some(mac));
+        let text = format!(
+            "The address {mac} is bound to the NIC: frames from it are dropped on other ports. \
+             Configure mac to choose the address, or mac_spoofing = true to bind none."
+        );
+        self.drafts.push(Draft::new(EventKind::NicAddressBound, &port.key, text).with("mac", mac));
+        true
+    }
+
+    /// Releases the address bound to a NIC. Returns true if the tables have to be published.
+    pub(crate) fn release_source(&mut self, key: &PortKey) -> bool {
+        let PortKey::Nic(name) = key else { return false };
+        let is_released = self.shared.bound_addresses.all().remove(name).is_some();
+        if is_released {
+            self.record_binding(name, None);
+        }
+        is_released
+    }
+
+    /// Releases `mac` if it is bound to a NIC on the switch of `port` whose guest is not connected, as
+    /// after the guest was attached to another NIC while no daemon ran. Returns true if the tables have
+    /// to be published.
+    pub(crate) fn release_absent_owner(&mut self, port: PortId, mac: MacAddr) -> bool {
+        let state = self.shared.desired();
+        let bound = self.shared.bound_addresses.in_effect(&state.config);
+        let Some(port) = self.shared.ports.find_id(port) else { return false };
+        let Some(switch) = switch_of_port(&state.config, &port.key) else { return false };
+        let mut nics = state.config.nics.iter().filter(|nic| nic.switch == *switch);
+        let owner = nics.find(|nic| bound.get(&nic.name) == Some(&mac));
+        let Some(owner) = owner.map(|nic| PortKey::Nic(nic.name.clone())) else { return false };
+        let device = self.shared.ports.find(&owner).and_then(|port| port.device_status());
+        if device.is_some_and(|device| device.link_up) {
+            return false;
+        }
+        self.release_source(&owner)
+    }
+
+    /// Removes bindings of NICs that bind no address under the desired configuration.
+    pub(crate) fn prune_bindings(&mut self) {
+        let state = self.shared.desired();
+        let binding: BTreeSet<&Name> =
+            state.config.nics.iter().filter(|nic| binds_source(nic)).map(|nic| &nic.name).collect();
+        let stale: Vec<Name> = {
+            let bound = self.shared.bound_addresses.all();
+            bound.keys().filter(|name| !binding.contains(name)).cloned().collect()
+        };
+        for name in stale {
+            self.release_source(&PortKey::Nic(name));
+        }
+    }
+
+    fn record_binding(&self, nic: &Name, mac: Option<MacAddr>) {
+        if let Err(error) = stored(nic, mac).and_then(|change| self.store.commit(&[change])) {
+            // In effect all the same; the next daemon binds the guest's next source address.
+            tracing::warn!(%error, nic = %nic, "the address bound to a NIC was not recorded");
+        }
+    }
+}
+
+fn stored(nic: &Name, mac: Option<MacAddr>) -> Result<StoreChange, StoreError> {
+    let value = mac.map(|mac| encode(NIC_ADDRESSES, &StoredAddress { mac })).transpose()?;
+    Ok((NIC_ADDRESSES, nic.to_string(), value))
+}
+
+fn nic_of<'a>(config: &'a HostConfig, key: &PortKey) -> Option<&'a NicConfig> {
+    let PortKey::Nic(name) = key else { return None };
+    config.nics.iter().find(|nic| nic.name == *name)
+}
+
+fn switch_of_port<'a>(config: &'a HostConfig, key: &'a PortKey) -> Option<&'a Name> {
+    match key {
+        PortKey::Nic(_) => nic_of(config, key).map(|nic| &nic.switch),
+        PortKey::HostNic(switch) => Some(switch),
+        PortKey::Uplink(name) | PortKey::Team(name) => {
+            switch_of(config, name).map(|switch| &switch.name)
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "nic_addresses_tests.rs"]
+mod tests;
