@@ -49,6 +49,8 @@ const CONTROL_THREADS: usize = 2;
 const BLOCKING_THREADS: usize = 64;
 /// The first pause before a failed device is tried again.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
+/// QEMU reconnects within 1 s if `reconnect` is 1, and its rings within seconds under load.
+const RECONNECT_MAX: Duration = Duration::from_secs(30);
 
 /// How a run can fail.
 enum Stopped {
@@ -188,6 +190,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         confinement: Arc::new(move || confinement::status(&reader)),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         retry_first: RETRY_FIRST,
+        reconnect_max: RECONNECT_MAX,
     });
     let node = Arc::new(node.context("desired state cannot be restored")?);
     let served = Served { node: &node, socket: &socket, sender: &sender, confinement };

@@ -303,9 +303,11 @@ pub struct NicConfig {
     /// tap: network namespace the device lives in, as `ip netns` names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netns: Option<String>,
-    /// The NIC's address. Frames from it are dropped on other ports. If absent, source addresses are
-    /// learned, and the first one of a guest that is not connected over TAP is bound to the NIC until
-    /// the guest disconnects: frames from it are dropped on other ports too.
+    /// The NIC's address. The guest may send from no other one, and frames from it are dropped on
+    /// other ports, unless `mac_spoofing` is set. If absent, a TAP NIC and a NIC of a VM get a random
+    /// address when they are added, which they keep. The guests of other NICs may send from every
+    /// address; the first one is bound to the NIC until the guest disconnects: frames from it are
+    /// dropped on other ports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "52:54:00:12:34:56")]
     pub mac: Option<MacAddr>,
@@ -324,9 +326,8 @@ pub struct NicConfig {
     /// Largest IP packet, 68 to 9216 bytes.
     #[serde(default = "default_mtu")]
     pub mtu: u16,
-    /// Whether the guest may send from addresses other than `mac`. Without `mac`, and not over TAP:
-    /// whether other ports may send from the guest's first source address too, which is bound to
-    /// the NIC otherwise.
+    /// Whether the guest may send from addresses other than `mac`, and other ports from `mac`. On a
+    /// NIC without an address: whether no source address is bound to the NIC.
     #[serde(default)]
     pub mac_spoofing: bool,
     /// Whether the port is kept apart from other isolated ports.

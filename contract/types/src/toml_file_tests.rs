@@ -175,7 +175,6 @@ fn keys_that_do_not_fit_each_other_are_refused() {
         ("netns = \"blue\"", "kernel_path = true", "36 nic/light kernel_path KeyNotApplicable"),
         ("netns = \"blue\"", "socket = \"/s\"", "36 nic/light socket KeyNotApplicable"),
         ("netns = \"blue\"", "mode = \"client\"", "36 nic/light mode KeyNotApplicable"),
-        ("netns = \"blue\"", "mac_spoofing = true", "36 nic/light mac_spoofing KeyNotApplicable"),
         ("vlan = 10", "vlan = 35", "26 nic/web trunk OverlappingVlans"),
         ("[20, \"30-39\"]", "[30, \"30-39\"]", "26 nic/web trunk OverlappingVlans"),
         ("[20, \"30-39\"]", "[\"20-50\", 22, \"30-39\"]", "two"),

@@ -293,13 +293,6 @@ pub(crate) fn nic_fits(place: Place, nic: &NicConfig, findings: &mut Vec<Finding
             }
         }
     }
-    if nic.mac_spoofing && nic.mac.is_none() && nic.backend == NicBackend::Tap {
-        findings.push(place.finding(
-            ErrorCode::KeyNotApplicable,
-            "mac_spoofing",
-            "without `mac` a TAP NIC may send from every address; set `mac` or remove it",
-        ));
-    }
     if nic.kernel_path && nic.backend == NicBackend::Tap && nic.netns.is_none() {
         findings.push(place.finding(
             ErrorCode::KeyNotApplicable,

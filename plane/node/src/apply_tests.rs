@@ -37,6 +37,7 @@ fn before() -> HostConfig {
         name = "changes"
         switch = "lan"
         backend = "tap"
+        mac = "52:54:00:00:00:01"
         device = "changes0"
         [[nic]]
         name = "replaced"
@@ -47,26 +48,31 @@ fn before() -> HostConfig {
         name = "a"
         switch = "lan"
         backend = "tap"
+        mac = "52:54:00:00:00:02"
         device = "swap0"
         [[nic]]
         name = "b"
         switch = "lan"
         backend = "tap"
+        mac = "52:54:00:00:00:03"
         device = "swap1"
         [[nic]]
         name = "goes"
         switch = "lab"
         backend = "tap"
+        mac = "52:54:00:00:00:04"
         device = "goes0"
         [[nic]]
         name = "renamed-from"
         switch = "lan"
         backend = "tap"
+        mac = "52:54:00:00:00:05"
         device = "same0"
         [[nic]]
         name = "others"
         switch = "lan"
         backend = "tap"
+        mac = "52:54:00:00:00:06"
         device = "others0"
         "#,
     )
@@ -99,6 +105,7 @@ fn after() -> HostConfig {
         name = "changes"
         switch = "wan"
         backend = "tap"
+        mac = "52:54:00:00:00:01"
         device = "changes0"
         mtu = 9000
         [[nic]]
@@ -111,21 +118,25 @@ fn after() -> HostConfig {
         name = "a"
         switch = "lan"
         backend = "tap"
+        mac = "52:54:00:00:00:02"
         device = "swap1"
         [[nic]]
         name = "b"
         switch = "lan"
         backend = "tap"
+        mac = "52:54:00:00:00:03"
         device = "swap0"
         [[nic]]
         name = "comes"
         switch = "lan"
         backend = "tap"
+        mac = "52:54:00:00:00:07"
         device = "comes0"
         [[nic]]
         name = "renamed-to"
         switch = "lan"
         backend = "tap"
+        mac = "52:54:00:00:00:08"
         device = "same0"
         "#,
     )

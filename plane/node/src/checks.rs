@@ -7,6 +7,7 @@ use suimon_contract::{ApiError, ErrorCode, HostConfig, Plan, VmConfig, validate,
 use suimon_ports::{DeviceError, DeviceErrorKind, PortSpec, VhostUserMode};
 
 use crate::disks::{WantedDisk, WantedDisks, overcommitted, wanted_disks, wanted_sockets};
+use crate::nic_addresses::assign_addresses;
 use crate::records::StoredState;
 use crate::shared::Shared;
 use crate::wanted::{Claim, WantedPorts, claim, clean, socket_of, uplink_spec, wanted_ports};
@@ -40,7 +41,8 @@ impl Shared {
         options: ChangeOptions,
     ) -> Result<Candidate, Vec<ApiError>> {
         let current = self.desired();
-        let config = edit.candidate(&current.config)?;
+        let mut config = edit.candidate(&current.config)?;
+        assign_addresses(&mut config, &current.config, &self.disks.parts.random);
         validate(&config)?;
         validate_change(&current.config, &config)?;
         let errors = self.check_cluster(&current.config, &config, options.force);

@@ -17,6 +17,7 @@ const TWO: &str = r#"
     name = "web"
     switch = "lan"
     backend = "tap"
+    mac = "52:54:00:00:00:01"
     device = "web0"
     [[nic]]
     name = "vm"
@@ -237,7 +238,7 @@ fn any_config() -> impl Strategy<Value = HostConfig> {
                 text += &if vhost {
                     format!("backend = \"vhost-user\"\nsocket = \"/run/{device}\"\n")
                 } else {
-                    format!("backend = \"tap\"\ndevice = \"d{device}\"\n")
+                    format!("backend = \"tap\"\ndevice = \"d{device}\"\nmac = \"02:00:00:00:00:0{name}\"\n")
                 };
             }
             host(&text)

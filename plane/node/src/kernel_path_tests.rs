@@ -49,7 +49,7 @@ fn nics_that_are_alike_reach_each_other() {
     let harness = Harness::new();
     let alone = nic("alone", "").replace("kernel_path = true", "");
     let mut config = lan(&[
-        ("a", ""),
+        ("a", "mac_spoofing = true"),
         ("b", "mac = \"02:00:00:00:00:0b\""),
         ("c", "mtu = 9000"),
         ("d", "mtu = 9000\nmac = \"02:00:00:00:00:0d\"\nmac_spoofing = true"),

@@ -1,6 +1,9 @@
-//! Source addresses that are bound to NICs without a configured address.
+//! Addresses of NICs without `mac` in the configuration.
 //!
-//! The first source address that the guest of a NIC without `mac` and `mac_spoofing` sends from is bound
+//! TAP NICs and NICs of VMs are given a random address when they are added ([`assign_addresses`]). It is
+//! part of the desired configuration from then on, as if it had been configured.
+//!
+//! Other NICs learn the addresses of their guests. The first source address that the guest of a NIC without `mac` and `mac_spoofing` sends from is bound
 //! to the NIC. The switch then drops frames from this address on every other port. A TAP NIC binds no
 //! address. A binding ends when the guest disconnects, when `mac` or `mac_spoofing` is configured, and
 //! when the NIC is deleted. It is kept in the state store: after a restart of the daemon, guests keep
@@ -8,6 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use suimon_contract::{EventKind, HostConfig, Name, NicBackend, NicConfig};
@@ -17,6 +21,7 @@ use suimon_quantity::PortId;
 
 use crate::PortKey;
 use crate::control::Controller;
+use crate::disks::RandomSource;
 use crate::events::Draft;
 use crate::records::{NIC_ADDRESSES, StoreChange, decode, encode, scan_all};
 use crate::wanted::switch_of;
@@ -28,12 +33,20 @@ struct StoredAddress {
 }
 
 /// The recorded bindings. At most one per NIC of the configuration.
-#[derive(Default)]
-pub(crate) struct BoundAddresses(Mutex<BTreeMap<Name, MacAddr>>);
+pub(crate) struct BoundAddresses {
+    of: Mutex<BTreeMap<Name, MacAddr>>,
+    /// Before this, guests of the former daemon may not have reconnected yet, and keep their bindings.
+    reconnected: Instant,
+}
 
 impl BoundAddresses {
+    /// No bindings, of a daemon that starts now.
+    pub(crate) fn new(reconnect_max: Duration) -> Self {
+        Self { of: Mutex::default(), reconnected: Instant::now() + reconnect_max }
+    }
+
     fn all(&self) -> MutexGuard<'_, BTreeMap<Name, MacAddr>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.of.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads the bindings that the last daemon recorded.
@@ -75,6 +88,49 @@ impl BoundAddresses {
 /// Returns true if the first source address of the NIC's guest is bound to the NIC.
 pub(crate) fn binds_source(nic: &NicConfig) -> bool {
     nic.mac.is_none() && !nic.mac_spoofing && nic.backend != NicBackend::Tap
+}
+
+/// Returns true if the NIC has an address that the daemon chooses unless it is configured: the one that
+/// the kernel's side of a TAP has, or QEMU's device in a VM.
+fn has_chosen_address(config: &HostConfig, nic: &NicConfig) -> bool {
+    nic.backend == NicBackend::Tap || config.vms.iter().any(|vm| vm.nics.contains(&nic.name))
+}
+
+/// Gives an address to each NIC of `config` that needs one and has none. A NIC keeps the address that it
+/// has in `current`. One that has none there although it needs one keeps none: its guest uses an address
+/// already that is not known.
+pub(crate) fn assign_addresses(
+    config: &mut HostConfig,
+    current: &HostConfig,
+    random: &RandomSource,
+) {
+    let mut taken: BTreeSet<MacAddr> = config.nics.iter().filter_map(|nic| nic.mac).collect();
+    for at in 0..config.nics.len() {
+        let nic = &config.nics[at];
+        if nic.mac.is_some() || !has_chosen_address(config, nic) {
+            continue;
+        }
+        let before = current.nics.iter().find(|before| before.name == nic.name);
+        let mac = match before {
+            Some(NicConfig { mac: Some(mac), .. }) if !taken.contains(mac) => *mac,
+            Some(before) if before.mac.is_none() && has_chosen_address(current, before) => continue,
+            _ => random_address(&taken, random),
+        };
+        taken.insert(mac);
+        config.nics[at].mac = Some(mac);
+    }
+}
+
+/// Returns a locally administered station address (IEEE 802-2014, 8.4) that is not in `taken`.
+fn random_address(taken: &BTreeSet<MacAddr>, random: &RandomSource) -> MacAddr {
+    let [first, second, rest @ ..] = random();
+    let low = u32::from_be_bytes([rest[0], rest[1], rest[2], rest[3]]);
+    let address = |attempt: u32| {
+        let [a, b, c, d] = low.wrapping_add(attempt).to_be_bytes();
+        MacAddr::new([first & 0xfc | 2, second, a, b, c, d])
+    };
+    // There are far fewer NICs than addresses.
+    (0..u32::MAX).map(address).find(|mac| !taken.contains(mac)).unwrap_or(address(0))
 }
 
 impl Controller {
@@ -124,6 +180,9 @@ impl Controller {
         let mut nics = state.config.nics.iter().filter(|nic| nic.switch == *switch);
         let owner = nics.find(|nic| bound.get(&nic.name) == Some(&mac));
         let Some(owner) = owner.map(|nic| PortKey::Nic(nic.name.clone())) else { return false };
+        if Instant::now() < self.shared.bound_addresses.reconnected {
+            return false;
+        }
         let device = self.shared.ports.find(&owner).and_then(|port| port.device_status());
         if device.is_some_and(|device| device.link_up) {
             return false;

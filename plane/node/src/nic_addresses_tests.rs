@@ -158,3 +158,79 @@ fn a_move_between_ports_names_both_and_how_many_there_were() {
     assert_eq!((told.fields["from"].as_str(), told.fields["moves"].as_str()), ("tap", "3"));
     assert!(told.text.contains("3 moves"), "{}", told.text);
 }
+
+/// The VM of `vm` and its NIC, which has no `mac`, and a TAP NIC with further keys.
+fn with_vm(tap: &str) -> HostConfig {
+    host(&format!(
+        r#"
+        [[switch]]
+        name = "lan"
+        kind = "private"
+        [[nic]]
+        name = "of-vm"
+        switch = "lan"
+        backend = "vhost-user"
+        [[nic]]
+        name = "tap"
+        switch = "lan"
+        backend = "tap"
+        {tap}
+        [[vm]]
+        name = "vm"
+        memory_bytes = "1 GiB"
+        nics = ["of-vm"]
+        "#
+    ))
+}
+
+fn mac(harness: &Harness, nic: &str) -> Option<MacAddr> {
+    harness.node.nic(nic).unwrap().config.mac
+}
+
+#[test]
+fn taps_and_nics_of_vms_get_different_addresses_and_keep_them() {
+    let harness = Harness::new();
+    harness.apply_well(&with_vm(""));
+    let addresses = [mac(&harness, "of-vm").unwrap(), mac(&harness, "tap").unwrap()];
+    assert_ne!(addresses[0], addresses[1]);
+    for address in addresses {
+        assert!(address.is_station() && address.octets()[0] & 2 != 0, "{address}");
+    }
+    let guarded = spec(&harness, "tap");
+    assert_eq!(guarded.mac, Some(addresses[1]));
+    assert!(!guarded.spoofing_allowed && !guarded.binds_source);
+    // The same file again, other keys, and another daemon.
+    harness.apply_well(&with_vm("mac_spoofing = true"));
+    assert!(spec(&harness, "tap").spoofing_allowed);
+    let (store, devices) = harness.kill();
+    let harness = Harness::start(store, devices);
+    harness.apply_well(&with_vm(""));
+    assert_eq!([mac(&harness, "of-vm"), mac(&harness, "tap")], addresses.map(Some));
+    // A NIC that is configured to have the address of another one has it.
+    let taken = with_vm(&format!("mac = \"{}\"", addresses[0]));
+    harness.apply_well(&taken);
+    assert_eq!(mac(&harness, "tap"), Some(addresses[0]));
+    assert_ne!(mac(&harness, "of-vm"), Some(addresses[0]));
+}
+
+#[test]
+fn a_nic_whose_guest_uses_an_unknown_address_is_not_given_one() {
+    let mut config = with_vm("");
+    let old = config.clone();
+    crate::nic_addresses::assign_addresses(
+        &mut config,
+        &old,
+        &(std::sync::Arc::new(|| [9u8; 16]) as _),
+    );
+    assert_eq!(config, old, "as a former version left it");
+    // A VM that is added gets its NIC with an address.
+    let mut before = old.clone();
+    before.vms.clear();
+    crate::nic_addresses::assign_addresses(
+        &mut config,
+        &before,
+        &(std::sync::Arc::new(|| [9u8; 16]) as _),
+    );
+    assert_eq!(config.nics[0].mac, Some(MacAddr::new([0x0a, 9, 9, 9, 9, 9])));
+    assert_eq!(config.nics[1].mac, None);
+}

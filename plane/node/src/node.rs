@@ -102,6 +102,9 @@ pub struct NodeParts {
     /// The pause before a failed device is tried again for the first time; later
     /// pauses are up to 30 times as long.
     pub retry_first: Duration,
+    /// Time after the start in which guests of the former daemon reconnect. Addresses stay bound to
+    /// their NICs that long although they are not connected.
+    pub reconnect_max: Duration,
 }
 
 /// How long a change of a node of a cluster waits for those before it.
@@ -128,6 +131,7 @@ impl Node {
         let events =
             EventLog::open(parts.store.clone(), parts.clock.clone(), parts.listener.clone())?;
         let shared = Arc::new(Shared::new(SharedParts {
+            reconnect_max: parts.reconnect_max,
             plane: parts.plane,
             devices: parts.devices,
             members: parts.members,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles, SriovHost, StateStore};
 use suimon_recording::{Names, Sink, StreamId, encode_names};
@@ -76,6 +77,7 @@ pub(crate) struct Shared {
 
 /// How to make a [`Shared`].
 pub(crate) struct SharedParts {
+    pub(crate) reconnect_max: Duration,
     pub(crate) plane: Arc<dyn SwitchPlane>,
     pub(crate) devices: Arc<dyn DeviceFactory>,
     pub(crate) members: Arc<dyn MemberDevices>,
@@ -122,7 +124,7 @@ impl Shared {
             far_nodes: parts.far_nodes,
             questions: Questions::default(),
             captures: Arc::default(),
-            bound_addresses: BoundAddresses::default(),
+            bound_addresses: BoundAddresses::new(parts.reconnect_max),
             kernel_paths: KernelPathPlan::default(),
             vmq_table: VmqTable::default(),
             steering: SteeringPlan::default(),

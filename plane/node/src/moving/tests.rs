@@ -33,6 +33,7 @@ const VM: &str = r#"
 name = "web"
 switch = "lan"
 backend = "vhost-user"
+mac = "52:54:00:00:00:01"
 [[vm]]
 name = "web"
 memory_bytes = "1 GiB"

@@ -27,6 +27,7 @@ pub(crate) fn bare_node(
     let listener = Arc::new(NoListener);
     let events = EventLog::open(store.clone(), clock.clone(), listener.clone()).unwrap();
     Shared::new(SharedParts {
+        reconnect_max: Duration::ZERO,
         plane: Arc::new(plane.clone()),
         devices: Arc::new(devices.clone()),
         members: Arc::new(members.clone()),

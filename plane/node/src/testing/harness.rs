@@ -139,6 +139,7 @@ impl Harness {
             confinement: Arc::new(suimon_contract::ConfinementStatus::default),
             version: "0".to_owned(),
             retry_first: Duration::from_millis(20),
+            reconnect_max: Duration::ZERO,
         });
         let node = Arc::new(node.unwrap());
         Self { store, devices, plane, members, disks, vms, far_nodes: host.far_nodes, node }

@@ -184,13 +184,14 @@ fn measure_at(socket: &Path, running: Option<&Running>, wanted: &Wanted) -> Resu
     })
 }
 
-/// Keeps the ring full for so long; how many requests were answered.
+/// Keeps the ring full for `time`, or longer until one request is complete. Returns the number of
+/// completed requests.
 fn run(driver: &mut Driver<'_>, wanted: &Wanted, time: Duration) -> Result<u64> {
     // A driver that sleeps looks at the clock each time, one that polls now and then.
     let turns = if wanted.is_waiting { 1 } else { 256 };
     let until = Instant::now() + time;
     let (mut count, mut last) = (0, Instant::now());
-    while Instant::now() < until {
+    while Instant::now() < until || count == 0 {
         for _ in 0..turns {
             match driver.turn()? {
                 0 if wanted.is_waiting => driver.wait()?,

@@ -5,6 +5,7 @@ mod bench;
 mod control_queue;
 mod failover;
 mod hostile_vms;
+mod source_addresses;
 #[allow(unreachable_pub, dead_code, reason = "a module of several test binaries")]
 #[path = "../support/streams.rs"]
 mod streams;

@@ -85,6 +85,7 @@ impl Server {
             confinement: Arc::new(suimon_contract::ConfinementStatus::default),
             version: "0".to_owned(),
             retry_first: Duration::from_secs(1),
+            reconnect_max: Duration::ZERO,
         });
         let node = Arc::new(node.unwrap());
         let openapi = api::openapi_document().unwrap().into();

@@ -1,0 +1,74 @@
+//! The source address of a guest whose NIC has no `mac`, and another guest that sends with it.
+
+use std::time::Duration;
+
+use suimon_rig::{Daemon, Guest, GuestNic, GuestSpec, LightGuest, Rig, until};
+
+const VM_MAC: &str = "52:54:00:aa:00:01";
+const VM: &str = "10.77.0.9";
+/// Deadline of every condition. The machine may be loaded.
+const LIMIT: Duration = Duration::from_secs(240);
+
+fn wait_bound(daemon: &Daemon, mac: Option<&str>) {
+    until("the address of the VM's NIC", LIMIT, || {
+        Ok(daemon.json(&["nic", "show", "vm"])?["bound_mac"].as_str() == mac)
+    })
+    .unwrap();
+}
+
+/// Waits for an event of this kind about a NIC that names the VM's address.
+fn wait_event(daemon: &Daemon, id: &str, nic: &str) -> serde_json::Value {
+    let mut found = None;
+    until("the event", LIMIT, || {
+        let events = daemon.json(&["event", "list", "--id", id])?;
+        let all = events.as_array().into_iter().flatten();
+        let mut of_nic = all.filter(|event| event["subject"] == format!("nic/{nic}"));
+        found = of_nic.find(|event| event["fields"]["mac"] == VM_MAC).cloned();
+        Ok(found.is_some())
+    })
+    .unwrap();
+    found.unwrap()
+}
+
+#[test]
+fn another_guest_cannot_send_with_a_guests_address_unless_spoofing_is_permitted() {
+    let rig = Rig::new().unwrap();
+    let peer = LightGuest::new(&rig, "peer", 1).unwrap();
+    let thief = LightGuest::new(&rig, "thief", 2).unwrap();
+    let socket = rig.path("vm.sock");
+    let host = format!(
+        "[[switch]]\nname = \"lan\"\nkind = \"private\"\n{}{}[[nic]]\nname = \"vm\"\n\
+         switch = \"lan\"\nbackend = \"vhost-user\"\nsocket = \"{socket}\"\n",
+        peer.nic_toml("lan", ""),
+        thief.nic_toml("lan", "mac_spoofing = true"),
+    );
+    let mut daemon = Daemon::start(&rig, &host).unwrap();
+    peer.bring_up().unwrap();
+    thief.bring_up().unwrap();
+    let nics = vec![GuestNic::new(&socket, VM_MAC)];
+    let spec = GuestSpec { name: "vm".to_owned(), nics, cpus: 1, ..GuestSpec::default() };
+    let mut vm = Guest::start(&rig, &spec).unwrap();
+    vm.address("eth0", &format!("{VM}/24")).unwrap();
+    assert!(vm.reaches(&peer.address()).unwrap());
+    wait_bound(&daemon, Some(VM_MAC));
+    wait_event(&daemon, "3014", "vm");
+
+    let take = ["ip", "link", "set", LightGuest::DEVICE, "address", VM_MAC];
+    thief.namespace.run(&take).unwrap();
+    assert!(thief.namespace.is_cut_from(&peer.address()).unwrap());
+    wait_event(&daemon, "3010", &thief.nic);
+    assert!(peer.namespace.reaches(VM), "beside a guest that sends with its address");
+
+    daemon.kill();
+    daemon.restart(&rig).unwrap();
+    assert!(thief.namespace.is_cut_from(&peer.address()).unwrap(), "before the VM has sent");
+    assert!(peer.namespace.reaches(VM), "after a restart");
+    wait_bound(&daemon, Some(VM_MAC));
+
+    daemon.ok(&["nic", "set", "vm", "--mac-spoofing=true"]).unwrap();
+    wait_bound(&daemon, None);
+    assert!(vm.reaches(&peer.address()).unwrap());
+    assert!(thief.namespace.reaches(&peer.address()));
+    let moved = wait_event(&daemon, "3013", &thief.nic);
+    assert_eq!(moved["fields"]["from"], "vm", "{moved}");
+}
