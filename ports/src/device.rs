@@ -77,6 +77,9 @@ pub struct TapSpec {
     pub queue_pairs: u16,
     /// The address of the kernel's side.
     pub mac: Option<MacAddr>,
+    /// Whether a device that exists keeps its address, which its owner may have changed, unless `mac`
+    /// changes while it is open.
+    pub keeps_mac: bool,
     /// Largest IP packet, 68 to 9216 bytes.
     pub mtu: u16,
     /// What the kernel's side may use.

@@ -3060,8 +3060,11 @@ export interface components {
             /** @description tap: network namespace the device lives in, as `ip netns` names it. */
             netns?: string | null;
             /**
-             * @description The NIC's address. With it the switch needs not learn it, and nobody
-             *     else can take it.
+             * @description The NIC's address. The guest may send from no other one, and frames from it are dropped on
+             *     other ports, unless `mac_spoofing` is set. If absent, a TAP NIC and a NIC of a VM get a random
+             *     address when they are added, which they keep. The guests of other NICs may send from every
+             *     address; the first one is bound to the NIC until the guest disconnects: frames from it are
+             *     dropped on other ports.
              * @example 52:54:00:12:34:56
              */
             mac?: string | null;
@@ -3083,8 +3086,8 @@ export interface components {
              */
             mtu?: number;
             /**
-             * @description Whether the guest may send from addresses other than `mac`. Has a
-             *     meaning only with `mac`.
+             * @description Whether the guest may send from addresses other than `mac`, and other ports from `mac`. On a
+             *     NIC without an address: whether no source address is bound to the NIC.
              */
             mac_spoofing?: boolean;
             /** @description Whether the port is kept apart from other isolated ports. */
@@ -3149,6 +3152,11 @@ export interface components {
              * @description Addresses learned on it.
              */
             learned: number;
+            /**
+             * @description Source address that is bound to the NIC, which has no `mac`. Frames from it are dropped on
+             *     other ports until the guest disconnects.
+             */
+            bound_mac?: string | null;
             kernel_path?: null | components["schemas"]["KernelPathStatus"];
             iov?: null | components["schemas"]["IovStatus"];
         };

@@ -61,6 +61,7 @@ fn main() -> Result<()> {
             netns: Some(arguments.get(at).context("name two namespaces")?.clone()),
             queue_pairs: 1,
             mac: None,
+            keeps_mac: false,
             mtu: 1500,
             offload: OffloadSwitches::default(),
             kernel_path: false,

@@ -23,6 +23,7 @@ fn tap_spec(device: &str, netns: &TestNetns) -> TapSpec {
         netns: Some(netns.name().to_owned()),
         queue_pairs: 1,
         mac: None,
+        keeps_mac: false,
         mtu: 1500,
         offload: OffloadSwitches::default(),
         kernel_path: false,
@@ -310,6 +311,33 @@ fn changes_are_live_or_need_opening_again_and_a_refused_one_leaves_all_as_it_was
     assert!(shown.contains("mtu 2000") && shown.contains("02:00:00:00:00:03"), "{shown}");
     assert_eq!(sink.offloads(), Offloads::NONE);
     assert_eq!(device.status().egress, crate::offload::ALL, "what it could be handed");
+}
+
+#[test]
+fn an_address_that_was_changed_on_a_tap_stays_if_that_is_permitted() {
+    let inside = TestNetns::new();
+    let devices = NetDevices::new().unwrap();
+    let shelf = Arc::new(Shelf::default());
+    let (observer, _notices) = Notices::new();
+    let spec = TapSpec { mac: Some(mac(9)), keeps_mac: true, ..tap_spec("tap0", &inside) };
+    let open = |port, spec: &TapSpec| {
+        devices.open_tap(PortId(port), spec, shelf.clone(), observer.clone()).unwrap()
+    };
+    let device = open(1, &spec);
+    assert!(inside.run("ip link show tap0").contains("02:00:00:00:00:09"), "a new device");
+    inside.run("ip link set tap0 address 02:00:00:00:00:44");
+    drop(device);
+    let mut device = open(2, &spec);
+    let mut change = |to: TapSpec, expected: &str, what: &str| {
+        assert!(device.change(&PortSpec::Tap(to)).unwrap());
+        let shown = inside.run("ip link show tap0");
+        assert!(shown.contains(expected), "{what}: {shown}");
+    };
+    change(TapSpec { mtu: 2000, ..spec.clone() }, "02:00:00:00:00:44", "opened again, another MTU");
+    let other = TapSpec { mac: Some(mac(8)), ..spec.clone() };
+    change(other.clone(), "02:00:00:00:00:08", "configured anew");
+    inside.run("ip link set tap0 address 02:00:00:00:00:44");
+    change(TapSpec { keeps_mac: false, ..other }, "02:00:00:00:00:08", "not permitted any more");
 }
 
 #[test]

@@ -35,6 +35,8 @@ pub(crate) struct TapPlan {
     pub(crate) netns: Option<String>,
     pub(crate) queue_pairs: u16,
     pub(crate) mac: Option<MacAddr>,
+    /// See [`TapSpec::keeps_mac`].
+    pub(crate) keeps_mac: bool,
     /// `None` keeps the device's own.
     pub(crate) mtu: Option<u16>,
     /// Seen from the kernel's side.
@@ -50,6 +52,7 @@ impl From<&TapSpec> for TapPlan {
             netns: spec.netns.clone(),
             queue_pairs: spec.queue_pairs,
             mac: spec.mac,
+            keeps_mac: spec.keeps_mac,
             mtu: Some(spec.mtu),
             offload: spec.offload,
             kernel_path: spec.kernel_path,
@@ -64,6 +67,7 @@ impl From<&UplinkSpec> for TapPlan {
             netns: None,
             queue_pairs: spec.queue_pairs,
             mac: None,
+            keeps_mac: true,
             mtu: spec.mtu,
             offload: spec.offload.mirrored(),
             kernel_path: false,
@@ -99,6 +103,10 @@ pub(crate) fn open(plan: &TapPlan) -> Result<OpenTap, DeviceError> {
             kernel_path::take_away(link.index()?);
         }
         let udp_segmentation = configure(plan, &link, &queues)?;
+        if let Some(mac) = plan.mac.filter(|_| !existed || !plan.keeps_mac) {
+            link.set_address(mac)?;
+        }
+        link.bring_up()?;
         // Last, so that a device whose set-up failed goes away with its queues.
         for queue in &queues {
             persist(queue, true, &plan.device)?;
@@ -188,14 +196,10 @@ fn configure(plan: &TapPlan, link: &Link, queues: &[OwnedFd]) -> Result<bool, De
             .map_err(|cause| host("device", "setting the header of frames", &cause))?;
         udp_segmentation &= set_offloads(queue, offload::ingress(plan.offload, true))?;
     }
-    if let Some(mac) = plan.mac {
-        link.set_address(mac)?;
-    }
     if let Some(mtu) = plan.mtu {
         link.set_mtu(mtu)?;
     }
     link.set_queue_length(QUEUE_PACKETS)?;
-    link.bring_up()?;
     Ok(udp_segmentation)
 }
 

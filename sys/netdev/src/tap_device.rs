@@ -120,7 +120,8 @@ impl TapDevice {
             if let Some(mtu) = to.mtu {
                 link.set_mtu(mtu)?;
             }
-            if let Some(mac) = to.mac {
+            let is_kept = to.keeps_mac && to.mac == self.plan.mac;
+            if let Some(mac) = to.mac.filter(|_| !is_kept) {
                 link.set_address(mac)?;
             }
             Ok(())
@@ -140,7 +141,7 @@ impl TapDevice {
             let link = Link::new(&self.plan.device)?;
             Ok((link.mtu()?, link.address()?))
         })?;
-        Ok(TapPlan { mtu: Some(mtu), mac, ..self.plan.clone() })
+        Ok(TapPlan { mtu: Some(mtu), mac, keeps_mac: false, ..self.plan.clone() })
     }
 }
 
@@ -171,6 +172,7 @@ impl PortDevice for TapDevice {
         let Some(to) = self.plan_of(to) else { return Ok(false) };
         let live = TapPlan {
             mac: to.mac,
+            keeps_mac: to.keeps_mac,
             mtu: to.mtu,
             offload: to.offload,
             kernel_path: to.kernel_path,

@@ -33,6 +33,7 @@ impl Guest {
             netns: Some(self.netns.name().to_owned()),
             queue_pairs: 1,
             mac: Some(mac(self.port.0)),
+            keeps_mac: false,
             mtu: 1500,
             offload: OffloadSwitches::default(),
             kernel_path,

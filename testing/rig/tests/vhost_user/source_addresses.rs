@@ -61,6 +61,8 @@ fn another_guest_cannot_send_with_a_guests_address_unless_spoofing_is_permitted(
 
     daemon.kill();
     daemon.restart(&rig).unwrap();
+    let shown = daemon.json(&["nic", "show", "vm"]).unwrap();
+    assert_eq!(shown["bound_mac"], VM_MAC, "{shown}");
     assert!(thief.namespace.is_cut_from(&peer.address()).unwrap(), "before the VM has sent");
     assert!(peer.namespace.reaches(VM), "after a restart");
     wait_bound(&daemon, Some(VM_MAC));
