@@ -77,7 +77,7 @@ export async function open(): Promise<Console> {
     executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium",
     args: FLAGS,
     viewport: { width: 1400, height: HEIGHT },
-    // Colours that are changing have less contrast.
+    // During a transition of colours axe measures a lower contrast.
     reducedMotion: "reduce",
   });
   // Only a hanging page takes so long, however loaded the machine is.
@@ -114,7 +114,7 @@ export async function logIn(page: Page): Promise<void> {
   await inPage(page);
 }
 
-/** Waits until a page is shown to who is logged in; the login has a title too. */
+/** Waits for the title of a page behind the login. The login page has an h1 too, outside of #main. */
 async function inPage(page: Page): Promise<void> {
   await page.locator("#main h1").waitFor();
 }

@@ -88,7 +88,7 @@ impl FakeDisks {
         Self(Arc::new(Mutex::new(World { stores, ..World::default() })))
     }
 
-    /// Whoever reads or writes files of the stores waits, or goes on.
+    /// Stalls or resumes reads and writes of all files of the stores.
     pub(crate) fn stall_files(&self, stalls: bool) {
         for store in self.lock().stores.values() {
             store.stall(stalls);

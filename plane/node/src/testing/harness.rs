@@ -183,8 +183,8 @@ impl Harness {
         (store, FakeDevices::on_host(self.devices.host_left()))
     }
 
-    /// The same with the stores of its disks. All is as it was at one moment, however long the copy
-    /// takes: nothing is written to the disks meanwhile.
+    /// Kills the process and returns the state store, the devices and the stores of the disks as a new
+    /// process finds them. Disks and state are copied at one moment: writes to disks stall meanwhile.
     pub(crate) fn kill_with_disks(self) -> (MemoryStore, FakeDevices, FakeDisks) {
         let running = self.disks.clone();
         running.stall_files(true);
