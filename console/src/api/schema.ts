@@ -3063,8 +3063,8 @@ export interface components {
              * @description The NIC's address. The guest may send from no other one, and frames from it are dropped on
              *     other ports, unless `mac_spoofing` is set. If absent, a TAP NIC and a NIC of a VM get a random
              *     address when they are added, which they keep. The guests of other NICs may send from every
-             *     address; the first one is bound to the NIC until the guest disconnects: frames from it are
-             *     dropped on other ports.
+             *     address; the first one is bound to the NIC until the guest disconnects: other NICs of the switch
+             *     may not send from it.
              * @example 52:54:00:12:34:56
              */
             mac?: string | null;
@@ -3153,8 +3153,8 @@ export interface components {
              */
             learned: number;
             /**
-             * @description Source address that is bound to the NIC, which has no `mac`. Frames from it are dropped on
-             *     other ports until the guest disconnects.
+             * @description Source address that is bound to the NIC, which has no `mac`. Frames from it that other NICs send
+             *     are dropped until the guest disconnects.
              */
             bound_mac?: string | null;
             kernel_path?: null | components["schemas"]["KernelPathStatus"];

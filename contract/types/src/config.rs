@@ -306,8 +306,8 @@ pub struct NicConfig {
     /// The NIC's address. The guest may send from no other one, and frames from it are dropped on
     /// other ports, unless `mac_spoofing` is set. If absent, a TAP NIC and a NIC of a VM get a random
     /// address when they are added, which they keep. The guests of other NICs may send from every
-    /// address; the first one is bound to the NIC until the guest disconnects: frames from it are
-    /// dropped on other ports.
+    /// address; the first one is bound to the NIC until the guest disconnects: other NICs of the switch
+    /// may not send from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "52:54:00:12:34:56")]
     pub mac: Option<MacAddr>,

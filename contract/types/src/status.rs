@@ -154,8 +154,8 @@ pub struct NicStatus {
     pub queue_pairs: u16,
     /// Addresses learned on it.
     pub learned: u32,
-    /// Source address that is bound to the NIC, which has no `mac`. Frames from it are dropped on
-    /// other ports until the guest disconnects.
+    /// Source address that is bound to the NIC, which has no `mac`. Frames from it that other NICs send
+    /// are dropped until the guest disconnects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub bound_mac: Option<MacAddr>,

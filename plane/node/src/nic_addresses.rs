@@ -4,10 +4,10 @@
 //! part of the desired configuration from then on, as if it had been configured.
 //!
 //! Other NICs learn the addresses of their guests. The first source address that the guest of a NIC without `mac` and `mac_spoofing` sends from is bound
-//! to the NIC. The switch then drops frames from this address on every other port. A TAP NIC binds no
-//! address. A binding ends when the guest disconnects, when `mac` or `mac_spoofing` is configured, and
-//! when the NIC is deleted. It is kept in the state store: after a restart of the daemon, guests keep
-//! their addresses whoever sends first.
+//! to the NIC. The switch then drops frames from this address that other NICs send. A binding ends when
+//! the guest disconnects, when `mac` or `mac_spoofing` is configured, and when the NIC is deleted. It is
+//! kept in the state store: after a restart of the daemon, guests keep their addresses whoever sends
+//! first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -85,6 +85,48 @@ impl BoundAddresses {
     }
 }
 
+/// Time between two releases of addresses of one NIC. Each release and each binding publishes the tables
+/// and writes to the state store; a guest that connects again and again is not to make that frequent.
+const RELEASE_EVERY: Duration = Duration::from_secs(10);
+
+/// When bindings may be released. At most one entry per NIC of the configuration.
+#[derive(Debug, Default)]
+pub(crate) struct Releases {
+    /// Earliest time of the next release, by NIC.
+    next: BTreeMap<Name, Instant>,
+    /// NICs whose release was put off until then.
+    put_off: BTreeSet<Name>,
+}
+
+impl Releases {
+    /// Returns true if an address of the NIC may be released now. Otherwise [`Releases::due`] returns the
+    /// NIC when it may.
+    fn is_permitted(&mut self, nic: &Name, now: Instant) -> bool {
+        if self.next.get(nic).is_some_and(|next| now < *next) {
+            self.put_off.insert(nic.clone());
+            return false;
+        }
+        self.next.insert(nic.clone(), now + RELEASE_EVERY);
+        true
+    }
+
+    /// Returns the NICs whose releases were put off and are permitted now.
+    fn due(&mut self, now: Instant) -> Vec<Name> {
+        let is_due = |nic: &Name| self.next.get(nic).is_none_or(|next| now >= *next);
+        let due: Vec<Name> = self.put_off.iter().filter(|nic| is_due(nic)).cloned().collect();
+        for nic in &due {
+            self.put_off.remove(nic);
+            self.next.insert(nic.clone(), now + RELEASE_EVERY);
+        }
+        due
+    }
+
+    fn retain(&mut self, keep: impl Fn(&Name) -> bool) {
+        self.next.retain(|nic, _| keep(nic));
+        self.put_off.retain(|nic| keep(nic));
+    }
+}
+
 /// Returns true if the first source address of the NIC's guest is bound to the NIC.
 pub(crate) fn binds_source(nic: &NicConfig) -> bool {
     nic.mac.is_none() && !nic.mac_spoofing && nic.backend != NicBackend::Tap
@@ -152,11 +194,28 @@ impl Controller {
         self.shared.bound_addresses.all().insert(nic.name.clone(), mac);
         self.record_binding(&nic.name, Some(mac));
         let text = format!(
-            "The address {mac} is bound to the NIC: frames from it are dropped on other ports. \
-             Configure mac to choose the address, or mac_spoofing = true to bind none."
+            "The address {mac} is bound to the NIC: other NICs may not send from it. Configure mac to \
+             choose the address, or mac_spoofing = true to bind none."
         );
         self.drafts.push(Draft::new(EventKind::NicAddressBound, &port.key, text).with("mac", mac));
         true
+    }
+
+    /// Releases the address bound to a NIC whose guest has disconnected, now or soon. Returns true if
+    /// the tables have to be published.
+    pub(crate) fn release_disconnected(&mut self, key: &PortKey) -> bool {
+        let PortKey::Nic(name) = key else { return false };
+        self.shared.bound_addresses.all().contains_key(name)
+            && self.releases.is_permitted(name, Instant::now())
+            && self.release_source(key)
+    }
+
+    /// Makes releases that were put off. Returns true if the tables have to be published.
+    pub(crate) fn release_due(&mut self) -> bool {
+        let due = self.releases.due(Instant::now());
+        let released =
+            due.into_iter().filter(|nic| self.release_source(&PortKey::Nic(nic.clone())));
+        released.count() > 0
     }
 
     /// Releases the address bound to a NIC. Returns true if the tables have to be published.
@@ -202,6 +261,7 @@ impl Controller {
         for name in stale {
             self.release_source(&PortKey::Nic(name));
         }
+        self.releases.retain(|name| state.config.nics.iter().any(|nic| nic.name == *name));
     }
 
     fn record_binding(&self, nic: &Name, mac: Option<MacAddr>) {

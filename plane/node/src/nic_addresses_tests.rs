@@ -5,7 +5,8 @@ use suimon_ports::{DeviceNotice, PortSpec as DeviceSpec};
 use suimon_quantity::PortId;
 use suimon_switch::PlaneNotice;
 
-use crate::testing::{Harness, host, wait_until};
+use super::*;
+use crate::testing::{Harness, host, name, wait_until};
 
 const FIRST: MacAddr = MacAddr::new([0x52, 0x54, 0, 0, 0, 1]);
 const OTHER: MacAddr = MacAddr::new([0x52, 0x54, 0, 0, 0, 2]);
@@ -81,9 +82,9 @@ fn the_first_source_address_of_a_guest_is_bound_to_its_nic() {
         (told.subject.as_str(), told.fields["mac"].as_str()),
         ("nic/web", "52:54:00:00:00:01")
     );
-    wait_until("the tables have it", || spec(&harness, "web").mac == Some(FIRST));
+    wait_until("the tables have it", || spec(&harness, "web").bound == Some(FIRST));
     let web = spec(&harness, "web");
-    assert!(web.is_exclusive && web.spoofing_allowed && !web.binds_source);
+    assert!(web.mac.is_none() && !web.binds_source);
     // Neither a second address of the guest nor the same address of another guest is bound.
     see(&harness, "web", OTHER);
     see(&harness, "db", FIRST);
@@ -106,12 +107,29 @@ fn a_binding_ends_when_the_guest_disconnects() {
 }
 
 #[test]
+fn a_guest_that_connects_again_and_again_changes_the_tables_once_in_10_s() {
+    let (web, db) = (name("web"), name("db"));
+    let mut releases = Releases::default();
+    let start = Instant::now();
+    let at = |seconds| start + Duration::from_secs(seconds);
+    assert!(releases.is_permitted(&web, at(0)));
+    assert!(!releases.is_permitted(&web, at(1)) && !releases.is_permitted(&web, at(9)));
+    assert!(releases.is_permitted(&db, at(9)), "another NIC");
+    assert!(releases.due(at(9)).is_empty());
+    assert_eq!(releases.due(at(10)), std::slice::from_ref(&web));
+    assert!(releases.due(at(30)).is_empty(), "once");
+    assert!(!releases.is_permitted(&web, at(19)) && releases.is_permitted(&db, at(19)));
+    releases.retain(|nic| *nic == db);
+    assert!(releases.is_permitted(&web, at(19)), "another NIC of that name");
+}
+
+#[test]
 fn a_binding_outlives_the_daemon_and_is_released_if_its_guest_has_not_come_back() {
     let harness = with_bound();
     let (store, devices) = harness.kill();
     let harness = Harness::start(store, devices);
     assert_eq!(bound(&harness, "web"), Some(FIRST));
-    assert_eq!(spec(&harness, "web").mac, Some(FIRST), "from the first tables on");
+    assert_eq!(spec(&harness, "web").bound, Some(FIRST), "from the first tables on");
     let spoofed = || PlaneNotice::SpoofedSource { port: port(&harness, "db"), mac: FIRST };
     harness.plane.tell(spoofed());
     harness.wait_event(EventKind::NicAddressRefused.id());
@@ -128,7 +146,7 @@ fn a_configured_address_and_permitted_spoofing_end_a_binding() {
         let harness = with_bound();
         harness.apply_well(&config(key));
         let web = spec(&harness, "web");
-        assert!(!web.is_exclusive && !web.binds_source, "{key}");
+        assert!(web.bound.is_none() && !web.binds_source, "{key}");
         assert_eq!(bound(&harness, "web"), None);
         wait_until("it is forgotten", || harness.store.keys("nic_addresses").is_empty());
     }

@@ -51,7 +51,7 @@ impl Controller {
         }
         // The device may have come back with another MTU.
         let has_another_mtu = is_new_link && matches!(port.key, PortKey::Uplink(_));
-        if has_another_mtu || (is_lost_link && self.release_source(&port.key)) {
+        if has_another_mtu || (is_lost_link && self.release_disconnected(&port.key)) {
             self.publish_desired();
         }
     }

@@ -128,10 +128,9 @@ fn nic_port(nic: &NicConfig, ids: &Ids, bound: Option<MacAddr>) -> Option<PortTo
     let switch = ids.switch(&nic.switch)?;
     let mut spec = forwarding::PortSpec::new(id, switch, PortRole::Nic);
     spec.vlan = vlan_mode(nic);
-    spec.mac = nic.mac.or(bound);
-    // The guest may send from further addresses, as a router or a bridge does.
-    spec.spoofing_allowed = nic.mac_spoofing || nic.mac.is_none();
-    spec.is_exclusive = bound.is_some();
+    spec.mac = nic.mac;
+    spec.spoofing_allowed = nic.mac_spoofing;
+    spec.bound = bound;
     spec.binds_source = bound.is_none() && binds_source(nic);
     spec.isolated = nic.isolated;
     spec.mtu = nic.mtu;

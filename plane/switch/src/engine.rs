@@ -266,7 +266,9 @@ impl Engine {
                 self.notices.tell(PlaneNotice::AddressMoved { mac, from, to: shared.id, moves });
             }
         }
-        if port.binds_source && shared.source_told.is_due(now) {
+        // An address that is in use elsewhere is not taken from there.
+        let is_new = learned.moved_from.is_none();
+        if port.binds_source && is_new && shared.source_told.is_due(now) {
             self.notices.tell(PlaneNotice::SourceSeen { port: shared.id, mac });
         }
     }

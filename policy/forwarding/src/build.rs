@@ -86,7 +86,7 @@ pub enum TablesError {
         /// By what it is to be reached.
         by: PortId,
     },
-    /// Two ports have the same address on the same VLAN of a switch.
+    /// Two ports have the same address, configured or bound, on the same VLAN of a switch.
     #[error("ports {} and {} both have {mac} on a VLAN they share; change one of them", .port.0, .other.0)]
     AddressTaken {
         /// The port with the higher identifier.
@@ -113,12 +113,17 @@ impl Tables {
             trunks: Box::default(),
             by_id: Box::default(),
             statics: Statics::default(),
+            bound: Statics::default(),
             fingerprint: 0,
         };
         place_ports(&mut tables, &port_specs);
-        refuse_shared_addresses(&tables)?;
-        place_addresses(&mut tables, &reached_by);
-        tables.fingerprint = fingerprint(&tables);
+        let fixed = owners(&port_specs, |spec| spec.mac);
+        let bound = owners(&port_specs, |spec| spec.bound);
+        refuse_shared_addresses(&tables, &fixed)?;
+        refuse_shared_addresses(&tables, &bound)?;
+        tables.statics = placed_addresses(&tables, &fixed, &reached_by);
+        tables.bound = placed_addresses(&tables, &bound, &BTreeMap::new());
+        tables.fingerprint = fingerprint(&tables, &bound);
         Ok(tables)
     }
 }
@@ -191,7 +196,10 @@ fn check_port(spec: &PortSpec) -> Result<(), TablesError> {
             Err(TablesError::UplinkAddress { port: spec.id })
         }
         Some(mac) if !mac.is_station() => Err(TablesError::NotAStation { port: spec.id, mac }),
-        _ => Ok(()),
+        _ => match spec.bound {
+            Some(mac) if !mac.is_station() => Err(TablesError::NotAStation { port: spec.id, mac }),
+            _ => Ok(()),
+        },
     }
 }
 
@@ -265,7 +273,7 @@ fn place_ports(tables: &mut Tables, placed: &[Placed<'_>]) {
             range.end = slot + 1;
             if trunk != ACCESS {
                 range.access_first = slot + 1;
-                range.has_trunk_address |= spec.mac.is_some();
+                range.has_trunk_address |= spec.mac.is_some() || spec.bound.is_some();
             }
         }
         by_id.push((spec.id, PortSlot(slot)));
@@ -278,7 +286,7 @@ fn place_ports(tables: &mut Tables, placed: &[Placed<'_>]) {
             switch: *switch,
             frame_bytes_max: spec.mtu.saturating_add(ETHERNET_HEADER_BYTES),
             guarded: spec.mac.is_some() && !spec.spoofing_allowed,
-            exclusive: spec.mac.is_some() && (spec.is_exclusive || !spec.spoofing_allowed),
+            is_nic: spec.role == PortRole::Nic,
             isolated: spec.isolated,
         });
     }
@@ -288,29 +296,34 @@ fn place_ports(tables: &mut Tables, placed: &[Placed<'_>]) {
     tables.by_id = by_id.into();
 }
 
+/// An address and the port that has it.
+type Owner = (PortSlot, MacAddr);
+
+/// The ports for which `address` returns one, ascending by slot.
+fn owners(placed: &[Placed<'_>], address: impl Fn(&PortSpec) -> Option<MacAddr>) -> Vec<Owner> {
+    let slots = (0..=u16::MAX).map(PortSlot).zip(placed);
+    slots.filter_map(|(slot, placed)| Some((slot, address(placed.spec)?))).collect()
+}
+
 /// One pass over the ports of each (switch, address): each VLAN is taken once.
-fn refuse_shared_addresses(tables: &Tables) -> Result<(), TablesError> {
-    let mut owners: Vec<_> = tables.ports.iter().filter(|port| port.mac != 0).collect();
-    owners.sort_by_key(|port| (port.switch, port.mac, port.id));
-    for same in owners.chunk_by(|a, b| (a.switch, a.mac) == (b.switch, b.mac)) {
+fn refuse_shared_addresses(tables: &Tables, owners: &[Owner]) -> Result<(), TablesError> {
+    let port = |(slot, mac): &Owner| Some((*mac, tables.port(*slot)?));
+    let mut owners: Vec<(MacAddr, &Port)> = owners.iter().filter_map(port).collect();
+    owners.sort_by_key(|(mac, port)| (port.switch, *mac, port.id));
+    for same in owners.chunk_by(|a, b| (a.1.switch, a.0) == (b.1.switch, b.0)) {
         if same.len() < 2 {
             continue;
         }
         let mut taken = VlanSet::empty();
-        for (earlier, port) in same.iter().enumerate() {
+        for (earlier, (mac, port)) in same.iter().enumerate() {
             let carried = carried(tables, port);
             if taken.intersects(&carried) {
                 let other = same
                     .iter()
                     .take(earlier)
-                    .find(|other| self::carried(tables, other).intersects(&carried))
-                    .map_or(port.id, |other| other.id);
-                let [_, _, octets @ ..] = port.mac.to_be_bytes();
-                return Err(TablesError::AddressTaken {
-                    port: port.id,
-                    other,
-                    mac: MacAddr::new(octets),
-                });
+                    .find(|(_, other)| self::carried(tables, other).intersects(&carried))
+                    .map_or(port.id, |(_, other)| other.id);
+                return Err(TablesError::AddressTaken { port: port.id, other, mac: *mac });
             }
             taken.extend(&carried);
         }
@@ -328,26 +341,30 @@ fn carried(tables: &Tables, port: &Port) -> VlanSet {
     set
 }
 
-fn place_addresses(tables: &mut Tables, reached_by: &BTreeMap<PortId, PortId>) {
-    let count = tables.ports.iter().filter(|port| port.mac != 0).count();
-    let mut statics = Statics::with_room(count);
-    for (slot, port) in (0..=u16::MAX).map(PortSlot).zip(&tables.ports) {
-        let Some(switch) = tables.switch(port.switch).filter(|_| port.mac != 0) else {
-            continue;
-        };
-        let slot = reached_by.get(&port.id).and_then(|by| tables.slot(*by)).unwrap_or(slot);
+/// A table of addresses. One that is reached by another port stands there with that port.
+fn placed_addresses(
+    tables: &Tables,
+    owners: &[Owner],
+    reached_by: &BTreeMap<PortId, PortId>,
+) -> Statics {
+    let mut addresses = Statics::with_room(owners.len());
+    for (slot, mac) in owners {
+        let Some(port) = tables.port(*slot) else { continue };
+        let Some(switch) = tables.switch(port.switch) else { continue };
+        let slot = reached_by.get(&port.id).and_then(|by| tables.slot(*by)).unwrap_or(*slot);
         if port.trunk == ACCESS {
-            statics.insert_access(&Key::new(switch, port.switch, port.untagged, port.mac), slot);
+            let key = Key::new(switch, port.switch, port.untagged, mac.to_u64());
+            addresses.insert_access(&key, slot);
         } else {
-            let key = Key::new(switch, port.switch, 0, port.mac);
-            statics.insert_trunk(&key, switch.salt, slot);
+            let key = Key::new(switch, port.switch, 0, mac.to_u64());
+            addresses.insert_trunk(&key, switch.salt, slot);
         }
     }
-    tables.statics = statics;
+    addresses
 }
 
 /// Over all that decides where a learned address may stand.
-fn fingerprint(tables: &Tables) -> u64 {
+fn fingerprint(tables: &Tables, bound: &[Owner]) -> u64 {
     let fold = |sum: u64, word: u64| hash::mix(word, sum.rotate_left(23));
     let mut sum = fold(tables.switches.len() as u64, tables.ports.len() as u64);
     for switch in &tables.switches {
@@ -359,6 +376,9 @@ fn fingerprint(tables: &Tables) -> u64 {
         sum = fold(sum, u64::from(port.switch) << 32 | u64::from(port.untagged));
         sum = fold(sum, u64::from(port.learned_max));
         sum = fold(sum, port.mac);
+    }
+    for (slot, mac) in bound {
+        sum = fold(sum, u64::from(slot.0) << 48 | mac.to_u64());
     }
     tables.trunks.iter().flatten().fold(sum, |sum, word| fold(sum, *word))
 }

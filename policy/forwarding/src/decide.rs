@@ -71,9 +71,10 @@ impl Forwarder {
     ///
     /// Dropped frames teach nothing, unless they are dropped at the egress. A
     /// source that is another port's configured address is dropped if that port
-    /// is held to its address or has it exclusively; otherwise (an address shared
-    /// by a cluster, say) the frame is forwarded and nothing is learned: the
-    /// configured port keeps the address.
+    /// is held to its address; if it may use others (an address shared by a
+    /// cluster, say), the frame is forwarded and nothing is learned: the
+    /// configured port keeps the address. A frame of a NIC whose source is bound to
+    /// another NIC is dropped.
     pub fn decide(
         &mut self,
         tables: &Tables,
@@ -168,11 +169,11 @@ impl Forwarder {
             let key = Key::new(batch.switch, batch.port.switch, vlan, flow.source);
             let owner = batch.tables.static_slot(&key);
             match owner.and_then(|slot| batch.tables.port(slot)) {
-                None => self.learn(batch, &key),
+                None => self.learn(batch, &key)?,
                 // Of a port that is reached by this one.
                 Some(_) if owner == Some(batch.ingress) => {}
-                // Reached by another than it is of, or no other port may use it.
-                Some(owner) if owner.exclusive || owner.mac != flow.source => {
+                // Reached by another than it is of, or held to it.
+                Some(owner) if owner.guarded || owner.mac != flow.source => {
                     return Err(DropReason::SpoofedSource);
                 }
                 Some(_) => {}

@@ -11,7 +11,7 @@ use crate::decide::Batch;
 use crate::learned::{Entry, Learned};
 use crate::tables::{Ageing, Key, Port};
 use crate::vlan_set::number;
-use crate::{PortSlot, Tables};
+use crate::{DropReason, PortSlot, Tables};
 
 /// News kept for the other replicas. What does not fit is not lost: the address
 /// is announced with one of its next frames.
@@ -68,8 +68,8 @@ impl Forwarder {
     }
 
     /// Adopts new tables: forgets the addresses learned on ports that are gone,
-    /// moved to another switch or no longer carry the VLAN, and those that are
-    /// configured now. All others stay. Tables may be skipped: only the last
+    /// moved to another switch or no longer carry the VLAN, those that are
+    /// configured now, and those on NICs that are bound to other NICs now. All others stay. Tables may be skipped: only the last
     /// adopted and these are compared.
     ///
     /// The other functions do this by themselves when they see tables that
@@ -90,7 +90,8 @@ impl Forwarder {
             let stays = was_on == Some(switch.id)
                 && tables.carries_number(port, note.vlan())
                 && *count < port.learned_max
-                && tables.static_slot(&key).is_none();
+                && tables.static_slot(&key).is_none()
+                && !tables.is_bound_elsewhere(&key, slot);
             if stays {
                 *count += 1;
                 note.slot = slot.0;
@@ -123,6 +124,7 @@ impl Forwarder {
             || !tables.carries_number(port, vlan)
             || age(tick(now), stamp) > switch.ageing.expiry
             || tables.static_slot(&key).is_some()
+            || tables.is_bound_elsewhere(&key, slot)
         {
             return;
         }
@@ -214,15 +216,23 @@ impl Forwarder {
     }
 
     /// Takes note of a source address.
+    ///
+    /// # Errors
+    /// The address is bound to another NIC. An address that is learned on the ingress port already is
+    /// not: [`Forwarder::handle_tables`] forgets those.
     #[inline]
-    pub(crate) fn learn(&mut self, batch: &Batch<'_>, key: &Key) {
+    pub(crate) fn learn(&mut self, batch: &Batch<'_>, key: &Key) -> Result<(), DropReason> {
         match self.addresses.find(key) {
             Some((_, note))
                 if note.slot == batch.ingress.0
                     && age(batch.tick, note.stamp) < batch.switch.ageing.refresh
                     && !note.is_unannounced() => {}
+            _ if batch.tables.is_bound_elsewhere(key, batch.ingress) => {
+                return Err(DropReason::SpoofedSource);
+            }
             found => self.learn_news(batch, key, found),
         }
+        Ok(())
     }
 
     /// The uncommon part of learning: new, moved, or due to be announced.

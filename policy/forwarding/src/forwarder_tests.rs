@@ -257,16 +257,39 @@ fn a_configured_address_cannot_be_hijacked() {
 }
 
 #[test]
-fn an_exclusive_address_is_refused_from_other_ports_and_its_port_may_send_from_more() {
-    let owner =
-        PortSpec { mac: Some(mac(5)), spoofing_allowed: true, is_exclusive: true, ..port(5) };
-    let tables = tables(&[owner, port(6), port(9)]);
+fn a_bound_address_is_refused_from_other_nics_and_follows_its_station_to_an_uplink() {
+    let unbound = [port(5), port(6), port(9), PortSpec::new(PortId(7), SWITCH, PortRole::Uplink)];
+    let mut bound = unbound.clone();
+    bound[0].bound = Some(mac(5));
+    let (unbound, tables) = (tables(&unbound), tables(&bound));
     let mut forwarder = Forwarder::new(64);
-    let verdict = send(&mut forwarder, &tables, at(1), 6, mac(5), MacAddr::BROADCAST);
-    assert_eq!(verdict, Verdict::Drop(DropReason::SpoofedSource));
+    // Another NIC has sent from it before it was bound.
+    says_hello(&mut forwarder, &unbound, at(1), 6, mac(5));
+    assert_eq!(whereabouts(&mut forwarder, &unbound, at(1), mac(5)), Some(PortId(6)));
+    assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(5)), None, "that is forgotten");
+    let spoofed = Verdict::Drop(DropReason::SpoofedSource);
+    let all = MacAddr::BROADCAST;
+    assert_eq!(send(&mut forwarder, &tables, at(1), 6, mac(5), all), spoofed, "not learned yet");
+    says_hello(&mut forwarder, &tables, at(1), 5, mac(5));
     says_hello(&mut forwarder, &tables, at(1), 5, mac(50));
+    assert_eq!(send(&mut forwarder, &tables, at(1), 6, mac(5), all), spoofed);
     assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(5)), Some(PortId(5)));
     assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(50)), Some(PortId(5)));
+    // Nor by another processor's news.
+    let news = Learned {
+        switch: SWITCH,
+        vlan: None,
+        mac: mac(5),
+        port: PortId(6),
+        seen: at(2),
+        moved_from: None,
+    };
+    forwarder.handle_learned(&tables, at(2), news);
+    assert_eq!(whereabouts(&mut forwarder, &tables, at(2), mac(5)), Some(PortId(5)));
+    says_hello(&mut forwarder, &tables, at(3), 7, mac(5));
+    assert_eq!(whereabouts(&mut forwarder, &tables, at(3), mac(5)), Some(PortId(7)));
+    // It has not been heard of for long.
+    assert_eq!(send(&mut forwarder, &tables, at(1000), 6, mac(5), all), spoofed);
 }
 
 #[test]

@@ -87,11 +87,12 @@ pub struct PortSpec {
     /// Whether it may send from addresses other than `mac`. Means nothing
     /// without `mac`: then every address is allowed and learned.
     pub spoofing_allowed: bool,
-    /// Whether frames with `mac` as their source are dropped if another port sends them. True in
-    /// effect without `spoofing_allowed`; means nothing without `mac`.
-    pub is_exclusive: bool,
-    /// Whether the first source address it sends from is to become its `mac`. The switching plane
-    /// reports the address, and the next tables have it.
+    /// An address that no other NIC may send from on the VLANs of this port. Unlike `mac` it is not
+    /// fixed to the port: it is learned, also on an uplink, as when the station behind it moves to
+    /// another host. NICs only.
+    pub bound: Option<MacAddr>,
+    /// Whether the first source address it sends from is to be bound to it. The switching plane
+    /// reports the address, and the next tables have it as `bound`.
     pub binds_source: bool,
     /// Isolated ports reach only ports that are not isolated.
     pub isolated: bool,
@@ -116,7 +117,7 @@ impl PortSpec {
             mac: None,
             reached_by: None,
             spoofing_allowed: false,
-            is_exclusive: false,
+            bound: None,
             binds_source: false,
             isolated: false,
             mtu: 1500,

@@ -41,8 +41,8 @@ pub(crate) struct Port {
     pub(crate) frame_bytes_max: u16,
     /// Its only source address is `mac`.
     pub(crate) guarded: bool,
-    /// Frames from `mac` that other ports send are dropped.
-    pub(crate) exclusive: bool,
+    /// It is a guest's NIC, which may not send from addresses bound to others.
+    pub(crate) is_nic: bool,
     pub(crate) isolated: bool,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Switch {
     pub(crate) trunks_first: u16,
     pub(crate) access_first: u16,
     pub(crate) end: u16,
-    /// Whether a trunk of it has a configured address.
+    /// Whether a trunk of it has an address, configured or bound.
     pub(crate) has_trunk_address: bool,
 }
 
@@ -79,6 +79,8 @@ pub struct Tables {
     /// Ascending.
     pub(crate) by_id: Box<[(PortId, PortSlot)]>,
     pub(crate) statics: Statics,
+    /// Addresses that one NIC alone may send from.
+    pub(crate) bound: Statics,
     /// Differs between tables that differ in what a replica depends on.
     pub(crate) fingerprint: u64,
 }
@@ -174,7 +176,18 @@ impl Tables {
     /// The port that has this address by configuration.
     #[inline]
     pub(crate) fn static_slot(&self, key: &Key) -> Option<PortSlot> {
-        if let Some(slot) = self.statics.of_access(key) {
+        self.owner(&self.statics, key)
+    }
+
+    /// Returns true if the port at `slot` is a NIC and the address is bound to another one.
+    pub(crate) fn is_bound_elsewhere(&self, key: &Key, slot: PortSlot) -> bool {
+        let is_nic = self.port(slot).is_some_and(|port| port.is_nic);
+        is_nic && self.owner(&self.bound, key).is_some_and(|owner| owner != slot)
+    }
+
+    #[inline]
+    fn owner(&self, addresses: &Statics, key: &Key) -> Option<PortSlot> {
+        if let Some(slot) = addresses.of_access(key) {
             return Some(slot);
         }
         if !self.switch(key.switch)?.has_trunk_address {
@@ -182,7 +195,7 @@ impl Tables {
         }
         let carries =
             |slot| self.port(slot).is_some_and(|port| self.carries_number(port, key.vlan()));
-        self.statics.of_trunk(key, self.switch(key.switch)?.salt, carries)
+        addresses.of_trunk(key, self.switch(key.switch)?.salt, carries)
     }
 }
 

@@ -81,11 +81,12 @@ fn any_port() -> impl Strategy<Value = PortSpec> {
     let mac = prop_oneof![1 => Just(None), 1 => (1u8..12).prop_map(|n| Some(mac(n)))];
     let mtu = select(vec![68u16, 1500, 9000]);
     let bound = select(vec![0u32, 1, 2, 1024, 1024, 1024]);
-    let flags =
-        ((any::<bool>(), any::<bool>()), prop::bool::weighted(0.3), prop::bool::weighted(0.2));
+    let bound_to = prop_oneof![2 => Just(None), 1 => (1u8..12).prop_map(|n| Some(self::mac(n)))];
+    let spoofing = (any::<bool>(), bound_to);
+    let flags = (spoofing, prop::bool::weighted(0.3), prop::bool::weighted(0.2));
     (0..SWITCHES, any_mode(), mac, mtu, bound, flags).prop_map(
         |(switch, vlan, mac, mtu, learned_max, (spoofing, isolated, is_uplink))| {
-            let (spoofing_allowed, is_exclusive) = spoofing;
+            let (spoofing_allowed, bound) = spoofing;
             let role = if is_uplink { PortRole::Uplink } else { PortRole::Nic };
             PortSpec {
                 vlan,
@@ -93,7 +94,7 @@ fn any_port() -> impl Strategy<Value = PortSpec> {
                 mtu,
                 learned_max,
                 spoofing_allowed,
-                is_exclusive,
+                bound: if is_uplink { None } else { bound },
                 isolated,
                 ..PortSpec::new(PortId(0), SwitchId(switch * 7), role)
             }

@@ -35,9 +35,7 @@ fn the_first_source_is_reported_and_once_it_is_bound_other_ports_cannot_use_it()
         "{reported:?}"
     );
     change(&mut bench, 0, |port| {
-        port.binds_source = false;
-        port.mac = Some(expected);
-        (port.spoofing_allowed, port.is_exclusive) = (true, true);
+        (port.bound, port.binds_source) = (Some(expected), false);
     });
     // Port 1 sends with the address of port 0.
     bench.guests[1].sender.send(&frame(0, 0xff, 1));
@@ -53,10 +51,9 @@ fn the_first_source_is_reported_and_once_it_is_bound_other_ports_cannot_use_it()
 
     // After the binding has ended, the next source is reported at once.
     change(&mut bench, 0, |port| {
-        (port.mac, port.binds_source) = (None, true);
-        (port.spoofing_allowed, port.is_exclusive) = (false, false);
+        (port.bound, port.binds_source) = (None, true);
     });
-    bench.guests[0].sender.send(&frame(0, 0xff, 3));
+    bench.guests[0].sender.send(&frame(7, 0xff, 3));
     let reported = report(&bench);
     assert!(matches!(reported, PlaneNotice::SourceSeen { port: PortId(0), .. }), "{reported:?}");
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use suimon_forwarding::{DropReason, PortSpec, VlanMode};
+use suimon_forwarding::{DropReason, PortRole, PortSpec, VlanMode};
 use suimon_frame::{Frame, MacAddr, VlanId, VlanTag};
 use suimon_quantity::{PortId, SwitchId, Time};
 
@@ -57,8 +57,9 @@ impl Reference {
         self.seen = seen
             .into_iter()
             .filter(|((switch, vlan, mac), at)| {
-                self.ports.get(&at.port).is_some_and(|port| carries(port, *vlan))
-                    && self.owner(*switch, *vlan, *mac).is_none()
+                self.ports.get(&at.port).is_some_and(|port| {
+                    carries(port, *vlan) && !self.is_bound_elsewhere(port, *vlan, *mac)
+                }) && self.owner(*switch, *vlan, *mac).is_none()
             })
             .collect();
     }
@@ -109,11 +110,12 @@ impl Reference {
             return Err(DropReason::LinkLocal);
         }
         match self.owner(port.switch, vlan, source) {
-            None => self.learn(&port, vlan, source, now),
-            Some(owner) if owner.id == ingress => {}
-            Some(owner) if !owner.spoofing_allowed || owner.is_exclusive => {
+            None if self.is_bound_elsewhere(&port, vlan, source) => {
                 return Err(DropReason::SpoofedSource);
             }
+            None => self.learn(&port, vlan, source, now),
+            Some(owner) if owner.id == ingress => {}
+            Some(owner) if !owner.spoofing_allowed => return Err(DropReason::SpoofedSource),
             Some(_) => {}
         }
         let flooded = |unknown: bool| self.flood(&port, vlan, frame, unknown);
@@ -163,6 +165,14 @@ impl Reference {
         self.ports
             .values()
             .find(|port| port.switch == switch && port.mac == Some(mac) && carries(port, vlan))
+    }
+
+    fn is_bound_elsewhere(&self, port: &PortSpec, vlan: Option<VlanId>, mac: MacAddr) -> bool {
+        let is_other = |other: &&PortSpec| {
+            other.id != port.id && other.switch == port.switch && carries(other, vlan)
+        };
+        let mut others = self.ports.values().filter(is_other);
+        port.role == PortRole::Nic && others.any(|other| other.bound == Some(mac))
     }
 
     fn flood(
@@ -250,7 +260,8 @@ pub(crate) fn shared_address(ports: &[PortSpec]) -> Option<MacAddr> {
     let vlans = [None, VlanId::new(1), VlanId::new(2), VlanId::new(3), VlanId::new(4094)];
     let pairs = ports.iter().flat_map(|a| ports.iter().map(move |b| (a, b)));
     let both = |a: &PortSpec, b: &PortSpec| vlans.iter().any(|v| carries(a, *v) && carries(b, *v));
-    pairs
-        .filter(|(a, b)| a.id < b.id && a.switch == b.switch && both(a, b))
-        .find_map(|(a, b)| a.mac.filter(|mac| b.mac == Some(*mac)))
+    let sharing = pairs.filter(|(a, b)| a.id < b.id && a.switch == b.switch && both(a, b));
+    let sharing: Vec<_> = sharing.collect();
+    let fixed = sharing.iter().find_map(|(a, b)| a.mac.filter(|mac| b.mac == Some(*mac)));
+    fixed.or_else(|| sharing.iter().find_map(|(a, b)| a.bound.filter(|mac| b.bound == Some(*mac))))
 }
