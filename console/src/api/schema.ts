@@ -3062,9 +3062,9 @@ export interface components {
             /**
              * @description The NIC's address. The guest may send from no other one, and frames from it are dropped on
              *     other ports, unless `mac_spoofing` is set. If absent, a TAP NIC and a NIC of a VM get a random
-             *     address when they are added, which they keep. The guests of other NICs may send from every
-             *     address; the first one is bound to the NIC until the guest disconnects: other NICs of the switch
-             *     may not send from it.
+             *     address when they are added, which they keep. The guest of another NIC may send from any
+             *     address. Other NICs of the switch may not send from the first one that it used, until it
+             *     disconnects.
              * @example 52:54:00:12:34:56
              */
             mac?: string | null;
@@ -3086,8 +3086,8 @@ export interface components {
              */
             mtu?: number;
             /**
-             * @description Whether the guest may send from addresses other than `mac`, and other ports from `mac`. On a
-             *     NIC without an address: whether no source address is bound to the NIC.
+             * @description Whether the guest may send from addresses other than `mac`, and other ports from `mac`. If it is
+             *     set on a NIC without an address, no source address is bound to the NIC.
              */
             mac_spoofing?: boolean;
             /** @description Whether the port is kept apart from other isolated ports. */

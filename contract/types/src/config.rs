@@ -305,9 +305,9 @@ pub struct NicConfig {
     pub netns: Option<String>,
     /// The NIC's address. The guest may send from no other one, and frames from it are dropped on
     /// other ports, unless `mac_spoofing` is set. If absent, a TAP NIC and a NIC of a VM get a random
-    /// address when they are added, which they keep. The guests of other NICs may send from every
-    /// address; the first one is bound to the NIC until the guest disconnects: other NICs of the switch
-    /// may not send from it.
+    /// address when they are added, which they keep. The guest of another NIC may send from any
+    /// address. Other NICs of the switch may not send from the first one that it used, until it
+    /// disconnects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "52:54:00:12:34:56")]
     pub mac: Option<MacAddr>,
@@ -326,8 +326,8 @@ pub struct NicConfig {
     /// Largest IP packet, 68 to 9216 bytes.
     #[serde(default = "default_mtu")]
     pub mtu: u16,
-    /// Whether the guest may send from addresses other than `mac`, and other ports from `mac`. On a
-    /// NIC without an address: whether no source address is bound to the NIC.
+    /// Whether the guest may send from addresses other than `mac`, and other ports from `mac`. If it is
+    /// set on a NIC without an address, no source address is bound to the NIC.
     #[serde(default)]
     pub mac_spoofing: bool,
     /// Whether the port is kept apart from other isolated ports.

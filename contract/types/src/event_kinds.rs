@@ -124,15 +124,15 @@ catalogue! {
     3009 NicRecovered "nic_recovered" Info
         "A NIC that had failed is as desired again.";
     3010 NicAddressRefused "nic_address_refused" Warning
-        "A port sent from an address that is not its own; the frames are dropped. At most one per port in 10 s.";
+        "A port sent from an address that is not its own, or that belongs to another NIC; the frames are dropped. The subject is the port that sent them. At most one per port in 10 s.";
     3011 CaptureStarted "capture_started" Info
         "A capture of a port's frames began.";
     3012 CaptureStopped "capture_stopped" Info
         "A capture ended.";
     3013 NicAddressMoved "nic_address_moved" Warning
-        "An address that was learned on one port was seen on another. At most one per port in 10 s.";
+        "A learned address was seen on another port than before. The subject is the new port, `from` the port before. At most one per port in 10 s.";
     3014 NicAddressBound "nic_address_bound" Info
-        "The first source address of a guest was bound to its NIC, which has no mac.";
+        "The first source address of a guest was bound to its NIC, which has no `mac`: other NICs may not send from it.";
     4001 UplinkCreated "uplink_created" Info
         "An uplink was made.";
     4002 UplinkChanged "uplink_changed" Info

@@ -20,7 +20,6 @@ use crate::disks::{DiskJobUnderWay, DiskWork, MeasurementUnderWay, UnfinishedWor
 use crate::event_texts::{processors_changed, queue_moved, recovered};
 use crate::events::Draft;
 use crate::iov::IovDesk;
-use crate::nic_addresses::Releases;
 use crate::operations::OperationHandle;
 use crate::plane::placements;
 use crate::port_table::Port;
@@ -125,8 +124,6 @@ pub(crate) struct Controller {
     pub(crate) away: BTreeSet<Name>,
     /// The VM that comes from another node by the change under way.
     pub(crate) arriving: Option<Arc<ArrivalRequest>>,
-    /// When addresses bound to NICs may be released.
-    pub(crate) releases: Releases,
 }
 
 impl Controller {
@@ -290,14 +287,11 @@ impl Controller {
         self.plane_polled_at = Some(now);
         self.shared.refresh_kernel_paths();
         // Bounded, so that a flood of notices does not keep changes waiting.
-        let mut has_changed_bindings = self.release_due();
         for _ in 0..NOTICES_PER_COMMIT {
             let Some(notice) = self.shared.plane.poll_notice() else { break };
-            has_changed_bindings |= self.handle_plane_notice(notice);
+            self.handle_plane_notice(notice);
         }
-        if has_changed_bindings {
-            self.publish_desired();
-        }
+        self.write_bindings();
         for _ in 0..NOTICES_PER_COMMIT {
             let Some(notice) = self.shared.disks.parts.plane.poll_notice() else { break };
             self.handle_storage_notice(notice);

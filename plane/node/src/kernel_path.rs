@@ -72,7 +72,15 @@ impl Shared {
             let (group, mac) = *address;
             let (switch, vlan, _) = *groups.get(group.checked_sub(1)? as usize)?;
             let at = table.addresses.get(address).filter(|at| !at.fixed)?;
-            Some(Learned { switch, vlan, mac, port: at.port, seen, moved_from: None })
+            Some(Learned {
+                switch,
+                vlan,
+                mac,
+                port: at.port,
+                seen,
+                moved_from: None,
+                is_first: false,
+            })
         });
         self.plane.handle_heard(learned.collect());
     }

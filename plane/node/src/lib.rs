@@ -40,6 +40,7 @@
 
 mod apply;
 mod belongings;
+mod bound_addresses;
 mod capture;
 mod checks;
 mod cluster;

@@ -45,32 +45,34 @@ impl Controller {
             return;
         }
         let is_new_link = notice == DeviceNotice::LinkUp;
-        let is_lost_link = matches!(notice, DeviceNotice::LinkDown { .. });
+        match notice {
+            DeviceNotice::LinkUp => self.note_connected(&port.key),
+            DeviceNotice::LinkDown { .. } => self.note_disconnected(&port.key),
+            _ => {}
+        }
         if let Some(draft) = device_event(&port.key, notice) {
             self.drafts.push(draft.repeated());
         }
         // The device may have come back with another MTU.
-        let has_another_mtu = is_new_link && matches!(port.key, PortKey::Uplink(_));
-        if has_another_mtu || (is_lost_link && self.release_disconnected(&port.key)) {
+        if is_new_link && matches!(port.key, PortKey::Uplink(_)) {
             self.publish_desired();
         }
     }
 
-    /// Returns true if the tables have to be published.
-    pub(crate) fn handle_plane_notice(&mut self, notice: PlaneNotice) -> bool {
+    pub(crate) fn handle_plane_notice(&mut self, notice: PlaneNotice) {
         match notice {
             PlaneNotice::QueueFault { queue, fault } => self.handle_fault(queue.port, &fault),
             PlaneNotice::StormLimited { port } => {
-                let Some(port) = self.shared.ports.find_id(port) else { return false };
+                let Some(port) = self.shared.ports.find_id(port) else { return };
                 let text = "Flooded frames beyond the storm limit are dropped.";
                 self.drafts
                     .push(Draft::new(EventKind::StormLimitReached, &port.key, text).repeated());
             }
             PlaneNotice::SpoofedSource { port, mac } => {
                 if self.release_absent_owner(port, mac) {
-                    return true;
+                    return;
                 }
-                let Some(port) = self.shared.ports.find_id(port) else { return false };
+                let Some(port) = self.shared.ports.find_id(port) else { return };
                 let text = format!("Frames from {mac} are dropped: the address is not its own.");
                 let draft = Draft::new(EventKind::NicAddressRefused, &port.key, text);
                 self.drafts.push(draft.with("mac", mac).repeated());
@@ -78,9 +80,8 @@ impl Controller {
             PlaneNotice::AddressMoved { mac, from, to, moves } => {
                 self.report_move(mac, (from, to), moves);
             }
-            PlaneNotice::SourceSeen { port, mac } => return self.bind_source(port, mac),
+            PlaneNotice::SourceSeen { port, mac } => self.bind_source(port, mac),
         }
-        false
     }
 
     fn report_move(&mut self, mac: MacAddr, (from, to): (PortId, PortId), moves: u64) {
@@ -123,6 +124,7 @@ impl Controller {
 
     /// Closes a port's device, notes the reason and tells of it.
     pub(crate) fn fail_port(&mut self, port: &Arc<Port>, reason: String) {
+        self.note_disconnected(&port.key);
         let draft = failed(&port.key, &reason);
         self.devices.fail(port, reason);
         self.drafts.push(draft.repeated());

@@ -14,7 +14,7 @@
 //! | `host` | `drain` | that the host is drained (`drain.rs`) |
 //! | `power` | the setting's file below sysfs | what it was before it was changed (`power/records.rs`) |
 //! | `cluster` | … | what is kept of the cluster (`cluster/records.rs`) |
-//! | `nic_addresses` | the NIC's name | the address bound to the NIC (`nic_addresses.rs`) |
+//! | `nic_addresses` | the NIC's name | the address bound to the NIC (`bound_addresses.rs`) |
 //! | `doomed` | the path | [`DoomedFile`] of a store, which no disk has, to be deleted |
 //!
 //! Values are JSON, so that a store can be read by people and by later versions.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles, SriovHost, StateStore};
 use suimon_recording::{Names, Sink, StreamId, encode_names};
 
+use crate::bound_addresses::BoundAddresses;
 use crate::capture::Captures;
 use crate::cluster::Cluster;
 use crate::confinement::ConfinementReader;
@@ -16,7 +17,6 @@ use crate::events::EventLog;
 use crate::iov::Iov;
 use crate::kernel_path::KernelPathPlan;
 use crate::moving::Abandoned;
-use crate::nic_addresses::BoundAddresses;
 use crate::node_status::Questions;
 use crate::operations::Operations;
 use crate::port_table::PortTable;

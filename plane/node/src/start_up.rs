@@ -16,7 +16,6 @@ use crate::disks::{UnfinishedWorks, taken_over_sockets, wanted_disks, wanted_soc
 use crate::event_texts::failed;
 use crate::events::Draft;
 use crate::iov::IovDesk;
-use crate::nic_addresses::Releases;
 use crate::port_table::Port;
 use crate::records::{Intent, StoredState, clear_intent, load_intent};
 use crate::shared::Shared;
@@ -67,7 +66,6 @@ pub(crate) fn start_up(
         measurements: Vec::new(),
         away: BTreeSet::new(),
         arriving: None,
-        releases: Releases::default(),
     };
     if let Some(intent) = &intent {
         controller.drafts.push(interrupted(intent));

@@ -13,6 +13,7 @@ use suimon_quantity::{PortId, SwitchId};
 use suimon_switch::{AddressView, PortCountersView, Stage, StageTimes};
 
 use crate::PortKey;
+use crate::bound_addresses::Binding;
 use crate::edit::not_found;
 use crate::offloads::{device_features, host_nic_offloads, nic_offloads, uplink_offloads};
 use crate::queue_names::queue_name;
@@ -52,7 +53,8 @@ impl Shared {
     pub(crate) fn nics(&self) -> Vec<NicStatus> {
         let config = &self.desired().config;
         let learned = self.learned_by_port(config);
-        config.nics.iter().map(|nic| self.nic_status(nic, &learned)).collect()
+        let bound = self.bound_addresses.in_effect(config);
+        config.nics.iter().map(|nic| self.nic_status(nic, &learned, &bound)).collect()
     }
 
     pub(crate) fn nic(&self, name: &str) -> Result<NicStatus, ApiError> {
@@ -63,7 +65,7 @@ impl Shared {
         if let Some(id) = self.ids().switch(&nic.switch) {
             self.count_learned(id, &mut learned);
         }
-        Ok(self.nic_status(nic, &learned))
+        Ok(self.nic_status(nic, &learned, &self.bound_addresses.in_effect(config)))
     }
 
     pub(crate) fn uplinks(&self) -> Vec<UplinkStatus> {
@@ -190,7 +192,12 @@ impl Shared {
         TopPort::new(key.name().clone(), switch, health, &counters)
     }
 
-    fn nic_status(&self, nic: &NicConfig, learned: &BTreeMap<PortId, u32>) -> NicStatus {
+    fn nic_status(
+        &self,
+        nic: &NicConfig,
+        learned: &BTreeMap<PortId, u32>,
+        bound: &BTreeMap<Name, Binding>,
+    ) -> NicStatus {
         let port = self.ports.find(&PortKey::Nic(nic.name.clone()));
         let device = port.as_ref().and_then(|port| port.device_status()).unwrap_or_default();
         let id = port.as_ref().map(|port| port.id);
@@ -206,7 +213,7 @@ impl Shared {
             virtio_features: device.features.map(|features| format!("{features:#x}")),
             queue_pairs: device.queue_pairs,
             learned: id.and_then(|id| learned.get(&id).copied()).unwrap_or(0),
-            bound_mac: self.bound_addresses.in_effect(&self.desired().config).remove(&nic.name),
+            bound_mac: bound.get(&nic.name).map(|binding| binding.mac),
             kernel_path: self.kernel_path_status(nic, port.as_deref()),
             iov: self.iov_status(nic),
         }

@@ -8,14 +8,14 @@ use suimon_contract::{
     HostConfig, Name, NicConfig, SwitchConfig, SwitchKind, TeamConfig, UplinkConfig,
 };
 use suimon_forwarding::{self as forwarding, PortRole, VlanMode, VlanSet};
-use suimon_frame::{MacAddr, VlanId};
+use suimon_frame::VlanId;
 use suimon_offload::Reason;
 use suimon_quantity::{BitRate, PortId, SwitchId};
 use suimon_switch::{PortTopology, TeamMember, TeamTopology, Topology};
 use suimon_teaming::{Distribution, MemberId};
 
 use crate::PortKey;
-use crate::nic_addresses::binds_source;
+use crate::bound_addresses::{Binding, binds_source};
 use crate::offloads::uplink_coalescing;
 use crate::wanted::{WantedPorts, host_nic_mtu, offload_switches, wanted_teams};
 
@@ -90,7 +90,7 @@ pub(crate) fn topology(
     ids: &Ids,
     device_mtu: &dyn Fn(&PortKey) -> Option<u16>,
     distributions: &BTreeMap<Name, Arc<Distribution>>,
-    bound: &BTreeMap<Name, MacAddr>,
+    bound: &BTreeMap<Name, Binding>,
 ) -> Topology {
     let switches = config
         .switches
@@ -123,15 +123,15 @@ pub(crate) fn topology(
     Topology { switches, ports, teams }
 }
 
-fn nic_port(nic: &NicConfig, ids: &Ids, bound: Option<MacAddr>) -> Option<PortTopology> {
+fn nic_port(nic: &NicConfig, ids: &Ids, bound: Option<Binding>) -> Option<PortTopology> {
     let id = ids.port(&PortKey::Nic(nic.name.clone()))?;
     let switch = ids.switch(&nic.switch)?;
     let mut spec = forwarding::PortSpec::new(id, switch, PortRole::Nic);
     spec.vlan = vlan_mode(nic);
     spec.mac = nic.mac;
     spec.spoofing_allowed = nic.mac_spoofing;
-    spec.bound = bound;
-    spec.binds_source = bound.is_none() && binds_source(nic);
+    spec.bound = bound.map(|binding| binding.mac);
+    spec.binds_source = binds_source(nic) && !bound.is_some_and(|binding| binding.is_confirmed);
     spec.isolated = nic.isolated;
     spec.mtu = nic.mtu;
     spec.learned_max = nic.learned_max;

@@ -267,8 +267,7 @@ impl Engine {
             }
         }
         // An address that is in use elsewhere is not taken from there.
-        let is_new = learned.moved_from.is_none();
-        if port.binds_source && is_new && shared.source_told.is_due(now) {
+        if port.binds_source && learned.is_first && shared.source_told.is_due(now) {
             self.notices.tell(PlaneNotice::SourceSeen { port: shared.id, mac });
         }
     }

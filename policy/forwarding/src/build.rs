@@ -243,6 +243,7 @@ fn empty_switch(spec: &SwitchSpec) -> Switch {
         access_first: 0,
         end: 0,
         has_trunk_address: false,
+        has_trunk_bound: false,
     }
 }
 
@@ -273,7 +274,8 @@ fn place_ports(tables: &mut Tables, placed: &[Placed<'_>]) {
             range.end = slot + 1;
             if trunk != ACCESS {
                 range.access_first = slot + 1;
-                range.has_trunk_address |= spec.mac.is_some() || spec.bound.is_some();
+                range.has_trunk_address |= spec.mac.is_some();
+                range.has_trunk_bound |= spec.bound.is_some();
             }
         }
         by_id.push((spec.id, PortSlot(slot)));
@@ -288,6 +290,7 @@ fn place_ports(tables: &mut Tables, placed: &[Placed<'_>]) {
             guarded: spec.mac.is_some() && !spec.spoofing_allowed,
             is_nic: spec.role == PortRole::Nic,
             isolated: spec.isolated,
+            binds_source: spec.binds_source,
         });
     }
     by_id.sort_unstable();
@@ -374,7 +377,7 @@ fn fingerprint(tables: &Tables, bound: &[Owner]) -> u64 {
     for port in &tables.ports {
         sum = fold(sum, u64::from(port.id.0) << 32 | u64::from(port.trunk));
         sum = fold(sum, u64::from(port.switch) << 32 | u64::from(port.untagged));
-        sum = fold(sum, u64::from(port.learned_max));
+        sum = fold(sum, u64::from(port.learned_max) << 1 | u64::from(port.binds_source));
         sum = fold(sum, port.mac);
     }
     for (slot, mac) in bound {

@@ -48,6 +48,8 @@ struct Known {
     fingerprint: u64,
     is_adopted: bool,
     ports: Vec<PortId>,
+    /// Whether the first source of each port is to be bound, by slot.
+    binds_source: Vec<bool>,
     switches: Vec<(SwitchId, Ageing)>,
     salts: Vec<u64>,
     sweep_interval: Duration,
@@ -69,7 +71,8 @@ impl Forwarder {
 
     /// Adopts new tables: forgets the addresses learned on ports that are gone,
     /// moved to another switch or no longer carry the VLAN, those that are
-    /// configured now, and those on NICs that are bound to other NICs now. All others stay. Tables may be skipped: only the last
+    /// configured now, and those on NICs that are bound to other NICs now, and all on a port that binds its
+    /// next source from now on, which is to be reported as the first. All others stay. Tables may be skipped: only the last
     /// adopted and these are compared.
     ///
     /// The other functions do this by themselves when they see tables that
@@ -84,6 +87,8 @@ impl Forwarder {
             let Some(slot) = slot else { return false };
             let Some(port) = tables.port(slot) else { return false };
             let Some(switch) = tables.switch(port.switch) else { return false };
+            let begins_to_bind = port.binds_source
+                && self.known.binds_source.get(usize::from(note.slot)) != Some(&true);
             let was_on = switches.get(usize::from(note.switch)).map(|(id, _)| *id);
             let key = Key::new(switch, port.switch, note.vlan(), note.mac());
             let Some(count) = counts.get_mut(slot.index()) else { return false };
@@ -91,7 +96,8 @@ impl Forwarder {
                 && tables.carries_number(port, note.vlan())
                 && *count < port.learned_max
                 && tables.static_slot(&key).is_none()
-                && !tables.is_bound_elsewhere(&key, slot);
+                && !tables.is_bound_elsewhere(&key, slot)
+                && !begins_to_bind;
             if stays {
                 *count += 1;
                 note.slot = slot.0;
@@ -267,6 +273,7 @@ impl Forwarder {
                 port: port.id,
                 seen: batch.now,
                 moved_from,
+                is_first: found.is_none(),
             });
         }
         if let Some((place, _)) = self.addresses.find(key) {
@@ -324,6 +331,7 @@ impl Known {
             fingerprint: tables.fingerprint,
             is_adopted: true,
             ports: tables.ports.iter().map(|port| port.id).collect(),
+            binds_source: tables.ports.iter().map(|port| port.binds_source).collect(),
             switches: tables.switches.iter().map(|switch| (switch.id, switch.ageing)).collect(),
             salts: tables.switches.iter().map(|switch| switch.salt).collect(),
             // A whole sweep takes as long as the shortest refresh.

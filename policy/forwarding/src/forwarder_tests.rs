@@ -251,6 +251,7 @@ fn a_configured_address_cannot_be_hijacked() {
         port: PortId(9),
         seen: at(1),
         moved_from: None,
+        is_first: false,
     };
     forwarder.handle_learned(&tables, at(1), news);
     assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(5)), Some(PortId(5)));
@@ -283,6 +284,7 @@ fn a_bound_address_is_refused_from_other_nics_and_follows_its_station_to_an_upli
         port: PortId(6),
         seen: at(2),
         moved_from: None,
+        is_first: false,
     };
     forwarder.handle_learned(&tables, at(2), news);
     assert_eq!(whereabouts(&mut forwarder, &tables, at(2), mac(5)), Some(PortId(5)));
@@ -300,13 +302,30 @@ fn a_move_is_reported_with_the_port_of_the_previous_sighting() {
         says_hello(&mut forwarder, &tables, at(seconds), from, mac(1));
         let learned = forwarder.poll_learned().unwrap();
         assert!(forwarder.poll_learned().is_none());
-        (learned.port, learned.moved_from)
+        (learned.port, learned.moved_from, learned.is_first)
     };
-    assert_eq!(report(5, 1), (PortId(5), None));
-    assert_eq!(report(6, 2), (PortId(6), Some(PortId(5))));
-    assert_eq!(report(5, 3), (PortId(5), Some(PortId(6))));
-    // A sighting that is due to be announced again is no move.
-    assert_eq!(report(5, 200), (PortId(5), None));
+    assert_eq!(report(5, 1), (PortId(5), None, true));
+    assert_eq!(report(6, 2), (PortId(6), Some(PortId(5)), false));
+    assert_eq!(report(5, 3), (PortId(5), Some(PortId(6)), false));
+    // A sighting that is due to be announced again is neither a move nor the first.
+    assert_eq!(report(5, 200), (PortId(5), None, false));
+}
+
+#[test]
+fn a_port_that_begins_to_bind_reports_its_next_source_as_the_first() {
+    let ports = [port(5), port(6)];
+    let mut binding = ports.clone();
+    binding[0].binds_source = true;
+    let (before, binding) = (tables(&ports), tables(&binding));
+    let mut forwarder = Forwarder::new(64);
+    let mut is_first = |tables: &Tables, from| {
+        says_hello(&mut forwarder, tables, at(1), from, mac(from));
+        forwarder.poll_learned().map(|learned| learned.is_first)
+    };
+    assert_eq!((is_first(&before, 5), is_first(&before, 6)), (Some(true), Some(true)));
+    assert_eq!((is_first(&before, 5), is_first(&before, 6)), (None, None));
+    assert_eq!((is_first(&binding, 5), is_first(&binding, 6)), (Some(true), None));
+    assert_eq!(is_first(&binding, 5), None);
 }
 
 #[test]
@@ -472,6 +491,7 @@ fn news_about_what_is_not_here_changes_nothing() {
         port: PortId(5),
         seen: at(1000),
         moved_from: None,
+        is_first: false,
     };
     let bad = [
         Learned { port: PortId(6), ..good },

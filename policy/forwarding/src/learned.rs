@@ -23,6 +23,9 @@ pub struct Learned {
     /// reports it saw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_from: Option<PortId>,
+    /// Whether that replica did not know the address before.
+    #[serde(default)]
+    pub is_first: bool,
 }
 
 /// A learned address, for people to look at.

@@ -44,6 +44,7 @@ pub(crate) struct Port {
     /// It is a guest's NIC, which may not send from addresses bound to others.
     pub(crate) is_nic: bool,
     pub(crate) isolated: bool,
+    pub(crate) binds_source: bool,
 }
 
 /// A switch as the tables hold it. Its ports lie side by side: trunks first, then
@@ -56,8 +57,10 @@ pub(crate) struct Switch {
     pub(crate) trunks_first: u16,
     pub(crate) access_first: u16,
     pub(crate) end: u16,
-    /// Whether a trunk of it has an address, configured or bound.
+    /// Whether a trunk of it has a configured address.
     pub(crate) has_trunk_address: bool,
+    /// Whether an address is bound to a trunk of it.
+    pub(crate) has_trunk_bound: bool,
 }
 
 /// Ageing of a switch, in ticks of the learned addresses' clock.
@@ -176,26 +179,31 @@ impl Tables {
     /// The port that has this address by configuration.
     #[inline]
     pub(crate) fn static_slot(&self, key: &Key) -> Option<PortSlot> {
-        self.owner(&self.statics, key)
+        let slot = self.statics.of_access(key);
+        slot.or_else(|| self.trunk_slot(&self.statics, key, |switch| switch.has_trunk_address))
     }
 
     /// Returns true if the port at `slot` is a NIC and the address is bound to another one.
     pub(crate) fn is_bound_elsewhere(&self, key: &Key, slot: PortSlot) -> bool {
+        let owner = || {
+            let owner = self.bound.of_access(key);
+            owner.or_else(|| self.trunk_slot(&self.bound, key, |switch| switch.has_trunk_bound))
+        };
         let is_nic = self.port(slot).is_some_and(|port| port.is_nic);
-        is_nic && self.owner(&self.bound, key).is_some_and(|owner| owner != slot)
+        is_nic && owner().is_some_and(|owner| owner != slot)
     }
 
     #[inline]
-    fn owner(&self, addresses: &Statics, key: &Key) -> Option<PortSlot> {
-        if let Some(slot) = addresses.of_access(key) {
-            return Some(slot);
-        }
-        if !self.switch(key.switch)?.has_trunk_address {
-            return None;
-        }
+    fn trunk_slot(
+        &self,
+        addresses: &Statics,
+        key: &Key,
+        has_any: impl Fn(&Switch) -> bool,
+    ) -> Option<PortSlot> {
+        let switch = self.switch(key.switch).filter(|switch| has_any(switch))?;
         let carries =
             |slot| self.port(slot).is_some_and(|port| self.carries_number(port, key.vlan()));
-        addresses.of_trunk(key, self.switch(key.switch)?.salt, carries)
+        addresses.of_trunk(key, switch.salt, carries)
     }
 }
 

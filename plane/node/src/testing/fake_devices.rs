@@ -81,8 +81,6 @@ struct Inner {
     heard: Vec<(u32, MacAddr)>,
     /// What it says of every port.
     kernel_path_counters: KernelPathCounters,
-    /// NICs whose guests are not connected.
-    disconnected: BTreeSet<PortId>,
     /// What the kernel says of the device of every packet-socket uplink.
     features: Result<DeviceFeatures, DeviceError>,
     /// Links of devices that are not as [`LINK`], and addresses that were given.
@@ -108,7 +106,6 @@ impl Default for Inner {
             probed_open: Vec::new(),
             kernel_paths: KernelPathTable::default(),
             heard: Vec::new(),
-            disconnected: BTreeSet::new(),
             kernel_path_counters: KernelPathCounters::default(),
             features: Ok(DeviceFeatures::default()),
             links: BTreeMap::new(),
@@ -223,11 +220,6 @@ impl FakeDevices {
         let inner = self.lock();
         let opened = inner.open.values().find(|opened| opened.port == port).unwrap();
         opened.observer.handle_notice(port, notice);
-    }
-
-    /// The guest of `port` is not connected, which no notice reports.
-    pub(crate) fn disconnect(&self, port: PortId) {
-        self.lock().disconnected.insert(port);
     }
 
     /// A device's link is like this from now on, and its observer is told.
@@ -418,7 +410,7 @@ impl PortDevice for FakeDevice {
         let link = uplink.map_or(LINK, |device| inner.links.get(device).copied().unwrap_or(LINK));
         let mac = |device: &str| inner.macs.get(device).copied().unwrap_or_else(|| mac_of(device));
         DeviceStatus {
-            link_up: link.up && !opened.is_some_and(|of| inner.disconnected.contains(&of.port)),
+            link_up: link.up,
             speed: link.speed,
             mac: uplink.map(mac),
             queue_pairs,

@@ -31,7 +31,15 @@ fn plane(runtime: &OnClock) -> DataPlane {
 fn heard(port: u32, seen_s: u64) -> Learned {
     let mac = MacAddr::new(mac(7));
     let seen = Time::from_ns(seen_s * 1_000_000_000);
-    Learned { switch: SWITCH, vlan: None, mac, port: PortId(port), seen, moved_from: None }
+    Learned {
+        switch: SWITCH,
+        vlan: None,
+        mac,
+        port: PortId(port),
+        seen,
+        moved_from: None,
+        is_first: false,
+    }
 }
 
 #[test]

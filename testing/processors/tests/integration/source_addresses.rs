@@ -53,7 +53,7 @@ fn the_first_source_is_reported_and_once_it_is_bound_other_ports_cannot_use_it()
     change(&mut bench, 0, |port| {
         (port.bound, port.binds_source) = (None, true);
     });
-    bench.guests[0].sender.send(&frame(7, 0xff, 3));
+    bench.guests[0].sender.send(&frame(0, 0xff, 3));
     let reported = report(&bench);
     assert!(matches!(reported, PlaneNotice::SourceSeen { port: PortId(0), .. }), "{reported:?}");
 }

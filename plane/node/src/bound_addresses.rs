@@ -1,0 +1,254 @@
+//! Source addresses that are bound to NICs without a configured address.
+//!
+//! The first source address that the guest of a NIC without `mac` and `mac_spoofing` sends from is bound
+//! to the NIC. The switch then drops frames from this address that other NICs send. A binding ends when
+//! the guest disconnects, when `mac` or `mac_spoofing` is configured, and when the NIC is deleted.
+//!
+//! Bindings are kept in the state store: after a restart of the daemon, guests keep their addresses
+//! whoever sends first. Such a binding is unconfirmed until the guest sends: if its first source is another
+//! address, it is another guest, and that address is bound instead.
+//!
+//! Guests cause changes of bindings. All changes since the last poll of the plane are written in one
+//! commit and published together.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use suimon_contract::{EventKind, HostConfig, Name, NicBackend, NicConfig};
+use suimon_frame::MacAddr;
+use suimon_ports::{StateStore, StoreError};
+use suimon_quantity::PortId;
+
+use crate::PortKey;
+use crate::control::Controller;
+use crate::events::Draft;
+use crate::records::{NIC_ADDRESSES, StoreChange, decode, encode, scan_all};
+use crate::wanted::switch_of;
+
+/// Entry of the table [`NIC_ADDRESSES`] of the state store.
+#[derive(Serialize, Deserialize)]
+struct StoredAddress {
+    mac: MacAddr,
+}
+
+/// An address that is bound to a NIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Binding {
+    pub(crate) mac: MacAddr,
+    /// Whether the guest has sent from it since it connected.
+    pub(crate) is_confirmed: bool,
+}
+
+/// The bindings of all NICs. Each collection has at most one entry per NIC of the configuration.
+pub(crate) struct BoundAddresses {
+    state: Mutex<State>,
+    /// Before this, guests of the former daemon may not have reconnected yet, and keep their bindings.
+    reconnected: Instant,
+}
+
+#[derive(Default)]
+struct State {
+    bound: BTreeMap<Name, Binding>,
+    /// NICs whose guests are connected.
+    connected: BTreeSet<Name>,
+    /// NICs whose bindings have changed since they were published.
+    changed: BTreeSet<Name>,
+}
+
+impl State {
+    fn set(&mut self, nic: &Name, binding: Option<Binding>) {
+        let before = match binding {
+            Some(binding) => self.bound.insert(nic.clone(), binding),
+            None => self.bound.remove(nic),
+        };
+        if before != binding {
+            self.changed.insert(nic.clone());
+        }
+    }
+}
+
+impl BoundAddresses {
+    /// No bindings, of a daemon that starts now. `reconnect_max`: see [`NodeParts`](crate::NodeParts).
+    pub(crate) fn new(reconnect_max: Duration) -> Self {
+        Self { state: Mutex::default(), reconnected: Instant::now() + reconnect_max }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the bindings that the last daemon recorded.
+    ///
+    /// # Errors
+    /// The state store cannot be read.
+    pub(crate) fn load(&self, store: &dyn StateStore) -> Result<(), StoreError> {
+        let mut bound = BTreeMap::new();
+        scan_all(store, NIC_ADDRESSES, &mut |key, value| {
+            let stored: StoredAddress = decode(NIC_ADDRESSES, key, value)?;
+            if let Ok(nic) = key.parse() {
+                bound.insert(nic, Binding { mac: stored.mac, is_confirmed: false });
+            }
+            Ok(())
+        })?;
+        self.state().bound = bound;
+        Ok(())
+    }
+
+    /// Returns the bindings in effect under `config`. A configured address takes precedence over a
+    /// binding of the same address on the same switch, and the first NIC of `config` over others.
+    pub(crate) fn in_effect(&self, config: &HostConfig) -> BTreeMap<Name, Binding> {
+        let state = self.state();
+        if state.bound.is_empty() {
+            return BTreeMap::new();
+        }
+        let configured = config.nics.iter().filter_map(|nic| Some((&nic.switch, nic.mac?)));
+        let mut taken: BTreeSet<(&Name, MacAddr)> = configured.collect();
+        let nics = config.nics.iter().filter(|nic| binds_source(nic));
+        nics.filter_map(|nic| {
+            let binding = state.bound.get(&nic.name)?;
+            taken.insert((&nic.switch, binding.mac)).then(|| (nic.name.clone(), *binding))
+        })
+        .collect()
+    }
+}
+
+/// Returns true if the first source address of the NIC's guest is bound to the NIC.
+pub(crate) fn binds_source(nic: &NicConfig) -> bool {
+    nic.mac.is_none() && !nic.mac_spoofing && nic.backend != NicBackend::Tap
+}
+
+impl Controller {
+    /// The guest of a NIC has connected. A binding that is confirmed is another guest's, of whose end
+    /// there was no notice.
+    pub(crate) fn note_connected(&self, key: &PortKey) {
+        let PortKey::Nic(nic) = key else { return };
+        let mut state = self.shared.bound_addresses.state();
+        state.connected.insert(nic.clone());
+        if state.bound.get(nic).is_some_and(|binding| binding.is_confirmed) {
+            state.set(nic, None);
+        }
+    }
+
+    /// The guest of a NIC has disconnected, or the device of the NIC was closed.
+    pub(crate) fn note_disconnected(&self, key: &PortKey) {
+        let PortKey::Nic(nic) = key else { return };
+        let mut state = self.shared.bound_addresses.state();
+        state.connected.remove(nic);
+        state.set(nic, None);
+    }
+
+    /// Binds the first source address of the guest at `port`, unless another NIC of its switch has it.
+    pub(crate) fn bind_source(&mut self, port: PortId, mac: MacAddr) {
+        let Some(port) = self.shared.ports.find_id(port) else { return };
+        let desired = self.shared.desired();
+        let Some(nic) = nic_of(&desired.config, &port.key).filter(|nic| binds_source(nic)) else {
+            return;
+        };
+        let in_effect = self.shared.bound_addresses.in_effect(&desired.config);
+        let others = desired.config.nics.iter();
+        let mut others = others.filter(|of| of.switch == nic.switch && of.name != nic.name);
+        let bound = |of: &NicConfig| in_effect.get(&of.name).map(|binding| binding.mac);
+        if others.any(|of| of.mac.or_else(|| bound(of)) == Some(mac)) {
+            return;
+        }
+        let before = in_effect.get(&nic.name).copied();
+        let mut state = self.shared.bound_addresses.state();
+        let is_settled = before.is_some_and(|binding| binding.is_confirmed);
+        // The guest may have gone since it sent.
+        if is_settled || !state.connected.contains(&nic.name) {
+            return;
+        }
+        state.set(&nic.name, Some(Binding { mac, is_confirmed: true }));
+        drop(state);
+        if before.is_some_and(|binding| binding.mac == mac) {
+            return;
+        }
+        let text = format!(
+            "The address {mac} is bound to the NIC: other NICs may not send from it. Configure mac to \
+             choose the address, or mac_spoofing = true to bind none."
+        );
+        self.drafts.push(Draft::new(EventKind::NicAddressBound, &port.key, text).with("mac", mac));
+    }
+
+    /// Releases `mac` if it is bound to a NIC on the switch of `port` whose guest has not connected
+    /// again since the daemon was started. Returns true if it was released.
+    pub(crate) fn release_absent_owner(&self, port: PortId, mac: MacAddr) -> bool {
+        if Instant::now() < self.shared.bound_addresses.reconnected {
+            return false;
+        }
+        let desired = self.shared.desired();
+        let Some(port) = self.shared.ports.find_id(port) else { return false };
+        let Some(switch) = switch_of_port(&desired.config, &port.key) else { return false };
+        let in_effect = self.shared.bound_addresses.in_effect(&desired.config);
+        let is_owner = |nic: &&NicConfig| {
+            nic.switch == *switch
+                && in_effect.get(&nic.name).is_some_and(|binding| binding.mac == mac)
+        };
+        let Some(owner) = desired.config.nics.iter().find(is_owner) else { return false };
+        let mut state = self.shared.bound_addresses.state();
+        let is_absent = !state.connected.contains(&owner.name);
+        if is_absent {
+            state.set(&owner.name, None);
+        }
+        is_absent
+    }
+
+    /// Removes what is recorded of NICs that bind no address under the desired configuration.
+    pub(crate) fn prune_bindings(&self) {
+        let desired = self.shared.desired();
+        let nics = desired.config.nics.iter();
+        let binding: BTreeSet<&Name> =
+            nics.filter(|nic| binds_source(nic)).map(|nic| &nic.name).collect();
+        let mut state = self.shared.bound_addresses.state();
+        let stale: Vec<Name> =
+            state.bound.keys().filter(|nic| !binding.contains(nic)).cloned().collect();
+        for nic in stale {
+            state.set(&nic, None);
+        }
+        state.connected.retain(|nic| desired.config.nics.iter().any(|of| of.name == *nic));
+    }
+
+    /// Writes the bindings that have changed to the state store and publishes them.
+    pub(crate) fn write_bindings(&self) {
+        let changes: Result<Vec<StoreChange>, StoreError> = {
+            let mut state = self.shared.bound_addresses.state();
+            let changed = std::mem::take(&mut state.changed);
+            changed.iter().map(|nic| stored(nic, state.bound.get(nic))).collect()
+        };
+        if changes.as_ref().is_ok_and(Vec::is_empty) {
+            return;
+        }
+        if let Err(error) = changes.and_then(|changes| self.store.commit(&changes)) {
+            // They are in effect all the same. The next daemon binds what guests send from then.
+            tracing::warn!(%error, "addresses bound to NICs were not recorded");
+        }
+        self.publish_desired();
+    }
+}
+
+fn stored(nic: &Name, binding: Option<&Binding>) -> Result<StoreChange, StoreError> {
+    let entry = binding.map(|binding| StoredAddress { mac: binding.mac });
+    let value = entry.map(|entry| encode(NIC_ADDRESSES, &entry)).transpose()?;
+    Ok((NIC_ADDRESSES, nic.to_string(), value))
+}
+
+fn nic_of<'a>(config: &'a HostConfig, key: &PortKey) -> Option<&'a NicConfig> {
+    let PortKey::Nic(name) = key else { return None };
+    config.nics.iter().find(|nic| nic.name == *name)
+}
+
+fn switch_of_port<'a>(config: &'a HostConfig, key: &'a PortKey) -> Option<&'a Name> {
+    match key {
+        PortKey::Nic(_) => nic_of(config, key).map(|nic| &nic.switch),
+        PortKey::HostNic(switch) => Some(switch),
+        PortKey::Uplink(name) | PortKey::Team(name) => {
+            switch_of(config, name).map(|switch| &switch.name)
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "bound_addresses_tests.rs"]
+mod tests;

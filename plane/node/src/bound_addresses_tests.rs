@@ -1,0 +1,225 @@
+use suimon_contract::{EventKind, HostConfig};
+use suimon_forwarding::PortSpec;
+use suimon_frame::MacAddr;
+use suimon_ports::{DeviceNotice, PortSpec as DeviceSpec};
+use suimon_quantity::PortId;
+use suimon_switch::PlaneNotice;
+
+use crate::testing::{Harness, host, wait_until};
+
+const FIRST: MacAddr = MacAddr::new([0x52, 0x54, 0, 0, 0, 1]);
+const OTHER: MacAddr = MacAddr::new([0x52, 0x54, 0, 0, 0, 2]);
+
+/// Two vhost-user NICs and a TAP on one switch. `web` has further keys.
+fn config(web: &str) -> HostConfig {
+    host(&format!(
+        r#"
+        [[switch]]
+        name = "lan"
+        kind = "private"
+        [[nic]]
+        name = "web"
+        switch = "lan"
+        backend = "vhost-user"
+        socket = "/run/web.sock"
+        {web}
+        [[nic]]
+        name = "db"
+        switch = "lan"
+        backend = "vhost-user"
+        socket = "/run/db.sock"
+        [[nic]]
+        name = "tap"
+        switch = "lan"
+        backend = "tap"
+        "#
+    ))
+}
+
+fn port(harness: &Harness, nic: &str) -> PortId {
+    let is_of = |spec: &DeviceSpec| match spec {
+        DeviceSpec::VhostUser(of) => of.socket.to_string_lossy() == format!("/run/{nic}.sock"),
+        DeviceSpec::Tap(of) => of.device == nic,
+        _ => false,
+    };
+    let mut devices = harness.devices.open_devices().into_iter();
+    devices.find(|(_, spec)| is_of(spec)).unwrap().0
+}
+
+fn spec(harness: &Harness, nic: &str) -> PortSpec {
+    let id = port(harness, nic);
+    let ports = harness.plane.topology().ports;
+    ports.into_iter().find(|port| port.spec.id == id).unwrap().spec
+}
+
+fn bound(harness: &Harness, nic: &str) -> Option<MacAddr> {
+    harness.node.nic(nic).unwrap().bound_mac
+}
+
+fn connect(harness: &Harness, nic: &str) {
+    harness.devices.tell(port(harness, nic), DeviceNotice::LinkUp);
+}
+
+fn disconnect(harness: &Harness, nic: &str) {
+    let reason = "closed".to_owned();
+    harness.devices.tell(port(harness, nic), DeviceNotice::LinkDown { reason });
+}
+
+/// A host whose guests are connected.
+fn connected() -> Harness {
+    let harness = Harness::new();
+    harness.apply_well(&config(""));
+    ["web", "db"].into_iter().for_each(|nic| connect(&harness, nic));
+    harness
+}
+
+fn see(harness: &Harness, nic: &str, mac: MacAddr) {
+    harness.plane.tell(PlaneNotice::SourceSeen { port: port(harness, nic), mac });
+}
+
+/// A harness where `web` has sent from [`FIRST`].
+fn with_bound() -> Harness {
+    let harness = connected();
+    see(&harness, "web", FIRST);
+    wait_until("the address is bound", || bound(&harness, "web") == Some(FIRST));
+    harness
+}
+
+#[test]
+fn the_first_source_address_of_a_guest_is_bound_to_its_nic() {
+    let harness = connected();
+    assert!(spec(&harness, "web").binds_source && spec(&harness, "db").binds_source);
+    assert!(!spec(&harness, "tap").binds_source);
+    see(&harness, "web", FIRST);
+    let told = harness.wait_event(EventKind::NicAddressBound.id());
+    assert_eq!(
+        (told.subject.as_str(), told.fields["mac"].as_str()),
+        ("nic/web", "52:54:00:00:00:01")
+    );
+    wait_until("the tables have it", || spec(&harness, "web").bound == Some(FIRST));
+    let web = spec(&harness, "web");
+    assert!(web.mac.is_none() && !web.binds_source);
+    // Neither a second address of the guest nor the same address of another guest is bound.
+    see(&harness, "web", OTHER);
+    see(&harness, "db", FIRST);
+    see(&harness, "tap", OTHER);
+    see(&harness, "db", OTHER);
+    wait_until("the other guest's is bound", || bound(&harness, "db") == Some(OTHER));
+    assert_eq!((bound(&harness, "web"), bound(&harness, "tap")), (Some(FIRST), None));
+    harness.wait_events(EventKind::NicAddressBound.id(), 2);
+}
+
+#[test]
+fn a_binding_ends_when_the_guest_disconnects() {
+    let harness = with_bound();
+    disconnect(&harness, "web");
+    wait_until("it is released", || bound(&harness, "web").is_none());
+    wait_until("the tables are without", || spec(&harness, "web").binds_source);
+    see(&harness, "db", FIRST);
+    wait_until("another guest may have it", || bound(&harness, "db") == Some(FIRST));
+}
+
+#[test]
+fn a_guest_that_has_gone_meanwhile_is_not_bound() {
+    let harness = connected();
+    disconnect(&harness, "web");
+    see(&harness, "web", FIRST);
+    see(&harness, "db", OTHER);
+    wait_until("both were handled", || bound(&harness, "db") == Some(OTHER));
+    assert_eq!(bound(&harness, "web"), None);
+}
+
+#[test]
+fn a_connection_whose_end_was_not_noticed_ends_a_binding() {
+    let harness = with_bound();
+    connect(&harness, "web");
+    wait_until("it is released", || bound(&harness, "web").is_none());
+    see(&harness, "web", OTHER);
+    wait_until("the new guest's is bound", || bound(&harness, "web") == Some(OTHER));
+}
+
+fn restarted(harness: Harness) -> Harness {
+    wait_until("it is recorded", || harness.store.keys("nic_addresses") == ["web"]);
+    let (store, devices) = harness.kill();
+    let harness = Harness::start(store, devices);
+    assert_eq!(bound(&harness, "web"), Some(FIRST));
+    let web = spec(&harness, "web");
+    assert_eq!((web.bound, web.binds_source), (Some(FIRST), true), "from the first tables on");
+    harness
+}
+
+#[test]
+fn a_binding_outlives_the_daemon_and_is_confirmed_by_the_next_frame() {
+    let harness = restarted(with_bound());
+    let told = || harness.events(EventKind::NicAddressBound.id()).len();
+    let before = told();
+    connect(&harness, "web");
+    let spoofed = PlaneNotice::SpoofedSource { port: port(&harness, "db"), mac: FIRST };
+    harness.plane.tell(spoofed);
+    harness.wait_event(EventKind::NicAddressRefused.id());
+    see(&harness, "web", FIRST);
+    wait_until("it is confirmed", || !spec(&harness, "web").binds_source);
+    assert_eq!(spec(&harness, "web").bound, Some(FIRST));
+    see(&harness, "db", OTHER);
+    connect(&harness, "db");
+    see(&harness, "db", OTHER);
+    wait_until("the other guest's is bound", || told() == before + 1);
+    assert_eq!(bound(&harness, "web"), Some(FIRST));
+}
+
+#[test]
+fn another_guest_that_came_while_no_daemon_ran_has_its_own_address_bound() {
+    let harness = restarted(with_bound());
+    connect(&harness, "web");
+    see(&harness, "web", OTHER);
+    wait_until("it is replaced", || bound(&harness, "web") == Some(OTHER));
+}
+
+#[test]
+fn a_guest_that_does_not_come_back_loses_its_address_to_one_that_sends_from_it() {
+    let harness = restarted(with_bound());
+    connect(&harness, "db");
+    let spoofed = PlaneNotice::SpoofedSource { port: port(&harness, "db"), mac: FIRST };
+    harness.plane.tell(spoofed);
+    wait_until("it is released", || bound(&harness, "web").is_none());
+    wait_until("it is forgotten", || harness.store.keys("nic_addresses").is_empty());
+    see(&harness, "db", FIRST);
+    wait_until("the other guest has it", || bound(&harness, "db") == Some(FIRST));
+}
+
+#[test]
+fn a_configured_address_and_permitted_spoofing_end_a_binding() {
+    for key in ["mac = \"52:54:00:00:00:09\"", "mac_spoofing = true"] {
+        let harness = with_bound();
+        harness.apply_well(&config(key));
+        let web = spec(&harness, "web");
+        assert!(web.bound.is_none() && !web.binds_source, "{key}");
+        assert_eq!(bound(&harness, "web"), None);
+        wait_until("it is forgotten", || harness.store.keys("nic_addresses").is_empty());
+    }
+}
+
+#[test]
+fn an_address_configured_for_another_nic_is_not_bound() {
+    let harness = with_bound();
+    let mut taken = config("");
+    taken.nics[1].mac = Some(FIRST);
+    harness.apply_well(&taken);
+    assert_eq!(spec(&harness, "db").mac, Some(FIRST));
+    assert_eq!(bound(&harness, "web"), None);
+    see(&harness, "web", FIRST);
+    see(&harness, "web", OTHER);
+    wait_until("another address is bound", || bound(&harness, "web") == Some(OTHER));
+}
+
+#[test]
+fn a_move_between_ports_names_both_and_how_many_there_were() {
+    let harness = Harness::new();
+    harness.apply_well(&config(""));
+    let (from, to) = (port(&harness, "tap"), port(&harness, "db"));
+    harness.plane.tell(PlaneNotice::AddressMoved { mac: FIRST, from, to, moves: 3 });
+    let told = harness.wait_event(EventKind::NicAddressMoved.id());
+    assert_eq!(told.subject, "nic/db");
+    assert_eq!((told.fields["from"].as_str(), told.fields["moves"].as_str()), ("tap", "3"));
+    assert!(told.text.contains("3 moves"), "{}", told.text);
+}
