@@ -173,11 +173,9 @@ impl Controller {
     }
 
     /// Releases `mac` if it is bound to a NIC on the switch of `port` whose guest has not connected
-    /// again since the daemon was started. Returns true if it was released.
+    /// again since the daemon was started, or whose rings are stopped, as after a live migration to
+    /// another NIC of this host. Returns true if it was released.
     pub(crate) fn release_absent_owner(&self, port: PortId, mac: MacAddr) -> bool {
-        if Instant::now() < self.shared.bound_addresses.reconnected {
-            return false;
-        }
         let desired = self.shared.desired();
         let Some(port) = self.shared.ports.find_id(port) else { return false };
         let Some(switch) = switch_of_port(&desired.config, &port.key) else { return false };
@@ -187,8 +185,15 @@ impl Controller {
                 && in_effect.get(&nic.name).is_some_and(|binding| binding.mac == mac)
         };
         let Some(owner) = desired.config.nics.iter().find(is_owner) else { return false };
-        let mut state = self.shared.bound_addresses.state();
-        let is_absent = !state.connected.contains(&owner.name);
+        let device = self.shared.ports.find(&PortKey::Nic(owner.name.clone()));
+        let runs = device.and_then(|port| port.device_status()).is_some_and(|of| of.link_up);
+        let bindings = &self.shared.bound_addresses;
+        let mut state = bindings.state();
+        let is_absent = if state.connected.contains(&owner.name) {
+            !runs
+        } else {
+            Instant::now() >= bindings.reconnected
+        };
         if is_absent {
             state.set(&owner.name, None);
         }
