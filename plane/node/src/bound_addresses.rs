@@ -2,7 +2,8 @@
 //!
 //! The first source address that the guest of a NIC without `mac` and `mac_spoofing` sends from is bound
 //! to the NIC. The switch then drops frames from this address that other NICs send. A binding ends when
-//! the guest disconnects, when `mac` or `mac_spoofing` is configured, and when the NIC is deleted.
+//! the guest disconnects, when another NIC sends from the address while the rings of the guest are
+//! stopped, when `mac` or `mac_spoofing` is configured, and when the NIC is deleted.
 //!
 //! Bindings are kept in the state store: after a restart of the daemon, guests keep their addresses
 //! whoever sends first. Such a binding is unconfirmed until the guest sends: if its first source is another
@@ -120,8 +121,8 @@ pub(crate) fn binds_source(nic: &NicConfig) -> bool {
 }
 
 impl Controller {
-    /// The guest of a NIC has connected. A binding that is confirmed is another guest's, of whose end
-    /// there was no notice.
+    /// Records that the guest of a NIC has connected. A confirmed binding is released: it belongs to a
+    /// former guest whose disconnection was not reported.
     pub(crate) fn note_connected(&self, key: &PortKey) {
         let PortKey::Nic(nic) = key else { return };
         let mut state = self.shared.bound_addresses.state();
@@ -131,7 +132,8 @@ impl Controller {
         }
     }
 
-    /// The guest of a NIC has disconnected, or the device of the NIC was closed.
+    /// Records that the guest of a NIC has disconnected or that its device was closed, and releases its
+    /// address.
     pub(crate) fn note_disconnected(&self, key: &PortKey) {
         let PortKey::Nic(nic) = key else { return };
         let mut state = self.shared.bound_addresses.state();
@@ -200,7 +202,7 @@ impl Controller {
         is_absent
     }
 
-    /// Removes what is recorded of NICs that bind no address under the desired configuration.
+    /// Releases addresses of NICs that bind none under the desired configuration.
     pub(crate) fn prune_bindings(&self) {
         let desired = self.shared.desired();
         let nics = desired.config.nics.iter();
@@ -226,7 +228,7 @@ impl Controller {
             return;
         }
         if let Err(error) = changes.and_then(|changes| self.store.commit(&changes)) {
-            // They are in effect all the same. The next daemon binds what guests send from then.
+            // They are in effect; only the next daemon does not have them.
             tracing::warn!(%error, "addresses bound to NICs were not recorded");
         }
         self.publish_desired();

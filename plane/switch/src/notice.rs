@@ -45,8 +45,8 @@ pub enum PlaneNotice {
         /// Moves to the port `to` since the last report, this one included.
         moves: u64,
     },
-    /// A port with `binds_source` sent from an address that was not learned on it before. Reported
-    /// at most once in [`NOTICE_EVERY`] per port.
+    /// A port with `binds_source` sent from an address that was not learned on any port. Reported at
+    /// most once in [`NOTICE_EVERY`] per port, and at once after tables without `binds_source`.
     SourceSeen {
         /// The port.
         port: PortId,

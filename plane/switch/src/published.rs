@@ -102,7 +102,7 @@ pub(crate) struct PortRuntime {
     /// Whether what it received may be handed on joined.
     pub hands_over_joined: bool,
     pub is_uplink: bool,
-    /// Whether source addresses it sends from are reported.
+    /// True if first sightings of addresses on the port are reported.
     pub binds_source: bool,
     pub capture: Option<Arc<CaptureTap>>,
     /// Its egress queues, as indices into [`Published::owners`].

@@ -63,7 +63,7 @@ pub enum TablesError {
         /// What was asked for.
         mtu: u16,
     },
-    /// A configured address that no station can have.
+    /// An address, configured or bound, that no station can have.
     #[error("port {}: {mac} is a group address or zero; a NIC needs a station's address", .port.0)]
     NotAStation {
         /// The port.
@@ -191,15 +191,13 @@ fn check_port(spec: &PortSpec) -> Result<(), TablesError> {
     if spec.mtu < MTU_MIN || spec.mtu > MTU_MAX {
         return Err(TablesError::Mtu { port: spec.id, mtu: spec.mtu });
     }
-    match spec.mac {
-        Some(_) if spec.role == PortRole::Uplink => {
-            Err(TablesError::UplinkAddress { port: spec.id })
-        }
-        Some(mac) if !mac.is_station() => Err(TablesError::NotAStation { port: spec.id, mac }),
-        _ => match spec.bound {
-            Some(mac) if !mac.is_station() => Err(TablesError::NotAStation { port: spec.id, mac }),
-            _ => Ok(()),
-        },
+    if spec.mac.is_some() && spec.role == PortRole::Uplink {
+        return Err(TablesError::UplinkAddress { port: spec.id });
+    }
+    let mut addresses = spec.mac.into_iter().chain(spec.bound);
+    match addresses.find(|mac| !mac.is_station()) {
+        Some(mac) => Err(TablesError::NotAStation { port: spec.id, mac }),
+        None => Ok(()),
     }
 }
 

@@ -71,8 +71,9 @@ impl Forwarder {
 
     /// Adopts new tables: forgets the addresses learned on ports that are gone,
     /// moved to another switch or no longer carry the VLAN, those that are
-    /// configured now, and those on NICs that are bound to other NICs now, and all on a port that binds its
-    /// next source from now on, which is to be reported as the first. All others stay. Tables may be skipped: only the last
+    /// configured now, those on a NIC that are bound to another one now, and all on a
+    /// port with `binds_source` that had it not before, so that its next frame is a
+    /// first sighting. All others stay. Tables may be skipped: only the last
     /// adopted and these are compared.
     ///
     /// The other functions do this by themselves when they see tables that
@@ -221,11 +222,11 @@ impl Forwarder {
         }
     }
 
-    /// Takes note of a source address.
+    /// Learns a source address on the ingress port.
     ///
     /// # Errors
-    /// The address is bound to another NIC. An address that is learned on the ingress port already is
-    /// not: [`Forwarder::handle_tables`] forgets those.
+    /// The address is bound to another NIC. This is not checked for an address that is learned on the
+    /// ingress port: [`Forwarder::handle_tables`] forgets those that are bound elsewhere.
     #[inline]
     pub(crate) fn learn(&mut self, batch: &Batch<'_>, key: &Key) -> Result<(), DropReason> {
         match self.addresses.find(key) {

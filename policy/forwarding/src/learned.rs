@@ -19,11 +19,11 @@ pub struct Learned {
     pub port: PortId,
     /// When.
     pub seen: Time,
-    /// Port of the previous sighting if the address has moved between two ports, as the replica that
-    /// reports it saw.
+    /// Port of the previous sighting if the address has moved, as known to the replica that reports
+    /// this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_from: Option<PortId>,
-    /// Whether that replica did not know the address before.
+    /// True if that replica had not learned the address on any port.
     #[serde(default)]
     pub is_first: bool,
 }

@@ -87,12 +87,12 @@ pub struct PortSpec {
     /// Whether it may send from addresses other than `mac`. Means nothing
     /// without `mac`: then every address is allowed and learned.
     pub spoofing_allowed: bool,
-    /// An address that no other NIC may send from on the VLANs of this port. Unlike `mac` it is not
-    /// fixed to the port: it is learned, also on an uplink, as when the station behind it moves to
-    /// another host. NICs only.
+    /// Address that no other NIC may send from on the VLANs of this port. NICs only. Unlike `mac` it
+    /// is not fixed to the port but learned, also on an uplink after the guest has moved to another
+    /// host.
     pub bound: Option<MacAddr>,
-    /// Whether the first source address it sends from is to be bound to it. The switching plane
-    /// reports the address, and the next tables have it as `bound`.
+    /// True if the first source address of the port is to be bound to it. The switching plane reports
+    /// first sightings on the port; the control plane publishes tables with `bound`.
     pub binds_source: bool,
     /// Isolated ports reach only ports that are not isolated.
     pub isolated: bool,

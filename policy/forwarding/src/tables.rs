@@ -41,9 +41,10 @@ pub(crate) struct Port {
     pub(crate) frame_bytes_max: u16,
     /// Its only source address is `mac`.
     pub(crate) guarded: bool,
-    /// It is a guest's NIC, which may not send from addresses bound to others.
+    /// True for a guest's NIC. It may not send from addresses bound to other NICs.
     pub(crate) is_nic: bool,
     pub(crate) isolated: bool,
+    /// True if the first source address of the port is to be bound to it.
     pub(crate) binds_source: bool,
 }
 
@@ -59,7 +60,7 @@ pub(crate) struct Switch {
     pub(crate) end: u16,
     /// Whether a trunk of it has a configured address.
     pub(crate) has_trunk_address: bool,
-    /// Whether an address is bound to a trunk of it.
+    /// True if a trunk port of this switch has a bound address.
     pub(crate) has_trunk_bound: bool,
 }
 
@@ -82,7 +83,7 @@ pub struct Tables {
     /// Ascending.
     pub(crate) by_id: Box<[(PortId, PortSlot)]>,
     pub(crate) statics: Statics,
-    /// Addresses that one NIC alone may send from.
+    /// Bound addresses, each with the one NIC that may send from it.
     pub(crate) bound: Statics,
     /// Differs between tables that differ in what a replica depends on.
     pub(crate) fingerprint: u64,

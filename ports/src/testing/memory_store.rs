@@ -112,7 +112,7 @@ impl MemoryStore {
     fn state(&self) -> MutexGuard<'_, State> {
         let (is_stalled, changed) = &*self.stall;
         let guard = is_stalled.lock().unwrap_or_else(PoisonError::into_inner);
-        // Held until the state is: whoever was not stalled is done or has the state.
+        // Held until the state is locked: after `stall(true)` no access begins.
         let _not_stalled = changed.wait_while(guard, |stalls| *stalls);
         self.state_now()
     }

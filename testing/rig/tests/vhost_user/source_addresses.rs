@@ -67,6 +67,11 @@ fn another_guest_cannot_send_with_a_guests_address_unless_spoofing_is_permitted(
     assert!(peer.namespace.reaches(VM), "after a restart");
     wait_bound(&daemon, Some(VM_MAC));
 
+    daemon.stop().unwrap();
+    daemon.restart(&rig).unwrap();
+    let shown = daemon.json(&["nic", "show", "vm"]).unwrap();
+    assert_eq!(shown["bound_mac"], VM_MAC, "after a stop in order: {shown}");
+
     daemon.ok(&["nic", "set", "vm", "--mac-spoofing=true"]).unwrap();
     wait_bound(&daemon, None);
     assert!(vm.reaches(&peer.address()).unwrap());
