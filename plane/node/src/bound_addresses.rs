@@ -7,7 +7,8 @@
 //!
 //! Bindings are kept in the state store: after a restart of the daemon, guests keep their addresses
 //! whoever sends first. Such a binding is unconfirmed until the guest sends: if its first source is another
-//! address, it is another guest, and that address is bound instead.
+//! address, it is another guest, and that address is bound instead. A binding is unconfirmed too if
+//! its source was reported about when one guest disconnected and the next connected.
 //!
 //! Guests cause changes of bindings. All changes since the last poll of the plane are written in one
 //! commit and published together.
@@ -38,7 +39,7 @@ struct StoredAddress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Binding {
     pub(crate) mac: MacAddr,
-    /// Whether the guest has sent from it since it connected.
+    /// True if the guest that is connected has certainly sent from it.
     pub(crate) is_confirmed: bool,
 }
 
@@ -54,6 +55,9 @@ struct State {
     bound: BTreeMap<Name, Binding>,
     /// NICs whose guests are connected.
     connected: BTreeSet<Name>,
+    /// NICs whose guests have disconnected since notices of the plane were handled last. A source that
+    /// is reported for one of them may be that of the former guest.
+    recently_left: BTreeSet<Name>,
     /// NICs whose bindings have changed since they were published.
     changed: BTreeSet<Name>,
 }
@@ -137,7 +141,9 @@ impl Controller {
     pub(crate) fn note_disconnected(&self, key: &PortKey) {
         let PortKey::Nic(nic) = key else { return };
         let mut state = self.shared.bound_addresses.state();
-        state.connected.remove(nic);
+        if state.connected.remove(nic) {
+            state.recently_left.insert(nic.clone());
+        }
         state.set(nic, None);
     }
 
@@ -162,7 +168,8 @@ impl Controller {
         if is_settled || !state.connected.contains(&nic.name) {
             return;
         }
-        state.set(&nic.name, Some(Binding { mac, is_confirmed: true }));
+        let is_confirmed = !state.recently_left.contains(&nic.name);
+        state.set(&nic.name, Some(Binding { mac, is_confirmed }));
         drop(state);
         if before.is_some_and(|binding| binding.mac == mac) {
             return;
@@ -217,10 +224,12 @@ impl Controller {
         state.connected.retain(|nic| desired.config.nics.iter().any(|of| of.name == *nic));
     }
 
-    /// Writes the bindings that have changed to the state store and publishes them.
+    /// Writes the bindings that have changed to the state store and publishes them. To be called when
+    /// all notices of a poll of the plane were handled.
     pub(crate) fn write_bindings(&self) {
         let changes: Result<Vec<StoreChange>, StoreError> = {
             let mut state = self.shared.bound_addresses.state();
+            state.recently_left.clear();
             let changed = std::mem::take(&mut state.changed);
             changed.iter().map(|nic| stored(nic, state.bound.get(nic))).collect()
         };

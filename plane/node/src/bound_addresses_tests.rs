@@ -188,6 +188,32 @@ fn a_guest_that_does_not_come_back_loses_its_address_to_one_that_sends_from_it()
 }
 
 #[test]
+fn a_source_whose_guest_is_reported_as_connected_meanwhile_is_bound() {
+    let harness = Harness::new();
+    harness.apply_well(&config(""));
+    let (devices, web) = (harness.devices.clone(), port(&harness, "web"));
+    harness.plane.tell_after(
+        move || devices.tell(web, DeviceNotice::LinkUp),
+        PlaneNotice::SourceSeen { port: web, mac: FIRST },
+    );
+    wait_until("the address is bound", || bound(&harness, "web") == Some(FIRST));
+}
+
+#[test]
+fn a_source_of_a_guest_that_has_left_is_replaced_by_that_of_the_next_one() {
+    let harness = connected();
+    let (devices, web) = (harness.devices.clone(), port(&harness, "web"));
+    let change = move || {
+        devices.tell(web, DeviceNotice::LinkDown { reason: "closed".to_owned() });
+        devices.tell(web, DeviceNotice::LinkUp);
+    };
+    harness.plane.tell_after(change, PlaneNotice::SourceSeen { port: web, mac: FIRST });
+    wait_until("it was reported", || bound(&harness, "web") == Some(FIRST));
+    see(&harness, "web", OTHER);
+    wait_until("the next guest's is bound", || bound(&harness, "web") == Some(OTHER));
+}
+
+#[test]
 fn a_configured_address_and_permitted_spoofing_end_a_binding() {
     for key in ["mac = \"52:54:00:00:00:09\"", "mac_spoofing = true"] {
         let harness = with_bound();

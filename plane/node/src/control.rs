@@ -137,7 +137,7 @@ impl Controller {
                 Err(RecvTimeoutError::Disconnected) => stop = true,
             }
             self.follow_moves();
-            self.poll_plane();
+            stop |= self.poll_plane(commands);
             self.retry_due();
             if self.pfs_looked_at.elapsed() >= PF_LOOK {
                 self.look_at_pfs();
@@ -279,16 +279,25 @@ impl Controller {
         retries.chain(disks).fold(PLANE_POLL, Duration::min)
     }
 
-    fn poll_plane(&mut self) {
+    /// Handles notices of the planes. Returns whether to stop.
+    fn poll_plane(&mut self, commands: &Receiver<Command>) -> bool {
         let now = Instant::now();
         if self.plane_polled_at.is_some_and(|at| now.duration_since(at) < PLANE_POLL) {
-            return;
+            return false;
         }
         self.plane_polled_at = Some(now);
         self.shared.refresh_kernel_paths();
         // Bounded, so that a flood of notices does not keep changes waiting.
-        for _ in 0..NOTICES_PER_COMMIT {
-            let Some(notice) = self.shared.plane.poll_notice() else { break };
+        let plane = Arc::clone(&self.shared.plane);
+        let notices = std::iter::from_fn(|| plane.poll_notice()).take(NOTICES_PER_COMMIT);
+        let notices: Vec<_> = notices.collect();
+        // A device reports its guest before the guest can send: a report that belongs to one of the
+        // notices is queued by now.
+        let mut stop = false;
+        if let Ok(command) = commands.try_recv() {
+            stop = self.handle_all(command, commands);
+        }
+        for notice in notices {
             self.handle_plane_notice(notice);
         }
         self.write_bindings();
@@ -298,6 +307,7 @@ impl Controller {
         }
         let drafts = self.shared.drive_vmqs();
         self.drafts.extend(drafts);
+        stop
     }
 
     /// Opens again what could not be opened or has failed.

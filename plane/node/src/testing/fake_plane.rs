@@ -28,6 +28,8 @@ struct Inner {
     /// All tables that were ever published, oldest first.
     published: Vec<Topology>,
     placements: Vec<Placement>,
+    /// Runs when the next notice is taken.
+    happened: Option<Box<dyn FnOnce() + Send>>,
     notices: VecDeque<PlaneNotice>,
     publishes_until_failure: Option<usize>,
     refuse_processors: bool,
@@ -236,6 +238,14 @@ impl FakePlane {
         self.lock().notices.push_back(notice);
     }
 
+    /// Queues a notice. When it is taken, `happened` runs first: what it reports happened before the
+    /// notice, although the node has not handled it yet.
+    pub(crate) fn tell_after(&self, happened: impl FnOnce() + Send + 'static, notice: PlaneNotice) {
+        let mut inner = self.lock();
+        inner.happened = Some(Box::new(happened));
+        inner.notices.push_back(notice);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -346,6 +356,10 @@ impl SwitchPlane for FakePlane {
     }
 
     fn poll_notice(&self) -> Option<PlaneNotice> {
+        let happened = self.lock().happened.take();
+        if let Some(happened) = happened {
+            happened();
+        }
         self.lock().notices.pop_front()
     }
 }
