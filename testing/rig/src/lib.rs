@@ -107,4 +107,4 @@ pub use static_group::make_static_group;
 pub use stop_signal::StopSignal;
 pub use suimon_storage::images::{DiskFormat, DiskKind};
 pub use testpmd::{PortStats, Testpmd, TestpmdSpec};
-pub use wait::{until, until_some};
+pub use wait::{is_listening, until, until_some};

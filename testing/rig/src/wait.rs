@@ -55,6 +55,19 @@ pub fn until(what: &str, limit: Duration, mut look: impl FnMut() -> Result<bool>
     until_some(what, limit, || Ok(look()?.then_some(())))
 }
 
+/// Returns true if a process of this network namespace listens on a Unix socket. Its file exists
+/// earlier, from `bind` on, and does not accept connections then.
+#[must_use]
+pub fn is_listening(socket: &str) -> bool {
+    // Columns: number, references, protocol, flags, type, state, inode, path (unix(7)).
+    const ACCEPTS_CONNECTIONS: &str = "00010000";
+    let sockets = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    sockets.lines().any(|line| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        columns.get(3) == Some(&ACCEPTS_CONNECTIONS) && columns.get(7) == Some(&socket)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,5 +84,19 @@ mod tests {
         let text = format!("{:#}", error.unwrap_err());
         assert!(text.contains("no answer") && text.contains("no luck today"), "{text}");
         assert!(!text.contains("within"), "it has waited: {text}");
+    }
+
+    #[test]
+    fn a_socket_that_is_only_bound_does_not_listen() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let name = path.to_str().unwrap();
+        let family = rustix::net::AddressFamily::UNIX;
+        let socket = rustix::net::socket(family, rustix::net::SocketType::STREAM, None).unwrap();
+        let address = rustix::net::SocketAddrUnix::new(&path).unwrap();
+        rustix::net::bind(&socket, &address).unwrap();
+        assert!(path.exists() && !is_listening(name));
+        rustix::net::listen(&socket, 1).unwrap();
+        assert!(is_listening(name));
     }
 }

@@ -1,6 +1,5 @@
 //! The programs of one Open vSwitch: its database, and the switch itself.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -9,7 +8,7 @@ use crate::command::run;
 use crate::namespace::Namespace;
 use crate::process::Process;
 use crate::rig::Rig;
-use crate::wait::until;
+use crate::wait::{is_listening, until};
 
 /// Where Debian puts the daemon that was built with DPDK. It uses that only if told.
 pub(super) const DAEMON: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
@@ -49,7 +48,7 @@ impl Server {
         )?;
         until("database of Open vSwitch", Duration::from_secs(60), || {
             database.check_running()?;
-            Ok(Path::new(&socket).exists())
+            Ok(is_listening(&socket))
         })?;
         set(&remote, &["--no-wait", "init"])?;
         if !settings.is_empty() {

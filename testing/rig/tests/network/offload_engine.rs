@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use suimon_frame::VnetHeader;
-use suimon_rig::{Daemon, LightGuest, Namespace, Rig, iperf, private_lan};
+use suimon_rig::{Daemon, LightGuest, Namespace, Rig, iperf, private_lan, until};
 
 use crate::frame_oracle::naive_sum;
 use crate::frame_sample::Sample;
@@ -42,6 +42,11 @@ impl Way {
         namespace.run(&words("ip link add near type veth peer name far")).unwrap();
         for device in ["near", "far"] {
             namespace.run(&words(&format!("ip link set {device} addrgenmode none up"))).unwrap();
+        }
+        // Before the kernel has handled the carrier, a device drops what it is to send.
+        for device in ["near", "far"] {
+            let shown = || namespace.run(&["ip", "link", "show", device]);
+            until("the carrier", PATIENCE, || Ok(shown()?.contains("state UP"))).unwrap();
         }
         let off = "tx off tso off gso off tx-udp-segmentation off";
         namespace.ethtool("near", &words(off)).unwrap();

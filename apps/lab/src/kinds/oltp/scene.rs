@@ -1,11 +1,10 @@
 //! Two light guests on a switch, a database in one, and what its files lie on.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
 use serde::Deserialize;
-use suimon_rig::{Daemon, LightGuest, LoopFolder, NbdFolder, Process, Rig, until};
+use suimon_rig::{Daemon, LightGuest, LoopFolder, NbdFolder, Process, Rig, is_listening, until};
 
 use crate::experiment::Need;
 use crate::loads::database::Database;
@@ -111,7 +110,7 @@ impl Scene {
                 let mut server = Process::start(rig, "nbdkit", &words)?;
                 until("nbdkit", READY_LIMIT, || {
                     server.check_running()?;
-                    Ok(Path::new(&socket).exists())
+                    Ok(is_listening(&socket))
                 })?;
                 let folder = NbdFolder::make(rig, &format!("nbd+unix:///?socket={socket}"))?;
                 let path = folder.path().to_owned();

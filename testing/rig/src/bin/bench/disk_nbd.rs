@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use suimon_rig::{Daemon, Process, Rig, fio, run, system_program, until};
+use suimon_rig::{Daemon, Process, Rig, fio, is_listening, run, system_program, until};
 
 use crate::c_program::{Needs, compile};
 use crate::disk_engine::IN_MEMORY;
@@ -205,7 +205,7 @@ impl Server {
         let mut server = Process::start(&rig, peer.name, &words)?;
         until(&format!("socket of {}", peer.name), START_LIMIT, || {
             server.check_running()?;
-            Ok(Path::new(&socket).exists())
+            Ok(is_listening(&socket))
         })?;
         Self { rig, socket, program: Program::Peer(server) }.filled()
     }
@@ -222,7 +222,7 @@ impl Server {
                  size_bytes = \"{MIB} MiB\"\nnbd = {{ socket = \"{socket}\" }}\n"
             ),
         )?;
-        until("socket of suimond", START_LIMIT, || Ok(Path::new(&socket).exists()))?;
+        until("socket of suimond", START_LIMIT, || Ok(is_listening(&socket)))?;
         Self { rig, socket, program: Program::Suimon(Box::new(daemon)) }.filled()
     }
 
