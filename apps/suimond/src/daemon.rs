@@ -39,6 +39,7 @@ use crate::recorder::{Recorder, RecordingFile};
 use crate::remedy;
 use crate::server::serve;
 use crate::socket_files::HostSocketFiles;
+use crate::socket_threads::SocketThreads;
 use crate::tcp_api::{TcpApi, guarded};
 use crate::unix_socket::ApiSocket;
 use crate::vm_factory::{FoundLauncher, launch};
@@ -166,13 +167,14 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let (sender, news) = NewsSender::new();
     let sender = Arc::new(sender);
     let reader = confinement.clone();
-    let devices = HostDevices::new(confinement.clone());
+    let threads = SocketThreads::new(&confinement).context("threads for sockets of devices")?;
+    let devices = HostDevices::new(threads.vhost_user.clone());
     let devices = Arc::new(devices.context("the host's links cannot be watched")?);
     let node = Node::open(NodeParts {
         store: Arc::new(store),
         devices: devices.clone(),
         members: devices,
-        disks: host_disks(storage, &confinement, &arguments.socket)
+        disks: host_disks(storage, &confinement, threads, &arguments.socket)
             .with_context(|| format!("--socket {}", arguments.socket.display()))?,
         vms: launcher.parts(&confinement),
         power: Arc::new(power),

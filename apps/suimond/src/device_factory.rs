@@ -3,33 +3,29 @@
 use std::io;
 use std::sync::Arc;
 
-use suimon_confine::{Confinement, Role};
 use suimon_frame::MacAddr;
 use suimon_netdev::NetDevices;
 use suimon_ports::{
     ControlSocket, DeviceError, DeviceFactory, DeviceFeatures, KernelPathCounters, KernelPathTable,
-    LinkFacts, MemberDevices, PortDevice, PortObserver, PortSpec, QueueHost, ThreadStart,
+    LinkFacts, MemberDevices, PortDevice, PortObserver, PortSpec, QueueHost,
 };
 use suimon_quantity::PortId;
 use suimon_stream_nic::StreamNic;
-use suimon_vhost_user::VhostUserNic;
+use suimon_vhost_user::{VhostUserNic, VhostUserThreads};
 
 /// The devices of this host: vhost-user and stream sockets, TAPs and packet sockets.
 pub struct HostDevices {
     net: NetDevices,
-    /// Confines the threads that read what front-ends say.
-    on_front_end_start: ThreadStart,
+    threads: VhostUserThreads,
 }
 
 impl HostDevices {
-    /// Starts what watches the host's links.
+    /// Starts the thread that watches the host's links. NICs are served by `threads`.
     ///
     /// # Errors
     /// The host is out of descriptors or threads.
-    pub fn new(confinement: Confinement) -> io::Result<Self> {
-        let on_front_end_start: ThreadStart =
-            Arc::new(move || confinement.confine_thread(Role::FrontEnd).map_err(Into::into));
-        Ok(Self { net: NetDevices::new()?, on_front_end_start })
+    pub fn new(threads: VhostUserThreads) -> io::Result<Self> {
+        Ok(Self { net: NetDevices::new()?, threads })
     }
 }
 
@@ -52,12 +48,11 @@ impl DeviceFactory for HostDevices {
     ) -> Result<Box<dyn PortDevice>, DeviceError> {
         match spec {
             PortSpec::VhostUser(spec) => {
-                let on_start = &self.on_front_end_start;
-                Ok(Box::new(VhostUserNic::open_with(port, spec, queues, observer, on_start)?))
+                Ok(Box::new(VhostUserNic::open(port, spec, queues, observer, &self.threads)?))
             }
             PortSpec::Stream(spec) => {
-                let on_start = &self.on_front_end_start;
-                Ok(Box::new(StreamNic::open(port, spec, queues, observer, on_start)?))
+                let runtime = &self.threads.serving;
+                Ok(Box::new(StreamNic::open(port, spec, queues, observer, runtime)?))
             }
             PortSpec::Tap(spec) => self.net.open_tap(port, spec, queues, observer),
             PortSpec::Uplink(spec) => self.net.open_uplink(port, spec, queues, observer),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use suimon_confine::{Confinement, Role};
 use suimon_nbd_client::NbdConnection;
-use suimon_nbd_server::{NbdClients, NbdHost, serve_stream};
+use suimon_nbd_server::{NbdHost, serve_stream};
 use suimon_node::DiskParts;
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DiskClient, DiskDevice, DiskDevices, DiskExports, DiskListener,
@@ -18,16 +18,17 @@ use suimon_quantity::DiskId;
 use suimon_redo::FileRecords;
 use suimon_storage::StoragePlane;
 use suimon_uring::{HostStores, UringSource};
-use suimon_vhost_user::VhostUserDisk;
+use suimon_vhost_user::{VhostUserDisk, VhostUserThreads};
 
 use crate::nbd_listener::{self, Exports, Listener};
+use crate::socket_threads::SocketThreads;
 
 /// What follows the name of the API's socket in that of the folder beside it where changes of images'
 /// metadata outlive the daemon.
 const REDO_ENDING: &str = ".redo";
 
-/// What disks of this host need: `plane` serves them, files and random numbers are the
-/// system's, and changes of images' metadata are kept beside the API's socket, which no other daemon
+/// What disks of this host need: `plane` serves them, `threads` serve their sockets, files and random
+/// numbers are the system's, and changes of images' metadata are kept beside the API's socket, which no other daemon
 /// has.
 ///
 /// # Errors
@@ -35,6 +36,7 @@ const REDO_ENDING: &str = ".redo";
 pub fn host_disks(
     plane: StoragePlane,
     confinement: &Confinement,
+    threads: SocketThreads,
     socket: &Path,
 ) -> io::Result<DiskParts> {
     let mut folder = socket.as_os_str().to_owned();
@@ -46,7 +48,7 @@ pub fn host_disks(
     }
     Ok(DiskParts {
         plane: Arc::new(plane),
-        devices: Arc::new(HostDisks::new(confinement)),
+        devices: Arc::new(HostDisks::new(confinement, threads)),
         stores: Arc::new(HostStores),
         io: Arc::new(UringSource),
         random: Arc::new(random),
@@ -56,32 +58,22 @@ pub fn host_disks(
 
 /// Sockets of VMs' disks and of NBD clients.
 pub(crate) struct HostDisks {
-    /// Confines the threads that read what front-ends say.
-    on_front_end_start: ThreadStart,
+    /// Serve disks over vhost-user.
+    threads: VhostUserThreads,
     /// What NBD servers share, without what they offer.
     nbd: NbdHost,
+    /// Confines threads that read what NBD servers of other nodes send.
+    on_client_start: ThreadStart,
 }
 
 impl HostDisks {
     /// Nothing is open yet.
-    pub(crate) fn new(confinement: &Confinement) -> Self {
-        let confine = |role: Role| -> ThreadStart {
-            let confinement = confinement.clone();
-            Arc::new(move || confinement.confine_thread(role).map_err(Into::into))
-        };
-        let nbd = NbdHost {
-            exports: Arc::new(Exports::nothing()),
-            clients: NbdClients::default(),
-            on_start: confine(Role::NbdServer),
-            on_client_start: {
-                let confinement = confinement.clone();
-                Arc::new(move || {
-                    confinement.mark_child(Role::NbdServer);
-                    Ok(())
-                })
-            },
-        };
-        Self { on_front_end_start: confine(Role::FrontEnd), nbd }
+    pub(crate) fn new(confinement: &Confinement, threads: SocketThreads) -> Self {
+        let confinement = confinement.clone();
+        let on_client_start: ThreadStart =
+            Arc::new(move || confinement.confine_thread(Role::NbdServer).map_err(Into::into));
+        let nbd = NbdHost::new(Arc::new(Exports::nothing()), threads.nbd);
+        Self { threads: threads.vhost_user, nbd, on_client_start }
     }
 }
 
@@ -97,8 +89,7 @@ impl DiskDevices for HostDisks {
         queues: Arc<dyn DiskQueueHost>,
         observer: Arc<dyn DiskObserver>,
     ) -> Result<Box<dyn DiskDevice>, DeviceError> {
-        let on_start = &self.on_front_end_start;
-        let device = VhostUserDisk::open_with(disk, spec, queues, observer, on_start)?;
+        let device = VhostUserDisk::open(disk, spec, queues, observer, &self.threads)?;
         Ok(Box::new(Device(device)))
     }
 
@@ -122,7 +113,8 @@ impl DiskDevices for HostDisks {
         exports: Arc<dyn DiskExports>,
     ) -> Result<(), DeviceError> {
         let host = NbdHost { exports: Arc::new(Exports::new(exports)), ..self.nbd.clone() };
-        serve_stream(stream, peer, &host).map_err(|error| of_connection(&error))
+        serve_stream(stream, peer, &host);
+        Ok(())
     }
 
     fn connect_nbd(
@@ -131,7 +123,7 @@ impl DiskDevices for HostDisks {
         name: &str,
         writes: bool,
     ) -> Result<Box<dyn DiskClient>, DeviceError> {
-        let connected = NbdConnection::connect(stream, name, writes, &self.nbd.on_start);
+        let connected = NbdConnection::connect(stream, name, writes, &self.on_client_start);
         Ok(Box::new(connected.map_err(|error| of_connection(&error))?))
     }
 

@@ -41,6 +41,7 @@ mod recorder;
 mod remedy;
 pub mod server;
 pub mod socket_files;
+pub mod socket_threads;
 pub mod tcp_api;
 pub mod unix_socket;
 pub mod vm_factory;

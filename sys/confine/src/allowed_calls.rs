@@ -113,9 +113,34 @@ pub(crate) fn of_processors() -> Vec<Call> {
     calls
 }
 
-/// A thread that reads a front-end's messages: one socket and what comes over it.
-pub(crate) fn of_front_ends() -> Vec<Call> {
+/// A thread of a socket runtime (`sys/socket-runtime`): waits for descriptors with epoll, and starts
+/// threads for blocking calls.
+fn of_socket_runtimes() -> Vec<Call> {
     let mut calls = of_any_thread();
+    calls.extend(
+        [
+            libc::SYS_epoll_ctl,
+            libc::SYS_epoll_pwait,
+            // A new thread tells the C library where it is.
+            libc::SYS_set_robust_list,
+            libc::SYS_rseq,
+            // Missing: the filter beside this one makes it fail with ENOSYS, so that threads are
+            // made by `clone`, whose flags a filter can read.
+            libc::SYS_clone3,
+        ]
+        .map(Call::always),
+    );
+    #[cfg(target_arch = "x86_64")]
+    calls.push(Call::always(libc::SYS_epoll_wait));
+    let thread = vec![When::Has(0, libc::CLONE_THREAD as u64)];
+    calls.push(Call::when(libc::SYS_clone, vec![thread]));
+    calls.push(Call::when(libc::SYS_prctl, vec![vec![When::Is(0, PR_SET_NAME)]]));
+    calls
+}
+
+/// A thread that reads messages of VM monitors: their sockets, and descriptors that arrive on them.
+pub(crate) fn of_front_ends() -> Vec<Call> {
+    let mut calls = of_socket_runtimes();
     calls.extend(
         [
             libc::SYS_ppoll,
@@ -139,7 +164,7 @@ pub(crate) fn of_front_ends() -> Vec<Call> {
     );
     #[cfg(target_arch = "x86_64")]
     calls.push(Call::always(libc::SYS_poll));
-    // A VM's memory is mapped from the files that come over the socket.
+    // Maps a VM's memory from files that arrive on the socket, and stacks of threads.
     calls.push(Call::when(libc::SYS_mmap, vec![vec![When::Lacks(2, PROT_EXEC)]]));
     calls
 }
@@ -156,11 +181,10 @@ const SO_SNDTIMEO_NEW: u32 = 67;
 const FIONBIO: u32 = 0x5421;
 const PR_SET_NAME: u32 = 15;
 
-/// A server's thread that takes NBD clients in, and the threads that it starts: one for
-/// each client's handshake, one for each client's TLS. Sockets come from `accept`, or are a
-/// pair within the process.
+/// A thread that accepts NBD clients, negotiates with them and carries their TLS. Sockets come from
+/// `accept`, or are a pair within the process.
 pub(crate) fn of_nbd_servers() -> Vec<Call> {
-    let mut calls = of_any_thread();
+    let mut calls = of_socket_runtimes();
     calls.extend(
         [
             libc::SYS_ppoll,
@@ -173,14 +197,7 @@ pub(crate) fn of_nbd_servers() -> Vec<Call> {
             libc::SYS_shutdown,
             // A connection's queue watches its socket by a descriptor of its own.
             libc::SYS_epoll_create1,
-            libc::SYS_epoll_ctl,
             libc::SYS_eventfd2,
-            // A thread that begins tells the C library where it is.
-            libc::SYS_set_robust_list,
-            libc::SYS_rseq,
-            // There is none: the filter that is beside this one says so, and threads are
-            // made by `clone`, whose flags can be looked at.
-            libc::SYS_clone3,
         ]
         .map(Call::always),
     );
@@ -197,9 +214,6 @@ pub(crate) fn of_nbd_servers() -> Vec<Call> {
     // What TLS hands on to a connection's queue goes through a pair of sockets.
     let local = vec![When::Is(0, libc::AF_UNIX as u32)];
     calls.push(Call::when(libc::SYS_socketpair, vec![local]));
-    let thread = vec![When::Has(0, libc::CLONE_THREAD as u64)];
-    calls.push(Call::when(libc::SYS_clone, vec![thread]));
-    calls.push(Call::when(libc::SYS_prctl, vec![vec![When::Is(0, PR_SET_NAME)]]));
     // Stacks of threads and memory for payloads.
     let own = vec![When::Lacks(2, PROT_EXEC), When::Has(3, MAP_ANONYMOUS)];
     calls.push(Call::when(libc::SYS_mmap, vec![own]));

@@ -20,9 +20,10 @@ use crate::{allowed_calls, files, refused_calls};
 pub enum Role {
     /// Moves frames between queues that it was handed.
     Processor,
-    /// Reads the messages of a front-end on a socket that it was handed.
+    /// Reads messages of VM monitors on sockets that it was handed, and starts threads for blocking
+    /// calls, which inherit its confinement.
     FrontEnd,
-    /// Takes NBD clients in, and starts threads for them, which have its confinement.
+    /// Accepts NBD clients, and starts threads for blocking calls, which inherit its confinement.
     NbdServer,
 }
 
@@ -164,8 +165,8 @@ impl Confinement {
         let files = files::forbid_all()?;
         // Behind the list no other filter can be installed.
         let is_filtered = match role {
-            Role::NbdServer => filter(&[&lists.missing, program])?,
-            Role::Processor | Role::FrontEnd => filter(&[program])?,
+            Role::NbdServer | Role::FrontEnd => filter(&[&lists.missing, program])?,
+            Role::Processor => filter(&[program])?,
         };
         let layer = layer(dropped, is_filtered, program, files);
         let mut report = self.report_mut();

@@ -9,9 +9,10 @@
 //!   (programs, other processes, kernel modules, mounts, executable memory, …) and,
 //!   through Landlock, running any file.
 //! - [`Role::FrontEnd`]: threads that read a VM monitor's messages. No capability,
-//!   no file, a list of system calls outside of which nothing works.
-//! - [`Role::NbdServer`]: threads that take NBD clients in, and carry their TLS. They may
-//!   start threads, which are confined as they are; certificates were read before.
+//!   no file, a list of system calls outside of which nothing works. They may start threads,
+//!   which inherit this.
+//! - [`Role::NbdServer`]: threads that accept NBD clients and carry their TLS, likewise;
+//!   certificates are read by other threads.
 //! - [`Role::Processor`]: threads that move frames. The same with a shorter list:
 //!   what they read and write was opened by the control plane and handed to them.
 //!

@@ -287,8 +287,12 @@ fn front_ends_read_their_socket_and_nothing_else(confinement: &Confinement) {
         refused!(SYS_setns, far.as_raw_fd(), libc::CLONE_NEWNET);
         refused!(SYS_ioctl, far.as_raw_fd(), libc::FIONREAD, 0);
         refused!(SYS_pwrite64, file, 0, 0, 0);
-        refused!(SYS_clone, libc::CLONE_THREAD, 0, 0, 0, 0);
+        refused!(SYS_clone, libc::SIGCHLD, 0, 0, 0, 0);
         assert_eq!(inside.refusals().expect("refusals").by, "front-end");
+        let child = std::thread::spawn(|| {
+            refused!(SYS_openat, libc::AT_FDCWD, c"/etc/passwd".as_ptr(), libc::O_RDONLY);
+        });
+        child.join().expect("it may start threads, which are confined likewise");
         (&far).write_all(&word).expect("an answer");
     });
     near.write_all(b"hello").expect("a word");

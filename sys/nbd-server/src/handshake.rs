@@ -1,104 +1,104 @@
-//! A client's handshake, on a thread that may wait.
+//! Negotiation with a client (NBD protocol, "Handshake phase").
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::io::Errno;
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use suimon_nbd::{GREETING, Handshake, Negotiated, Step, TlsMode};
+use suimon_socket_runtime::{Watched, blocking};
+use tokio::time::timeout;
 
-use crate::relay::start_relay;
-use crate::server::Welcome;
+use crate::client::Client;
+use crate::relay::{QueueLife, start_relay};
 
-/// How long a client may take to say what it wants, TLS included.
+/// Longest duration of a negotiation, TLS included.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
-/// A client that has come in.
-pub(crate) struct Welcomed {
-    /// What it says from now on, without TLS.
+/// A client that is to be served.
+pub(crate) struct Admitted {
+    /// The client's bytes, without TLS.
     pub(crate) socket: OwnedFd,
     pub(crate) negotiated: Negotiated,
-    /// What was read behind the handshake.
+    /// Bytes that were received after the negotiation.
     pub(crate) rest: Vec<u8>,
+    /// Ends TLS when it is dropped.
+    pub(crate) life: Option<QueueLife>,
 }
 
-/// `None`: the client wanted nothing more. Where there is TLS nothing is answered before TLS.
-pub(crate) fn shake_hands(mut socket: OwnedFd, welcome: &Welcome) -> io::Result<Option<Welcomed>> {
-    let deadline = Instant::now() + HANDSHAKE_MAX;
-    let exports = welcome.host.exports.exports();
-    let tls = welcome.tls.as_ref();
+/// Negotiates with a client; `None` if the client ended the negotiation. Without TLS, nothing but a
+/// request for TLS is answered where TLS is required.
+///
+/// # Errors
+/// The client broke the protocol, took longer than [`HANDSHAKE_MAX`], or the socket failed.
+pub(crate) async fn shake_hands(socket: OwnedFd, client: &Client) -> io::Result<Option<Admitted>> {
+    let negotiation = timeout(HANDSHAKE_MAX, negotiate(socket, client));
+    negotiation.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+async fn negotiate(socket: OwnedFd, client: &Client) -> io::Result<Option<Admitted>> {
+    let host = client.host.clone();
+    let exports = blocking(move || host.exports.exports()).await.map_err(io::Error::other)?;
+    let tls = client.tls.as_ref();
     let mode = if tls.is_some() { TlsMode::Required } else { TlsMode::Off };
     let mut handshake = Handshake::new(mode);
+    let mut socket = Watched::new(socket)?;
+    let mut life = None;
     let (mut output, mut rest) = (GREETING.to_vec(), Vec::new());
     loop {
-        send_all(&socket, &output, deadline)?;
+        send_all(&socket, &output).await?;
         output.clear();
         let progress = match handshake.handle_bytes(exports.as_slice(), &rest, &mut output) {
             Ok(progress) => progress,
             Err(error) => {
-                let _ = send_all(&socket, &output, deadline);
+                let _ = send_all(&socket, &output).await;
                 return Err(io::Error::other(error.to_string()));
             }
         };
         rest.drain(..progress.consumed.min(rest.len()));
         match progress.step {
             Step::NeedsBytes => {
-                if !receive(&socket, &mut rest, deadline)? {
+                if !receive(&socket, &mut rest).await? {
                     return Ok(None);
                 }
             }
             Step::Answered | Step::Refused(_) => {}
             Step::StartTls => {
-                send_all(&socket, &output, deadline)?;
+                send_all(&socket, &output).await?;
                 output.clear();
                 let tls = tls.ok_or_else(|| io::Error::other("TLS is off"))?;
-                socket = start_relay(tls, socket, std::mem::take(&mut rest), welcome)?;
+                let received = std::mem::take(&mut rest);
+                let (inside, of_relay) =
+                    start_relay(tls, socket.into_fd()?, received, client.clone())?;
+                (socket, life) = (Watched::new(inside)?, Some(of_relay));
                 handshake.handle_tls_started().map_err(io::Error::other)?;
             }
             Step::Aborted => {
-                send_all(&socket, &output, deadline)?;
+                send_all(&socket, &output).await?;
                 return Ok(None);
             }
             Step::Negotiated(negotiated) => {
-                send_all(&socket, &output, deadline)?;
-                return Ok(Some(Welcomed { socket, negotiated: *negotiated, rest }));
+                send_all(&socket, &output).await?;
+                let socket = socket.into_fd()?;
+                return Ok(Some(Admitted { socket, negotiated: *negotiated, rest, life }));
             }
         }
     }
 }
 
-fn left(deadline: Instant) -> io::Result<Duration> {
-    let left = deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
-    left.ok_or_else(|| io::ErrorKind::TimedOut.into())
-}
-
-fn send_all(socket: &OwnedFd, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+async fn send_all(socket: &Watched, mut bytes: &[u8]) -> io::Result<()> {
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     while !bytes.is_empty() {
-        set_socket_timeout(socket, Timeout::Send, Some(left(deadline)?))?;
-        match send(socket, bytes, SendFlags::NOSIGNAL) {
-            Ok(sent) => bytes = bytes.get(sent..).unwrap_or_default(),
-            // What is left is looked at again.
-            Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(errno) => return Err(errno.into()),
-        }
+        let sent = socket.write(|socket| Ok(send(socket, bytes, flags)?)).await?;
+        bytes = bytes.get(sent..).unwrap_or_default();
     }
     Ok(())
 }
 
-/// Appends what comes; `false` if nothing will any more.
-fn receive(socket: &OwnedFd, bytes: &mut Vec<u8>, deadline: Instant) -> io::Result<bool> {
+/// Appends received bytes; `false` at the end of the connection.
+async fn receive(socket: &Watched, bytes: &mut Vec<u8>) -> io::Result<bool> {
     let mut more = [0; 4096];
-    loop {
-        set_socket_timeout(socket, Timeout::Recv, Some(left(deadline)?))?;
-        match recv(socket, &mut more, RecvFlags::empty()) {
-            Ok((got, _)) => {
-                bytes.extend_from_slice(more.get(..got).unwrap_or_default());
-                return Ok(got > 0);
-            }
-            Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    }
+    let (got, _) = socket.read(|socket| Ok(recv(socket, &mut more, RecvFlags::DONTWAIT)?)).await?;
+    bytes.extend_from_slice(more.get(..got).unwrap_or_default());
+    Ok(got > 0)
 }

@@ -3,10 +3,11 @@
 //! - [`NbdServer`]: the socket on which clients come in, if they may. Each says in a
 //!   handshake which export it wants.
 //! - [`UnixAccess`], [`TcpAccess`]: who may; both can change while the server listens.
-//! - [`serve_stream`]: the same for one client that somebody else has let in.
+//! - [`serve_stream`]: the same for one client that has connected elsewhere.
 //! - [`NbdTls`]: what a server over TCP shows to its clients, and wants to be shown.
-//! - [`NbdHost`]: what servers share: exports, the book of who is there, and what confines
-//!   their threads, which open nothing by name.
+//! - [`NbdHost`]: what servers share: exports, the list of connections, and the threads
+//!   ([`SocketRuntime`](suimon_socket_runtime::SocketRuntime)), whose number does not depend on the
+//!   number of servers and connections.
 //! - [`NbdQueue`]: its connection from there on, a [`DiskQueue`](suimon_ports::DiskQueue)
 //!   that a processor drives.
 //!
@@ -34,6 +35,7 @@
 
 mod access;
 mod accounts;
+mod client;
 mod clients;
 mod handshake;
 mod input;
@@ -45,6 +47,7 @@ mod queue_tests;
 mod relay;
 mod server;
 mod slot;
+mod ticket;
 mod tls;
 mod untaken;
 mod watch;

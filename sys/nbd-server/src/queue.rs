@@ -17,10 +17,10 @@ use suimon_ports::{
 };
 use suimon_uring::{PayloadTable, PayloadUse, Piece};
 
+use crate::client::Inside;
 use crate::input::{Event, Input, InputError};
 use crate::output::{Output, Sending};
 use crate::pool::{CHUNK_BYTES, CHUNKS, Memory, Pool, SMALL_BYTES};
-use crate::server::Inside;
 use crate::slot::{Slot, disk_op, payload_bytes};
 use crate::untaken;
 use crate::watch::SocketWatch;

@@ -1,189 +1,111 @@
-//! Carries the TLS of NBD clients over TCP.
+//! TLS of NBD clients over TCP.
 //!
-//! A connection's queue is driven by a processor, which must not spend its time on
-//! cryptography. So each connection with TLS has a thread that stands between the client
-//! and the queue, to which it speaks over a pair of sockets.
+//! A connection's queue is serviced by a worker, which must not spend its time on cryptography. Each
+//! connection with TLS has a task between the client and the queue. The task and the queue are
+//! connected by a pair of sockets.
 
-use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::future::pending;
+use std::io::{self, Cursor};
+use std::net::TcpStream as StdTcpStream;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::pin::pin;
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustls::ServerConnection;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, join, split};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::oneshot::{Receiver, Sender, channel};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 
-use crate::server::Welcome;
+use crate::client::Client;
 use crate::tls::NbdTls;
 
-/// Bytes that are taken from either side at once.
-const PIECE_BYTES: usize = 64 << 10;
+/// Size of the buffer of each direction. Not more than this is taken from one side before the other
+/// side has accepted it.
+const BUFFER_BYTES: usize = 64 << 10;
 
-/// Starts TLS on a client's socket, of which `rest` was read already. What comes back is a
-/// socket on which the client speaks without TLS; it ends when TLS fails or ends, and
-/// closing it ends the connection.
+/// Longest time for the client to read the last replies after its queue has ended.
+const LAST_REPLIES_MAX: Duration = Duration::from_secs(1);
+
+/// Owned by the queue of a connection with TLS. When it is dropped, the task ends.
+#[derive(Debug)]
+pub(crate) struct QueueLife(#[expect(dead_code, reason = "dropping it is its effect")] Sender<()>);
+
+/// Starts TLS on a client's socket. `received` are bytes that were received already. Returns a socket
+/// that carries the client's bytes without TLS; it ends when TLS fails or ends.
+///
+/// # Errors
+/// The host has no descriptor left.
 pub(crate) fn start_relay(
     tls: &NbdTls,
     socket: OwnedFd,
-    rest: Vec<u8>,
-    welcome: &Welcome,
-) -> io::Result<OwnedFd> {
-    let mut session = ServerConnection::new(tls.config()).map_err(io::Error::other)?;
-    // No more than a piece is handed over before all of it was sent.
-    session.set_buffer_limit(None);
-    let socket = TcpStream::from(socket);
-    socket.set_nonblocking(true)?;
-    let (ours, inside) = UnixStream::pair()?;
+    received: Vec<u8>,
+    client: Client,
+) -> io::Result<(OwnedFd, QueueLife)> {
+    let (ours, inside) = StdUnixStream::pair()?;
+    ours.set_nonblocking(true)?;
     inside.set_nonblocking(true)?;
-    let mut relay = Relay { session, socket, inside, plain: Vec::new(), is_over: false };
-    let welcome = welcome.clone();
-    std::thread::Builder::new().name("nbd-tls".to_owned()).spawn(move || {
-        if (welcome.host.on_client_start)().is_err() {
-            return;
-        }
-        if let Err(error) = relay.run(&rest) {
-            tracing::debug!(%error, "the TLS of an NBD client ended");
-            if relay.session.is_handshaking() && !is_of_system(&error) {
-                welcome.refuse(&format!("TLS failed: {error}"));
-            }
-        }
-    })?;
-    Ok(ours.into())
-}
-
-/// Between a client's socket and its queue.
-struct Relay {
-    session: ServerConnection,
-    socket: TcpStream,
-    inside: UnixStream,
-    /// What the client said and the queue has not taken.
-    plain: Vec<u8>,
-    /// The client says nothing more.
-    is_over: bool,
-}
-
-impl Relay {
-    fn run(&mut self, mut rest: &[u8]) -> io::Result<()> {
-        while !rest.is_empty() {
-            self.session.read_tls(&mut rest)?;
-            self.process()?;
-        }
-        let mut piece = vec![0; PIECE_BYTES];
-        loop {
-            self.hand_in()?;
-            self.send()?;
-            if self.is_over && self.plain.is_empty() {
-                return Ok(());
-            }
-            if !self.wait()? {
-                return Ok(());
-            }
-            // Each side is read only when the other has taken what came before, so that
-            // neither makes this one keep more than a piece.
-            if self.plain.is_empty() && !self.is_over {
-                self.take_from_client(&mut piece)?;
-            }
-            if !self.session.wants_write() && !self.session.is_handshaking() {
-                match self.inside.read(&mut piece) {
-                    Ok(0) => {
-                        self.session.send_close_notify();
-                        return self.send();
-                    }
-                    Ok(got) => {
-                        self.session.writer().write_all(piece.get(..got).unwrap_or_default())?;
-                    }
-                    Err(error) if is_for_later(&error) => {}
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-    }
-
-    /// Sleeps until either side has something, or takes something. `false`: the client's
-    /// socket has failed, or the queue is closed, while nothing is read of it.
-    fn wait(&self) -> io::Result<bool> {
-        let mut of_client = PollFlags::empty();
-        of_client.set(PollFlags::IN, self.plain.is_empty() && !self.is_over);
-        of_client.set(PollFlags::OUT, self.session.wants_write());
-        let mut of_inside = PollFlags::empty();
-        let may_take = !self.session.wants_write() && !self.session.is_handshaking();
-        of_inside.set(PollFlags::IN, may_take);
-        of_inside.set(PollFlags::OUT, !self.plain.is_empty());
-        let mut both = [PollFd::new(&self.socket, of_client), PollFd::new(&self.inside, of_inside)];
-        match poll(&mut both, None) {
-            Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => return Ok(true),
-            Err(errno) => return Err(errno.into()),
-        }
-        let has_ended = |fd: &PollFd<'_>| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR);
-        let is_read = [of_client, of_inside].map(|flags| flags.contains(PollFlags::IN));
-        Ok(!both.iter().zip(is_read).any(|(fd, is_read)| !is_read && has_ended(fd)))
-    }
-
-    fn take_from_client(&mut self, piece: &mut [u8]) -> io::Result<()> {
-        let got = match self.socket.read(piece) {
-            Ok(0) => {
-                self.is_over = true;
-                return Ok(());
-            }
-            Ok(got) => got,
-            Err(error) if is_for_later(&error) => return Ok(()),
-            Err(error) => return Err(error),
+    let inside = UnixStream::from_std(inside)?;
+    let socket = TcpStream::from_std(StdTcpStream::from(socket))?;
+    let (life, mut ended) = channel();
+    let acceptor = TlsAcceptor::from(tls.config());
+    tokio::spawn(async move {
+        let (read, write) = split(socket);
+        let stream = join(Cursor::new(received).chain(read), write);
+        let session = tokio::select! {
+            session = acceptor.accept(stream) => session,
+            // The negotiation has timed out.
+            _ = &mut ended => return,
         };
-        let mut rest: &[u8] = piece.get(..got).unwrap_or_default();
-        while !rest.is_empty() {
-            self.session.read_tls(&mut rest)?;
-            self.process()?;
-        }
-        Ok(())
-    }
-
-    /// Decrypts what has come.
-    fn process(&mut self) -> io::Result<()> {
-        let state = match self.session.process_new_packets() {
-            Ok(state) => state,
+        let session = match session {
+            Ok(session) => session,
             Err(error) => {
-                // The client is told why.
-                let _ = self.send();
-                return Err(io::Error::other(error));
+                // Errors of the system have a number: the connection failed, and not what the
+                // client sent.
+                if error.raw_os_error().is_none() {
+                    client.refuse(&format!("TLS failed: {error}"));
+                }
+                return;
             }
         };
-        let before = self.plain.len();
-        self.plain.resize(before.saturating_add(state.plaintext_bytes_to_read()), 0);
-        self.session.reader().read_exact(self.plain.get_mut(before..).unwrap_or_default())?;
-        self.is_over |= state.peer_has_closed();
-        Ok(())
-    }
-
-    /// Hands the queue what the client said, as far as it takes it.
-    fn hand_in(&mut self) -> io::Result<()> {
-        while !self.plain.is_empty() {
-            match self.inside.write(&self.plain) {
-                Ok(taken) => drop(self.plain.drain(..taken)),
-                Err(error) if is_for_later(&error) => break,
-                Err(error) => return Err(error),
-            }
+        if let Err(error) = carry(session, inside, ended).await {
+            tracing::debug!(%error, "the TLS of an NBD client ended");
         }
-        Ok(())
-    }
+    });
+    Ok((ours.into(), QueueLife(life)))
+}
 
-    /// Sends what is encrypted, as far as the socket takes it.
-    fn send(&mut self) -> io::Result<()> {
-        while self.session.wants_write() {
-            match self.session.write_tls(&mut self.socket) {
-                Ok(_) => {}
-                Err(error) if is_for_later(&error) => break,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+/// Carries bytes both ways until the queue or the connection ends.
+async fn carry(
+    session: impl AsyncRead + AsyncWrite,
+    inside: UnixStream,
+    ended: Receiver<()>,
+) -> io::Result<()> {
+    let (from_client, to_client) = split(session);
+    let (from_queue, to_queue) = inside.into_split();
+    let mut replies = pin!(pump(from_queue, to_client));
+    let requests = async {
+        // The queue finds the end of its socket and ends, and the replies with it.
+        pump(from_client, to_queue).await?;
+        pending::<io::Result<()>>().await
+    };
+    tokio::select! {
+        result = &mut replies => result,
+        result = requests => result,
+        _ = ended => timeout(LAST_REPLIES_MAX, replies).await?,
     }
 }
 
-fn is_for_later(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-}
-
-/// Whether it is the connection that failed, and not what was said on it.
-fn is_of_system(error: &io::Error) -> bool {
-    error.raw_os_error().is_some()
+/// Carries bytes from one side to the other until the end of the former, which it passes on.
+async fn pump(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin) -> io::Result<()> {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    loop {
+        let got = from.read(&mut buffer).await?;
+        if got == 0 {
+            return to.shutdown().await;
+        }
+        to.write_all(buffer.get(..got).unwrap_or_default()).await?;
+        to.flush().await?;
+    }
 }

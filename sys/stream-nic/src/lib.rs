@@ -2,9 +2,10 @@
 //! socket (QEMU, `net/stream.c`), each behind its length in 4 bytes, big-endian.
 //!
 //! - [`framing`]: frames out of a stream of bytes, whoever sends it.
-//! - `session`: a connection, as its queues and the NIC's thread share it.
+//! - `session`: a connection, as its queues and the NIC's task share it.
 //! - `queues`: both directions of a connection, as the switch drives them.
-//! - `serving`: the thread that lets a QEMU in and hears how its connection ends.
+//! - `serving`: the task that accepts connections and reports how they end. All NICs share the
+//!   threads of one [`SocketRuntime`](suimon_socket_runtime::SocketRuntime).
 //! - [`StreamNic`]: the NIC, a [`PortDevice`](suimon_ports::PortDevice).
 //!
 //! What it does not do: it has no offloads, for the stream carries frames alone. What is larger
@@ -16,7 +17,7 @@
 //! its queues are taken back. The next one may come.
 //!
 //! Invariants
-//! - A processor never waits: what the socket does not take at once the NIC's thread sends when
+//! - A worker never waits: the NIC's task sends what the socket does not accept at once, as soon as
 //!   there is room, and frames that come meanwhile are refused as [`Sent::Full`](suimon_ports::Sent::Full),
 //!   which their port counts.
 //! - No frame is sent in part and then left: what was begun is sent before all else.

@@ -1,77 +1,57 @@
 //! The NIC: what its owner sees of it.
 
 use std::io;
-use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DeviceStatus, PortDevice, PortObserver, PortSpec, QueueHost,
-    StreamSpec, ThreadStart,
+    StreamSpec,
 };
 use suimon_quantity::PortId;
-use suimon_unix_socket::{Listener, SocketFile, probe_listening};
+use suimon_socket_runtime::{SocketRuntime, Task, Watched};
+use suimon_unix_socket::{SocketFile, listen_on, probe_listening};
 
-use crate::serving::{Shared, event};
+use crate::serving::{Descriptors, Shared, event};
 
 /// A NIC that a VM's QEMU emulates. Dropping it takes its queues back, closes the connection and
 /// removes the socket.
 pub struct StreamNic {
     shared: Arc<Shared>,
     spec: StreamSpec,
-    thread: Option<JoinHandle<()>>,
+    task: Option<Task>,
     /// Removed when the NIC is closed.
     file: Option<SocketFile>,
 }
 
 impl StreamNic {
-    /// Opens the NIC of `port`: listens on its socket. Queues go to `host` as soon as a QEMU
-    /// connects. The thread that lets it in calls `on_start` first. It is handed all descriptors
-    /// that it needs, and opens nothing by name.
+    /// Opens the NIC of `port`: listens on its socket. Queues are given to `host` when a QEMU
+    /// connects. A task of `runtime` accepts the connections; it opens nothing by name.
     ///
     /// # Errors
-    /// The socket cannot be bound, the host has no thread or descriptor left, or what `on_start`
-    /// said.
+    /// The socket cannot be bound, or the host has no descriptor left.
     pub fn open(
         port: PortId,
         spec: &StreamSpec,
         host: Arc<dyn QueueHost>,
         observer: Arc<dyn PortObserver>,
-        on_start: &ThreadStart,
+        runtime: &SocketRuntime,
     ) -> Result<Self, DeviceError> {
         check(spec)?;
-        let event = || event().map_err(|error| host_error("make an eventfd", &error));
-        let (listener, file) = Listener::bind(&spec.socket)?;
+        let (listener, file) = listen_on(&spec.socket)?;
         let status = DeviceStatus { mac: spec.mac, mtu: spec.mtu, ..DeviceStatus::default() };
-        let shared = Arc::new(Shared {
-            port,
-            host,
-            observer,
-            stop: event()?,
-            wake: Arc::new(event()?),
-            status: Mutex::new(status),
-        });
-        let (inside, on_start) = (Arc::clone(&shared), Arc::clone(on_start));
-        let (report, outcome) = sync_channel(1);
-        let thread = std::thread::Builder::new()
-            .name(format!("stream-{}", port.0))
-            .spawn(move || {
-                let started = on_start();
-                let is_started = started.is_ok();
-                // The opener waits for this one message, so sending cannot fail.
-                let _ = report.send(started);
-                if is_started {
-                    inside.run(&listener);
-                }
-            })
-            .map_err(|error| host_error("start a thread", &error))?;
-        // Closes what is open if the thread did not start.
-        let nic = Self { shared, spec: spec.clone(), thread: Some(thread), file: Some(file) };
-        match outcome.recv() {
-            Ok(Ok(())) => Ok(nic),
-            Ok(Err(error)) => Err(host_error("confine the thread", &error)),
-            Err(_) => Err(host_error("start a thread", &io::ErrorKind::BrokenPipe.into())),
-        }
+        let wake = event().map(Arc::new).map_err(|error| host_error("make an eventfd", &error))?;
+        let descriptors = {
+            let _guard = runtime.enter();
+            let failed = |error| host_error("watch a descriptor", &error);
+            Descriptors {
+                listener: Watched::readable(listener).map_err(failed)?,
+                wake: Watched::readable(Arc::clone(&wake)).map_err(failed)?,
+            }
+        };
+        let shared = Arc::new(Shared { port, host, observer, wake, status: Mutex::new(status) });
+        let inside = Arc::clone(&shared);
+        let task = runtime.spawn(|stop| inside.run(descriptors, stop));
+        Ok(Self { shared, spec: spec.clone(), task: Some(task), file: Some(file) })
     }
 
     /// Looks whether [`StreamNic::open`] could succeed, without changing anything.
@@ -105,12 +85,9 @@ impl PortDevice for StreamNic {
 
 impl Drop for StreamNic {
     fn drop(&mut self) {
-        let _ = rustix::io::write(&self.shared.stop, &1_u64.to_ne_bytes());
         self.file = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-        // The thread has taken its queues back; this covers one that panicked.
+        self.task = None;
+        // The task has taken its queues back; this covers one that panicked.
         self.shared.host.detach_port(self.shared.port);
     }
 }

@@ -1,44 +1,43 @@
-//! The NIC's thread: one QEMU after the other, from when it connects to its end.
+//! The task that serves a NIC: one QEMU after another, from its connection to its end.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use suimon_ports::{DeviceNotice, DeviceStatus, PortObserver, QueueHost};
 use suimon_quantity::{Direction, PortId, QueueId};
-use suimon_unix_socket::Listener;
+use suimon_socket_runtime::{Stop, Watched, blocking};
+use suimon_unix_socket::accept;
+use tokio::time::sleep;
 
 use crate::queues::{StreamSink, StreamSource};
 use crate::session::{End, Session};
 
-/// Who left or was cut off sooner than this after he came is followed by a pause, a longer one
-/// each time, so that nobody keeps the thread busy by coming and going.
+/// A connection that ends sooner than this, or that broke the protocol, is followed by a pause, which
+/// doubles each time. It limits what a client costs that connects repeatedly.
 const SOON: Duration = Duration::from_secs(1);
-const PAUSE_MS_MIN: u32 = 5;
-const PAUSE_MS_MAX: u32 = 100;
-/// How long to wait when the host has no descriptor for a connection.
-const SHORTAGE_MS: u32 = 200;
+const PAUSE_MIN: Duration = Duration::from_millis(5);
+const PAUSE_MAX: Duration = Duration::from_millis(100);
+/// Time until the next attempt if the host has no descriptor for a connection.
+const SHORTAGE: Duration = Duration::from_millis(200);
 
-/// What the thread and the NIC's owner both see.
+/// State of a NIC that its task and its owner share.
 pub(crate) struct Shared {
     pub(crate) port: PortId,
     pub(crate) host: Arc<dyn QueueHost>,
     pub(crate) observer: Arc<dyn PortObserver>,
-    /// Readable once the thread is to end.
-    pub(crate) stop: OwnedFd,
-    /// Readable when a queue has something to tell.
+    /// Eventfd that becomes readable when a queue has something to report.
     pub(crate) wake: Arc<OwnedFd>,
     pub(crate) status: Mutex<DeviceStatus>,
 }
 
-/// What the thread woke up for.
-struct Woken {
-    stop: bool,
-    wake: bool,
-    other: bool,
-    socket: PollFlags,
+/// Descriptors that the task watches.
+pub(crate) struct Descriptors {
+    pub(crate) listener: Watched,
+    /// [`Shared::wake`].
+    pub(crate) wake: Watched,
 }
 
 impl Shared {
@@ -46,48 +45,52 @@ impl Shared {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The thread.
-    pub(crate) fn run(&self, listener: &Listener) {
-        let mut pause_ms = 0;
-        while let Some(socket) = self.next(listener) {
-            let came = Instant::now();
+    /// Serves one QEMU after another until `stop` is set.
+    pub(crate) async fn run(self: Arc<Self>, descriptors: Descriptors, mut stop: Stop) {
+        let mut pause = Duration::ZERO;
+        loop {
+            let socket = tokio::select! {
+                biased;
+                () = stop.wait() => return,
+                socket = async {
+                    sleep(pause).await;
+                    self.next(&descriptors.listener).await
+                } => socket,
+            };
+            let began = Instant::now();
             let session = Arc::new(Session::new(socket, Arc::clone(&self.wake)));
-            self.begin(&session);
-            let end = self.serve(listener, &session);
-            self.finish(end.as_ref());
-            let Some(end) = end else { return };
-            let is_soon = end.is_violation() || came.elapsed() < SOON;
-            pause_ms = if is_soon { (pause_ms * 2).clamp(PAUSE_MS_MIN, PAUSE_MS_MAX) } else { 0 };
-            if pause_ms > 0 && !self.pause(pause_ms) {
-                return;
-            }
+            let (shared, of) = (Arc::clone(&self), Arc::clone(&session));
+            let begun = blocking(move || shared.begin(&of)).await;
+            let end = match begun {
+                Ok(()) => tokio::select! {
+                    biased;
+                    () = stop.wait() => None,
+                    end = self.serve(&descriptors, &session) => Some(end),
+                },
+                Err(_) => Some(End::Host),
+            };
+            let is_soon = end.as_ref().is_some_and(End::is_violation) || began.elapsed() < SOON;
+            pause = if is_soon { (pause * 2).clamp(PAUSE_MIN, PAUSE_MAX) } else { Duration::ZERO };
+            let shared = Arc::clone(&self);
+            // If this cannot be executed, the queues are taken back when the NIC is closed.
+            let _ = blocking(move || shared.finish(end.as_ref())).await;
         }
     }
 
-    /// The next QEMU; `None` if the NIC is to be closed.
-    fn next(&self, listener: &Listener) -> Option<OwnedFd> {
+    /// Accepts the next QEMU.
+    async fn next(&self, listener: &Watched) -> OwnedFd {
         loop {
-            let woken = self.wait(listener, None);
-            if woken.stop {
-                return None;
-            }
-            if woken.wake {
-                self.drain_wake();
-            }
-            match listener.accept() {
-                Ok(Some(socket)) => return Some(socket),
-                Ok(None) => {}
+            match listener.read(accept).await {
+                Ok(socket) => return socket,
                 Err(error) => {
                     tracing::warn!(port = self.port.0, %error, "cannot accept a legacy NIC");
-                    if !self.pause(SHORTAGE_MS) {
-                        return None;
-                    }
+                    sleep(SHORTAGE).await;
                 }
             }
         }
     }
 
-    /// Hands a connection's queues to the switch, and tells.
+    /// Gives a connection's queues to the switch, and reports the connection. Blocks.
     fn begin(&self, session: &Arc<Session>) {
         let id = |direction| QueueId { port: self.port, direction, index: 0 };
         let sink = StreamSink::new(Arc::clone(session));
@@ -101,37 +104,43 @@ impl Shared {
         self.observer.handle_notice(self.port, DeviceNotice::LinkUp);
     }
 
-    /// Waits until the connection is over, and says why; `None` if the NIC is to be closed.
-    fn serve(&self, listener: &Listener, session: &Session) -> Option<End> {
+    /// Waits until the connection has ended, and returns why. Cancel safe.
+    async fn serve(&self, descriptors: &Descriptors, session: &Session) -> End {
         let mut is_door_open = true;
         loop {
             if let Some(end) = session.end() {
-                return Some(end.clone());
+                return end.clone();
             }
-            let woken = self.wait(listener, Some((session, is_door_open)));
-            if woken.stop {
-                return None;
-            }
-            if woken.wake {
-                self.drain_wake();
-            }
-            let has_left = woken.socket.intersects(PollFlags::HUP | PollFlags::ERR);
-            if session.is_stalled() && (has_left || woken.socket.contains(PollFlags::OUT)) {
-                // How it ended, if it did, is known to the session.
-                let _ = session.send_rest();
-            }
-            if woken.other {
-                // Its queue may be left alone for a while and has not read that it has left:
-                // whoever comes next need not wait for that.
-                if has_left {
-                    return Some(End::Left);
+            tokio::select! {
+                biased;
+                _ = descriptors.wake.read(|wake| Ok(rustix::io::read(wake, &mut [0; 8])?)) => {}
+                () = wait_for_room(session), if session.is_stalled() => {
+                    // The session notes the end of the connection, if this finds it.
+                    let _ = session.send_rest();
                 }
-                is_door_open = self.turn_away(listener);
+                other = descriptors.listener.read(|listener| turn_away(listener, session)),
+                    if is_door_open =>
+                {
+                    match other {
+                        Ok(Other::TurnedAway) => {
+                            tracing::warn!(port = self.port.0, "a second QEMU was turned away");
+                        }
+                        // The worker may service the queue later and has not read the end of the
+                        // connection. The next QEMU need not wait for that.
+                        Ok(Other::Successor) => return End::Left,
+                        Err(error) => {
+                            let port = self.port.0;
+                            tracing::warn!(port, %error, "cannot turn a second QEMU away");
+                            is_door_open = false;
+                        }
+                    }
+                }
             }
         }
     }
 
-    /// Takes a connection's queues back, and tells why; that the NIC is closed is no news.
+    /// Takes a connection's queues back and reports why. `None`: the NIC is closed, which is not
+    /// reported. Blocks.
     fn finish(&self, end: Option<&End>) {
         // The queues go before the notice: whoever hears of it finds them gone.
         self.host.detach_port(self.port);
@@ -147,71 +156,51 @@ impl Shared {
         }
         self.observer.handle_notice(self.port, DeviceNotice::LinkDown { reason });
     }
+}
 
-    /// Turns away whoever comes while somebody is there. `false` if the host has no descriptor
-    /// left even for that: then nobody is looked at until the connection is over.
-    fn turn_away(&self, listener: &Listener) -> bool {
-        match listener.accept() {
-            Ok(Some(_closed)) => {
-                tracing::warn!(port = self.port.0, "a second QEMU was turned away");
-                true
-            }
-            Ok(None) => true,
-            Err(error) => {
-                tracing::warn!(port = self.port.0, %error, "cannot turn a second QEMU away");
-                false
-            }
-        }
-    }
+/// A connection that arrived while another is served.
+enum Other {
+    /// It was closed.
+    TurnedAway,
+    /// It is still pending: the other side of the served connection has closed it.
+    Successor,
+}
 
-    /// Waits until there is something to do. That the other side of a connection leaves is not
-    /// waited for: its queues find out when they have read what it left.
-    fn wait(&self, listener: &Listener, session: Option<(&Session, bool)>) -> Woken {
-        let is_door_open = session.is_none_or(|(_, is_door_open)| is_door_open);
-        let door = if is_door_open { PollFlags::IN } else { PollFlags::empty() };
-        let mut fds = vec![
-            PollFd::new(&self.stop, PollFlags::IN),
-            PollFd::new(&self.wake, PollFlags::IN),
-            PollFd::from_borrowed_fd(listener.as_fd(), door),
-        ];
-        if let Some((session, _)) = session.filter(|(session, _)| session.is_stalled()) {
-            fds.push(PollFd::new(&session.socket, PollFlags::OUT));
-        }
-        let _ = poll(&mut fds, None);
-        let mut ready = fds.iter().map(PollFd::revents);
-        let mut is_ready = || ready.next().is_some_and(|flags| !flags.is_empty());
-        let (stop, wake, other) = (is_ready(), is_ready(), is_ready());
-        let socket = match session {
-            Some((session, _)) if other || fds.len() > 3 => now(session),
-            _ => PollFlags::empty(),
+/// Closes a pending connection, unless the served one was closed by its other side.
+fn turn_away(listener: BorrowedFd<'_>, session: &Session) -> io::Result<Other> {
+    let has_left = readiness(session.socket.as_fd(), PollFlags::OUT)?;
+    if has_left.intersects(PollFlags::HUP | PollFlags::ERR) {
+        return match readiness(listener, PollFlags::IN)?.is_empty() {
+            true => Err(io::ErrorKind::WouldBlock.into()),
+            false => Ok(Other::Successor),
         };
-        Woken { stop, wake, other, socket }
     }
-
-    fn drain_wake(&self) {
-        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
-    }
-
-    /// Waits at most `ms`. `false` if the NIC is to be closed.
-    fn pause(&self, ms: u32) -> bool {
-        let mut fds = [PollFd::new(&self.stop, PollFlags::IN)];
-        let limit = Timespec::try_from(Duration::from_millis(u64::from(ms))).ok();
-        let _ = poll(&mut fds, limit.as_ref());
-        let [stop] = fds;
-        stop.revents().is_empty()
-    }
+    accept(listener).map(|_closed| Other::TurnedAway)
 }
 
-/// What a connection's socket is ready for now.
-fn now(session: &Session) -> PollFlags {
-    let mut fds = [PollFd::new(&session.socket, PollFlags::OUT)];
-    let _ = poll(&mut fds, Some(&Timespec::default()));
-    let [socket] = fds;
-    socket.revents()
+/// Returns what a descriptor is ready for.
+fn readiness(fd: BorrowedFd<'_>, wanted: PollFlags) -> io::Result<PollFlags> {
+    let mut fds = [PollFd::from_borrowed_fd(fd, wanted)];
+    poll(&mut fds, Some(&Timespec::default()))?;
+    let [fd] = fds;
+    Ok(fd.revents())
 }
 
-/// An eventfd.
+/// Completes when the socket accepts more, or the connection has ended. The socket is watched only
+/// while something is to be sent: watching it always would wake the runtime for each frame that QEMU
+/// reads. Cancel safe.
+async fn wait_for_room(session: &Session) {
+    let Ok(socket) = Watched::writable(Arc::clone(&session.socket)) else {
+        return sleep(SHORTAGE).await;
+    };
+    let is_ready = |socket: BorrowedFd<'_>| match readiness(socket, PollFlags::OUT)?.is_empty() {
+        true => Err(io::ErrorKind::WouldBlock.into()),
+        false => Ok(()),
+    };
+    let _ = socket.write(is_ready).await;
+}
+
+/// Returns a new eventfd.
 pub(crate) fn event() -> io::Result<OwnedFd> {
-    use rustix::event::{EventfdFlags, eventfd};
     Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
 }

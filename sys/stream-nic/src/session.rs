@@ -1,4 +1,4 @@
-//! One connection, as its queues and the NIC's thread share it.
+//! One connection, as its queues and the NIC's task share it.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +17,9 @@ pub(crate) enum End {
     /// The other side closed it, or its process ended.
     #[error("QEMU has left")]
     Left,
+    /// The host could not start a thread to hand its queues over.
+    #[error("the host has no thread left to serve it")]
+    Host,
     /// What it sent is no stream of frames.
     #[error("{0}")]
     Framing(FramingError),
@@ -55,8 +58,8 @@ struct Rest {
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Session {
-    pub(crate) socket: OwnedFd,
-    /// An eventfd that wakes the NIC's thread.
+    pub(crate) socket: Arc<OwnedFd>,
+    /// Eventfd that wakes the NIC's task.
     wake: Arc<OwnedFd>,
     end: OnceLock<End>,
     /// Whether `rest` has bytes. Set by the egress queue, cleared by whoever sends the last of
@@ -68,7 +71,7 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(socket: OwnedFd, wake: Arc<OwnedFd>) -> Self {
         Self {
-            socket,
+            socket: Arc::new(socket),
             wake,
             end: OnceLock::new(),
             is_stalled: AtomicBool::new(false),
@@ -81,21 +84,22 @@ impl Session {
         self.end.get()
     }
 
-    /// It is over; the thread hears of it. The fault is for the queue that found out.
+    /// Notes that the connection has ended, and wakes the task. The fault is for the queue that found
+    /// it.
     pub(crate) fn finish(&self, end: End) -> PortFault {
         let kind = match end {
             End::Left => FaultKind::Gone,
             End::Framing(_) => FaultKind::Hostile,
-            End::Socket { .. } => FaultKind::Host,
+            End::Host | End::Socket { .. } => FaultKind::Host,
         };
         let detail = end.to_string();
         // Of two queues that find out, the first tells.
         let _ = self.end.set(end);
-        self.wake_thread();
+        self.wake_task();
         PortFault { kind, detail }
     }
 
-    fn wake_thread(&self) {
+    fn wake_task(&self) {
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 
@@ -124,7 +128,7 @@ impl Session {
             rest.sent = sent;
             self.is_stalled.store(true, Ordering::Release);
             drop(rest);
-            self.wake_thread();
+            self.wake_task();
         }
         bytes.clear();
         Ok(())
@@ -157,7 +161,7 @@ impl Session {
     /// How many of these bytes the socket took.
     fn send_now(&self, bytes: &[u8]) -> Result<usize, End> {
         loop {
-            match send(&self.socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+            match send(&*self.socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
                 Ok(sent) => return Ok(sent),
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => return Ok(0),
                 Err(Errno::INTR) => {}

@@ -1,6 +1,6 @@
 //! Unix sockets by which VMs reach their devices: listening on one, or connecting to it.
 //!
-//! - [`Listener`], [`SocketFile`]: a socket on which we listen, and its file.
+//! - [`listen_on`], [`accept`], [`SocketFile`]: a listening socket, and its file.
 //! - [`connect_to`]: a socket on which the VM's side listens.
 //! - [`probe_listening`], [`probe_connecting`]: whether either could be done.
 //!
@@ -18,7 +18,7 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -33,11 +33,6 @@ const SOCKET_MODE: u32 = 0o660;
 /// Connections that may wait to be accepted or turned away.
 const BACKLOG: i32 = 4;
 
-/// A listening socket.
-pub struct Listener {
-    socket: OwnedFd,
-}
-
 /// The file of a listening socket. It is removed when this is dropped, unless
 /// somebody replaced it. Apart from the socket, because the thread that listens can
 /// reach no file.
@@ -47,45 +42,38 @@ pub struct SocketFile {
     file: Option<(u64, u64)>,
 }
 
-impl Listener {
-    /// Listens on `path`. A file that nobody listens on is replaced.
-    ///
-    /// # Errors
-    /// Somebody listens there, or something else lies there, or the host refuses.
-    pub fn bind(path: &Path) -> Result<(Self, SocketFile), DeviceError> {
-        clear_path(path, true)?;
-        let failed = |action: &'static str| move |error: io::Error| refused(path, action, &error);
-        let address = address(path)?;
-        let socket = new_socket().map_err(failed("make"))?;
-        bind(&socket, &address).map_err(io::Error::from).map_err(failed("bind"))?;
-        let file = fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()));
-        let (listener, file) = (Self { socket }, SocketFile { path: path.to_owned(), file });
-        // Nobody can connect before `listen`, so nobody slips in under the mode
-        // that the process's umask happened to give.
-        fs::set_permissions(path, fs::Permissions::from_mode(SOCKET_MODE))
-            .map_err(failed("set the mode of"))?;
-        listen(&listener.socket, BACKLOG).map_err(io::Error::from).map_err(failed("listen on"))?;
-        Ok((listener, file))
-    }
-
-    /// Somebody who waits to come in, if there is anybody.
-    ///
-    /// # Errors
-    /// What the system call said; there is no reason to stop listening.
-    pub fn accept(&self) -> io::Result<Option<OwnedFd>> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        match accept_with(&self.socket, flags) {
-            Ok(socket) => Ok(Some(socket)),
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(None),
-            Err(rustix::io::Errno::CONNABORTED) => Ok(None),
-            Err(errno) => Err(errno.into()),
-        }
-    }
+/// Listens on `path`. A socket file on which no process listens is replaced.
+///
+/// # Errors
+/// A process listens there, the path is of another kind of file, or the host refuses.
+pub fn listen_on(path: &Path) -> Result<(OwnedFd, SocketFile), DeviceError> {
+    clear_path(path, true)?;
+    let failed = |action: &'static str| move |error: io::Error| refused(path, action, &error);
+    let address = address(path)?;
+    let socket = new_socket().map_err(failed("make"))?;
+    bind(&socket, &address).map_err(io::Error::from).map_err(failed("bind"))?;
+    let file = fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    let file = SocketFile { path: path.to_owned(), file };
+    // Connections are possible only after `listen`, so that none is made under the mode of the
+    // process's umask.
+    fs::set_permissions(path, fs::Permissions::from_mode(SOCKET_MODE))
+        .map_err(failed("set the mode of"))?;
+    listen(&socket, BACKLOG).map_err(io::Error::from).map_err(failed("listen on"))?;
+    Ok((socket, file))
 }
 
-impl AsFd for Listener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+/// Accepts a connection on a listening socket.
+///
+/// # Errors
+/// The error of accept4(2); [`io::ErrorKind::WouldBlock`] if no connection is pending. Listening may
+/// continue.
+pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    loop {
+        match accept_with(listener, flags) {
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => {}
+            accepted => return Ok(accepted?),
+        }
     }
 }
 

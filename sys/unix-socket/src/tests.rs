@@ -10,9 +10,9 @@ fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
     assert!(path.exists());
     probe_listening(&path).unwrap();
     assert!(path.exists(), "looking changes nothing");
-    let listener = Listener::bind(&path).unwrap();
+    let listener = listen_on(&path).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o660);
-    for error in [probe_listening(&path).unwrap_err(), Listener::bind(&path).err().unwrap()] {
+    for error in [probe_listening(&path).unwrap_err(), listen_on(&path).err().unwrap()] {
         assert_eq!((error.kind, error.field), (DeviceErrorKind::Busy, "socket"));
         assert!(error.detail.contains("another process listens"), "{error}");
     }
@@ -24,7 +24,7 @@ fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
 fn a_socket_that_somebody_replaced_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("nic.sock");
-    let listener = Listener::bind(&path).unwrap();
+    let listener = listen_on(&path).unwrap();
     fs::remove_file(&path).unwrap();
     let _other = UnixListener::bind(&path).unwrap();
     drop(listener);
@@ -40,7 +40,7 @@ fn impossible_paths_are_explained() {
     let file = directory.path().join("file");
     fs::write(&file, "precious").unwrap();
     assert_eq!(kind(&file), DeviceErrorKind::Busy);
-    assert!(Listener::bind(&file).is_err());
+    assert!(listen_on(&file).is_err());
     assert_eq!(fs::read(&file).unwrap(), b"precious");
     assert_eq!(kind(&file.join("nic.sock")), DeviceErrorKind::Missing);
 }

@@ -17,7 +17,7 @@ use suimon_ports::{
     VhostUserMode, VhostUserPromise, VhostUserSpec,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
-use suimon_vhost_user::VhostUserNic;
+use suimon_vhost_user::{VhostUserNic, VhostUserThreads};
 
 enum Change {
     Source(QueueId, Box<dyn FrameSource>),
@@ -84,6 +84,7 @@ fn main() {
     let (changes, incoming) = channel();
     let cable = Arc::new(Cable { changes: Mutex::new(changes) });
     std::thread::spawn(move || carry(cpu, &incoming));
+    let threads = VhostUserThreads::unconfined().expect("threads");
     let nics: Vec<_> = [first, second]
         .into_iter()
         .zip(0..)
@@ -97,7 +98,7 @@ fn main() {
                 offload: OffloadSwitches::default(),
                 promise: VhostUserPromise::default(),
             };
-            VhostUserNic::open(PortId(port), &spec, cable.clone(), cable.clone()).unwrap()
+            VhostUserNic::open(PortId(port), &spec, cable.clone(), cable.clone(), &threads).unwrap()
         })
         .collect();
     let _ = std::io::stdin().read_to_end(&mut Vec::new());

@@ -1,24 +1,25 @@
-//! One front-end's connection: whole messages in, answers out.
+//! The connection of one front-end: receives whole messages and sends replies.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    SendAncillaryMessage, SendFlags, recv, recvmsg, sendmsg,
 };
+use suimon_socket_runtime::Watched;
 use thiserror::Error;
+use tokio::time::timeout_at;
 
 use crate::message::{FDS_MAX, HEADER_BYTES, Header, Message, MessageError, PAYLOAD_BYTES_MAX};
 use crate::reply::Reply;
 use crate::request::Request;
 
-/// How long the rest of a message, or room for an answer, is waited for. Both
-/// sides are processes of one host; who takes longer than this is stuck.
+/// Longest time for the rest of a message, and for the front-end to read a reply. Both sides are
+/// processes of one host: a front-end that takes longer does not work.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why a connection ended.
@@ -96,73 +97,80 @@ impl RestBy {
     }
 }
 
-/// A connected socket that does not block, and the descriptor that ends waiting.
-pub(crate) struct Connection<'stop> {
-    socket: OwnedFd,
-    stop: BorrowedFd<'stop>,
+/// What a connection has to receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pending {
+    /// At least one byte.
+    Bytes,
+    /// Only its end.
+    End,
 }
 
-impl<'stop> Connection<'stop> {
-    pub(crate) fn new(socket: OwnedFd, stop: BorrowedFd<'stop>) -> Self {
-        Self { socket, stop }
-    }
+/// A connected, non-blocking socket. Its methods are called by a task of the runtime in which it was
+/// made.
+pub(crate) struct Connection {
+    socket: Watched,
+}
 
-    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-
-    /// Takes the message that the socket has, or waits for one. Once it began, the
-    /// rest of it must follow soon.
+impl Connection {
+    /// Registers the socket with the runtime of the calling task.
     ///
     /// # Errors
-    /// The connection is over.
-    pub(crate) fn receive(&self) -> Result<Incoming, End> {
+    /// The kernel cannot watch the socket: no memory, or too many watches of this user.
+    pub(crate) fn new(socket: OwnedFd) -> io::Result<Self> {
+        Ok(Self { socket: Watched::new(socket)? })
+    }
+
+    /// Completes when there is something to receive: bytes, or the end of the connection. Cancel
+    /// safe.
+    pub(crate) async fn wait(&self) -> Pending {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        match self.socket.read(|socket| Ok(recv(socket, &mut [0_u8; 1], flags)?)).await {
+            Ok((_, bytes)) if bytes > 0 => Pending::Bytes,
+            // `receive` finds the reason.
+            Ok(_) | Err(_) => Pending::End,
+        }
+    }
+
+    /// Receives a message. Once it has begun, the rest of it must follow within [`PATIENCE`]. Not
+    /// cancel safe: the connection is unusable after a cancelled call.
+    ///
+    /// # Errors
+    /// The connection has ended, or the front-end broke the protocol.
+    pub(crate) async fn receive(&self) -> Result<Incoming, End> {
         let mut fds = Vec::new();
         let mut head = [0; HEADER_BYTES];
-        self.fill(&mut head, 0, HEADER_BYTES, &mut fds)?;
+        self.fill(&mut head, 0, HEADER_BYTES, &mut fds).await?;
         let header = Header::decode(&head)?;
         let mut payload = [0; PAYLOAD_BYTES_MAX];
         let payload = payload.get_mut(..header.size).unwrap_or_default();
-        self.fill(payload, HEADER_BYTES, HEADER_BYTES + header.size, &mut fds)?;
+        self.fill(payload, HEADER_BYTES, HEADER_BYTES + header.size, &mut fds).await?;
         let message = Message::parse(&header, payload, fds)?;
         Ok(Incoming { header, message })
     }
 
-    /// Sends an answer to `request`.
+    /// Sends a reply to `request`. Not cancel safe.
     ///
     /// # Errors
-    /// The connection is over.
-    pub(crate) fn answer(&self, request: Request, reply: &Reply) -> Result<(), End> {
+    /// The connection has ended, or the front-end has not read the reply within [`PATIENCE`].
+    pub(crate) async fn answer(&self, request: Request, reply: &Reply) -> Result<(), End> {
         let bytes = reply.encode(request);
-        let mut rest = bytes.as_slice();
-        let fd = reply.fd();
         let deadline = Instant::now() + PATIENCE;
-        while !rest.is_empty() {
-            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-            let mut control = SendAncillaryBuffer::new(&mut space);
-            // The descriptor goes with the first byte.
-            if let (Some(fd), true) = (&fd, rest.len() == bytes.len()) {
-                control.push(SendAncillaryMessage::ScmRights(core::slice::from_ref(fd)));
-            }
-            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-            match sendmsg(&self.socket, &[IoSlice::new(rest)], &mut control, flags) {
-                Ok(sent) => rest = rest.get(sent..).unwrap_or_default(),
-                Err(Errno::AGAIN) => {
-                    if !self.wait(PollFlags::OUT, Some(deadline))? {
-                        return Err(End::Deaf);
-                    }
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::PIPE | Errno::CONNRESET) => return Err(End::Left),
-                Err(errno) => return Err(io::Error::from(errno).into()),
-            }
+        let mut sent = 0;
+        while sent < bytes.len() {
+            let rest = bytes.get(sent..).unwrap_or_default();
+            // The descriptor is sent with the first byte.
+            let fd = reply.fd().filter(|_| sent == 0);
+            let sending = self.socket.write(|socket| Ok(send_part(socket, rest, fd)?));
+            let result = timeout_at(deadline.into(), sending).await.map_err(|_| End::Deaf)?;
+            sent += result.map_err(end_of)?;
         }
         Ok(())
     }
 
-    /// Fills `into`; `before` bytes of the message came earlier, `expected` is
-    /// the length announced so far. Collects descriptors on the way.
-    fn fill(
+    /// Fills `into`. `before` bytes of the message were received earlier, and its length as far as
+    /// it is known is `expected`. Appends received descriptors to `fds`.
+    async fn fill(
         &self,
         into: &mut [u8],
         before: usize,
@@ -172,57 +180,75 @@ impl<'stop> Connection<'stop> {
         let mut filled = 0;
         let mut rest_by = RestBy::default();
         while let Some(rest) = into.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            match self.receive_part(rest, fds) {
-                Ok(0) if before + filled == 0 => return Err(End::Left),
-                Ok(0) => return Err(End::Truncated { got: before + filled, expected }),
-                Ok(bytes) => filled += bytes,
-                Err(End::Socket(error)) => match error.kind() {
-                    io::ErrorKind::WouldBlock => {
-                        let limit = rest_by.deadline(before + filled, Instant::now());
-                        if !self.wait(PollFlags::IN, limit)? {
-                            return Err(End::Stalled { got: before + filled, expected });
-                        }
-                    }
-                    io::ErrorKind::Interrupted => {}
-                    io::ErrorKind::ConnectionReset => return Err(End::Left),
-                    _ => return Err(End::Socket(error)),
-                },
-                Err(end) => return Err(end),
+            let got = before + filled;
+            let deadline = rest_by.deadline(got, Instant::now());
+            let receiving = self.socket.read(|socket| receive_part(socket, rest, fds));
+            let result = match deadline {
+                None => receiving.await,
+                Some(deadline) => timeout_at(deadline.into(), receiving)
+                    .await
+                    .map_err(|_| End::Stalled { got, expected })?,
+            };
+            match result.map_err(end_of)? {
+                0 if got == 0 => return Err(End::Left),
+                0 => return Err(End::Truncated { got, expected }),
+                bytes => filled += bytes,
+            }
+            if fds.len() > FDS_MAX {
+                return Err(End::Descriptors);
             }
         }
         Ok(())
     }
+}
 
-    fn receive_part(&self, into: &mut [u8], fds: &mut Vec<OwnedFd>) -> Result<usize, End> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-        let received = recvmsg(&self.socket, &mut [IoSliceMut::new(into)], &mut ancillary, flags)
-            .map_err(io::Error::from)?;
-        for message in ancillary.drain() {
-            if let RecvAncillaryMessage::ScmRights(rights) = message {
-                fds.extend(rights);
-            }
-        }
-        if received.flags.contains(ReturnFlags::CTRUNC) || fds.len() > FDS_MAX {
-            return Err(End::Descriptors);
-        }
-        Ok(received.bytes)
+/// Returns how a connection ended of which a system call failed.
+fn end_of(error: io::Error) -> End {
+    match error.kind() {
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => End::Left,
+        // See `receive_part`.
+        io::ErrorKind::InvalidData => End::Descriptors,
+        _ => End::Socket(error),
     }
+}
 
-    /// Waits until the socket is ready, the deadline (then `false`) or the end.
-    fn wait(&self, flags: PollFlags, deadline: Option<Instant>) -> Result<bool, End> {
-        let mut fds = [PollFd::new(&self.stop, PollFlags::IN), PollFd::new(&self.socket, flags)];
-        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-        let limit = left.and_then(|left| Timespec::try_from(left).ok());
-        match poll(&mut fds, limit.as_ref()) {
-            Ok(0) => return Ok(false),
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(io::Error::from(errno).into()),
-        }
-        let [stop, _] = &fds;
-        if stop.revents().is_empty() { Ok(true) } else { Err(End::Stopped) }
+/// Returns the number of bytes that the socket accepted.
+fn send_part(
+    socket: BorrowedFd<'_>,
+    bytes: &[u8],
+    fd: Option<BorrowedFd<'_>>,
+) -> Result<usize, Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if let Some(fd) = &fd {
+        control.push(SendAncillaryMessage::ScmRights(core::slice::from_ref(fd)));
     }
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    sendmsg(socket, &[IoSlice::new(bytes)], &mut control, flags)
+}
+
+/// Receives bytes, and descriptors that came with them.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidData`]: more descriptors came than any message has.
+fn receive_part(
+    socket: BorrowedFd<'_>,
+    into: &mut [u8],
+    fds: &mut Vec<OwnedFd>,
+) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let received = recvmsg(socket, &mut [IoSliceMut::new(into)], &mut ancillary, flags)?;
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            fds.extend(rights);
+        }
+    }
+    if received.flags.contains(ReturnFlags::CTRUNC) {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    Ok(received.bytes)
 }
 
 #[cfg(test)]

@@ -1,39 +1,43 @@
-//! A device's control thread: one front-end after the other, from its first message
-//! to its end.
+//! The task that serves a device: one front-end after another, from its first message to its end.
+//!
+//! Only sockets are awaited in the task itself. Messages are executed, and rings are taken back, in
+//! threads for blocking calls, because both may wait for a worker or for a store that stalls.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
 use suimon_ports::{
     DeviceNotice, DeviceStatus, DiskObserver, PortObserver, QueueHost, VhostUserDiskSpec,
     VhostUserPromise, VhostUserSpec,
 };
 use suimon_quantity::PortId;
 use suimon_ring::{OffloadMask, RingFeatures};
+use suimon_socket_runtime::{Interrupted, Stop, Watched, blocking};
+use tokio::sync::Notify;
+use tokio::time::sleep;
 
 use crate::connection::{Connection, End, Incoming};
 use crate::device::{Device, DeviceLink};
-use crate::door::{Door, pause};
+use crate::door::Door;
+use crate::fault::DeviceFault;
 use crate::features::{Offer, egress_allowed, protocol};
 use crate::model::{DeviceName, DiskModel, Model, NicModel};
 use crate::pace::{Pace, Turn};
 use crate::reply::Reply;
 
-/// After a front-end that broke the protocol the next one waits, longer each time.
-const PENANCE_MS_MIN: u32 = 5;
-const PENANCE_MS_MAX: u32 = 100;
+/// Time until the next front-end is served after one that broke the protocol before its rings ran. It
+/// doubles each time.
+const PENANCE_MIN: Duration = Duration::from_millis(5);
+const PENANCE_MAX: Duration = Duration::from_millis(100);
 
-/// What the control thread and the device's owner both see.
+/// State of a device that its task and its owner share.
 pub(crate) struct Shared {
     pub(crate) subject: Subject,
-    /// Readable once the thread is to end.
-    pub(crate) stop: Arc<OwnedFd>,
-    /// Readable when what is desired has changed.
-    pub(crate) wake: OwnedFd,
-    /// Readable when a ring met a fault.
+    /// Notified when the specification has changed.
+    pub(crate) wake: Notify,
+    /// Eventfd that becomes readable when a ring met a fault.
     pub(crate) faults: Arc<OwnedFd>,
     pub(crate) changing: Mutex<Changing>,
 }
@@ -68,17 +72,12 @@ pub(crate) struct Changing {
     pub(crate) promise: VhostUserPromise,
 }
 
-/// Whether to go on.
-#[derive(PartialEq, Eq)]
-enum Next {
-    GoOn,
-    Stop,
-}
-
-/// Why a front-end's time is over.
+/// Why a front-end is no longer served.
 enum Reason {
     End(End),
     Fault(String),
+    /// The host could not execute one of its messages.
+    Host(Interrupted),
 }
 
 impl From<End> for Reason {
@@ -87,17 +86,27 @@ impl From<End> for Reason {
     }
 }
 
+impl From<Interrupted> for Reason {
+    fn from(interrupted: Interrupted) -> Self {
+        Self::Host(interrupted)
+    }
+}
+
 /// A front-end that is served.
-struct Session<'stop> {
-    connection: Connection<'stop>,
-    device: Device,
+struct Session {
+    connection: Connection,
+    /// `None` after a call that the host could not execute, which has dropped it.
+    device: Option<Box<Device>>,
     pace: Pace,
     began: Instant,
-    /// Its first message made sense, and it was announced.
+    /// Its first message was valid, and its connection was reported.
     is_announced: bool,
     /// Its rings have run.
     has_run: bool,
 }
+
+/// Result of a message.
+type Done = Result<Option<Reply>, DeviceFault>;
 
 impl Subject {
     pub(crate) fn name(&self) -> DeviceName {
@@ -177,57 +186,70 @@ impl Shared {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the control thread look at what is desired.
+    /// Makes the task apply a changed specification.
     pub(crate) fn wake_control(&self) {
-        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        self.wake.notify_one();
     }
 
     fn notify(&self, notice: DeviceNotice) {
         self.subject.notify(notice);
     }
 
-    /// The control thread.
-    pub(crate) fn run(&self, door: &mut Door) {
-        let mut penance_ms = 0;
-        while let Some(socket) = door.next(self.subject.name(), &self.stop) {
+    /// Serves front-ends until `stop` is set. `faults` watches [`Shared::faults`].
+    pub(crate) async fn run(self: Arc<Self>, mut door: Door, faults: Watched, mut stop: Stop) {
+        let mut penance = Duration::ZERO;
+        loop {
+            let next = tokio::select! {
+                biased;
+                () = stop.wait() => None,
+                next = async {
+                    sleep(penance).await;
+                    door.next(self.subject.name()).await
+                } => next,
+            };
+            let Some(connection) = next else { return };
             let mut session = Session {
-                connection: Connection::new(socket, self.stop.as_fd()),
-                device: Device::new(self.link()),
+                connection,
+                device: Some(Box::new(Device::new(self.link()))),
                 pace: Pace::new(0),
                 began: Instant::now(),
                 is_announced: false,
                 has_run: false,
             };
             let reason = loop {
-                if let Err(reason) = self.step(door, &mut session) {
+                if let Err(reason) = self.step(&door, &faults, &mut stop, &mut session).await {
                     break reason;
                 }
             };
-            let has_sinned = is_violation(&reason);
-            let has_run = session.has_run;
-            if self.finish(session, reason) == Next::Stop {
-                return;
-            }
-            penance_ms = match (has_sinned, has_run) {
-                (true, false) => (penance_ms * 2).clamp(PENANCE_MS_MIN, PENANCE_MS_MAX),
-                (true, true) => PENANCE_MS_MIN,
-                (false, _) => 0,
+            penance = match (is_violation(&reason), session.has_run) {
+                (true, false) => (penance * 2).clamp(PENANCE_MIN, PENANCE_MAX),
+                (true, true) => PENANCE_MIN,
+                (false, _) => Duration::ZERO,
             };
-            if penance_ms > 0 && !pause(&self.stop, penance_ms) {
+            let shared = Arc::clone(&self);
+            // If this cannot be executed, what it owns is dropped, and the rings with it.
+            let _ = blocking(move || shared.finish(session, reason)).await;
+            if stop.is_set() {
                 return;
             }
         }
     }
 
-    /// Takes everything back from a front-end and tells why.
-    fn finish(&self, session: Session<'_>, reason: Reason) -> Next {
-        let Session { mut device, is_announced, has_run, .. } = session;
-        // One that stopped its rings before it left gave its VM up or put it
-        // elsewhere; whoever comes next is somebody new.
-        let left_in_order = has_run && !device.runs() && matches!(reason, Reason::End(End::Left));
-        // The rings go before the notice: whoever hears of it finds them gone.
-        device.stop_all();
-        drop(device);
+    /// Takes the rings back from a front-end and reports why. Blocks.
+    fn finish(&self, session: Session, reason: Reason) {
+        let Session { device, is_announced, has_run, .. } = session;
+        let mut left_in_order = false;
+        match device {
+            Some(mut device) => {
+                // A front-end that stopped its rings before it left shut its VM down or moved it:
+                // the next one is another VM.
+                left_in_order =
+                    has_run && !device.runs() && matches!(reason, Reason::End(End::Left));
+                // The rings are gone before the notice is sent.
+                device.stop_all();
+            }
+            None => self.subject.detach(),
+        }
         let mut changing = self.changing();
         changing.status.link_up = false;
         changing.status.queue_pairs = 0;
@@ -237,14 +259,11 @@ impl Shared {
         if left_in_order {
             self.promise(VhostUserPromise::default());
         }
-        let next = match &reason {
-            Reason::End(End::Stopped) => Next::Stop,
-            _ => Next::GoOn,
-        };
         let has_sinned = is_violation(&reason);
         let text = match reason {
             Reason::End(end) => end.to_string(),
             Reason::Fault(text) => text,
+            Reason::Host(interrupted) => interrupted.to_string(),
         };
         if has_sinned {
             self.notify(DeviceNotice::Violation { detail: text.clone() });
@@ -252,115 +271,113 @@ impl Shared {
         if is_announced {
             self.notify(DeviceNotice::LinkDown { reason: text });
         }
-        next
     }
 
-    /// Waits for one message, carries it out and answers it.
-    fn step(&self, door: &Door, session: &mut Session<'_>) -> Result<(), Reason> {
-        self.wait_for_message(door, session)?;
-        self.keep_pace(session)?;
-        let Incoming { header, message } = session.connection.receive()?;
-        if !session.is_announced {
-            session.is_announced = true;
-            self.notify(DeviceNotice::LinkUp);
-        }
-        let Session { connection, device, .. } = session;
-        // Decided before the message is carried out: the one that negotiates
-        // acknowledgements is not acknowledged by that.
-        let acknowledges = device.acknowledges() && header.needs_reply;
-        let done = device.handle(message);
-        session.has_run |= device.runs();
-        self.publish(device);
-        match done {
-            Ok(Some(reply)) => connection.answer(header.request, &reply)?,
-            Ok(None) => {
-                if acknowledges {
-                    connection.answer(header.request, &Reply::acknowledgement(true))?;
-                }
+    /// Waits for one message, executes it and replies to it.
+    async fn step(
+        self: &Arc<Self>,
+        door: &Door,
+        faults: &Watched,
+        stop: &mut Stop,
+        session: &mut Session,
+    ) -> Result<(), Reason> {
+        self.wait_for_message(door, faults, stop, session).await?;
+        let Incoming { header, message } = tokio::select! {
+            biased;
+            () = stop.wait() => return Err(End::Stopped.into()),
+            received = async {
+                keep_pace(session).await?;
+                Ok::<_, Reason>(session.connection.receive().await?)
+            } => received?,
+        };
+        let is_first = !session.is_announced;
+        session.is_announced = true;
+        let executed = self.with_device(session, move |shared, device| {
+            if is_first {
+                shared.notify(DeviceNotice::LinkUp);
             }
-            Err(fault) => {
-                if acknowledges {
-                    connection.answer(header.request, &Reply::acknowledgement(false))?;
-                }
-                if fault.is_fatal() {
-                    return Err(Reason::Fault(fault.to_string()));
-                }
+            // Read before the message is executed: the message that negotiates acknowledgements is
+            // not acknowledged by that.
+            let acknowledges = device.acknowledges() && header.needs_reply;
+            let done: Done = device.handle(message);
+            shared.publish(device);
+            (done, acknowledges, device.runs())
+        });
+        let (done, acknowledges, runs) = executed.await?;
+        session.has_run |= runs;
+        let (reply, fault) = match done {
+            Ok(None) => (acknowledges.then(|| Reply::acknowledgement(true)), None),
+            Ok(reply) => (reply, None),
+            Err(fault) => (acknowledges.then(|| Reply::acknowledgement(false)), Some(fault)),
+        };
+        if let Some(reply) = reply {
+            tokio::select! {
+                biased;
+                () = stop.wait() => return Err(End::Stopped.into()),
+                sent = session.connection.answer(header.request, &reply) => sent?,
+            }
+        }
+        match fault {
+            Some(fault) if fault.is_fatal() => Err(Reason::Fault(fault.to_string())),
+            Some(fault) => {
                 tracing::warn!(device = %self.subject.name(), %fault, "refused");
+                Ok(())
             }
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    /// Waits until the front-end says something. Meanwhile turns others away,
-    /// hears of its rings' faults and of changes of what is desired.
-    fn wait_for_message(&self, door: &Door, session: &mut Session<'_>) -> Result<(), End> {
+    /// Waits until the front-end has sent something. Meanwhile turns other connections away and
+    /// handles faults of rings and changes of the specification.
+    async fn wait_for_message(
+        self: &Arc<Self>,
+        door: &Door,
+        faults: &Watched,
+        stop: &mut Stop,
+        session: &mut Session,
+    ) -> Result<(), Reason> {
         let mut is_door_open = true;
         loop {
-            let socket = session.connection.socket();
-            let other = door.other_fd().filter(|_| is_door_open);
-            let mut fds = vec![
-                PollFd::new(&self.stop, PollFlags::IN),
-                PollFd::new(&self.faults, PollFlags::IN),
-                PollFd::new(&self.wake, PollFlags::IN),
-                PollFd::new(&socket, PollFlags::IN),
-            ];
-            fds.extend(other.as_ref().map(|other| PollFd::new(other, PollFlags::IN)));
-            match poll(&mut fds, None) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(errno) => return Err(io::Error::from(errno).into()),
-            }
-            let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
-            let mut is_ready = || ready.next() == Some(true);
-            let (stop, fault, wake) = (is_ready(), is_ready(), is_ready());
-            let (front_end, other) = (is_ready(), is_ready());
-            if stop {
-                return Err(End::Stopped);
-            }
-            if fault {
-                self.take_fault(&mut session.device);
-            }
-            if wake {
-                let _ = rustix::io::read(&self.wake, &mut [0; 8]);
-                self.subject.refresh(&mut session.device);
-            }
-            if front_end {
-                return Ok(());
-            }
-            if other {
-                is_door_open = door.turn_away(self.subject.name());
+            tokio::select! {
+                biased;
+                () = stop.wait() => return Err(End::Stopped.into()),
+                fault = fault_reported(faults) => {
+                    fault.map_err(End::Socket)?;
+                    self.with_device(session, |shared, device| shared.take_fault(device)).await?;
+                }
+                () = self.wake.notified() => {
+                    self.with_device(session, |shared, device| shared.subject.refresh(device))
+                        .await?;
+                }
+                _pending = session.connection.wait() => return Ok(()),
+                () = door.turn_away(self.subject.name()), if is_door_open => is_door_open = false,
             }
         }
     }
 
-    /// A ring of the device cannot go on: all of them stop, and the reason is told.
-    /// The connection stays, so that the guest can start its driver anew.
+    /// Executes `call` with the session's device in a thread for blocking calls.
+    async fn with_device<T: Send + 'static>(
+        self: &Arc<Self>,
+        session: &mut Session,
+        call: impl FnOnce(&Self, &mut Device) -> T + Send + 'static,
+    ) -> Result<T, Interrupted> {
+        let mut device = session.device.take().ok_or(Interrupted)?;
+        let shared = Arc::clone(self);
+        let (device, result) = blocking(move || {
+            let result = call(&shared, &mut device);
+            (device, result)
+        })
+        .await?;
+        session.device = Some(device);
+        Ok(result)
+    }
+
+    /// Stops all rings of a device of which one met a fault, and reports the fault. The connection
+    /// stays, so that the guest can start its driver again.
     fn take_fault(&self, device: &mut Device) {
         let Some(fault) = device.take_fault() else { return };
         self.publish(device);
         self.notify(DeviceNotice::Violation { detail: fault.to_string() });
-    }
-
-    /// Slows a front-end down that sends more messages than any VM does.
-    fn keep_pace(&self, session: &mut Session<'_>) -> Result<(), Reason> {
-        loop {
-            let now_ms = u64::try_from(session.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-            match session.pace.take(now_ms) {
-                Turn::Now => return Ok(()),
-                Turn::Wait(ms) => {
-                    if !pause(&self.stop, ms) {
-                        return Err(End::Stopped.into());
-                    }
-                }
-                Turn::Flood => {
-                    let text = format!(
-                        "a flood of messages: more than {} a second for {} seconds",
-                        Pace::PER_SECOND,
-                        Pace::PATIENCE_MS / 1000
-                    );
-                    return Err(Reason::Fault(text));
-                }
-            }
-        }
     }
 
     /// What the next front-end is offered.
@@ -409,9 +426,34 @@ fn lasting(features: u64) -> u64 {
     features & !(1 << protocol::LOG_ALL_BIT)
 }
 
+/// Delays a front-end that sends more messages than any VM does.
+async fn keep_pace(session: &mut Session) -> Result<(), Reason> {
+    loop {
+        let now_ms = u64::try_from(session.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        match session.pace.take(now_ms) {
+            Turn::Now => return Ok(()),
+            Turn::Wait(ms) => sleep(Duration::from_millis(u64::from(ms))).await,
+            Turn::Flood => {
+                let text = format!(
+                    "a flood of messages: more than {} a second for {} seconds",
+                    Pace::PER_SECOND,
+                    Pace::PATIENCE_MS / 1000
+                );
+                return Err(Reason::Fault(text));
+            }
+        }
+    }
+}
+
+/// Completes when a ring has reported a fault. Cancel safe.
+async fn fault_reported(faults: &Watched) -> io::Result<()> {
+    faults.read(|faults| Ok(rustix::io::read(faults, &mut [0; 8])?)).await.map(drop)
+}
+
 fn is_violation(reason: &Reason) -> bool {
     match reason {
         Reason::End(end) => end.is_violation(),
         Reason::Fault(_) => true,
+        Reason::Host(_) => false,
     }
 }

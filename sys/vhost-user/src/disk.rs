@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DeviceStatus, DiskObserver, DiskQueueHost, ThreadStart,
-    VhostUserDiskSpec, VhostUserDiskStatus, VhostUserPromise,
+    DeviceError, DeviceErrorKind, DeviceStatus, DiskObserver, DiskQueueHost, VhostUserDiskSpec,
+    VhostUserDiskStatus, VhostUserPromise,
 };
 use suimon_quantity::DiskId;
 use suimon_ring::{DiskFacts, DiskShape, RingFeatures, SECTOR_BYTES, SERIAL_BYTES};
@@ -14,7 +14,7 @@ use crate::control::{Changing, DiskSubject, Subject};
 use crate::door;
 use crate::features::Offer;
 use crate::model::DiskModel;
-use crate::served::Served;
+use crate::served::{Served, VhostUserThreads};
 
 /// Queues that a disk may have.
 const QUEUES_MAX: u16 = 64;
@@ -31,37 +31,21 @@ pub struct VhostUserDisk {
 }
 
 impl VhostUserDisk {
-    /// Opens the disk: listens on its socket, or starts trying to connect to it. Rings go
-    /// to `host` as front-ends bring them.
+    /// Opens the disk: listens on its socket, or starts to connect to it. Rings are given to `host`
+    /// when a front-end has described them.
     ///
-    /// Whether its VM chose to write through is not known of one that comes back to
-    /// another process; then everything is written through until the driver starts anew
-    /// or chooses again.
+    /// Whether the VM chose write-through is unknown if it reconnects to another process. All
+    /// writes are then written through until the driver starts again or chooses again.
     ///
     /// # Errors
-    /// The socket cannot be bound, the host has no thread or descriptor left, or the disk
-    /// as it is described cannot be, or cannot keep what its VM was promised.
+    /// The socket cannot be bound, the host has no descriptor left, or the disk as specified is
+    /// impossible or cannot keep what its VM was promised.
     pub fn open(
         disk: DiskId,
         spec: &VhostUserDiskSpec,
         host: Arc<dyn DiskQueueHost>,
         observer: Arc<dyn DiskObserver>,
-    ) -> Result<Self, DeviceError> {
-        let nothing: ThreadStart = Arc::new(|| Ok(()));
-        Self::open_with(disk, spec, host, observer, &nothing)
-    }
-
-    /// The same; the thread that reads the front-end's messages calls `on_start` first. It
-    /// is handed all descriptors it needs, and opens nothing by name.
-    ///
-    /// # Errors
-    /// As [`VhostUserDisk::open`], or what `on_start` said.
-    pub fn open_with(
-        disk: DiskId,
-        spec: &VhostUserDiskSpec,
-        host: Arc<dyn DiskQueueHost>,
-        observer: Arc<dyn DiskObserver>,
-        on_start: &ThreadStart,
+        threads: &VhostUserThreads,
     ) -> Result<Self, DeviceError> {
         check(spec)?;
         let facts = Arc::new(DiskFacts::new(&DiskShape {
@@ -76,7 +60,7 @@ impl VhostUserDisk {
         let model = DiskModel { disk, host, facts: Arc::clone(&facts), physical_sector_bytes };
         let subject = Subject::Disk(DiskSubject { model, observer, spec: spec.clone() });
         let changing = Changing { status: DeviceStatus::default(), promise: spec.promise };
-        let served = Served::open(subject, changing, &spec.socket, spec.mode, on_start)?;
+        let served = Served::open(subject, changing, (&spec.socket, spec.mode), threads)?;
         Ok(Self { served, facts })
     }
 

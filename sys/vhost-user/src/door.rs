@@ -1,109 +1,107 @@
-//! How front-ends come in, one at a time.
+//! How front-ends connect, one at a time.
 //!
-//! Anybody who may connect to the socket is not yet a front-end. Whoever has
-//! connected and said nothing waits at the door, where nobody notices him, and
-//! cannot keep a VM out that comes later and speaks. Once one of them speaks, the
-//! others are turned away, as is everybody who comes while it is served.
+//! A process that may connect to the socket is not yet a front-end. A connection on which nothing was
+//! sent is kept aside, causes no notice, and cannot keep out a VM that connects later. When one of
+//! them sends something, it becomes the front-end. The others are closed, and so are those that
+//! arrive while it is served.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::thread::{Builder, JoinHandle};
+use std::task::Poll;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use suimon_ports::{DeviceError, VhostUserMode};
-use suimon_unix_socket::{Listener, connect_to, probe_connecting, probe_listening};
+use suimon_socket_runtime::{SocketRuntime, Stop, Task, Watched, blocking};
+use suimon_unix_socket::{accept, connect_to, probe_connecting, probe_listening};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::time::sleep;
 
+use crate::connection::{Connection, Pending};
 use crate::model::DeviceName;
 
-/// Who may wait at the door; the one who waited longest makes room for another.
-const WAITING_MAX: usize = 8;
-/// First and longest wait between two attempts to connect.
-const RETRY_MS_MIN: u32 = 50;
-const RETRY_MS_MAX: u32 = 1000;
-/// How long to wait when the host has no descriptor for a connection.
-const SHORTAGE_MS: u32 = 200;
+/// Largest number of connections that have sent nothing. A further one replaces the oldest.
+const SILENT_MAX: usize = 8;
+/// First and longest time between two attempts to connect.
+const RETRY_MIN: Duration = Duration::from_millis(50);
+const RETRY_MAX: Duration = Duration::from_secs(1);
+/// Time until the next attempt if the host has no descriptor for a connection.
+const SHORTAGE: Duration = Duration::from_millis(200);
 
-/// The way in.
+/// Source of front-ends.
 pub(crate) enum Door {
-    /// We listen.
-    Listens(Listener),
-    /// The front-end listens. A thread of its own makes the connections: it reads
-    /// nothing that a front-end says, and the thread that does can reach no file.
+    /// The device listens.
+    Listens(Watched),
+    /// The front-end listens. A task of another runtime makes the connections: the threads that
+    /// read messages of front-ends can open no file.
     Connects {
-        /// Asks for a connection.
+        /// Requests a connection.
         wants: Sender<()>,
-        /// Where it comes from.
+        /// Receives it.
         sockets: Receiver<OwnedFd>,
     },
 }
 
 impl Door {
-    /// A way in to a front-end that listens on `path`, and the thread that makes the
-    /// connections; it ends when the door is dropped or `stop` becomes readable.
+    /// Accepts front-ends of `listener`.
     ///
     /// # Errors
-    /// No thread could be made.
-    pub(crate) fn connects(
-        path: PathBuf,
-        name: DeviceName,
-        stop: Arc<OwnedFd>,
-    ) -> io::Result<(Self, JoinHandle<()>)> {
-        let (wants, requests) = channel();
-        let (made, sockets) = sync_channel(1);
-        let thread = Builder::new()
-            .name(format!("reach-{}", name.number()))
-            .spawn(move || reach(&path, &requests, &made, &stop))?;
-        Ok((Self::Connects { wants, sockets }, thread))
+    /// The kernel cannot watch the socket.
+    pub(crate) fn listens(listener: OwnedFd, runtime: &SocketRuntime) -> io::Result<Self> {
+        let _guard = runtime.enter();
+        Ok(Self::Listens(Watched::readable(listener)?))
     }
 
-    /// The next front-end: one that has connected and said something, or left
-    /// something to read. `None` if `stop` became readable.
-    pub(crate) fn next(&mut self, name: DeviceName, stop: &OwnedFd) -> Option<OwnedFd> {
-        match self {
-            Self::Listens(listener) => await_speaker(listener, name, stop),
-            Self::Connects { wants, sockets } => {
-                wants.send(()).ok()?;
-                sockets.recv().ok()
+    /// Connects to front-ends that listen on `path`, by a task of `runtime`.
+    pub(crate) fn connects(path: PathBuf, runtime: &SocketRuntime) -> (Self, Task) {
+        let (wants, requests) = channel(1);
+        let (made, sockets) = channel(1);
+        let task = runtime.spawn(|mut stop: Stop| async move {
+            tokio::select! {
+                () = stop.wait() => {}
+                () = connect_on_request(path, requests, made) => {}
             }
+        });
+        (Self::Connects { wants, sockets }, task)
+    }
+
+    /// Returns the next front-end: a connection on which something was sent. `None` if there will
+    /// be none, because the task that connects has ended.
+    pub(crate) async fn next(&mut self, name: DeviceName) -> Option<Connection> {
+        match self {
+            Self::Listens(listener) => Some(next_speaker(listener, name).await),
+            Self::Connects { wants, sockets } => loop {
+                wants.send(()).await.ok()?;
+                match Connection::new(sockets.recv().await?) {
+                    Ok(connection) => return Some(connection),
+                    Err(error) => pause_for_shortage(name, &error).await,
+                }
+            },
         }
     }
 
-    /// What becomes readable when somebody else is at the door.
-    pub(crate) fn other_fd(&self) -> Option<BorrowedFd<'_>> {
-        match self {
-            Self::Listens(listener) => Some(listener.as_fd()),
-            Self::Connects { .. } => None,
-        }
-    }
-
-    /// Turns away whoever connected meanwhile. `false` if the host has no
-    /// descriptor left even for that: then the door is best left alone for a
-    /// while. The front-end that is served notices nothing either way.
-    pub(crate) fn turn_away(&self, name: DeviceName) -> bool {
-        let Self::Listens(listener) = self else { return true };
-        match listener.accept() {
-            Ok(Some(_closed)) => {
-                tracing::warn!(device = %name, "a second front-end was turned away");
-                true
-            }
-            Ok(None) => true,
-            Err(error) => {
-                tracing::warn!(device = %name, %error, "cannot turn a second front-end away");
-                false
+    /// Closes connections that arrive while a front-end is served. Completes only if the host has
+    /// no descriptor left even for that. Cancel safe.
+    pub(crate) async fn turn_away(&self, name: DeviceName) {
+        let Self::Listens(listener) = self else { return std::future::pending().await };
+        loop {
+            match listener.read(accept).await {
+                Ok(_closed) => tracing::warn!(device = %name, "a second front-end was turned away"),
+                Err(error) => {
+                    tracing::warn!(device = %name, %error, "cannot turn a second front-end away");
+                    return;
+                }
             }
         }
     }
 }
 
-/// Looks whether a device's socket could be opened, without changing anything.
+/// Checks whether a device's socket could be opened, without changing anything.
 ///
 /// # Errors
-/// What opening it would say.
+/// The error that opening it would return.
 pub(crate) fn probe(socket: &Path, mode: VhostUserMode) -> Result<(), DeviceError> {
     match mode {
         VhostUserMode::Server => probe_listening(socket),
@@ -112,78 +110,64 @@ pub(crate) fn probe(socket: &Path, mode: VhostUserMode) -> Result<(), DeviceErro
 }
 
 /// Makes a connection for each request, however long that takes.
-fn reach(path: &Path, requests: &Receiver<()>, made: &SyncSender<OwnedFd>, stop: &OwnedFd) {
-    while requests.recv().is_ok() {
-        let mut retry_ms = RETRY_MS_MIN;
+async fn connect_on_request(path: PathBuf, mut requests: Receiver<()>, made: Sender<OwnedFd>) {
+    while requests.recv().await.is_some() {
+        let mut retry = RETRY_MIN;
         let socket = loop {
-            if let Ok(socket) = connect_to(path) {
+            let path = path.clone();
+            // The path may be on a file system that does not respond.
+            if let Ok(Ok(socket)) = blocking(move || connect_to(&path)).await {
                 break socket;
             }
-            if !pause(stop, retry_ms) {
-                return;
-            }
-            retry_ms = (retry_ms * 2).min(RETRY_MS_MAX);
+            sleep(retry).await;
+            retry = (retry * 2).min(RETRY_MAX);
         };
-        if made.send(socket).is_err() {
+        if made.send(socket).await.is_err() {
             return;
         }
     }
 }
 
-/// Waits at most `ms`. `false` if `stop` became readable.
-pub(crate) fn pause(stop: &OwnedFd, ms: u32) -> bool {
-    let mut fds = [PollFd::new(stop, PollFlags::IN)];
-    let limit = Timespec::try_from(Duration::from_millis(u64::from(ms))).ok();
-    let _ = poll(&mut fds, limit.as_ref());
-    let [stop] = fds;
-    stop.revents().is_empty()
-}
-
-/// Lets everybody in as far as the hall, and takes the first who speaks.
-fn await_speaker(listener: &Listener, name: DeviceName, stop: &OwnedFd) -> Option<OwnedFd> {
-    let mut waiting: VecDeque<OwnedFd> = VecDeque::new();
+/// Accepts connections until something was sent on one of them, and returns that one.
+async fn next_speaker(listener: &Watched, name: DeviceName) -> Connection {
+    let mut silent: VecDeque<Connection> = VecDeque::new();
     loop {
-        let mut fds = vec![PollFd::new(stop, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
-        fds.extend(waiting.iter().map(|socket| PollFd::new(socket, PollFlags::IN)));
-        let _ = poll(&mut fds, None);
-        let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
-        let (is_stopped, has_other) = (ready.next() == Some(true), ready.next() == Some(true));
-        let speaks = ready.position(|ready| ready);
-        if is_stopped {
-            return None;
-        }
-        // Whoever is taken out here and has only left again is dropped at once.
-        if let Some(socket) = speaks.and_then(|nth| waiting.remove(nth)) {
-            if has_something_to_read(&socket) {
-                return Some(socket);
-            }
-            continue;
-        }
-        if !has_other {
-            continue;
-        }
-        match listener.accept() {
-            Ok(Some(socket)) => {
-                if waiting.len() >= WAITING_MAX {
-                    waiting.pop_front();
-                }
-                waiting.push_back(socket);
-            }
-            Ok(None) => {}
-            Err(error) => {
-                tracing::warn!(device = %name, %error, "cannot accept a front-end");
-                if !pause(stop, SHORTAGE_MS) {
-                    return None;
+        tokio::select! {
+            biased;
+            (nth, pending) = first_pending(&silent) => {
+                // One that only closed its end is dropped here.
+                if let (Some(connection), Pending::Bytes) = (silent.remove(nth), pending) {
+                    return connection;
                 }
             }
+            accepted = listener.read(accept) => match accepted.and_then(Connection::new) {
+                Ok(connection) => {
+                    if silent.len() >= SILENT_MAX {
+                        silent.pop_front();
+                    }
+                    silent.push_back(connection);
+                }
+                Err(error) => pause_for_shortage(name, &error).await,
+            },
         }
     }
 }
 
-/// Whether the socket has at least one byte, rather than only an end.
-fn has_something_to_read(socket: &OwnedFd) -> bool {
-    use rustix::net::{RecvFlags, recv};
-    let mut byte = [0_u8; 1];
-    let seen = recv(socket, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT);
-    seen.is_ok_and(|(_, bytes)| bytes > 0)
+/// Returns the index of the first connection that has something to receive. Cancel safe.
+async fn first_pending(connections: &VecDeque<Connection>) -> (usize, Pending) {
+    let mut waits: Vec<_> = connections.iter().map(|of| Box::pin(of.wait())).collect();
+    poll_fn(|context| {
+        for (nth, wait) in waits.iter_mut().enumerate() {
+            if let Poll::Ready(pending) = wait.as_mut().poll(context) {
+                return Poll::Ready((nth, pending));
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+async fn pause_for_shortage(name: DeviceName, error: &io::Error) {
+    tracing::warn!(device = %name, %error, "cannot accept a front-end");
+    sleep(SHORTAGE).await;
 }

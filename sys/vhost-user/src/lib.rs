@@ -4,12 +4,12 @@
 //! - `message`: bytes and descriptors to typed messages and back.
 //! - `device`: what each message does to the device's rings, without a socket;
 //!   [`Model`]: what is different between a NIC and a disk.
-//! - `door`, `connection`: who comes in by the socket, and one front-end on it.
-//! - `control`: the thread that serves it; `pace`: how fast it may speak; `served`: both,
+//! - `door`, `connection`: connections to the socket, and the one of a front-end.
+//! - `control`: the task that serves a device; `pace`: how many messages it accepts; `served`: both,
 //!   while a device is open.
-//! - [`VhostUserNic`]: a NIC with its control thread, a
-//!   [`PortDevice`](suimon_ports::PortDevice).
-//! - [`VhostUserDisk`]: a disk with its control thread.
+//! - [`VhostUserThreads`]: the threads of these tasks, shared by all devices.
+//! - [`VhostUserNic`]: a NIC, a [`PortDevice`](suimon_ports::PortDevice).
+//! - [`VhostUserDisk`]: a disk.
 //!
 //! What it does not do: it moves no frames and answers no requests (the rings' owners do,
 //! on their processors) and implements no control queue, postcopy, IOMMU or in-band
@@ -80,3 +80,4 @@ pub use model::{DiskModel, Model, NicModel};
 pub use nic::VhostUserNic;
 pub use reply::Reply;
 pub use request::Request;
+pub use served::VhostUserThreads;

@@ -19,16 +19,6 @@ pub(crate) enum DeviceName {
     Disk(DiskId),
 }
 
-impl DeviceName {
-    /// The number in it.
-    pub(crate) const fn number(self) -> u32 {
-        match self {
-            Self::Nic(port) => port.0,
-            Self::Disk(disk) => disk.0,
-        }
-    }
-}
-
 impl fmt::Display for DeviceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

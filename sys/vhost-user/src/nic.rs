@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DeviceStatus, PortDevice, PortObserver, PortSpec, QueueHost,
-    ThreadStart, VhostUserPromise, VhostUserSpec,
+    VhostUserPromise, VhostUserSpec,
 };
 use suimon_quantity::PortId;
 use suimon_ring::{OffloadMask, RingFeatures};
@@ -12,7 +12,7 @@ use suimon_ring::{OffloadMask, RingFeatures};
 use crate::control::{Changing, NicSubject, Subject};
 use crate::door;
 use crate::features::{Offer, egress_allowed};
-use crate::served::Served;
+use crate::served::{Served, VhostUserThreads};
 
 /// A NIC over vhost-user. Dropping it takes its queues back, closes the
 /// connection and removes the socket.
@@ -21,33 +21,18 @@ pub struct VhostUserNic {
 }
 
 impl VhostUserNic {
-    /// Opens the NIC of `port`: listens on its socket, or starts trying to
-    /// connect to it. Rings go to `host` as front-ends bring them.
+    /// Opens the NIC of `port`: listens on its socket, or starts to connect to it. Rings are given
+    /// to `host` when a front-end has described them.
     ///
     /// # Errors
-    /// The socket cannot be bound, the host has no thread or descriptor left, or
-    /// the NIC as it is described cannot keep what its VM was promised.
+    /// The socket cannot be bound, the host has no descriptor left, or the NIC as specified cannot
+    /// keep what its VM was promised.
     pub fn open(
         port: PortId,
         spec: &VhostUserSpec,
         host: Arc<dyn QueueHost>,
         observer: Arc<dyn PortObserver>,
-    ) -> Result<Self, DeviceError> {
-        let nothing: ThreadStart = Arc::new(|| Ok(()));
-        Self::open_with(port, spec, host, observer, &nothing)
-    }
-
-    /// The same; the thread that reads the front-end's messages calls `on_start`
-    /// first. It is handed all descriptors it needs, and opens nothing by name.
-    ///
-    /// # Errors
-    /// As [`VhostUserNic::open`], or what `on_start` said.
-    pub fn open_with(
-        port: PortId,
-        spec: &VhostUserSpec,
-        host: Arc<dyn QueueHost>,
-        observer: Arc<dyn PortObserver>,
-        on_start: &ThreadStart,
+        threads: &VhostUserThreads,
     ) -> Result<Self, DeviceError> {
         check(spec)?;
         let status = DeviceStatus { mac: spec.mac, mtu: spec.mtu, ..DeviceStatus::default() };
@@ -59,7 +44,7 @@ impl VhostUserNic {
             spec: Mutex::new(spec.clone()),
         });
         let changing = Changing { status, promise: spec.promise };
-        let served = Served::open(subject, changing, &spec.socket, spec.mode, on_start)?;
+        let served = Served::open(subject, changing, (&spec.socket, spec.mode), threads)?;
         Ok(Self { served })
     }
 

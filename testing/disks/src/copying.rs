@@ -37,8 +37,8 @@ fn serve(exports: &DiskExports, disk: OpenedDisk, stream: UnixStream) -> Result<
     let export = exports.export_of(disk).context("there is no such disk")?;
     let name = export.name().to_owned();
     let plane = exports.processor().storage().clone();
-    let host = NbdHost::new(Arc::new(Offer { plane, disk, export }));
-    serve_stream(stream.into(), "a test", &host)?;
+    let host = NbdHost::new(Arc::new(Offer { plane, disk, export }), exports.runtime());
+    serve_stream(stream.into(), "a test", &host);
     Ok(name)
 }
 
@@ -49,7 +49,7 @@ fn serve(exports: &DiskExports, disk: OpenedDisk, stream: UnixStream) -> Result<
 pub fn used(exports: &Arc<DiskExports>, disk: OpenedDisk) -> Result<NbdConnection> {
     let export = exports.export_of(disk).context("there is no such disk")?;
     let (inside, ours) = UnixStream::pair()?;
-    serve_stream(inside.into(), "a test", &exports.nbd())?;
+    serve_stream(inside.into(), "a test", &exports.nbd());
     Ok(NbdConnection::connect(ours.into(), export.name(), true, &start())?)
 }
 

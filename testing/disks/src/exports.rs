@@ -8,6 +8,7 @@ use suimon_image::{Linear, Shape};
 use suimon_nbd::{Export, ExportSpec};
 use suimon_nbd_server::{NbdExports, NbdHost, NbdQueue};
 use suimon_ports::{DiskFile, DiskQueueHost, FileName};
+use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
 use suimon_storage::images::{
     self, DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, LeftRecords, Seeds,
 };
@@ -21,6 +22,7 @@ use crate::processor::{DiskProcessor, OpenedDisk};
 pub struct DiskExports {
     processor: Arc<DiskProcessor>,
     disks: Mutex<Vec<Exported>>,
+    runtime: SocketRuntime,
 }
 
 struct Exported {
@@ -30,10 +32,19 @@ struct Exported {
 }
 
 impl DiskExports {
-    /// None yet.
+    /// No exports yet.
+    ///
+    /// # Errors
+    /// The host has no thread or descriptor left.
+    pub fn new(processor: DiskProcessor) -> Result<Arc<Self>> {
+        let runtime = SocketRuntime::new("nbd", 2, ThreadHooks::default())?;
+        Ok(Arc::new(Self { processor: Arc::new(processor), disks: Mutex::default(), runtime }))
+    }
+
+    /// Threads that serve connections.
     #[must_use]
-    pub fn new(processor: DiskProcessor) -> Arc<Self> {
-        Arc::new(Self { processor: Arc::new(processor), disks: Mutex::default() })
+    pub fn runtime(&self) -> SocketRuntime {
+        self.runtime.clone()
     }
 
     /// The processor that serves them.
@@ -51,7 +62,7 @@ impl DiskExports {
     /// These disks, for a server of NBD clients.
     #[must_use]
     pub fn nbd(self: &Arc<Self>) -> NbdHost {
-        NbdHost::new(Arc::clone(self) as _)
+        NbdHost::new(Arc::clone(self) as _, self.runtime())
     }
 
     /// What a disk is; `None` if there is no such disk.

@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 use suimon_frame::{Frame, FrameBatch};
 use suimon_ports::{
     DeviceErrorKind, DeviceNotice, FaultKind, FrameSink, FrameSource, PortDevice, PortFault,
-    PortObserver, PortSpec, QueueHost, Sent, StreamSpec, ThreadStart,
+    PortObserver, PortSpec, QueueHost, Sent, StreamSpec,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
+use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
 use suimon_stream_nic::StreamNic;
 
 const LIMIT: Duration = Duration::from_secs(90);
@@ -100,9 +101,9 @@ impl Bench {
         StreamNic::probe(&spec).unwrap();
         let rack = Arc::new(Rack::default());
         let (ear, notices) = channel();
-        let nothing: ThreadStart = Arc::new(|| Ok(()));
+        let runtime = SocketRuntime::new("nics", 1, ThreadHooks::default()).unwrap();
         let (host, observer) = (Arc::clone(&rack), Arc::new(Ear(ear)));
-        let nic = StreamNic::open(PortId(7), &spec, host, observer, &nothing).unwrap();
+        let nic = StreamNic::open(PortId(7), &spec, host, observer, &runtime).unwrap();
         Self { nic, rack, notices, spec, _folder: folder }
     }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::bench::rig::any::AnyDriver;
 use crate::bench::rig::{Driver, GUEST_BASE, Used, Vm, event};
-use crate::bench::{BYTES, FrontEnd, LIMIT, PROTOCOL_FEATURES, VERSION_1, wait_for};
+use crate::bench::{BYTES, FrontEnd, LIMIT, PROTOCOL_FEATURES, VERSION_1, threads, wait_for};
 use crate::requests::{
     DISK_BYTES, DISK_FEATURES, MemoryDisk, Offered, S_OK, Wanted, offer, writable_bytes,
 };
@@ -130,7 +130,7 @@ impl DiskBench {
         let store = Arc::new(Store::default());
         let (sender, notices) = channel();
         let ear = Arc::new(Ear(Mutex::new(sender)));
-        let device = VhostUserDisk::open(DiskId(3), &spec, store.clone(), ear).unwrap();
+        let device = VhostUserDisk::open(DiskId(3), &spec, store.clone(), ear, &threads()).unwrap();
         Self { device, store, notices, spec, _directory: directory }
     }
 

@@ -16,6 +16,7 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use suimon_ports::{
     DeviceNotice, OffloadSwitches, PortDevice, PortSpec, VhostUserPromise, VhostUserSpec,
 };
+use suimon_quantity::PortId;
 use suimon_vhost_user::VhostUserNic;
 
 const MTU: u64 = 1 << 3;
@@ -230,7 +231,7 @@ fn what_a_vm_negotiated_is_kept_for_it() {
     let (sender, _notices) = std::sync::mpsc::channel();
     let ear = Arc::new(bench::Ear(std::sync::Mutex::new(sender)));
     let host = Arc::new(Loopback::default());
-    let nic = VhostUserNic::open(suimon_quantity::PortId(8), &spec, host, ear.clone()).unwrap();
+    let nic = VhostUserNic::open(PortId(8), &spec, host, ear, &bench::threads()).unwrap();
     let mut returned = FrontEnd::connect(&spec.socket);
     assert_eq!(returned.get_number(1) & promised.features, promised.features);
     drop(nic);

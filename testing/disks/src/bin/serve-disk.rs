@@ -25,7 +25,7 @@ use suimon_disk_tests::{DiskExports, DiskProcessor, Fault, FaultyIo, NullIo, Pro
 use suimon_nbd_server::{NbdServer, UnixAccess};
 use suimon_ports::{FileIo, Placement, VhostUserDiskSpec, VhostUserMode};
 use suimon_uring::UringFileIo;
-use suimon_vhost_user::VhostUserDisk;
+use suimon_vhost_user::{VhostUserDisk, VhostUserThreads};
 
 /// What was asked for.
 #[derive(Default)]
@@ -83,7 +83,7 @@ fn serve() -> Result<()> {
     let options = Options::parse(std::env::args().skip(1))?;
     let file = options.file.as_deref().context("usage: serve-disk FILE [OPTION…]")?;
     let (io, durable_writes) = files(&options)?;
-    let exports = DiskExports::new(DiskProcessor::start_on(Placement::Floating, io)?);
+    let exports = DiskExports::new(DiskProcessor::start_on(Placement::Floating, io)?)?;
     let is_image = file.extension().is_some_and(|ending| ending == "vhd" || ending == "vhdx");
     let added = if is_image {
         exports.add_image("disk", file)
@@ -110,7 +110,8 @@ fn serve() -> Result<()> {
                 is_read_only: options.is_read_only,
                 promise: promises.last(),
             };
-            Some(VhostUserDisk::open(disk.id(), &spec, exports.host(), promises)?)
+            let threads = VhostUserThreads::unconfined()?;
+            Some(VhostUserDisk::open(disk.id(), &spec, exports.host(), promises, &threads)?)
         }
         None => None,
     };

@@ -38,7 +38,7 @@ fn a_maximum_is_what_fio_gets_and_waiting_for_it_costs_nothing() {
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = folder.path().join("disk.raw");
     std::fs::File::create(&path).unwrap().set_len(SIZE).unwrap();
-    let exports = DiskExports::new(DiskProcessor::start(Placement::Floating).unwrap());
+    let exports = DiskExports::new(DiskProcessor::start(Placement::Floating).unwrap()).unwrap();
     let limits = |max| Limits { max_iops: Iops::new(max), ..Limits::default() };
     let disk = exports.add_limited("disk", &path, limits(1000)).unwrap();
     let limit = |max| exports.processor().set_limits(disk, limits(max)).unwrap();

@@ -49,7 +49,7 @@ impl Bench {
 
     fn new_in(folder: &Path, processors: usize) -> Self {
         let folder = tempfile::tempdir_in(folder).unwrap();
-        let exports = DiskExports::new(DiskProcessor::start_several(processors).unwrap());
+        let exports = DiskExports::new(DiskProcessor::start_several(processors).unwrap()).unwrap();
         Self { folder, exports }
     }
 

@@ -141,7 +141,7 @@ fn a_socket_that_a_killed_process_has_left_is_replaced_and_one_in_use_is_not() {
     let path = folder.path().join("nbd");
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     let processor = DiskProcessor::start(Placement::Floating).unwrap();
-    let exports = DiskExports::new(processor);
+    let exports = DiskExports::new(processor).unwrap();
     let listen = || NbdServer::listen(&path, UnixAccess::default(), exports.nbd());
     let server = listen().unwrap();
     let error = listen().map(drop).unwrap_err();

@@ -64,7 +64,7 @@ struct Bench {
 impl Bench {
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let exports = DiskExports::new(DiskProcessor::start_several(2).unwrap());
+        let exports = DiskExports::new(DiskProcessor::start_several(2).unwrap()).unwrap();
         let disks = ["a", "b"].map(|name| {
             let path = folder.path().join(name);
             std::fs::File::create(&path).unwrap().set_len(SIZE).unwrap();

@@ -12,3 +12,4 @@ mod parts;
 mod power;
 #[path = "../support/mod.rs"]
 mod support;
+mod threads;

@@ -34,6 +34,7 @@ use suimond::disk_factory::host_disks;
 use suimond::far_nodes::HostFarNodes;
 use suimond::lab::Lab;
 use suimond::socket_files::HostSocketFiles;
+use suimond::socket_threads::SocketThreads;
 use suimond::vm_factory::no_vms;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -67,8 +68,13 @@ impl Server {
             store,
             devices: Arc::new(Remembered),
             members: Arc::new(Remembered),
-            disks: host_disks(storage, &Confinement::off(), &directory.path().join("api.sock"))
-                .unwrap(),
+            disks: host_disks(
+                storage,
+                &Confinement::off(),
+                SocketThreads::new(&Confinement::off()).unwrap(),
+                &directory.path().join("api.sock"),
+            )
+            .unwrap(),
             recording: None,
             vms: no_vms("this is a test"),
             power: Arc::new(PowerFiles::new(directory.path())),

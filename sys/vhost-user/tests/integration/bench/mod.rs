@@ -26,7 +26,7 @@ use suimon_ports::{
     QueueHost, Sent, VhostUserMode, VhostUserPromise, VhostUserSpec,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
-use suimon_vhost_user::VhostUserNic;
+use suimon_vhost_user::{VhostUserNic, VhostUserThreads};
 
 pub const VERSION_1: u64 = 1 << 32;
 pub const PROTOCOL_FEATURES: u64 = 1 << 30;
@@ -86,6 +86,11 @@ impl QueueHost for Loopback {
 
 pub struct Ear(pub Mutex<Sender<DeviceNotice>>);
 
+/// Threads of their own for each device of a test.
+pub fn threads() -> VhostUserThreads {
+    VhostUserThreads::unconfined().unwrap()
+}
+
 impl PortObserver for Ear {
     fn handle_notice(&self, _port: PortId, notice: DeviceNotice) {
         let _ = self.0.lock().unwrap().send(notice);
@@ -122,7 +127,7 @@ impl Bench {
         let host = Arc::new(Loopback::default());
         let (sender, notices) = channel();
         let ear = Arc::new(Ear(Mutex::new(sender)));
-        let nic = VhostUserNic::open(PortId(7), &spec, host.clone(), ear).unwrap();
+        let nic = VhostUserNic::open(PortId(7), &spec, host.clone(), ear, &threads()).unwrap();
         Self { nic: Some(nic), host, notices, socket, spec, _directory: directory }
     }
 

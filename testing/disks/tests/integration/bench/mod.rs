@@ -22,7 +22,7 @@ pub(crate) struct Bench {
 impl Bench {
     pub(crate) fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let exports = DiskExports::new(DiskProcessor::start(Placement::Floating).unwrap());
+        let exports = DiskExports::new(DiskProcessor::start(Placement::Floating).unwrap()).unwrap();
         let make = |name: &str| {
             let path = folder.path().join(name);
             std::fs::File::create(&path).unwrap().set_len(SIZE).unwrap();

@@ -1,0 +1,44 @@
+//! Threads that serve sockets of devices, with their confinement.
+
+use std::io;
+use std::sync::Arc;
+
+use suimon_confine::{Confinement, Role};
+use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
+use suimon_vhost_user::VhostUserThreads;
+
+/// Largest number of threads that negotiate with NBD clients and carry their TLS.
+const NBD_WORKERS_MAX: usize = 8;
+
+/// Threads that serve the sockets of all devices of a host, whatever the number of devices.
+#[derive(Clone)]
+pub struct SocketThreads {
+    /// NICs and disks over vhost-user, and NICs that QEMU emulates.
+    pub vhost_user: VhostUserThreads,
+    /// NBD clients: one thread per CPU, at most 8.
+    pub nbd: SocketRuntime,
+}
+
+impl SocketThreads {
+    /// Starts the threads, confined to their roles.
+    ///
+    /// # Errors
+    /// The host has no thread or descriptor left, or the kernel refuses a confinement.
+    pub fn new(confinement: &Confinement) -> io::Result<Self> {
+        let cpus = std::thread::available_parallelism().map_or(1, core::num::NonZero::get);
+        let nbd = hooks(confinement, Role::NbdServer);
+        Ok(Self {
+            vhost_user: VhostUserThreads::new(hooks(confinement, Role::FrontEnd))?,
+            nbd: SocketRuntime::new("nbd", cpus.min(NBD_WORKERS_MAX), nbd)?,
+        })
+    }
+}
+
+/// Returns what threads of a runtime call first to be confined to `role`.
+fn hooks(confinement: &Confinement, role: Role) -> ThreadHooks {
+    let (confine, mark) = (confinement.clone(), confinement.clone());
+    ThreadHooks {
+        on_worker_start: Arc::new(move || confine.confine_thread(role).map_err(Into::into)),
+        on_blocking_start: Arc::new(move || mark.mark_child(role)),
+    }
+}

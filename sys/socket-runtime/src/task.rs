@@ -1,0 +1,91 @@
+//! Tasks, and blocking calls of tasks.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use thiserror::Error;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use crate::runtime::SocketRuntime;
+
+/// A task of a [`SocketRuntime`](crate::SocketRuntime). Dropping it stops and joins it.
+pub struct Task {
+    stop: watch::Sender<bool>,
+    /// Disconnected when the task has ended.
+    ended: Receiver<()>,
+    /// Keeps the threads that run the task.
+    _runtime: SocketRuntime,
+}
+
+/// Tells a task that its owner wants it to end. Clones report the same.
+#[derive(Clone, Debug)]
+pub struct Stop(watch::Receiver<bool>);
+
+/// A blocking call that has no result: the host could not start a thread for it, or it panicked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the host could not execute a blocking call: no thread is left, or the call panicked")]
+pub struct Interrupted;
+
+impl Task {
+    pub(crate) fn spawn<F>(
+        (runtime, handle): (SocketRuntime, &Handle),
+        task: impl FnOnce(Stop) -> F,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (stop, stopped) = watch::channel(false);
+        let (guard, ended): (SyncSender<()>, _) = sync_channel(0);
+        let task = task(Stop(stopped));
+        handle.spawn(async move {
+            // Dropped when the task ends, panics, or its runtime ends.
+            let _guard = guard;
+            task.await;
+        });
+        Self { stop, ended, _runtime: runtime }
+    }
+
+    /// Tells the task to end, without waiting for it.
+    pub fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+}
+
+impl Drop for Task {
+    /// Blocks until the task has ended. Must not be called by a task of the same runtime.
+    fn drop(&mut self) {
+        self.stop();
+        let _ = self.ended.recv();
+    }
+}
+
+impl Stop {
+    /// Completes when the task is to end. Cancel safe.
+    pub async fn wait(&mut self) {
+        // The sender is dropped only after it has sent `true`.
+        let _ = self.0.wait_for(|is_stopped| *is_stopped).await;
+    }
+
+    /// True if the task is to end.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        *self.0.borrow()
+    }
+}
+
+/// Executes `call` in a thread for blocking calls. To be awaited by a task of a
+/// [`SocketRuntime`](crate::SocketRuntime). The call is completed even if the task is dropped.
+///
+/// # Errors
+/// See [`Interrupted`]. What `call` owns is dropped then.
+pub async fn blocking<T: Send + 'static>(
+    call: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Interrupted> {
+    // Tokio panics if there is no thread for blocking calls and none can be started.
+    let started = catch_unwind(AssertUnwindSafe(|| tokio::task::spawn_blocking(call)));
+    match started {
+        Ok(running) => running.await.map_err(|_| Interrupted),
+        Err(_) => Err(Interrupted),
+    }
+}

@@ -1,0 +1,192 @@
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{channel, sync_channel};
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+use super::*;
+
+/// Ample time for threads of a loaded host.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Returns how many threads of this process have this name.
+fn threads(name: &str) -> usize {
+    let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
+    let names = tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
+    names.filter(|of| of.trim() == name).count()
+}
+
+fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + LIMIT;
+    while !condition() {
+        assert!(Instant::now() < deadline, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn the_number_of_threads_does_not_depend_on_the_number_of_tasks() {
+    let runtime = SocketRuntime::new("many-tasks", 2, ThreadHooks::default()).unwrap();
+    let mut echoes: Vec<_> = (0..300)
+        .map(|_| {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            theirs.set_nonblocking(true).unwrap();
+            let watched = {
+                let _guard = runtime.enter();
+                Watched::new(theirs.into()).unwrap()
+            };
+            let (received, receives) = channel();
+            let task = runtime.spawn(|mut stop| async move {
+                let read = watched.read(|fd| {
+                    let mut stream = UnixStream::from(fd.try_clone_to_owned()?);
+                    stream.read(&mut [0])
+                });
+                tokio::select! {
+                    () = stop.wait() => {}
+                    read = read => received.send(read.unwrap()).unwrap(),
+                }
+            });
+            (task, ours, receives)
+        })
+        .collect();
+    assert_eq!(threads("many-tasks"), 2);
+    for (_, socket, receives) in &mut echoes {
+        socket.write_all(b"x").unwrap();
+        assert_eq!(receives.recv_timeout(LIMIT), Ok(1));
+    }
+    assert_eq!(threads("many-tasks"), 2);
+    drop((echoes, runtime));
+    wait_for("the end of the threads", || threads("many-tasks") == 0);
+}
+
+#[test]
+fn a_task_is_stopped_and_joined_when_it_is_dropped() {
+    let runtime = SocketRuntime::new("joined", 1, ThreadHooks::default()).unwrap();
+    let (began, begins) = channel();
+    let (ended, ends) = channel();
+    let task = runtime.spawn(|mut stop| async move {
+        began.send(()).unwrap();
+        stop.wait().await;
+        assert!(stop.is_set());
+        // A call that was begun is completed.
+        blocking(|| std::thread::sleep(Duration::from_millis(20))).await.unwrap();
+        ended.send(()).unwrap();
+    });
+    // The task keeps its threads.
+    drop(runtime);
+    begins.recv_timeout(LIMIT).unwrap();
+    assert!(ends.try_recv().is_err());
+    drop(task);
+    assert_eq!(ends.try_recv(), Ok(()));
+}
+
+#[test]
+fn calls_that_block_keep_no_other_task_from_running() {
+    let runtime = SocketRuntime::new("blocked", 1, ThreadHooks::default()).unwrap();
+    let all = Arc::new(Barrier::new(33));
+    let tasks: Vec<_> = (0..32)
+        .map(|_| {
+            let all = Arc::clone(&all);
+            runtime.spawn(|_| async move {
+                // Returns only if all 33 run at once.
+                blocking(move || all.wait()).await.unwrap();
+            })
+        })
+        .collect();
+    all.wait();
+    drop(tasks);
+}
+
+#[test]
+fn a_call_that_panics_ends_nothing_but_itself() {
+    let runtime = SocketRuntime::new("panics", 1, ThreadHooks::default()).unwrap();
+    let (told, tells) = channel();
+    let _task = runtime.spawn(|_| async move {
+        let dropped = Dropped(told.clone());
+        let result: Result<(), Interrupted> = blocking(move || {
+            let _owned = dropped;
+            panic!("a defect");
+        })
+        .await;
+        told.send(format!("{result:?}")).unwrap();
+    });
+    assert_eq!(tells.recv_timeout(LIMIT).unwrap(), "dropped");
+    assert_eq!(tells.recv_timeout(LIMIT).unwrap(), "Err(Interrupted)");
+}
+
+struct Dropped(std::sync::mpsc::Sender<String>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        let _ = self.0.send("dropped".to_owned());
+    }
+}
+
+#[test]
+fn worker_threads_are_confined_before_tasks_run_and_others_are_their_children() {
+    let (workers, children) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (of_worker, of_child) = (Arc::clone(&workers), Arc::clone(&children));
+    let hooks = ThreadHooks {
+        on_worker_start: Arc::new(move || {
+            of_worker.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }),
+        on_blocking_start: Arc::new(move || {
+            of_child.fetch_add(1, Ordering::Relaxed);
+        }),
+    };
+    let runtime = SocketRuntime::new("hooks", 3, hooks).unwrap();
+    assert_eq!((workers.load(Ordering::Relaxed), children.load(Ordering::Relaxed)), (3, 0));
+    let (done, is_done) = sync_channel(1);
+    let _task = runtime.spawn(|_| async move {
+        blocking(|| ()).await.unwrap();
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(LIMIT).unwrap();
+    assert_eq!((workers.load(Ordering::Relaxed), children.load(Ordering::Relaxed)), (3, 1));
+}
+
+#[test]
+fn a_worker_thread_that_cannot_be_confined_ends_the_start() {
+    let hooks = ThreadHooks {
+        on_worker_start: Arc::new(|| Err(io::Error::other("no filter"))),
+        ..ThreadHooks::default()
+    };
+    let error = SocketRuntime::new("refused", 1, hooks).err().unwrap();
+    assert_eq!(error.to_string(), "no filter");
+    wait_for("the end of the thread", || threads("refused") == 0);
+}
+
+/// A descriptor that is ready when nothing is to be read is not polled in a loop.
+#[test]
+fn a_spurious_readiness_is_waited_out() {
+    let runtime = SocketRuntime::new("spurious", 1, ThreadHooks::default()).unwrap();
+    let (mut ours, theirs) = UnixStream::pair().unwrap();
+    theirs.set_nonblocking(true).unwrap();
+    let watched = {
+        let _guard = runtime.enter();
+        Watched::readable(std::os::fd::OwnedFd::from(theirs)).unwrap()
+    };
+    let (told, tells) = channel();
+    let _task = runtime.spawn(|_| async move {
+        let mut calls = 0;
+        let read = watched.read(|_| {
+            calls += 1;
+            match calls {
+                1 => Err(io::ErrorKind::Interrupted.into()),
+                2 => Err(io::ErrorKind::WouldBlock.into()),
+                _ => Ok(()),
+            }
+        });
+        read.await.unwrap();
+        told.send(calls).unwrap();
+    });
+    ours.write_all(b"x").unwrap();
+    wait_for("the second byte to be noticed", || {
+        // Fails when the task has ended and closed its side.
+        let _ = ours.write_all(b"x");
+        matches!(tells.try_recv(), Ok(3))
+    });
+}

@@ -1,0 +1,78 @@
+//! Threads of the daemon, however many devices it has.
+
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use suimon_rig::{Daemon, Rig, until, until_some};
+
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// The host with so many NICs, disks over vhost-user, and disks with an NBD server of their own.
+fn host(rig: &Rig, devices: usize) -> String {
+    let store = rig.path("store");
+    let mut host = format!(
+        "[[switch]]\nname = \"lan\"\nkind = \"private\"\n\
+         [[store]]\nname = \"s\"\npath = \"{store}\"\ncapability_iops = 100000\n"
+    );
+    for nth in 0..devices {
+        let [nic, disk, nbd] =
+            ["nic", "disk", "nbd"].map(|kind| rig.path(&format!("{kind}-{nth}")));
+        host += &format!(
+            "[[nic]]\nname = \"n{nth}\"\nswitch = \"lan\"\nbackend = \"vhost-user\"\n\
+             socket = \"{nic}\"\n\
+             [[disk]]\nname = \"d{nth}\"\nstore = \"s\"\nformat = \"raw\"\nsize_bytes = \"1 MiB\"\n\
+             vhost_user = {{ socket = \"{disk}\" }}\n\
+             [[disk]]\nname = \"e{nth}\"\nstore = \"s\"\nformat = \"raw\"\nsize_bytes = \"1 MiB\"\n\
+             nbd = {{ socket = \"{nbd}\" }}\n"
+        );
+    }
+    host
+}
+
+/// Names of the daemon's threads in ascending order, without workers of io_uring, which the kernel
+/// starts and limits.
+fn threads(daemon: &mut Daemon) -> Vec<String> {
+    let folder = format!("/proc/{}/task", daemon.process().id());
+    let tasks = std::fs::read_dir(folder).unwrap().flatten();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    let mut names: Vec<String> =
+        names.map(|name| name.trim().to_owned()).filter(|name| !name.starts_with("iou-")).collect();
+    names.sort();
+    names
+}
+
+/// Connects to each socket of that many devices, and sends nothing.
+fn connect(rig: &Rig, devices: usize) -> Vec<UnixStream> {
+    let sockets = (0..devices)
+        .flat_map(|nth| ["nic", "disk", "nbd"].map(|kind| rig.path(&format!("{kind}-{nth}"))));
+    let connect = |socket| until_some("device", LIMIT, || Ok(Some(UnixStream::connect(&socket)?)));
+    sockets.map(|socket: String| connect(socket).unwrap()).collect()
+}
+
+#[test]
+fn the_number_of_threads_does_not_depend_on_the_number_of_devices() {
+    let rig = Rig::new().unwrap();
+    std::fs::create_dir(rig.path("store")).unwrap();
+    let mut daemon = Daemon::start(&rig, &host(&rig, 1)).unwrap();
+    connect(&rig, 1);
+    let mut with_one = Vec::new();
+    // Threads of calls that have ended are left for some seconds.
+    until("the same threads for a while", LIMIT, || {
+        let before = std::mem::replace(&mut with_one, threads(&mut daemon));
+        std::thread::sleep(Duration::from_secs(2));
+        Ok(before == with_one)
+    })
+    .unwrap();
+    let many = 40;
+    let file = rig.path("many.toml");
+    std::fs::write(&file, host(&rig, many)).unwrap();
+    daemon.ok(&["apply", "-f", &file]).unwrap();
+    let clients = connect(&rig, many);
+    let mut found = Vec::new();
+    let same = until("as many threads as with one device of each kind", LIMIT, || {
+        found = threads(&mut daemon);
+        Ok(found.len() <= with_one.len())
+    });
+    same.unwrap_or_else(|error| panic!("{error:#}: {found:?}, with one: {with_one:?}"));
+    drop(clients);
+}
