@@ -211,6 +211,9 @@ pub(crate) fn of_nbd_servers() -> Vec<Call> {
     let asked = [SO_PEERCRED, SO_DOMAIN].map(|name| option(libc::SOL_SOCKET, name));
     calls.push(Call::when(libc::SYS_getsockopt, asked.into()));
     calls.push(Call::when(libc::SYS_ioctl, vec![vec![When::Is(1, FIONBIO)]]));
+    // With debug assertions Tokio checks that sockets do not block, beside the check of any thread.
+    let look = [libc::F_GETFD, libc::F_GETFL].map(|command| vec![When::Is(1, command as u32)]);
+    calls.push(Call::when(libc::SYS_fcntl, look.into()));
     // What TLS hands on to a connection's queue goes through a pair of sockets.
     let local = vec![When::Is(0, libc::AF_UNIX as u32)];
     calls.push(Call::when(libc::SYS_socketpair, vec![local]));
