@@ -7,8 +7,8 @@ use crossbeam_queue::ArrayQueue;
 use suimon_ports::Waker;
 use suimon_quantity::{Cap, ProcessorId, StoreId};
 use suimon_storage_qos::{
-    Capability, Change, DiskSlot, PolicyId, PolicyPart, Promises, Proposal, Refusal, Store,
-    StoreSpec,
+    Capability, Change, DiskSlot, MeasuredLatency, PolicyId, PolicyPart, Promises, Proposal,
+    Refusal, Store, StoreSpec,
 };
 
 use crate::command::Command;
@@ -55,6 +55,7 @@ pub(crate) struct PlaneStore {
     limits: Store,
     /// What all its disks may do together.
     cap: Option<Cap>,
+    latency: Option<MeasuredLatency>,
     /// What is here of policies that span nodes.
     parts: BTreeMap<PolicyId, PolicyPart>,
     /// Who has the budget; nobody while no disk is in service.
@@ -86,7 +87,7 @@ impl StoragePlane {
         }
         let limits = Store::new(Capability::Unknown);
         let (parts, disks) = (BTreeMap::new(), BTreeMap::new());
-        let of = PlaneStore { spec, limits, cap: None, parts, home: None, disks };
+        let of = PlaneStore { spec, limits, cap: None, latency: None, parts, home: None, disks };
         stores.insert(store, of);
         Ok(())
     }
@@ -110,6 +111,14 @@ impl StoragePlane {
         let Some(of) = stores.get_mut(&store) else { return };
         let change = of.limits.set_capability(capability);
         self.tell_all(store, of, &[change]);
+    }
+
+    /// Sets the latency of a store's device that a measurement found; `None`: it was not measured.
+    pub fn set_latency(&self, store: StoreId, latency: Option<MeasuredLatency>) {
+        let mut stores = lock(&self.0.stores);
+        let Some(of) = stores.get_mut(&store) else { return };
+        of.latency = latency;
+        self.tell_all(store, of, &[Change::Latency(latency)]);
     }
 
     /// What all disks of a store may do together from now on, in normalised operations per second by
@@ -216,6 +225,7 @@ impl StoragePlane {
         let way = self.way(to).ok_or(PlaneError::NoProcessor)?;
         let (spec, mut changes) = (of.spec.clone(), of.limits.changes());
         changes.push(Change::Cap(of.cap));
+        changes.push(Change::Latency(of.latency));
         changes.extend(of.parts.iter().map(|(policy, part)| Change::Part(*policy, Some(*part))));
         let _ = way.ask(|reply| Command::Join { store, spec, role, changes, reply });
         of.home.get_or_insert(to);

@@ -30,6 +30,7 @@ impl StoreScheduler {
             Change::RemoveFlow(flow) => self.remove_flow(flow),
             Change::Capability(iops) => self.capability = iops,
             Change::Cap(cap) => self.gate.set(now, cap),
+            Change::Latency(measured) => self.own_latency.set_measured(measured),
             Change::Part(policy, part) => self.set_part(now, policy, part),
         }
         Vec::new()
@@ -116,11 +117,10 @@ impl StoreScheduler {
         let (from, waiting, in_flight) = (disk.flow, disk.waiting, disk.in_flight);
         let old = self.flows.get(from as usize);
         let cause = old.and_then(|flow| flow.held_by).unwrap_or(self.contention);
-        disk.account_wait(now, cause);
+        disk.account(now, cause);
         let is_new = disk.id != Some(id);
         if is_new {
-            *disk =
-                Disk { fifo: disk.fifo, waiting, in_flight, waits_since: now, ..Disk::default() };
+            *disk = Disk { fifo: disk.fifo, waiting, in_flight, accounted: now, ..Disk::default() };
             if let Some(history) = self.histories.get_mut(index) {
                 *history = History::default();
             }
@@ -140,7 +140,7 @@ impl StoreScheduler {
         while let Some(record) = self.records.pop(&mut disk.fifo) {
             left.push(record.tag);
         }
-        disk.account_wait(now, WaitCause::DeviceDepth);
+        disk.account(now, WaitCause::DeviceDepth);
         disk.id = None;
         let (flow, waiting) = (disk.flow, core::mem::take(&mut disk.waiting));
         // Those in the device stay with the flow until they complete.

@@ -60,4 +60,16 @@ pub enum Change {
     /// What a policy's disks here may do together, of a policy that other nodes' disks have, too;
     /// `None`: its limits, as it has them. It holds for disks that get the policy later, too.
     Part(PolicyId, Option<PolicyPart>),
+    /// Latency of the device that a measurement found; `None`: the store was not measured. It is what
+    /// latencies are compared with, and decides nothing.
+    Latency(Option<MeasuredLatency>),
+}
+
+/// Latency of a store's device, as a measurement found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeasuredLatency {
+    /// Requests in the device at a time.
+    pub depth: u32,
+    /// Mean latency of a request that counts as one operation, in nanoseconds.
+    pub latency_ns: u64,
 }

@@ -2,6 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Number of size classes.
+pub(crate) const SIZE_CLASSES: usize = 4;
+
+/// Returns the size class of requests that count as `cost`: they take about equally long.
+#[inline]
+pub(crate) const fn size_class(cost: u32) -> usize {
+    match cost {
+        0..=1 => 0,
+        2..=8 => 1,
+        9..=64 => 2,
+        _ => 3,
+    }
+}
+
 /// The bytes that count as one operation: a power of two from 512 to 1 MiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]

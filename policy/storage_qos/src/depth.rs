@@ -14,6 +14,7 @@ use core::time::Duration;
 use suimon_quantity::Time;
 
 use crate::StoreSpec;
+use crate::cost::{SIZE_CLASSES, size_class};
 
 /// A busy device may take so many times as long as one with little to do.
 const SLOWDOWN_MAX: u64 = 3;
@@ -64,7 +65,7 @@ pub(crate) struct Depth {
     shared_until: Time,
     pub(crate) in_flight: u32,
     was_full: bool,
-    classes: [Class; 4],
+    classes: [Class; SIZE_CLASSES],
     completed: u32,
     judged: Time,
     /// Mean of the last judgement.
@@ -97,7 +98,7 @@ impl Depth {
             shared_until: Time::ZERO,
             in_flight: 0,
             was_full: false,
-            classes: [Class::default(); 4],
+            classes: [Class::default(); SIZE_CLASSES],
             completed: 0,
             judged: Time::ZERO,
             latency_ns: 0,
@@ -204,13 +205,7 @@ impl Depth {
         } else {
             latency_ns / u64::from(requests) * u64::from(judged)
         };
-        let class = match cost {
-            0..=1 => 0,
-            2..=8 => 1,
-            9..=64 => 2,
-            _ => 3,
-        };
-        if let Some(class) = self.classes.get_mut(class) {
+        if let Some(class) = self.classes.get_mut(size_class(cost)) {
             class.sum_ns = class.sum_ns.saturating_add(latency_ns);
             class.count += judged;
         }

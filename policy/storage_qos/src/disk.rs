@@ -22,28 +22,35 @@ pub(crate) struct Disk {
     pub(crate) is_only: bool,
     /// Up to where it is served among the disks of its policy, in operations.
     pub(crate) served: u64,
-    pub(crate) waits_since: Time,
+    /// Up to when the time of its requests is accounted for.
+    pub(crate) accounted: Time,
     pub(crate) totals: Totals,
 }
 
 impl Disk {
-    /// Requests that waited until now did so because of `cause`.
+    /// Accounts for the time of its requests up to now, before one of them changes its state.
+    /// Requests that are queued were queued because of `cause`.
     #[inline]
-    pub(crate) fn account_wait(&mut self, now: Time, cause: WaitCause) {
-        if self.waiting > 0 {
-            let ns = now.as_ns().saturating_sub(self.waits_since.as_ns());
-            self.totals.waits.add(cause, self.waiting, ns);
+    pub(crate) fn account(&mut self, now: Time, cause: WaitCause) {
+        let ns = now.ns_since(self.accounted);
+        if ns == 0 {
+            return;
         }
-        self.waits_since = now;
+        self.accounted = now;
+        self.totals.add_time(ns, (self.waiting, cause), self.in_flight);
+    }
+
+    /// Returns its counts up to now; requests that are queued are because of `cause`.
+    pub(crate) fn totals_at(&self, now: Time, cause: WaitCause) -> Totals {
+        let mut totals = self.totals;
+        totals.add_time(now.ns_since(self.accounted), (self.waiting, cause), self.in_flight);
+        totals
     }
 
     /// What it did up to now; what waits does so because of `cause`. `busy_ns`: how long its flow was
     /// busy.
     pub(crate) fn done(&self, now: Time, cause: WaitCause, busy_ns: u64) -> Done {
-        let mut waits = self.totals.waits;
-        let ns = now.as_ns().saturating_sub(self.waits_since.as_ns());
-        waits.add(cause, self.waiting, ns);
-        let (demanded, delivered) = (self.totals.demanded, self.totals.delivered);
+        let Totals { demanded, delivered, waits, .. } = self.totals_at(now, cause);
         Done { demanded, delivered, waits, busy_ns }
     }
 }

@@ -5,7 +5,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{Iops, Time};
 
-use crate::{WaitCause, Waits};
+use crate::{RequestTime, WaitCause, Waits};
 
 const NS_PER_SECOND: u128 = 1_000_000_000;
 /// Readings of a window: one more than the parts into which they divide it.
@@ -22,9 +22,26 @@ const LONG_EVERY: u32 = 60;
 pub(crate) struct Totals {
     pub(crate) demanded: u64,
     pub(crate) delivered: u64,
+    pub(crate) time: RequestTime,
     pub(crate) waits: Waits,
     /// Of its flow, when the reading was taken.
     entitled: u64,
+}
+
+impl Totals {
+    /// Adds `ns` in which so many requests were queued because of a cause, and so many in flight.
+    #[inline]
+    pub(crate) fn add_time(&mut self, ns: u64, (waiting, cause): (u32, WaitCause), in_flight: u32) {
+        if waiting > 0 {
+            self.waits.add(cause, waiting, ns);
+        }
+        if in_flight | waiting > 0 {
+            let time = &mut self.time;
+            time.busy_ns = time.busy_ns.wrapping_add(ns);
+            let ns = ns.wrapping_mul(u64::from(in_flight));
+            time.in_flight_ns = time.in_flight_ns.wrapping_add(ns);
+        }
+    }
 }
 
 /// The same of a flow, with what it was entitled to while it was busy.
@@ -132,6 +149,9 @@ pub struct Delivery {
     pub delivered: u64,
     /// Nanoseconds of waiting that QoS caused, by cause, summed over requests.
     pub waits: Waits,
+    /// Where requests spent their time otherwise.
+    #[serde(default)]
+    pub time: RequestTime,
 }
 
 impl Delivery {
@@ -209,6 +229,7 @@ impl History {
             demanded: totals.demanded.wrapping_sub(before.demanded),
             delivered: totals.delivered.wrapping_sub(before.delivered),
             waits: totals.waits.since(&before.waits),
+            time: totals.time.since(&before.time),
         }
     }
 }

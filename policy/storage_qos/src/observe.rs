@@ -41,7 +41,7 @@ impl StoreScheduler {
         let disks = self.disks.iter_mut().zip(&mut self.histories);
         for (disk, history) in disks.filter(|(disk, _)| disk.id.is_some()) {
             let Some(flow) = self.flows.get(disk.flow as usize) else { continue };
-            disk.account_wait(now, flow.held_by.unwrap_or(self.contention));
+            disk.account(now, flow.held_by.unwrap_or(self.contention));
             history.sample(now, &disk.totals, &flow.totals());
         }
         let mut findings = Vec::new();
@@ -76,17 +76,25 @@ impl StoreScheduler {
         let flow = self.flows.get(disk.flow as usize)?;
         let history = self.histories.get(slot.0 as usize)?;
         let of = flow.totals();
-        let over = |window| history.delivery(window, now, &disk.totals, &of);
+        let cause = flow.held_by.unwrap_or(self.contention);
+        let totals = disk.totals_at(now, cause);
+        let over = |window| history.delivery(window, now, &totals, &of);
         Some(DiskFlow {
             disk: disk.id?,
             holder: flow.holder?,
             limits: flow.limits,
             waiting: disk.waiting,
             in_flight: disk.in_flight,
-            done: disk.done(now, flow.held_by.unwrap_or(self.contention), flow.busy_ns(now)),
+            done: disk.done(now, cause, flow.busy_ns(now)),
             short: over(Window::Short),
             long: over(Window::Long),
         })
+    }
+
+    /// Returns the time of a disk's requests since it is there.
+    #[cfg(test)]
+    pub(crate) fn time_of(&self, slot: DiskSlot) -> crate::RequestTime {
+        self.disks.get(slot.0 as usize).map(|disk| disk.totals.time).unwrap_or_default()
     }
 
     fn tell(&self, now: Time, of: usize, found: Finding) -> Option<Event> {

@@ -85,7 +85,7 @@ impl StoreScheduler {
             let is_turn = !flow.is_shared || flow.held_by.is_some();
             let disk = flow.members.first().filter(|_| is_turn);
             if let Some(disk) = disk.and_then(|first| self.disks.get_mut(first.id as usize)) {
-                disk.account_wait(now, flow.held_by.unwrap_or(self.contention));
+                disk.account(now, flow.held_by.unwrap_or(self.contention));
             }
             if let Some(minimum) = flow.minimum.as_mut().filter(|_| held_by.is_none()) {
                 minimum.forgive(clock);

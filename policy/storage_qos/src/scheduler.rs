@@ -14,6 +14,7 @@ use crate::gate::Gate;
 use crate::heap::Places;
 use crate::history::History;
 use crate::members;
+use crate::own_latency::OwnLatency;
 use crate::pace::{Fine, fine_ns, not_after, not_before};
 use crate::ranking::{LAST, Ranking};
 use crate::records::{Records, Units};
@@ -64,6 +65,7 @@ pub struct StoreScheduler {
     pub(crate) member_places: Places,
     pub(crate) clocks: Clocks,
     pub(crate) depth: Depth,
+    pub(crate) own_latency: OwnLatency,
     pub(crate) spare: Spare,
     pub(crate) gate: Gate,
     /// What flows wait for that no maximum holds.
@@ -82,6 +84,7 @@ impl StoreScheduler {
         Self {
             records: Records::new(spec.waiting_max),
             depth: Depth::new(&spec),
+            own_latency: OwnLatency::default(),
             spec,
             disks: Vec::new(),
             histories: Vec::new(),
@@ -193,6 +196,8 @@ impl StoreScheduler {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
         let Some(flow) = self.flows.get_mut(way.of as usize) else { return };
         demand(disk, flow, units.cost);
+        // None of its requests is queued.
+        disk.account(now, WaitCause::DeviceDepth);
         self.clocks.start_now(now, disk, flow, units, way.is_due);
         self.gate.charge(units.cost);
         self.depth.in_flight += 1;
@@ -206,7 +211,7 @@ impl StoreScheduler {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
         let Some(flow) = self.flows.get_mut(way.of as usize) else { return };
         demand(disk, flow, units.cost);
-        disk.account_wait(now, flow.held_by.unwrap_or(self.contention));
+        disk.account(now, flow.held_by.unwrap_or(self.contention));
         self.records.push(&mut disk.fifo, tag, units);
         disk.waiting += 1;
         flow.waiting += 1;
@@ -308,6 +313,7 @@ impl StoreScheduler {
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
         let cost = u64::from(units.cost);
         let requests = requests.min(disk.in_flight);
+        disk.account(now, flow.held_by.unwrap_or(self.contention));
         disk.totals.demanded = disk.totals.demanded.wrapping_sub(cost);
         flow.demanded = flow.demanded.wrapping_sub(cost);
         flow.take_back(units);
@@ -335,7 +341,7 @@ impl StoreScheduler {
         let Some(flow) = self.flows.get_mut(of as usize) else { return Next::Idle };
         let Some(member) = flow.members.first() else { return Next::Idle };
         let Some(disk) = self.disks.get_mut(member.id as usize) else { return Next::Idle };
-        disk.account_wait(now, flow.held_by.unwrap_or(self.contention));
+        disk.account(now, flow.held_by.unwrap_or(self.contention));
         let Some(record) = self.records.pop(&mut disk.fifo) else { return Next::Idle };
         let cost = record.units.cost;
         disk.waiting -= 1;

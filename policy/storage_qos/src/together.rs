@@ -3,9 +3,10 @@
 
 use suimon_quantity::Time;
 
+use crate::cost::size_class;
 use crate::records::Units;
 use crate::scheduler::Way;
-use crate::{DiskSlot, StoreScheduler, SubmitError};
+use crate::{DiskSlot, StoreScheduler, SubmitError, WaitCause};
 
 /// Requests of one disk and one size that completed at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +112,8 @@ impl StoreScheduler {
     fn start_run(&mut self, now: Time, slot: DiskSlot, way: Way, run: Run) -> bool {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return false };
         let Some(flow) = self.flows.get_mut(way.of as usize) else { return false };
+        // None of its requests is queued.
+        disk.account(now, WaitCause::DeviceDepth);
         if !self.clocks.start_run(now, disk, flow, run) {
             return false;
         }
@@ -132,6 +135,7 @@ impl StoreScheduler {
         if requests == 0 {
             return;
         }
+        disk.account(now, flow.held_by.unwrap_or(self.contention));
         // Where all nodes together may do only so much, others of them use the store.
         let is_alone = disk.in_flight == self.depth.in_flight
             && disk.waiting == flow.waiting
@@ -150,9 +154,20 @@ impl StoreScheduler {
             flow.since = now;
         }
         flow.in_flight = flow.in_flight.saturating_sub(requests);
+        let time = &mut disk.totals.time;
+        time.requests = time.requests.wrapping_add(requests.into());
         match of.latency_ns {
-            Some(latency_ns) => self.depth.handle_completed(now, cost, requests, latency_ns),
+            Some(latency_ns) => {
+                let (class, depth) = (size_class(cost), self.depth.in_flight);
+                let own =
+                    self.own_latency.handle_completed(now, class, depth, requests, latency_ns);
+                time.device_ns = time.device_ns.wrapping_add(latency_ns);
+                time.own_ns = time.own_ns.wrapping_add(own.own_ns);
+                time.unloaded_ns = time.unloaded_ns.wrapping_add(own.unloaded_ns);
+                self.depth.handle_completed(now, cost, requests, latency_ns);
+            }
             None => {
+                time.unmeasured = time.unmeasured.wrapping_add(requests.into());
                 self.depth.handle_left(requests);
             }
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use suimon_contract::{ByteSize, HostConfig, Name, StoreCapability, StoreConfig, StoreMeasurement};
-use suimon_storage_qos::Capability;
+use suimon_storage_qos::{Capability, MeasuredLatency};
 
 use super::Disks;
 
@@ -55,6 +55,20 @@ pub(crate) fn capability(store: &StoreConfig, measured: &MeasuredStores) -> Capa
         Some(StoreCapability::Measured(_)) => measured_of(store, measured)
             .map_or(Capability::Unknown, |found| Capability::Measured(found.iops)),
     }
+}
+
+/// Returns the latency of a store's device, by Little's law from the rates of its measurement: that of
+/// the pattern with the highest.
+pub(crate) fn measured_latency(
+    store: &StoreConfig,
+    measured: &MeasuredStores,
+) -> Option<MeasuredLatency> {
+    let figures = measured_of(store, measured)?.patterns.iter();
+    let latencies = figures.filter_map(|figure| {
+        let latency_ns = (u64::from(figure.depth) * 1_000_000_000).checked_div(figure.iops)?;
+        Some(MeasuredLatency { depth: figure.depth, latency_ns })
+    });
+    latencies.max_by_key(|of| of.latency_ns)
 }
 
 impl Disks {

@@ -8,12 +8,12 @@ use suimon_contract::{
 };
 use suimon_quantity::{ByteRate, Cap, DiskId, Iops, StoreId};
 use suimon_storage_qos::{
-    Assignment, Burst, Capability, Limits, Normalization, PolicyId, PolicyKind, PolicySpec,
-    Promises, Proposal, Refusal, Store, StoreSpec, Weight,
+    Assignment, Burst, Capability, Limits, MeasuredLatency, Normalization, PolicyId, PolicyKind,
+    PolicySpec, Promises, Proposal, Refusal, Store, StoreSpec, Weight,
 };
 
 use super::Disks;
-use super::capability::{MeasuredStores, capability};
+use super::capability::{MeasuredStores, capability, measured_latency};
 use crate::cluster::{Minimums, of_disk, of_policy, shared_stores};
 
 /// Requests that may wait at a store at once.
@@ -24,6 +24,7 @@ const WAITING_MAX: u32 = 16_384;
 pub(crate) struct ToldStore {
     spec: Option<StoreSpec>,
     capability: Capability,
+    latency: Option<MeasuredLatency>,
     disks: BTreeMap<DiskId, Assignment>,
     policies: BTreeMap<PolicyId, PolicySpec>,
     /// Those of which other nodes have a part.
@@ -63,6 +64,7 @@ fn wanted(
         spanning: spanning.map(|policy| disks.policy_id(&policy.name)).collect(),
         spec: Some(store_spec(store)),
         capability: capability(store, measured),
+        latency: measured_latency(store, measured),
         disks: on_it.map(assigned).collect(),
         policies: policies
             .map(|policy| {
@@ -132,6 +134,10 @@ impl Disks {
             if told.capability != wanted.capability {
                 plane.set_capability(id, wanted.capability);
                 told.capability = wanted.capability;
+            }
+            if told.latency != wanted.latency {
+                plane.set_latency(id, wanted.latency);
+                told.latency = wanted.latency;
             }
             for policy in &wanted.spanning {
                 // Nothing, until the cluster's thread says what.

@@ -10,7 +10,9 @@ use suimon_quantity::{Cap, DiskId, StoreId};
 use suimon_storage::{
     DirtyMap, DiskSpec, DiskView, NotResumed, PlaneError, PlaneNotice, StoragePlane, StoreView,
 };
-use suimon_storage_qos::{Capability, PolicyId, PolicyPart, Proposal, Refusal, StoreSpec};
+use suimon_storage_qos::{
+    Capability, MeasuredLatency, PolicyId, PolicyPart, Proposal, Refusal, StoreSpec,
+};
 
 /// What the node asks of the storage plane. See [`StoragePlane`] for the meaning of each.
 pub trait DiskPlane: Send + Sync {
@@ -37,6 +39,9 @@ pub trait DiskPlane: Send + Sync {
 
     /// What a store can do.
     fn set_capability(&self, store: StoreId, capability: Capability);
+
+    /// Sets the latency of a store's device that a measurement found.
+    fn set_latency(&self, store: StoreId, latency: Option<MeasuredLatency>);
 
     /// What all disks of a store may do together; `None`: what they can.
     fn set_cap(&self, store: StoreId, cap: Option<Cap>);
@@ -136,6 +141,10 @@ impl DiskPlane for StoragePlane {
 
     fn set_capability(&self, store: StoreId, capability: Capability) {
         Self::set_capability(self, store, capability);
+    }
+
+    fn set_latency(&self, store: StoreId, latency: Option<MeasuredLatency>) {
+        Self::set_latency(self, store, latency);
     }
 
     fn set_cap(&self, store: StoreId, cap: Option<Cap>) {

@@ -18,7 +18,8 @@ use suimon_storage::{
     StoreView,
 };
 use suimon_storage_qos::{
-    Capability, PolicyId, PolicyPart, Promises, Proposal, Refusal, Store, StoreSpec,
+    Capability, MeasuredLatency, PolicyId, PolicyPart, Promises, Proposal, Refusal, Store,
+    StoreSpec,
 };
 
 use crate::testing::{BoundSockets, HollowDisk, refused};
@@ -383,6 +384,8 @@ impl DiskPlane for FakeDisks {
             limits.set_capability(capability);
         }
     }
+
+    fn set_latency(&self, _store: StoreId, _latency: Option<MeasuredLatency>) {}
 
     fn set_cap(&self, store: StoreId, cap: Option<Cap>) {
         let mut world = self.lock();

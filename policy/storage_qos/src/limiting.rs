@@ -1,0 +1,209 @@
+//! Limiting factors of a disk: shares of time, from where its requests spent it.
+//!
+//! All time of a window is divided. Time without requests is the client's. The rest is divided by
+//! the time of requests in each state: queued, by cause; in flight beyond the device's part, which is
+//! flushes and image metadata; in the device, by the device's own latency.
+//!
+//! In the device, the latency at the lowest depth is service. Up to the device's own latency at the
+//! depth there was it is queueing in the device. Beyond that it is first the worker's, as far as that
+//! was not scheduled, and then a slow device if it is more than the own latency; less is the usual
+//! variation, and counts as the own latency does.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Delivery, WaitCause};
+
+/// All of a window, in parts per million.
+pub const ALL_PPM: u32 = 1_000_000;
+/// Requests are queued in the scheduler if this share of their time or more is queueing: then the
+/// time of service in the device does not limit, and a larger queue depth brings nothing.
+const QUEUED_PPM: u128 = 50_000;
+
+/// Limiting factor of a disk's throughput.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LimitingFactor {
+    /// The disk's own `max_iops`, or the rate of its burst.
+    OwnMaximum,
+    /// The disk's own `max_bandwidth`.
+    OwnBandwidth,
+    /// A maximum of the policy that the disk shares with others.
+    SharedPolicy,
+    /// The share of this node in a store that other nodes use.
+    StoreCap,
+    /// Minimums of other disks.
+    OthersMinimums,
+    /// The device has as many requests as it can serve: they are queued for it or in it.
+    DeviceSaturated,
+    /// The device is slower than its own latency at the same depth.
+    DeviceSlow,
+    /// Flushes, discards, writes of zeros and image metadata.
+    Flushes,
+    /// The worker's thread was runnable and not running.
+    Worker,
+    /// The client's queue depth: its requests are all in the device, at the device's lowest latency.
+    QueueDepth,
+    /// The client has no request queued.
+    ClientIdle,
+    /// Service in the device, while requests are queued for another reason: this limits nothing.
+    Device,
+}
+
+impl LimitingFactor {
+    /// Number of factors.
+    pub const COUNT: usize = 12;
+    /// All factors in a fixed order.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::OwnMaximum,
+        Self::OwnBandwidth,
+        Self::SharedPolicy,
+        Self::StoreCap,
+        Self::OthersMinimums,
+        Self::DeviceSaturated,
+        Self::DeviceSlow,
+        Self::Flushes,
+        Self::Worker,
+        Self::QueueDepth,
+        Self::ClientIdle,
+        Self::Device,
+    ];
+}
+
+impl From<WaitCause> for LimitingFactor {
+    fn from(cause: WaitCause) -> Self {
+        match cause {
+            WaitCause::OwnMaximum => Self::OwnMaximum,
+            WaitCause::OwnBandwidth => Self::OwnBandwidth,
+            WaitCause::SharedPolicy => Self::SharedPolicy,
+            WaitCause::OthersMinimums => Self::OthersMinimums,
+            WaitCause::DeviceDepth => Self::DeviceSaturated,
+            WaitCause::StoreCap => Self::StoreCap,
+        }
+    }
+}
+
+/// A factor's share of a window's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimeShare {
+    /// The factor.
+    pub factor: LimitingFactor,
+    /// Its share in parts per million, above 0.
+    pub share_ppm: u32,
+}
+
+/// Amounts of time by factor.
+#[derive(Clone, Copy, Debug, Default)]
+struct Amounts([u128; LimitingFactor::COUNT]);
+
+impl Amounts {
+    fn add(&mut self, factor: LimitingFactor, ns: u128) {
+        if let Some(sum) = self.0.get_mut(factor as usize) {
+            *sum += ns;
+        }
+    }
+
+    fn sum(&self) -> u128 {
+        self.0.iter().sum()
+    }
+}
+
+impl Delivery {
+    /// Returns the shares of time of this window, the first limiting factor first; they come to
+    /// [`ALL_PPM`]. Factors are in descending order of their shares, except that
+    /// [`LimitingFactor::Device`] is the last. Empty for a window without length.
+    #[must_use]
+    pub fn time_shares(&self) -> Vec<TimeShare> {
+        if self.window_ns == 0 {
+            return Vec::new();
+        }
+        let window_ns = u128::from(self.window_ns);
+        let of_requests = self.of_requests();
+        let sum = of_requests.sum();
+        // Without time of requests there was none; busy time counts only together with it.
+        let busy_ns = if sum == 0 { 0 } else { u128::from(self.time.busy_ns).min(window_ns) };
+        let idle_ns = window_ns - busy_ns;
+        let untaken_ns = u128::from(self.time.untaken_ns).min(idle_ns);
+        let mut all = Amounts::default();
+        // In parts of a nanosecond, and times a window: it has to fit.
+        let scale = u128::from(ALL_PPM);
+        let excess = (u128::BITS - sum.leading_zeros()).saturating_sub(40);
+        for (factor, ns) in LimitingFactor::ALL.into_iter().zip(of_requests.0) {
+            all.add(factor, (ns >> excess) * busy_ns * scale / (sum >> excess).max(1));
+        }
+        all.add(LimitingFactor::Worker, untaken_ns * scale);
+        all.add(LimitingFactor::ClientIdle, (idle_ns - untaken_ns) * scale);
+        shares(&all)
+    }
+
+    /// Mean number of requests that were queued or in flight while there were any, in thousandths.
+    #[must_use]
+    pub fn queue_depth_milli(&self) -> u64 {
+        let sum = self.of_requests().sum() * 1000;
+        let depth = sum.checked_div(u128::from(self.time.busy_ns)).unwrap_or_default();
+        u64::try_from(depth).unwrap_or(u64::MAX)
+    }
+
+    /// Mean time of a read or write in the device in nanoseconds, and the device's own latency at the
+    /// same depth; `None` if none completed.
+    #[must_use]
+    pub fn device_latency_ns(&self) -> Option<(u64, u64)> {
+        let time = &self.time;
+        let measured = time.requests.saturating_sub(time.unmeasured);
+        Some((time.device_ns.checked_div(measured)?, time.own_ns.checked_div(measured)?))
+    }
+
+    /// Time of requests by factor, summed over requests.
+    fn of_requests(&self) -> Amounts {
+        let mut of = Amounts::default();
+        for cause in WaitCause::ALL {
+            of.add(cause.into(), self.waits.ns(cause).into());
+        }
+        let queued = of.sum();
+        let in_flight = u128::from(self.time.in_flight_ns);
+        if self.time.requests == 0 {
+            // A device from which nothing came back in all of the window.
+            of.add(LimitingFactor::DeviceSlow, in_flight);
+            return of;
+        }
+        let device = u128::from(self.time.device_ns).min(in_flight);
+        of.add(LimitingFactor::Flushes, in_flight - device);
+        let own = u128::from(self.time.own_ns).min(device);
+        let unloaded = u128::from(self.time.unloaded_ns).min(own);
+        let beyond = device - own;
+        let unscheduled = beyond.min(self.time.unscheduled_ns.into());
+        of.add(LimitingFactor::Worker, unscheduled);
+        let mut variation = beyond - unscheduled;
+        if variation > own {
+            of.add(LimitingFactor::DeviceSlow, variation);
+            variation = 0;
+        }
+        let saturated =
+            own - unloaded + (variation * (own - unloaded)).checked_div(own).unwrap_or_default();
+        of.add(LimitingFactor::DeviceSaturated, saturated);
+        let is_queued = queued * u128::from(ALL_PPM) >= (queued + in_flight) * QUEUED_PPM;
+        let service = if is_queued { LimitingFactor::Device } else { LimitingFactor::QueueDepth };
+        of.add(service, own + variation - saturated);
+        of
+    }
+}
+
+/// Returns shares of amounts, in order. What rounding leaves over goes to the first.
+fn shares(amounts: &Amounts) -> Vec<TimeShare> {
+    let sum = amounts.sum().max(1);
+    let share = |ns: u128| u32::try_from(ns * u128::from(ALL_PPM) / sum).unwrap_or(ALL_PPM);
+    let all = LimitingFactor::ALL.into_iter().zip(amounts.0);
+    let all = all.map(|(factor, ns)| TimeShare { factor, share_ppm: share(ns) });
+    let mut shares: Vec<TimeShare> = all.filter(|of| of.share_ppm > 0).collect();
+    shares.sort_by_key(|of| {
+        (of.factor == LimitingFactor::Device, core::cmp::Reverse(of.share_ppm), of.factor)
+    });
+    let given: u32 = shares.iter().map(|of| of.share_ppm).sum();
+    if let Some(first) = shares.first_mut() {
+        first.share_ppm += ALL_PPM.saturating_sub(given);
+    }
+    shares
+}
+
+#[cfg(test)]
+#[path = "limiting_tests.rs"]
+mod tests;

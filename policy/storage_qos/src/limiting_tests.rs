@@ -1,0 +1,267 @@
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+use suimon_quantity::{DiskId, Iops, Time};
+
+use super::*;
+use crate::{
+    Assignment, Capability, Completed, DiskSlot, Limits, Next, Proposal, RequestTime, Store,
+    StoreScheduler, StoreSpec, Waits,
+};
+
+const SECOND: u64 = 1_000_000_000;
+const START: Time = Time::from_ns(1 << 44);
+
+/// A window of 1 s in which requests were busy for all of it.
+fn window(time: RequestTime, waits: &[(WaitCause, u64)]) -> Delivery {
+    let mut queued = Waits::default();
+    waits.iter().for_each(|(cause, ns)| queued.add(*cause, 1, *ns));
+    Delivery { window_ns: SECOND, time, waits: queued, ..Delivery::default() }
+}
+
+/// Requests that are in flight, with the device's part and its own latency.
+fn in_device(in_flight_ns: u64, device_ns: u64, own_ns: u64, unloaded_ns: u64) -> RequestTime {
+    let (busy_ns, requests) = (SECOND, 1000);
+    RequestTime {
+        busy_ns,
+        in_flight_ns,
+        device_ns,
+        own_ns,
+        unloaded_ns,
+        requests,
+        ..RequestTime::default()
+    }
+}
+
+fn shares_of(delivery: &Delivery) -> Vec<(LimitingFactor, u32)> {
+    delivery.time_shares().iter().map(|of| (of.factor, of.share_ppm)).collect()
+}
+
+#[test]
+fn time_is_divided_by_where_it_was_spent() {
+    use LimitingFactor as F;
+    let healthy = in_device(SECOND, SECOND, SECOND, SECOND);
+    let cases = [
+        (window(RequestTime::default(), &[]), vec![(F::ClientIdle, 1_000_000)]),
+        (window(healthy, &[]), vec![(F::QueueDepth, 1_000_000)]),
+        // A variation of less than the own latency is no fault.
+        (
+            window(in_device(SECOND, SECOND, 600_000_000, 600_000_000), &[]),
+            vec![(F::QueueDepth, 1_000_000)],
+        ),
+        (
+            window(in_device(SECOND, SECOND, SECOND, SECOND / 4), &[]),
+            vec![(F::DeviceSaturated, 750_000), (F::QueueDepth, 250_000)],
+        ),
+        (
+            window(in_device(SECOND, SECOND, SECOND / 4, SECOND / 4), &[]),
+            vec![(F::DeviceSlow, 750_000), (F::QueueDepth, 250_000)],
+        ),
+        (
+            window(in_device(SECOND, SECOND / 5, SECOND / 5, SECOND / 5), &[]),
+            vec![(F::Flushes, 800_000), (F::QueueDepth, 200_000)],
+        ),
+        // A larger part of the time in the device limits nothing while requests are queued.
+        (
+            window(healthy, &[(WaitCause::OwnMaximum, SECOND / 4)]),
+            vec![(F::OwnMaximum, 200_000), (F::Device, 800_000)],
+        ),
+        (
+            window(healthy, &[(WaitCause::OthersMinimums, 3 * SECOND)]),
+            vec![(F::OthersMinimums, 750_000), (F::Device, 250_000)],
+        ),
+        (
+            window(healthy, &[(WaitCause::DeviceDepth, SECOND)]),
+            vec![(F::DeviceSaturated, 500_000), (F::Device, 500_000)],
+        ),
+    ];
+    for (delivery, expected) in cases {
+        assert_eq!(shares_of(&delivery), expected, "{delivery:?}");
+    }
+}
+
+#[test]
+fn a_worker_that_does_not_run_is_neither_a_slow_device_nor_an_idle_client() {
+    use LimitingFactor as F;
+    let slow = in_device(SECOND, SECOND, SECOND / 10, SECOND / 10);
+    let time = RequestTime { unscheduled_ns: 2 * SECOND, ..slow };
+    let expected = [(F::Worker, 900_000), (F::QueueDepth, 100_000)];
+    assert_eq!(shares_of(&window(time, &[])), expected);
+    // What the device took is the device's even if the worker did not run meanwhile.
+    let healthy = in_device(SECOND, SECOND, SECOND, SECOND);
+    let time = RequestTime { unscheduled_ns: SECOND, ..healthy };
+    assert_eq!(shares_of(&window(time, &[])), [(F::QueueDepth, 1_000_000)]);
+    let idle = RequestTime { busy_ns: SECOND / 5, untaken_ns: SECOND / 2, ..healthy };
+    let expected = [(F::Worker, 500_000), (F::ClientIdle, 300_000), (F::QueueDepth, 200_000)];
+    assert_eq!(shares_of(&window(idle, &[])), expected);
+}
+
+#[test]
+fn a_device_from_which_nothing_comes_back_is_slow() {
+    let time = RequestTime { requests: 0, device_ns: 0, ..in_device(4 * SECOND, 0, 0, 0) };
+    let delivery = window(time, &[]);
+    assert_eq!(shares_of(&delivery), [(LimitingFactor::DeviceSlow, 1_000_000)]);
+    assert_eq!((delivery.queue_depth_milli(), delivery.device_latency_ns()), (4000, None));
+}
+
+/// Times of a request: submitted, dispatched, completed.
+type Times = (Time, Time, Time);
+
+/// A disk's requests beside a scheduler, each with its own times.
+struct Model {
+    scheduler: StoreScheduler,
+    queued: [VecDeque<Time>; 2],
+    in_flight: Vec<(usize, Time, Time)>,
+    ended: [Vec<Times>; 2],
+    /// Time in which a disk had requests.
+    busy_ns: [u64; 2],
+}
+
+impl Model {
+    fn new(max: u64, min: u64, depth: u32) -> Self {
+        let spec = StoreSpec { depth_min: 1, depth_max: depth, ..StoreSpec::default() };
+        let mut scheduler = StoreScheduler::new(spec);
+        let mut store = Store::new(Capability::Declared(1_000_000));
+        let limits = [
+            Limits { max_iops: Iops::new(max), ..Limits::default() },
+            Limits { min_iops: Iops::new(min), ..Limits::default() },
+        ];
+        for (disk, limits) in (0..).zip(limits) {
+            let proposal = Proposal::Disk(DiskId(disk), Assignment::Own(limits));
+            for change in store.propose(&[proposal], true).unwrap() {
+                scheduler.apply(START, change);
+            }
+        }
+        scheduler.observe(START);
+        Self {
+            scheduler,
+            queued: Default::default(),
+            in_flight: Vec::new(),
+            ended: Default::default(),
+            busy_ns: [0; 2],
+        }
+    }
+
+    fn pass(&mut self, ns: u64) {
+        for disk in 0..2 {
+            let is_busy =
+                !self.queued[disk].is_empty() || self.in_flight.iter().any(|(of, ..)| *of == disk);
+            self.busy_ns[disk] += if is_busy { ns } else { 0 };
+        }
+    }
+
+    fn submit(&mut self, now: Time, disk: usize, count: usize) {
+        let slot = DiskSlot(disk as u32);
+        let of = self.scheduler.submit_together(now, slot, &vec![4096; count], disk as u32);
+        let of = of.unwrap();
+        self.in_flight.extend((0..of.dispatched).map(|_| (disk, now, now)));
+        self.queued[disk].extend((0..of.waiting).map(|_| now));
+    }
+
+    fn poll(&mut self, now: Time) {
+        while let Next::Dispatch { tag, .. } = self.scheduler.poll(now) {
+            let disk = tag as usize;
+            let submitted = self.queued[disk].pop_front().unwrap();
+            self.in_flight.push((disk, submitted, now));
+        }
+    }
+
+    fn complete(&mut self, now: Time, at: usize) {
+        if self.in_flight.is_empty() {
+            return;
+        }
+        let (disk, submitted, dispatched) = self.in_flight.remove(at % self.in_flight.len());
+        self.ended[disk].push((submitted, dispatched, now));
+        let latency_ns = Some(now.ns_since(dispatched));
+        let of = Completed { bytes: 4096, requests: 1, latency_ns };
+        self.scheduler.handle_completed(now, DiskSlot(disk as u32), of);
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Deed {
+    Pass(u64),
+    Submit(usize, usize),
+    Complete(usize),
+    Observe,
+}
+
+fn any_deed() -> impl Strategy<Value = Deed> {
+    prop_oneof![
+        3 => (1u64..3_000_000).prop_map(Deed::Pass),
+        3 => (0usize..2, 1usize..12).prop_map(|(disk, count)| Deed::Submit(disk, count)),
+        4 => (0usize..64).prop_map(Deed::Complete),
+        1 => Just(Deed::Observe),
+    ]
+}
+
+proptest! {
+    /// Little's law: the time accounted for in each state, as the number of requests in it over
+    /// time, is the sum of the times of the single requests in it. So the mean number of requests is
+    /// their throughput times their mean time.
+    #[test]
+    fn time_in_each_state_is_the_sum_of_the_requests_times(
+        max in 1u64..3000,
+        min in 1u64..3000,
+        depth in 1u32..32,
+        deeds in prop::collection::vec(any_deed(), 1..200),
+    ) {
+        let mut now = START;
+        let mut model = Model::new(max, min, depth);
+        for deed in deeds {
+            match deed {
+                Deed::Pass(ns) => {
+                    model.pass(ns);
+                    now = now + Duration::from_nanos(ns);
+                }
+                Deed::Submit(disk, count) => model.submit(now, disk, count),
+                Deed::Complete(at) => model.complete(now, at),
+                Deed::Observe => drop(model.scheduler.observe(now)),
+            }
+            model.poll(now);
+        }
+        // Whatever is left ends.
+        while model.in_flight.len() + model.queued[0].len() + model.queued[1].len() > 0 {
+            model.pass(1_000_000);
+            now = now + Duration::from_millis(1);
+            model.complete(now, 0);
+            model.poll(now);
+        }
+        for disk in 0..2 {
+            let view = model.scheduler.view(now, DiskSlot(disk as u32)).unwrap();
+            let sum = |of: fn(&Times) -> u64| model.ended[disk].iter().map(of).sum::<u64>();
+            let waits: u64 = WaitCause::ALL.into_iter().map(|cause| view.done.waits.ns(cause)).sum();
+            prop_assert_eq!(waits, sum(|(submitted, dispatched, _)| dispatched.ns_since(*submitted)));
+            let time = model.scheduler.time_of(DiskSlot(disk as u32));
+            let in_flight = sum(|(_, dispatched, completed)| completed.ns_since(*dispatched));
+            prop_assert_eq!((time.in_flight_ns, time.device_ns), (in_flight, in_flight));
+            prop_assert_eq!(time.requests, model.ended[disk].len() as u64);
+            prop_assert_eq!(time.busy_ns, model.busy_ns[disk]);
+            prop_assert!(time.unloaded_ns <= time.own_ns && time.own_ns <= time.device_ns);
+        }
+    }
+
+    /// Whatever was counted, shares come to all of the time, and are in order.
+    #[test]
+    fn shares_come_to_all_of_the_time(
+        window_ns in prop_oneof![1u64..1000, any::<u64>()],
+        counts in prop::array::uniform9(prop_oneof![0u64..1000, 0..10 * SECOND, any::<u64>()]),
+        waits in prop::array::uniform6(prop_oneof![Just(0u64), 0..10 * SECOND, any::<u64>()]),
+    ) {
+        let [busy_ns, in_flight_ns, device_ns, own_ns, unloaded_ns, ..] = counts;
+        let [.., unscheduled_ns, untaken_ns, requests, unmeasured] = counts;
+        let time = RequestTime {
+            busy_ns, in_flight_ns, device_ns, own_ns, unloaded_ns, unscheduled_ns, untaken_ns,
+            requests, unmeasured,
+        };
+        let waits: Vec<_> = WaitCause::ALL.into_iter().zip(waits).collect();
+        let delivery = Delivery { window_ns, ..window(time, &waits) };
+        let shares = delivery.time_shares();
+        prop_assert_eq!(shares.iter().map(|of| u64::from(of.share_ppm)).sum::<u64>(), u64::from(ALL_PPM));
+        let limits: Vec<_> = shares.iter().filter(|of| of.factor != LimitingFactor::Device).collect();
+        prop_assert!(limits.windows(2).all(|pair| pair[0].share_ppm >= pair[1].share_ppm));
+        prop_assert!(shares.iter().rev().skip(1).all(|of| of.factor != LimitingFactor::Device));
+        let _ = (delivery.queue_depth_milli(), delivery.device_latency_ns());
+    }
+}
