@@ -42,6 +42,12 @@ pub trait Wait: Send {
 
     /// CPU time this thread has used so far. Only the owning thread may ask.
     fn cpu_time(&self) -> core::time::Duration;
+
+    /// Time in which this thread was runnable and did not run, because others had its CPU; zero where
+    /// the system does not count it. Only the owning thread may ask. Costs a system call.
+    fn run_delay(&self) -> core::time::Duration {
+        core::time::Duration::ZERO
+    }
 }
 
 /// What a thread of a device does before anything else, on that thread: it gives up

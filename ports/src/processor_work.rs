@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use suimon_quantity::{ProcessorId, Time};
 
@@ -65,6 +66,10 @@ pub trait ProcessorWork: Send {
     /// nothing when there is nothing to do. `is_busy`: the processor's last round moved
     /// something, so that what is polled in vain takes time from others.
     fn poll(&mut self, now: Time, is_busy: bool, watches: &mut Watches<'_>) -> bool;
+
+    /// The processor's thread was runnable and did not run for `span`, which has just ended. Called
+    /// before [`ProcessorWork::poll`].
+    fn handle_unscheduled(&mut self, _span: Duration) {}
 
     /// A watched descriptor is readable.
     fn wake(&mut self, token: u32);

@@ -241,7 +241,8 @@ pub use power_status::{
 pub use processor_stages::ProcessorStages;
 pub use qos_config::{DiskQos, QosPolicyConfig, QosPolicyKind};
 pub use qos_status::{
-    QosDelivery, QosFlowStatus, QosPolicyPart, QosPolicyStatus, StorePromises, WhatIfAnswer,
+    QosDelivery, QosFlowStatus, QosLimitingFactor, QosPolicyPart, QosPolicyStatus, QosTimeShare,
+    StorePromises, WhatIfAnswer,
 };
 pub use request::{
     ApplyRequest, ConvertDiskRequest, MEASURE_SECONDS_DEFAULT, MEASURE_SECONDS_MAX,

@@ -73,6 +73,81 @@ pub struct QosDelivery {
     /// `own-bandwidth`, `shared-policy`, `others-minimums`, `device-depth`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub waits_ns: BTreeMap<String, u64>,
+    /// Shares of the window's time by what limited the disk, the first limiting factor first. They
+    /// come to 1 000 000.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limited_by: Vec<QosTimeShare>,
+    /// Mean number of requests that were queued or in the device while there were any, in
+    /// thousandths.
+    #[serde(default)]
+    pub queue_depth_milli: u64,
+    /// Mean time of a read or write in the device, in ns; absent if none completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_latency_ns: Option<u64>,
+    /// The device's own latency for these at the same depth, in ns: the lowest in the last one to two
+    /// hours, or that of the store's measurement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_own_latency_ns: Option<u64>,
+}
+
+/// Share of time by a limiting factor of a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct QosTimeShare {
+    /// The factor.
+    pub factor: QosLimitingFactor,
+    /// Share of the window's time, in parts per million.
+    pub share_ppm: u32,
+}
+
+/// What limits a disk's throughput.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum QosLimitingFactor {
+    /// Requests were queued because of the disk's own `max_iops`, or its burst's rate.
+    OwnMaximum,
+    /// Requests were queued because of the disk's own `max_bytes_per_s`.
+    OwnBandwidth,
+    /// Requests were queued because of a maximum of the policy that the disk shares with others.
+    SharedPolicy,
+    /// Requests were queued because other nodes use the store.
+    StoreCap,
+    /// Requests were queued because of other disks' minimums.
+    OthersMinimums,
+    /// Requests were queued for the device or in it: it has as many as it can serve.
+    DeviceSaturated,
+    /// The device took more than twice its own latency at the same depth.
+    DeviceSlow,
+    /// Requests were flushes, discards or writes of zeros, or waited for image metadata.
+    Flushes,
+    /// The worker's thread was runnable, and others had its CPU.
+    Worker,
+    /// All of the client's requests were in the device: more of them at a time get more.
+    QueueDepth,
+    /// The client had no request queued.
+    ClientIdle,
+    /// Service in the device while requests were queued for another reason. It is no limit, and always
+    /// the last.
+    Device,
+}
+
+impl QosLimitingFactor {
+    /// For people: what limits the disk.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::OwnMaximum => "its own maximum",
+            Self::OwnBandwidth => "its own bandwidth limit",
+            Self::SharedPolicy => "the maximum of its shared policy",
+            Self::StoreCap => "other nodes that use the store",
+            Self::OthersMinimums => "other disks' minimums",
+            Self::DeviceSaturated => "the device is saturated",
+            Self::DeviceSlow => "the device is slow",
+            Self::Flushes => "flushes and metadata",
+            Self::Worker => "the worker is not scheduled",
+            Self::QueueDepth => "the client's queue depth",
+            Self::ClientIdle => "the client is idle",
+            Self::Device => "in the device",
+        }
+    }
 }
 
 /// What a store would promise, or promises: the arithmetic.

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use suimon_quantity::{ProcessorId, Time};
 use suimon_storage_qos::{
     Borrower, Change, Completed, DISKS_MAX, DiskSlot, Event, Grant, Next, Report, StoreBudget,
-    StoreScheduler, StoreSpec, SubmitError, Submitted, Together,
+    StoreScheduler, StoreSpec, SubmitError, Submitted, Together, Unscheduled,
 };
 
 use crate::policy::text;
@@ -122,6 +122,11 @@ impl Recorded<StoreScheduler> {
             slot,
             Completed { bytes, requests: 1, latency_ns: latency.map(ns) },
         );
+    }
+
+    /// See [`StoreScheduler::handle_unscheduled`]. It is not recorded, because it decides nothing.
+    pub fn handle_unscheduled(&mut self, of: Unscheduled) {
+        self.policy.handle_unscheduled(of);
     }
 
     /// See [`StoreScheduler::apply`].

@@ -79,6 +79,8 @@ pub mod jobs;
 #[cfg(test)]
 mod kinds;
 mod latency;
+#[cfg(test)]
+mod limiting_tests;
 mod looking;
 mod mail;
 pub mod measure;
@@ -126,6 +128,7 @@ mod tally;
 mod token;
 mod told;
 mod transfer;
+mod unscheduled;
 #[cfg(test)]
 mod unwatched_tests;
 mod work;

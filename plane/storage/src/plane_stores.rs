@@ -33,6 +33,10 @@ impl Mailbox {
         Self { mail: ArrayQueue::new(MAIL_MAX), waker }
     }
 
+    #[allow(
+        clippy::result_large_err,
+        reason = "the mail itself goes back, and is not copied often"
+    )]
     /// Puts mail in, or gives it back if there is no room.
     pub(crate) fn send(&self, from: ProcessorId, mail: StorageMail) -> Result<(), StorageMail> {
         self.mail.push((from, mail)).map_err(|(_, mail)| mail)?;

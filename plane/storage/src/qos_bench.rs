@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use suimon_image::{ByteRange, Linear, Shape};
 use suimon_ports::testing::HollowFile;
@@ -288,6 +289,18 @@ impl Bench {
                 return;
             }
             self.device().now = next.max(now + 100);
+        }
+    }
+
+    /// Lets time pass in which processors run once in `gap_ns`, although they are runnable.
+    pub(crate) fn run_starved(&mut self, span_ns: u64, gap_ns: u64) {
+        let until = self.device().now + span_ns;
+        while self.device().now < until {
+            self.device().now += gap_ns;
+            for work in &mut self.works {
+                work.handle_unscheduled(Duration::from_nanos(gap_ns));
+            }
+            self.turn();
         }
     }
 

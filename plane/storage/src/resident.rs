@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
+use std::time::Duration;
 
 use suimon_ports::{DiskQueue, Expects, FaultKind, FileIo, PortFault, ProcessorWork, Watches};
 use suimon_quantity::{DiskId, ProcessorId, StoreId, Time};
@@ -429,6 +430,12 @@ impl ProcessorWork for Resident {
         self.tell();
         self.give_back(watches);
         has_worked
+    }
+
+    fn handle_unscheduled(&mut self, span: Duration) {
+        if let Some(work) = &mut self.work {
+            work.handle_unscheduled(span);
+        }
     }
 
     fn wake(&mut self, token: u32) {

@@ -8,7 +8,7 @@ use suimon_quantity::{ProcessorId, StoreId, Time};
 use suimon_recording::{Recorded, Sink};
 use suimon_storage_qos::{
     Borrower, CapabilityEstimate, Change, Completed, DiskFlow, DiskSlot, Event, Next, SAMPLE,
-    StoreBudget, StoreScheduler, StoreSpec, SubmitError, Submitted, Together,
+    StoreBudget, StoreScheduler, StoreSpec, SubmitError, Submitted, Together, Unscheduled,
 };
 
 use crate::ended::Ended;
@@ -227,6 +227,18 @@ impl StoreUse {
     pub(crate) fn tell_ended(&mut self, now: Time) {
         if let Mode::Sole(scheduler) = &mut self.mode {
             self.ended.tell(scheduler, now);
+        }
+    }
+
+    /// This processor's worker was runnable and not running while a disk had requests.
+    pub(crate) fn handle_unscheduled(&mut self, of: Unscheduled) {
+        match &mut self.mode {
+            Mode::Sole(scheduler) => scheduler.handle_unscheduled(of),
+            mode => {
+                if let Some(own) = mode.borrower() {
+                    own.handle_unscheduled(of);
+                }
+            }
         }
     }
 

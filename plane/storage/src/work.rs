@@ -22,6 +22,7 @@ use crate::slab::Slab;
 use crate::store::StoreUse;
 use crate::tally::DiskTally;
 use crate::token::Purpose;
+use crate::unscheduled::LostTime;
 
 /// Requests that a processor has under way at most; what comes more stays in its queue.
 pub const REQUESTS_MAX: usize = 4096;
@@ -79,6 +80,7 @@ pub struct StorageWork {
     /// When it was looked last which disks stall.
     pub(crate) stalls_looked: Time,
     pub(crate) idle_look: IdleLook,
+    pub(crate) lost_time: LostTime,
     taken: Vec<DiskRequest>,
     /// Numbers of the requests that a queue brought at once, and their sizes.
     pub(crate) arrived: Vec<usize>,
@@ -119,6 +121,7 @@ impl StorageWork {
             is_busy: true,
             stalls_looked: Time::ZERO,
             idle_look: IdleLook::default(),
+            lost_time: LostTime::default(),
             taken: Vec::with_capacity(REQUESTS_PER_TURN),
             arrived: Vec::with_capacity(REQUESTS_PER_TURN),
             sizes: Vec::with_capacity(REQUESTS_PER_TURN),
@@ -319,6 +322,7 @@ impl StorageWork {
     /// Does what can be done without waiting; whether that was anything.
     pub fn poll(&mut self, now: Time) -> bool {
         self.now = now;
+        self.begin_lost_time();
         let mut has_worked = self.read_mail();
         has_worked |= self.take_in();
         has_worked |= self.let_go();
@@ -327,6 +331,7 @@ impl StorageWork {
         self.show_answers();
         self.end_respites();
         has_worked |= self.look_at_queues();
+        self.end_lost_time();
         has_worked |= self.let_go();
         self.calm();
         self.observe();

@@ -45,6 +45,12 @@ const LOOK_PERIOD: Duration = Duration::from_micros(20);
 /// call, and a processor that sleeps after each frame would make one for each.
 const ACCOUNT_PERIOD: Duration = Duration::from_millis(1);
 
+/// How often a processor asks for how long it was runnable and did not run: a system call.
+const RUN_DELAY_PERIOD: Duration = Duration::from_millis(1);
+
+/// Shorter delays are those of any wake-up.
+const RUN_DELAY_MIN: Duration = Duration::from_micros(50);
+
 /// Empty polls in a row, each behind a round that moved something for others, after
 /// which a ring of a busy processor goes back to waiting. A processor without work polls
 /// for as long as its patience lasts, and then lets all of its rings wait.
@@ -73,6 +79,9 @@ pub(crate) struct Processor {
     has_moved: bool,
     /// When the CPU time was last asked for.
     cpu_time_taken: Time,
+    /// When the run delay was last asked for, and what it was.
+    run_delay_taken: Time,
+    run_delay: Duration,
     stages: StageClock,
     /// When descriptors were last looked at.
     looked: Time,
@@ -106,6 +115,8 @@ impl Processor {
             last_work: now,
             has_moved: false,
             cpu_time_taken: now,
+            run_delay_taken: now,
+            run_delay: Duration::ZERO,
             stages,
             looked: now,
             patience,
@@ -123,6 +134,7 @@ impl Processor {
                 self.last_work = self.now;
             }
             self.end_round();
+            self.look_at_run_delay();
             while let Some(command) = self.link.poll_command() {
                 self.last_work = self.now;
                 if let Next::Stop = self.handle_command(command) {
@@ -162,6 +174,20 @@ impl Processor {
                     self.look();
                 }
             }
+        }
+    }
+
+    /// Tells its other work of time in which others had its CPU. Before anything is done in a round:
+    /// requests are as they were meanwhile.
+    fn look_at_run_delay(&mut self) {
+        if self.now.since(self.run_delay_taken) < RUN_DELAY_PERIOD {
+            return;
+        }
+        self.run_delay_taken = self.now;
+        let all = self.wait.run_delay();
+        let span = all.saturating_sub(std::mem::replace(&mut self.run_delay, all));
+        if span >= RUN_DELAY_MIN {
+            self.work.handle_unscheduled(span);
         }
     }
 

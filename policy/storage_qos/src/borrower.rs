@@ -8,7 +8,7 @@ use suimon_quantity::Time;
 use crate::records::{Fifo, Records, Units};
 use crate::{
     Completion, DISKS_MAX, DiskSlot, Grant, Lent, Next, Normalization, Report, Return, SubmitError,
-    Submitted, Want,
+    Submitted, Unscheduled, Want,
 };
 
 /// What was borrowed ahead and is not used for so long is returned.
@@ -179,6 +179,11 @@ impl Borrower {
     /// See [`crate::StoreScheduler::handle_unmeasured`].
     pub fn handle_unmeasured(&mut self, disk: DiskSlot, bytes: u32) {
         self.report.completions.push(Completion { disk, bytes, latency: None });
+    }
+
+    /// The worker of a disk was runnable and not running.
+    pub fn handle_unscheduled(&mut self, of: Unscheduled) {
+        self.report.unscheduled.push(of);
     }
 
     /// Hears what was lent to this processor.

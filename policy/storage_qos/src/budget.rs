@@ -80,6 +80,7 @@ impl StoreBudget {
 
     /// Hears what a processor reports.
     pub fn handle_report(&mut self, now: Time, from: ProcessorId, report: &Report) {
+        report.unscheduled.iter().for_each(|of| self.scheduler.handle_unscheduled(*of));
         for completion in &report.completions {
             let (disk, bytes) = (completion.disk, completion.bytes);
             self.scheduler.complete(now, disk, bytes, completion.latency);
@@ -125,8 +126,17 @@ impl StoreBudget {
     }
 
     /// See [`StoreScheduler::view`]; what is lent counts as being in the device.
+    ///
+    /// Of the time in which requests are in flight only that in the device is shown, unless something
+    /// completed that has none: the rest is that of lending and of reports.
     pub fn view(&self, now: Time, slot: DiskSlot) -> Option<DiskFlow> {
-        self.scheduler.view(now, slot)
+        let mut view = self.scheduler.view(now, slot)?;
+        for time in [&mut view.short.time, &mut view.long.time] {
+            if time.unmeasured == 0 && time.requests > 0 {
+                time.in_flight_ns = time.in_flight_ns.min(time.device_ns);
+            }
+        }
+        Some(view)
     }
 
     /// Which disk is in a slot.

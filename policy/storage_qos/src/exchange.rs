@@ -41,6 +41,17 @@ pub struct Return {
     pub bytes: u32,
 }
 
+/// Time in which a disk's worker was runnable and not running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unscheduled {
+    /// The disk.
+    pub disk: DiskSlot,
+    /// Nanoseconds summed over the disk's requests in flight.
+    pub in_flight_ns: u64,
+    /// Nanoseconds in which the disk had no requests in flight and its queue had some.
+    pub untaken_ns: u64,
+}
+
 /// What a processor tells the budget. Its lists are kept when it is sent again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
@@ -52,6 +63,9 @@ pub struct Report {
     pub completions: Vec<Completion>,
     /// What it does not need.
     pub returns: Vec<Return>,
+    /// Time that its worker lost. It decides nothing, and is not recorded.
+    #[serde(default)]
+    pub unscheduled: Vec<Unscheduled>,
 }
 
 impl Report {
@@ -61,6 +75,7 @@ impl Report {
             && self.ahead.is_empty()
             && self.completions.is_empty()
             && self.returns.is_empty()
+            && self.unscheduled.is_empty()
     }
 
     /// Adds a later report of the same processor, which is empty then.
@@ -69,6 +84,7 @@ impl Report {
         self.ahead.append(&mut later.ahead);
         self.completions.append(&mut later.completions);
         self.returns.append(&mut later.returns);
+        self.unscheduled.append(&mut later.unscheduled);
     }
 
     /// Empties its lists and keeps their memory.
@@ -77,6 +93,7 @@ impl Report {
         self.ahead.clear();
         self.completions.clear();
         self.returns.clear();
+        self.unscheduled.clear();
     }
 }
 

@@ -6,7 +6,7 @@ use suimon_quantity::{Iops, Time};
 
 use crate::gate::Gate;
 use crate::heap::Heap;
-use crate::history::{Entitled, FlowTotals};
+use crate::history::{Entitled, FlowTotals, Turns};
 use crate::meter::Meter;
 use crate::minimum::Minimum;
 use crate::pace::Fine;
@@ -61,6 +61,8 @@ pub(crate) struct Flow {
     /// Since when it is busy, as far as that is not in `busy_ns`; or idle.
     pub(crate) since: Time,
     pub(crate) member_time: u64,
+    /// Requests of it that were dispatched for its minimum, before a flow whose turn it was. Wraps.
+    pub(crate) minimum_turns: u64,
     /// Virtual time of one operation.
     share: u32,
     /// Whether other disks may be in it.
@@ -320,7 +322,8 @@ impl Flow {
         let mut entitled = self.entitled;
         entitled.reckon(self.limits.min_iops, self.busy_ns);
         let Self { demanded, delivered, busy_ns, .. } = *self;
-        FlowTotals { entitled: entitled.operations, demanded, delivered, busy_ns }
+        let turns = Turns::default();
+        FlowTotals { entitled: entitled.operations, demanded, delivered, busy_ns, turns }
     }
 }
 

@@ -26,6 +26,17 @@ pub(crate) struct Totals {
     pub(crate) waits: Waits,
     /// Of its flow, when the reading was taken.
     entitled: u64,
+    /// Of its flow and store, when the reading was taken.
+    turns: Turns,
+}
+
+/// Requests that had been queued and were dispatched, of a store. They wrap.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Turns {
+    pub(crate) all: u64,
+    /// Those of other flows that were dispatched for their minimum before a flow whose turn by weight
+    /// it was.
+    pub(crate) others_minimums: u64,
 }
 
 impl Totals {
@@ -51,6 +62,7 @@ pub(crate) struct FlowTotals {
     pub(crate) demanded: u64,
     pub(crate) delivered: u64,
     pub(crate) busy_ns: u64,
+    pub(crate) turns: Turns,
 }
 
 /// What a flow's minimum came to while it was busy. It is reckoned when somebody looks, and before the
@@ -152,6 +164,12 @@ pub struct Delivery {
     /// Where requests spent their time otherwise.
     #[serde(default)]
     pub time: RequestTime,
+    /// Queued requests of the store that were dispatched.
+    #[serde(default)]
+    pub turns: u64,
+    /// Those of other disks that were dispatched for their minimum, before a disk whose turn it was.
+    #[serde(default)]
+    pub turns_of_minimums: u64,
 }
 
 impl Delivery {
@@ -203,7 +221,7 @@ pub(crate) struct History {
 
 impl History {
     pub(crate) fn sample(&mut self, now: Time, totals: &Totals, flow: &FlowTotals) {
-        let totals = Totals { entitled: flow.entitled, ..*totals };
+        let totals = Totals { entitled: flow.entitled, turns: flow.turns, ..*totals };
         self.short.take(now, totals);
         if self.samples % LONG_EVERY == 0 {
             self.long.take(now, totals);
@@ -230,6 +248,11 @@ impl History {
             delivered: totals.delivered.wrapping_sub(before.delivered),
             waits: totals.waits.since(&before.waits),
             time: totals.time.since(&before.time),
+            turns: flow.turns.all.wrapping_sub(before.turns.all),
+            turns_of_minimums: flow
+                .turns
+                .others_minimums
+                .wrapping_sub(before.turns.others_minimums),
         }
     }
 }

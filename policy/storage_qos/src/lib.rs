@@ -91,7 +91,7 @@ pub use change::{Change, DiskSlot, FlowSlot, Holder, MeasuredLatency};
 pub use cost::Normalization;
 pub use estimate::CapabilityEstimate;
 pub use event::{CapabilityLow, DISPLACERS_MAX, Displacer, Event, Shortfall, TOLD_AFTER, Unmet};
-pub use exchange::{Completion, Grant, Lent, Report, Return, Want};
+pub use exchange::{Completion, Grant, Lent, Report, Return, Unscheduled, Want};
 pub use history::{Delivery, Done, Rates, SAMPLE, Window};
 pub use limiting::{ALL_PPM, LimitingFactor, TimeShare};
 pub use limits::{BURST_SECONDS_MAX, Burst, IOPS_MAX, Limits, LimitsError, Weight};

@@ -102,6 +102,12 @@ impl Amounts {
         }
     }
 
+    fn take(&mut self, factor: LimitingFactor, ns: u128) {
+        if let Some(sum) = self.0.get_mut(factor as usize) {
+            *sum = sum.saturating_sub(ns);
+        }
+    }
+
     fn sum(&self) -> u128 {
         self.0.iter().sum()
     }
@@ -158,6 +164,12 @@ impl Delivery {
         for cause in WaitCause::ALL {
             of.add(cause.into(), self.waits.ns(cause).into());
         }
+        // Queued for the device behind those that were served for their minimums.
+        let for_device = u128::from(self.waits.ns(WaitCause::DeviceDepth));
+        let turns = u128::from(self.turns.max(1));
+        let behind = for_device * u128::from(self.turns_of_minimums).min(turns) / turns;
+        of.take(LimitingFactor::DeviceSaturated, behind);
+        of.add(LimitingFactor::OthersMinimums, behind);
         let queued = of.sum();
         let in_flight = u128::from(self.time.in_flight_ns);
         if self.time.requests == 0 {

@@ -71,6 +71,15 @@ fn time_is_divided_by_where_it_was_spent() {
             window(healthy, &[(WaitCause::OthersMinimums, 3 * SECOND)]),
             vec![(F::OthersMinimums, 750_000), (F::Device, 250_000)],
         ),
+        // Three of four were served for the minimums of others.
+        (
+            Delivery {
+                turns: 1000,
+                turns_of_minimums: 750,
+                ..window(healthy, &[(WaitCause::DeviceDepth, 4 * SECOND)])
+            },
+            vec![(F::OthersMinimums, 600_000), (F::DeviceSaturated, 200_000), (F::Device, 200_000)],
+        ),
         (
             window(healthy, &[(WaitCause::DeviceDepth, SECOND)]),
             vec![(F::DeviceSaturated, 500_000), (F::Device, 500_000)],

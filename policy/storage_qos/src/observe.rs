@@ -38,12 +38,17 @@ impl StoreScheduler {
         for flow in &mut self.flows {
             flow.account_entitled(now);
         }
-        let disks = self.disks.iter_mut().zip(&mut self.histories);
-        for (disk, history) in disks.filter(|(disk, _)| disk.id.is_some()) {
+        let mut histories = core::mem::take(&mut self.histories);
+        for (at, history) in histories.iter_mut().enumerate() {
+            let Some(disk) = self.disks.get_mut(at).filter(|disk| disk.id.is_some()) else {
+                continue;
+            };
             let Some(flow) = self.flows.get(disk.flow as usize) else { continue };
             disk.account(now, flow.held_by.unwrap_or(self.contention));
-            history.sample(now, &disk.totals, &flow.totals());
+            let totals = disk.totals;
+            history.sample(now, &totals, &self.totals_of(flow));
         }
+        self.histories = histories;
         let mut findings = Vec::new();
         for (of, (flow, watch)) in self.flows.iter_mut().zip(&mut self.watches).enumerate() {
             if flow.limits.min_iops.is_none() {
@@ -75,7 +80,7 @@ impl StoreScheduler {
         let disk = self.disks.get(slot.0 as usize)?;
         let flow = self.flows.get(disk.flow as usize)?;
         let history = self.histories.get(slot.0 as usize)?;
-        let of = flow.totals();
+        let of = self.totals_of(flow);
         let cause = flow.held_by.unwrap_or(self.contention);
         let totals = disk.totals_at(now, cause);
         let over = |window| history.delivery(window, now, &totals, &of);

@@ -12,7 +12,7 @@ use crate::estimate::Estimate;
 use crate::flow::Flow;
 use crate::gate::Gate;
 use crate::heap::Places;
-use crate::history::History;
+use crate::history::{FlowTotals, History, Turns};
 use crate::members;
 use crate::own_latency::OwnLatency;
 use crate::pace::{Fine, fine_ns, not_after, not_before};
@@ -24,7 +24,7 @@ use crate::spare::Spare;
 use crate::watch::Watch;
 use crate::{
     CapabilityEstimate, Completed, DiskSlot, Holder, Next, PolicyId, PolicyPart, StoreSpec,
-    SubmitError, Submitted, WaitCause,
+    SubmitError, Submitted, Unscheduled, WaitCause,
 };
 
 /// After so long it has not helped a minimum that others are held back for it.
@@ -70,6 +70,10 @@ pub struct StoreScheduler {
     pub(crate) gate: Gate,
     /// What flows wait for that no maximum holds.
     pub(crate) contention: WaitCause,
+    /// Requests that had been queued and were dispatched, and those of them that were for a minimum,
+    /// before a flow whose turn it was. They wrap.
+    pub(crate) turns: u64,
+    pub(crate) minimum_turns: u64,
     pub(crate) capability: Option<u64>,
     pub(crate) estimate: Estimate,
     pub(crate) shortage: Shortage,
@@ -98,6 +102,8 @@ impl StoreScheduler {
             spare: Spare::new(),
             gate: Gate::default(),
             contention: WaitCause::DeviceDepth,
+            turns: 0,
+            minimum_turns: 0,
             capability: None,
             estimate: Estimate::default(),
             shortage: Shortage::default(),
@@ -245,6 +251,7 @@ impl StoreScheduler {
         let clock = self.clock(now);
         if let Some(first) = self.first_due(not_after(clock)) {
             if self.shares.first().is_some_and(|next| next.id != first.id) {
+                self.note_minimum(first.id);
                 self.contention = WaitCause::OthersMinimums;
             }
             return self.dispatch_due(now, clock, first.id);
@@ -305,6 +312,14 @@ impl StoreScheduler {
         self.handle_completed(now, slot, Completed { bytes, requests: 1, latency_ns });
     }
 
+    /// The worker of a disk was runnable and not running. It decides nothing.
+    pub fn handle_unscheduled(&mut self, of: Unscheduled) {
+        let Some(disk) = self.disks.get_mut(of.disk.0 as usize) else { return };
+        let time = &mut disk.totals.time;
+        time.unscheduled_ns = time.unscheduled_ns.wrapping_add(of.in_flight_ns);
+        time.untaken_ns = time.untaken_ns.wrapping_add(of.untaken_ns);
+    }
+
     /// Something that was dispatched was not done: `requests` of them, that were to count
     /// as so much; requests that were done but counted as less are 0.
     pub(crate) fn take_back(&mut self, now: Time, slot: DiskSlot, requests: u32, units: Units) {
@@ -329,6 +344,20 @@ impl StoreScheduler {
         self.place(now, of);
     }
 
+    /// A flow's request goes for its minimum, before a flow whose turn it is.
+    fn note_minimum(&mut self, of: u32) {
+        self.minimum_turns = self.minimum_turns.wrapping_add(1);
+        if let Some(flow) = self.flows.get_mut(of as usize) {
+            flow.minimum_turns = flow.minimum_turns.wrapping_add(1);
+        }
+    }
+
+    /// Returns what a flow did, and whose turns there were.
+    pub(crate) fn totals_of(&self, flow: &Flow) -> FlowTotals {
+        let others_minimums = self.minimum_turns.wrapping_sub(flow.minimum_turns);
+        FlowTotals { turns: Turns { all: self.turns, others_minimums }, ..flow.totals() }
+    }
+
     /// [`StoreScheduler::dispatch`] of a flow whose minimum is due. The other way is in line where
     /// it is called, which is what all others take.
     #[inline(never)]
@@ -344,6 +373,7 @@ impl StoreScheduler {
         disk.account(now, flow.held_by.unwrap_or(self.contention));
         let Some(record) = self.records.pop(&mut disk.fifo) else { return Next::Idle };
         let cost = record.units.cost;
+        self.turns = self.turns.wrapping_add(1);
         disk.waiting -= 1;
         flow.waiting -= 1;
         members::serve(flow, disk, member.id, cost, &mut self.member_places);

@@ -17,6 +17,7 @@ use suimon_quantity::Time;
 
 use crate::clock;
 use crate::pwait2::Events;
+use crate::run_delay::RunDelay;
 use crate::sleep_flag::SleepFlag;
 
 /// The largest token that [`Wait::watch`] takes; those above are used inside.
@@ -61,6 +62,7 @@ pub struct EpollWait {
     shared: Arc<Shared>,
     events: Events,
     deadlines: Deadlines,
+    run_delay: RunDelay,
 }
 
 impl EpollWait {
@@ -77,6 +79,7 @@ impl EpollWait {
             shared: Arc::new(Shared { flag: SleepFlag::default(), kick }),
             events: Events::new(),
             deadlines: Deadlines::Timeout,
+            run_delay: RunDelay::default(),
         };
         let look = wait.events.wait(wait.epoll.as_fd(), Some(&[0, 0]));
         if look.is_err_and(|error| lacks_call(&error)) {
@@ -88,6 +91,12 @@ impl EpollWait {
     /// The waker of this wait; any number of clones may exist.
     pub fn waker(&self) -> EventWaker {
         EventWaker(Arc::clone(&self.shared))
+    }
+
+    /// Finds the calling thread's run delay, for [`Wait::run_delay`]. To be called on the thread that
+    /// waits.
+    pub(crate) fn begin_run_delay(&mut self) {
+        self.run_delay = RunDelay::of_this_thread();
     }
 
     fn use_timer(&mut self) -> io::Result<()> {
@@ -204,6 +213,10 @@ impl Wait for EpollWait {
 
     fn cpu_time(&self) -> Duration {
         clock::thread_cpu_time()
+    }
+
+    fn run_delay(&self) -> Duration {
+        self.run_delay.get()
     }
 }
 

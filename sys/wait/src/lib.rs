@@ -29,6 +29,7 @@ mod cpu_places;
 mod epoll_wait;
 mod processor_threads;
 mod pwait2;
+mod run_delay;
 mod sleep_flag;
 
 pub use cpu_places::cpu_places;

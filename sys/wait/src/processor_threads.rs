@@ -91,7 +91,7 @@ impl ProcessorThreads {
     }
 }
 
-fn run_on(cpus: &[u16], wait: EpollWait, body: Body, report: &SyncSender<io::Result<()>>) {
+fn run_on(cpus: &[u16], mut wait: EpollWait, body: Body, report: &SyncSender<io::Result<()>>) {
     let mut set = CpuSet::new();
     cpus.iter().for_each(|cpu| set.set(usize::from(*cpu)));
     let placed = sched_setaffinity(None, &set)
@@ -103,6 +103,7 @@ fn run_on(cpus: &[u16], wait: EpollWait, body: Body, report: &SyncSender<io::Res
     // The starter waits for this one message, so sending cannot fail.
     let _ = report.send(placed);
     if started {
+        wait.begin_run_delay();
         body(Box::new(wait));
     }
 }

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use suimon_contract::{EventKind, Name, QosDelivery, QosFlowStatus};
+use suimon_contract::{
+    EventKind, Name, QosDelivery, QosFlowStatus, QosLimitingFactor, QosTimeShare,
+};
 use suimon_quantity::{DiskId, StoreId};
 use suimon_storage::{StoreView, copied_disk};
 use suimon_storage_qos::{
-    CapabilityLow, Delivery, DiskFlow, Event, Holder, Shortfall, Unmet, WaitCause,
+    CapabilityLow, Delivery, DiskFlow, Event, Holder, LimitingFactor, Shortfall, TimeShare, Unmet,
+    WaitCause,
 };
 
 use super::Disks;
@@ -135,13 +138,36 @@ impl Disks {
 fn delivery(of: &Delivery) -> QosDelivery {
     let waits =
         WaitCause::ALL.into_iter().map(|cause| (word(cause).to_owned(), of.waits.ns(cause)));
+    let latency = of.device_latency_ns();
     QosDelivery {
         window_ns: of.window_ns,
         entitled_iops: of.per_second(of.entitled),
         demanded_iops: of.per_second(of.demanded),
         delivered_iops: of.per_second(of.delivered),
         waits_ns: waits.filter(|(_, ns)| *ns > 0).collect(),
+        limited_by: of.time_shares().into_iter().map(time_share).collect(),
+        queue_depth_milli: of.queue_depth_milli(),
+        device_latency_ns: latency.map(|(found_ns, _)| found_ns),
+        device_own_latency_ns: latency.map(|(_, own_ns)| own_ns),
     }
+}
+
+const fn time_share(of: TimeShare) -> QosTimeShare {
+    let factor = match of.factor {
+        LimitingFactor::OwnMaximum => QosLimitingFactor::OwnMaximum,
+        LimitingFactor::OwnBandwidth => QosLimitingFactor::OwnBandwidth,
+        LimitingFactor::SharedPolicy => QosLimitingFactor::SharedPolicy,
+        LimitingFactor::StoreCap => QosLimitingFactor::StoreCap,
+        LimitingFactor::OthersMinimums => QosLimitingFactor::OthersMinimums,
+        LimitingFactor::DeviceSaturated => QosLimitingFactor::DeviceSaturated,
+        LimitingFactor::DeviceSlow => QosLimitingFactor::DeviceSlow,
+        LimitingFactor::Flushes => QosLimitingFactor::Flushes,
+        LimitingFactor::Worker => QosLimitingFactor::Worker,
+        LimitingFactor::QueueDepth => QosLimitingFactor::QueueDepth,
+        LimitingFactor::ClientIdle => QosLimitingFactor::ClientIdle,
+        LimitingFactor::Device => QosLimitingFactor::Device,
+    };
+    QosTimeShare { factor, share_ppm: of.share_ppm }
 }
 
 const fn word(cause: WaitCause) -> &'static str {

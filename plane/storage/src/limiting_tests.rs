@@ -1,0 +1,194 @@
+//! Limiting factors of disks on one processor: each cause is made, and is the first.
+
+use std::time::Duration;
+
+use suimon_ports::DiskOp;
+use suimon_quantity::{ByteRate, DiskId};
+use suimon_storage_qos::{
+    ALL_PPM, Assignment, LimitingFactor, Limits, PolicyId, PolicyKind, PolicySpec, Proposal,
+    StoreSpec, TimeShare,
+};
+
+use crate::qos_bench::{Bench, Load, MILLISECOND, SECOND, STORE, deep, limits};
+
+/// The disk that is looked at.
+const DISK: u32 = 0;
+/// Longer than the window of 5 s.
+const LONG: u64 = 7 * SECOND;
+/// How long a device of these tests takes for a request.
+const SERVICE_NS: u64 = 1_000_000;
+/// A cause that was made takes this share of the time at least.
+const LEAST_PPM: u32 = 400_000;
+
+/// One processor on a device that serves so many requests at a time.
+fn bench(spec: &StoreSpec, servers: usize) -> Bench {
+    Bench::new(1, spec, servers, SERVICE_NS)
+}
+
+/// The same with the disk and its client.
+fn with_client(spec: &StoreSpec, servers: usize, limits: Limits, depth: u32) -> Bench {
+    let mut bench = bench(spec, servers);
+    bench.add_disk(0, DISK, limits);
+    bench.add_seat(DISK, Load::reads(4096, depth));
+    bench
+}
+
+fn own_maximum() -> Bench {
+    let mut bench = with_client(&deep(), 32, limits(0, 300), 16);
+    bench.run(LONG);
+    bench
+}
+
+fn own_bandwidth() -> Bench {
+    let of = Limits { max_bandwidth: ByteRate::new(4096 * 300), ..Limits::default() };
+    let mut bench = with_client(&deep(), 32, of, 16);
+    bench.run(LONG);
+    bench
+}
+
+fn shared_policy() -> Bench {
+    let mut bench = bench(&deep(), 32);
+    let policy = PolicySpec { kind: PolicyKind::Aggregated, limits: limits(0, 600) };
+    bench.propose(&[Proposal::Policy(PolicyId(1), policy)]);
+    for disk in [DISK, 1] {
+        bench.propose(&[Proposal::Disk(DiskId(disk), Assignment::Policy(PolicyId(1)))]);
+        bench.add_known(0, disk);
+        bench.add_seat(disk, Load::reads(4096, 8));
+    }
+    bench.run(LONG);
+    bench
+}
+
+fn anothers_minimum() -> Bench {
+    let mut bench = with_client(&StoreSpec::default(), 4, limits(0, 0), 64);
+    // 4 at a time of 1 ms are 4000 per second.
+    bench.add_disk(0, 1, limits(3500, 0));
+    bench.add_seat(1, Load::reads(4096, 64));
+    bench.run(LONG);
+    bench
+}
+
+fn saturated_device() -> Bench {
+    let mut bench = with_client(&StoreSpec::default(), 4, limits(0, 0), 64);
+    bench.run(LONG);
+    bench
+}
+
+/// All of the client's requests are in the device, which serves four at a time.
+fn saturated_device_without_a_queue() -> Bench {
+    let mut bench = with_client(&deep(), 4, limits(0, 0), 2);
+    bench.run(SECOND);
+    bench.add_seat(DISK, Load::reads(4096, 30));
+    bench.run(LONG);
+    bench
+}
+
+fn slow_device() -> Bench {
+    let mut bench = with_client(&deep(), 32, limits(0, 0), 4);
+    bench.run(SECOND);
+    bench.device().service_ns = 4 * SERVICE_NS;
+    bench.run(LONG);
+    bench
+}
+
+fn starved_worker() -> Bench {
+    let mut bench = with_client(&deep(), 32, limits(0, 0), 4);
+    bench.run(SECOND);
+    bench.run_starved(LONG, 10 * MILLISECOND);
+    bench
+}
+
+/// The client's next request is in its queue while the worker does not run.
+fn starved_worker_of_a_client_that_pauses() -> Bench {
+    let mut bench = with_client(&deep(), 32, limits(0, 0), 1);
+    let load = bench.seats[0].load;
+    bench.run(SECOND);
+    for _ in 0..500 {
+        bench.seats[0].load = None;
+        bench.run(2 * MILLISECOND);
+        bench.device().now += 12 * MILLISECOND;
+        bench.works[0].handle_unscheduled(Duration::from_millis(12));
+        bench.seats[0].load = load;
+        bench.run(100_000);
+    }
+    bench
+}
+
+fn idle_client() -> Bench {
+    let mut bench = with_client(&deep(), 32, limits(0, 1000), 4);
+    let load = bench.seats[0].load;
+    for _ in 0..700 {
+        bench.seats[0].load = load;
+        bench.run(100_000);
+        bench.seats[0].load = None;
+        bench.run(10 * MILLISECOND);
+    }
+    bench
+}
+
+fn small_queue_depth() -> Bench {
+    let mut bench = with_client(&deep(), 32, limits(0, 5000), 2);
+    bench.run(LONG);
+    bench
+}
+
+fn flushes() -> Bench {
+    let mut bench = bench(&deep(), 32);
+    bench.add_disk(0, DISK, limits(0, 0));
+    bench.add_seat(DISK, Load { op: DiskOp::Flush, bytes: 0, depth: 1 });
+    bench.run(LONG);
+    bench
+}
+
+#[test]
+fn each_cause_is_the_first_limiting_factor() {
+    let cases: [(fn() -> Bench, LimitingFactor); 12] = [
+        (own_maximum, LimitingFactor::OwnMaximum),
+        (own_bandwidth, LimitingFactor::OwnBandwidth),
+        (shared_policy, LimitingFactor::SharedPolicy),
+        (anothers_minimum, LimitingFactor::OthersMinimums),
+        (saturated_device, LimitingFactor::DeviceSaturated),
+        (saturated_device_without_a_queue, LimitingFactor::DeviceSaturated),
+        (slow_device, LimitingFactor::DeviceSlow),
+        (starved_worker, LimitingFactor::Worker),
+        (starved_worker_of_a_client_that_pauses, LimitingFactor::Worker),
+        (idle_client, LimitingFactor::ClientIdle),
+        (small_queue_depth, LimitingFactor::QueueDepth),
+        (flushes, LimitingFactor::Flushes),
+    ];
+    for (make, factor) in cases {
+        let bench = make();
+        let view = bench.works[0].disk_view(bench.time(), STORE, bench.slot(DISK)).unwrap();
+        let shares = view.short.time_shares();
+        let TimeShare { factor: first, share_ppm } = shares[0];
+        assert_eq!(first, factor, "{shares:?} {:?}", view.short);
+        assert!(share_ppm >= LEAST_PPM, "{shares:?} {:?}", view.short);
+        assert_eq!(shares.iter().map(|of| of.share_ppm).sum::<u32>(), ALL_PPM);
+    }
+}
+
+/// Where the store's budget is on another processor, the worker's lost time is reported to it.
+#[test]
+fn a_starved_worker_is_known_where_the_budget_is() {
+    let mut bench = Bench::new(2, &deep(), 32, SERVICE_NS);
+    bench.add_disk(1, DISK, limits(0, 0));
+    bench.add_seat(DISK, Load::reads(4096, 4));
+    bench.run(SECOND);
+    bench.run_starved(LONG, 10 * MILLISECOND);
+    let view = bench.works[0].disk_view(bench.time(), STORE, bench.slot(DISK)).unwrap();
+    let shares = view.short.time_shares();
+    assert_eq!(shares[0].factor, LimitingFactor::Worker, "{shares:?} {:?}", view.short);
+}
+
+/// By Little's law the requests of a closed loop are all accounted for, wherever they are.
+#[test]
+fn the_mean_queue_depth_is_the_clients() {
+    for depth in [1, 7, 40] {
+        let mut bench = with_client(&StoreSpec::default(), 4, limits(0, 900), depth);
+        bench.run(LONG);
+        let view = bench.works[0].disk_view(bench.time(), STORE, bench.slot(DISK)).unwrap();
+        let expected = u64::from(depth) * 1000;
+        let found = view.short.queue_depth_milli();
+        assert!(found.abs_diff(expected) <= expected / 100, "{found} of {expected}");
+    }
+}

@@ -1,0 +1,74 @@
+//! Time in which the worker's thread was runnable and did not run.
+//!
+//! The runtime reports it right before the turn in which the worker runs again: until that turn no
+//! request changed its state. So requests in flight were in flight for all of it. A disk without
+//! requests whose queue has some in that turn had them untaken in its queue.
+
+use core::time::Duration;
+
+use suimon_storage_qos::Unscheduled;
+
+use crate::disk::Place;
+use crate::work::StorageWork;
+
+/// A span that ended right before this turn, and places that had no requests in it.
+#[derive(Debug, Default)]
+pub(crate) struct LostTime {
+    ns: u64,
+    idle: Vec<Place>,
+    busy: Vec<Place>,
+}
+
+impl StorageWork {
+    /// The worker's thread was runnable and did not run for `span`, which has just ended. To be called
+    /// before [`StorageWork::poll`]. Costs a look at each queue.
+    pub fn handle_unscheduled(&mut self, span: Duration) {
+        self.lost_time.ns = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+    }
+
+    /// Accounts for it, before requests change their state in this turn.
+    pub(crate) fn begin_lost_time(&mut self) {
+        if self.lost_time.ns == 0 {
+            return;
+        }
+        let Self { lost_time: LostTime { ns, idle, busy }, queues, stores, .. } = self;
+        idle.clear();
+        busy.clear();
+        for of in queues.numbers().filter_map(|number| queues.get(number)) {
+            let Some(place) = of.place else { continue };
+            let in_flight = of.under_way.saturating_sub(of.held as usize) as u64;
+            if of.under_way == 0 {
+                idle.push(place);
+                continue;
+            }
+            busy.push(place);
+            let in_flight_ns = ns.saturating_mul(in_flight);
+            if let Some(store) = stores.get_mut(place.store).filter(|_| in_flight > 0) {
+                let disk = place.slot;
+                store.handle_unscheduled(Unscheduled { disk, in_flight_ns, untaken_ns: 0 });
+            }
+        }
+        idle.retain(|place| !busy.contains(place));
+    }
+
+    /// Accounts for what queues held meanwhile, after they were looked at in this turn.
+    pub(crate) fn end_lost_time(&mut self) {
+        let untaken_ns = core::mem::take(&mut self.lost_time.ns);
+        if untaken_ns == 0 {
+            return;
+        }
+        let Self { lost_time: LostTime { idle, .. }, queues, stores, .. } = self;
+        for of in queues.numbers().filter_map(|number| queues.get(number)) {
+            let Some(place) = of.place.filter(|_| of.under_way > 0) else { continue };
+            // Each disk once, whichever of its queues had requests.
+            if !idle.contains(&place) {
+                continue;
+            }
+            idle.retain(|other| *other != place);
+            if let Some(store) = stores.get_mut(place.store) {
+                let disk = place.slot;
+                store.handle_unscheduled(Unscheduled { disk, in_flight_ns: 0, untaken_ns });
+            }
+        }
+    }
+}
