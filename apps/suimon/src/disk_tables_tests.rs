@@ -1,6 +1,7 @@
 use suimon_contract::{
     DiskNbdClient, DiskNbdStatus, DiskQos, DiskVhostUserStatus, QosDelivery, QosFlowStatus,
-    StorageState, StoreEstimate, StorePattern, StorePatternFigure, parse_toml,
+    QosLimitingFactor, QosTimeShare, StorageState, StoreEstimate, StorePattern, StorePatternFigure,
+    parse_toml,
 };
 
 use super::*;
@@ -133,6 +134,12 @@ fn disks() -> Vec<DiskStatus> {
             demanded_iops: 25_000,
             delivered_iops: 19_990,
             waits_ns: waits.into_iter().map(|(cause, ns)| (cause.to_owned(), ns)).collect(),
+            limited_by: vec![
+                QosTimeShare { factor: QosLimitingFactor::OwnMaximum, share_ppm: 998_000 },
+                QosTimeShare { factor: QosLimitingFactor::Device, share_ppm: 2_000 },
+            ],
+            queue_depth_milli: 16_000,
+            ..QosDelivery::default()
         },
         last_5_min: QosDelivery { delivered_iops: 400, ..QosDelivery::default() },
     };

@@ -1,10 +1,8 @@
 //! Storage QoS as tables and in detail: policies, and what each disk gets.
 
-use core::cmp::Reverse;
-
 use suimon_contract::{
-    DiskQos, QosDelivery, QosFlowStatus, QosPolicyConfig, QosPolicyPart, QosPolicyStatus, Resource,
-    StorePromises,
+    DiskQos, QosDelivery, QosFlowStatus, QosPolicyConfig, QosPolicyPart, QosPolicyStatus,
+    QosTimeShare, Resource, StorePromises,
 };
 
 use crate::lines::{Lines, word};
@@ -124,7 +122,7 @@ pub(crate) fn flow_table(flows: &[QosFlowStatus]) -> Table {
         ">GOT IN 5 MIN",
         ">WAITING",
         ">IN DEVICE",
-        "WAITS FOR",
+        "LIMITED BY",
     ];
     let mut table = Table::new(&titles);
     for flow in flows {
@@ -139,20 +137,27 @@ pub(crate) fn flow_table(flows: &[QosFlowStatus]) -> Table {
             units::count(flow.last_5_min.delivered_iops),
             units::count(flow.waiting.into()),
             units::count(flow.in_flight.into()),
-            waits_for(&flow.last_5_s),
+            first_limit(&flow.last_5_s),
         ]);
     }
     table
 }
 
-/// What requests waited for most: `own maximum`.
-fn waits_for(delivery: &QosDelivery) -> String {
-    let longest = delivery
-        .waits_ns
-        .iter()
-        .filter(|(_, ns)| **ns > 0)
-        .min_by_key(|(cause, ns)| (Reverse(**ns), cause.as_str()));
-    or_dash(longest.map(|(cause, _)| cause.replace('-', " ")))
+/// Returns the first limiting factor with its share of the time: `its own maximum 93 %`.
+fn first_limit(delivery: &QosDelivery) -> String {
+    or_dash(delivery.limited_by.first().map(limit))
+}
+
+fn limit(share: &QosTimeShare) -> String {
+    format!("{} {}", share.factor.text(), percent(share.share_ppm))
+}
+
+/// Returns a share of a million as `93 %`, or `<1 %`.
+fn percent(ppm: u32) -> String {
+    match (ppm + 5_000) / 10_000 {
+        0 => "<1 %".to_owned(),
+        percent => format!("{percent} %"),
+    }
 }
 
 /// What a disk is held to.
@@ -163,30 +168,43 @@ pub(crate) fn add_flow(lines: &mut Lines, flow: &QosFlowStatus) {
     lines.add("requests in device", flow.in_flight);
 }
 
-/// What a disk is entitled to, wants and gets.
+/// What a disk is entitled to, wants and gets, and where its requests spent their time.
 pub(crate) fn delivery_table(flow: &QosFlowStatus) -> Table {
-    let mut table = Table::new(&["OVER", ">ENTITLED", ">WANTED", ">GOT", "WAITED FOR"]);
+    let titles =
+        ["OVER", ">ENTITLED", ">WANTED", ">GOT", ">QUEUE DEPTH", ">DEVICE LATENCY", "LIMITED BY"];
+    let mut table = Table::new(&titles);
     for (over, delivery) in [("5 s", &flow.last_5_s), ("5 min", &flow.last_5_min)] {
         table.row([
             over.to_owned(),
             units::iops(delivery.entitled_iops),
             units::iops(delivery.demanded_iops),
             units::iops(delivery.delivered_iops),
-            waits(delivery),
+            queue_depth(delivery.queue_depth_milli),
+            device_latency(delivery),
+            limits_in_order(delivery),
         ]);
     }
     table
 }
 
-/// `own maximum 1.50 s, device depth 2.00 ms`, longest first.
-fn waits(delivery: &QosDelivery) -> String {
-    let mut waits: Vec<_> = delivery.waits_ns.iter().filter(|(_, ns)| **ns > 0).collect();
-    waits.sort_by_key(|(cause, ns)| (Reverse(**ns), cause.as_str()));
-    let waits: Vec<_> = waits
-        .into_iter()
-        .map(|(cause, ns)| format!("{} {}", cause.replace('-', " "), units::latency(*ns)))
-        .collect();
-    if waits.is_empty() { "–".to_owned() } else { waits.join(", ") }
+/// Returns a number of thousandths as `15.9`.
+fn queue_depth(milli: u64) -> String {
+    let tenths = milli.saturating_add(50) / 100;
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
+/// Returns the latency with the device's own at the same depth: `3.00 ms (own 1.00 ms)`.
+fn device_latency(delivery: &QosDelivery) -> String {
+    let latencies = delivery.device_latency_ns.zip(delivery.device_own_latency_ns);
+    or_dash(latencies.map(|(found_ns, own_ns)| {
+        format!("{} (own {})", units::latency(found_ns), units::latency(own_ns))
+    }))
+}
+
+/// Returns all limiting factors with their shares, the first one first.
+fn limits_in_order(delivery: &QosDelivery) -> String {
+    let all: Vec<String> = delivery.limited_by.iter().map(limit).collect();
+    if all.is_empty() { "–".to_owned() } else { all.join(", ") }
 }
 
 /// What stores promise or would promise, a line each.

@@ -1,4 +1,4 @@
-use suimon_contract::{ByteSize, ClusterCap, QosPolicyKind};
+use suimon_contract::{ByteSize, ClusterCap, QosLimitingFactor, QosPolicyKind};
 
 use super::*;
 
@@ -59,36 +59,44 @@ fn policies_are_shown_in_a_table_and_in_detail() {
     insta::assert_snapshot!(QosPolicyConfig::details(&policies[2]));
 }
 
-fn delivery(delivered_iops: u64, waits: &[(&str, u64)]) -> QosDelivery {
+fn delivery(delivered_iops: u64, limited_by: &[(QosLimitingFactor, u32)]) -> QosDelivery {
+    let share = |(factor, share_ppm): &(QosLimitingFactor, u32)| QosTimeShare {
+        factor: *factor,
+        share_ppm: *share_ppm,
+    };
     QosDelivery {
         window_ns: 5_000_000_000,
         entitled_iops: 500,
         demanded_iops: 9_999,
         delivered_iops,
-        waits_ns: waits.iter().map(|(cause, ns)| ((*cause).to_owned(), *ns)).collect(),
+        limited_by: limited_by.iter().map(share).collect(),
+        queue_depth_milli: 15_949,
+        device_latency_ns: Some(3_000_000),
+        device_own_latency_ns: Some(980_000),
+        ..QosDelivery::default()
     }
 }
 
 #[test]
-fn flows_say_what_disks_get_and_wait_for() {
-    let waits = [("device-depth", 7), ("own-maximum", 1_500_000_000), ("own-bandwidth", 0)];
-    let flow = |disk: &str, holder: &str, limits, waits: &[_]| QosFlowStatus {
+fn flows_say_what_disks_get_and_what_limits_them() {
+    use QosLimitingFactor as F;
+    let limited_by = [(F::OwnMaximum, 926_000), (F::ClientIdle, 4_000), (F::Device, 70_000)];
+    let flow = |disk: &str, holder: &str, limits, limited_by: &[_]| QosFlowStatus {
         disk: disk.parse().unwrap(),
         store: "fast".parse().unwrap(),
         holder: holder.to_owned(),
         limits,
         waiting: 3,
         in_flight: 1,
-        last_5_s: delivery(480, waits),
-        last_5_min: delivery(15_000, waits),
+        last_5_s: delivery(480, limited_by),
+        last_5_min: QosDelivery::default(),
     };
     let flows = [
-        flow("web", "qos_policy/gold", limits(), &waits),
+        flow("web", "qos_policy/gold", limits(), &limited_by),
         flow("db", "disk/db", DiskQos::NONE, &[]),
     ];
     insta::assert_snapshot!(flow_table(&flows).render());
     insta::assert_snapshot!(delivery_table(&flows[0]).render());
-    assert_eq!(waits_for(&delivery(1, &[("own-maximum", 0)])), "–");
 }
 
 #[test]

@@ -38,6 +38,7 @@ export type ProcessorStages = S["ProcessorStages"];
 export type ProcessorStatus = S["ProcessorStatus"];
 export type QosDelivery = S["QosDelivery"];
 export type QosFlowStatus = S["QosFlowStatus"];
+export type QosTimeShare = S["QosTimeShare"];
 export type QosPolicyStatus = S["QosPolicyStatus"];
 export type QueueStatus = S["QueueStatus"];
 export type Severity = S["Severity"];

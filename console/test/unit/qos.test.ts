@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sharesByStore, waitShares } from "../../src/pages/disks/displacement";
-import { diskWay, waitsPerRequest } from "../../src/pages/why/disk_way";
+import { sharesByStore } from "../../src/pages/disks/displacement";
+import { diskWay } from "../../src/pages/why/disk_way";
 import { suspects } from "../../src/pages/why/stage";
+import type { QosTimeShare } from "../../src/api/types";
+import { text, textsOf } from "../../src/texts/texts";
 import { disk, flow, store } from "./things";
 
 test("who lacks its minimum is displaced by who gets more than it is entitled to", () => {
@@ -15,24 +17,40 @@ test("who does not want its minimum lacks nothing, nor does a rounding error cou
   assert.deepEqual(fast?.displaced, []);
 });
 
-test("waits are shares of all waits, longest first", () => {
-  assert.deepEqual(waitShares({ "device-depth": 1, "own-maximum": 3, "shared-policy": 0 }).map(({ cause, ppm }) => [cause, ppm]), [["own-maximum", 750_000], ["device-depth", 250_000]]);
-  assert.deepEqual(waitShares(undefined), []);
-});
+const CAUSES: [QosTimeShare["factor"], string, string | undefined][] = [
+  ["own-maximum", "slow", "suimon qos set web max_iops=600"],
+  ["own-bandwidth", "slow", "suimon qos set web max_bytes_per_s=default"],
+  ["shared-policy", "slow", "suimon qos policy set web --max-iops 600"],
+  ["store-cap", "slow", undefined],
+  ["others-minimums", "slow", "suimon qos set web min_iops=562"],
+  ["device-saturated", "slow", "suimon store measure fast"],
+  ["device-slow", "slow", undefined],
+  ["flushes", "slow", undefined],
+  ["worker", "slow", undefined],
+  ["queue-depth", "watch", undefined],
+  ["client-idle", "idle", undefined],
+];
 
-test("waits of five seconds are spread over the requests of five seconds", () => {
-  assert.deepEqual(waitsPerRequest(flow("web", 0, 600, 300, { "own-maximum": 1500 * 1e6 })), [{ cause: "own-maximum", ns: 1e6 }]);
-});
-
-test("a disk that is held by its own maximum is told so, with the setting that changes it", () => {
-  const rate = { name: "web", store: "fast", state: "ready", readsPerS: 300, writesPerS: 0, readBytesPerS: 0, writtenBytesPerS: 0, latencyNs: 10e6 };
-  const way = diskWay({ disk: disk("web", { max_iops: 300 }), flow: flow("web", 0, 700, 300, { "own-maximum": 1500 * 9e6 }, { max_iops: 300 }), store: store(), rate, isPlugged: true });
-  const [first] = suspects([way]);
-  assert.equal(first?.stage.why, "why.qos.own-maximum");
-  assert.equal(first?.stage.verdict, "slow");
-  assert.equal(Math.round(first?.stage.sharePpm ?? 0), 900_000);
-  assert.equal(first?.stage.remedy?.command, "suimon qos set web max_iops=700");
-});
+for (const [factor, verdict, setting] of CAUSES) {
+  test(`a disk that is limited by ${factor} shows it first, with its share of the time`, () => {
+    const limited: QosTimeShare[] = [{ factor, share_ppm: 900_000 }, { factor: "device", share_ppm: 100_000 }];
+    const seen = flow("web", 0, 281, 281, limited, { max_iops: 300 });
+    const full = { ...store(), depth: 14, depth_allowed: 14, delivered_iops: 4000 };
+    const way = diskWay({ disk: disk("web", { max_iops: 300 }), flow: seen, store: full, isPlugged: true });
+    const limits = way.stages.filter(({ title }) => title === "stage.limited");
+    assert.deepEqual(limits.map(({ why, sharePpm }) => [why, sharePpm]), [[`why.limit.${factor}`, 900_000], ["why.limit.device", 100_000]]);
+    assert.equal(limits[0]?.verdict, verdict);
+    assert.equal(limits[0]?.remedy?.command, setting);
+    // A store with as many requests as it may have is no suspect beside it.
+    const expected = verdict === "idle" ? [] : [`why.limit.${factor}`];
+    assert.deepEqual(suspects([way]).map(({ stage }) => stage.why), expected);
+    for (const language of ["en", "ja"] as const) {
+      const said = text(language, limits[0]!.why, limits[0]!.whyParams);
+      assert.ok(!said.includes("{") && !said.includes("281 of 281"), said);
+      assert.notEqual(textsOf(language).word(factor), factor);
+    }
+  });
+}
 
 test("an idle disk is no suspect", () => {
   assert.deepEqual(suspects([diskWay({ disk: disk("web", {}), flow: flow("web", 0, 0, 0), store: store(), isPlugged: true })]), []);

@@ -1,5 +1,5 @@
 /** Things as the API describes them, for tests. */
-import type { DiskQos, DiskStatus, QosFlowStatus, SriovAdapter, StoreStatus, TopSnapshot } from "../../src/api/types";
+import type { DiskQos, DiskStatus, QosFlowStatus, QosTimeShare, SriovAdapter, StoreStatus, TopSnapshot } from "../../src/api/types";
 
 const none = { requests: 0, bytes: 0, errors: 0, latency_ns_p50: 0, latency_ns_p99: 0, latency_ns_max: 0 };
 
@@ -11,8 +11,8 @@ export function disk(name: string, qos: DiskQos | undefined): DiskStatus {
   };
 }
 
-export function flow(name: string, entitled: number, wanted: number, got: number, waits: Record<string, number> = {}, limits: DiskQos = {}): QosFlowStatus {
-  const delivery = { window_ns: 5e9, entitled_iops: entitled, demanded_iops: wanted, delivered_iops: got, waits_ns: waits };
+export function flow(name: string, entitled: number, wanted: number, got: number, limited: QosTimeShare[] = [], limits: DiskQos = {}): QosFlowStatus {
+  const delivery = { window_ns: 5e9, entitled_iops: entitled, demanded_iops: wanted, delivered_iops: got, limited_by: limited, queue_depth_milli: 1000 };
   return { disk: name, store: "fast", holder: `disk/${name}`, limits, waiting: 0, in_flight: 0, last_5_s: delivery, last_5_min: delivery };
 }
 

@@ -1,5 +1,8 @@
 use super::*;
-use crate::{DiskQos, Name, QosDelivery, StorePattern, StorePatternFigure, parse_toml};
+use crate::{
+    DiskQos, Name, QosDelivery, QosLimitingFactor, QosTimeShare, StorePattern, StorePatternFigure,
+    parse_toml,
+};
 
 fn name(text: &str) -> Name {
     text.parse().unwrap()
@@ -94,6 +97,13 @@ fn keys_are_as_published_and_read_as_they_are_written() {
                 demanded_iops: 700,
                 delivered_iops: 600,
                 waits_ns: [("device-depth".to_owned(), 1_000_000)].into(),
+                limited_by: vec![QosTimeShare {
+                    factor: QosLimitingFactor::OthersMinimums,
+                    share_ppm: 1_000_000,
+                }],
+                queue_depth_milli: 4_000,
+                device_latency_ns: Some(200_000),
+                device_own_latency_ns: Some(100_000),
             },
             last_5_min: QosDelivery::default(),
         }),

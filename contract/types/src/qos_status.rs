@@ -1,6 +1,7 @@
 //! Observed state of Storage QoS: what disks are entitled to, want and get.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -128,6 +129,13 @@ pub enum QosLimitingFactor {
     /// Service in the device while requests were queued for another reason. It is no limit, and always
     /// the last.
     Device,
+}
+
+impl fmt::Display for QosLimitingFactor {
+    /// Its word in the API.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 impl QosLimitingFactor {

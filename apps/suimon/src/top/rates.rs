@@ -298,6 +298,7 @@ pub(super) mod tests {
                 demanded_iops: 4000,
                 delivered_iops: 2000,
                 waits_ns: waits.into_iter().collect(),
+                ..QosDelivery::default()
             }),
         }
     }

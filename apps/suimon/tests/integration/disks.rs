@@ -6,7 +6,7 @@ use crate::support::{Daemon, command, json, lines, operation, told};
 
 const STORES: &str = r#"[{"config":{"name":"fast","path":"/srv/fast"},"state":"ready","total_bytes":2199023255552,"free_bytes":1099511627776,"promised_iops":500,"disks":2,"delivered_iops":480,"depth":1,"depth_allowed":32}]"#;
 
-const FLOW: &str = r#"{"disk":"NAME","store":"fast","holder":"disk/NAME","limits":{"min_iops":500},"waiting":3,"in_flight":1,"last_5_s":{"window_ns":5000000000,"entitled_iops":500,"demanded_iops":900,"delivered_iops":480,"waits_ns":{"device-depth":7000}},"last_5_min":{"window_ns":0,"entitled_iops":0,"demanded_iops":0,"delivered_iops":0}}"#;
+const FLOW: &str = r#"{"disk":"NAME","store":"fast","holder":"disk/NAME","limits":{"min_iops":500},"waiting":3,"in_flight":1,"last_5_s":{"window_ns":5000000000,"entitled_iops":500,"demanded_iops":900,"delivered_iops":480,"waits_ns":{"device-depth":7000},"limited_by":[{"factor":"device-saturated","share_ppm":930000},{"factor":"device","share_ppm":70000}],"queue_depth_milli":4000},"last_5_min":{"window_ns":0,"entitled_iops":0,"demanded_iops":0,"delivered_iops":0}}"#;
 
 pub(crate) const CONFIG: &str = r#"{"store":[{"name":"fast","path":"/srv/fast"}],"disk":[{"name":"web","store":"fast","format":"vhdx"}]}"#;
 

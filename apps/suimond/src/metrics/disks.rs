@@ -112,7 +112,21 @@ impl Readings {
             });
             encode_gauges(encoder, name, help, flows)?;
         }
-        Ok(())
+        self.encode_limits(encoder)
+    }
+
+    /// Shares of time by limiting factor.
+    fn encode_limits(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let flows = self.disks.iter().filter_map(|disk| disk.qos.as_ref());
+        let shares = flows.flat_map(|flow| {
+            flow.last_5_s.limited_by.iter().map(|share| {
+                let labels =
+                    [("disk", flow.disk.to_string()), ("factor", share.factor.to_string())];
+                (labels, f64::from(share.share_ppm) / 1e6)
+            })
+        });
+        let help = "Share of the last 5 s by what limited the disk";
+        encode_gauges(encoder, "suimon_disk_limited_ratio", help, shares)
     }
 
     fn encode_requests(

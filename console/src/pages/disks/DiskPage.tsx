@@ -13,7 +13,6 @@ import { StateLabel } from "../../parts/StateLabel";
 import { link } from "../../shell/router";
 import { useTexts } from "../../texts/texts";
 import { bytes, count, latency, percent, size } from "../../units/units";
-import { waitShares } from "./displacement";
 import { DiskChart } from "./FlowCharts";
 import { limitsInShort } from "./limits";
 import { LimitsDialog } from "./LimitsDialog";
@@ -37,7 +36,7 @@ export function DiskPage(props: { name: string }) {
           <>
             <Section title={t("disk.delivery")}><DiskChart disk={props.name} /></Section>
             <div className="grid-wide">
-              <Section title={t("disk.waits")}><Waits flow={flow} /></Section>
+              <Section title={t("disk.waits")}><Limits flow={flow} /></Section>
               <Section title={t("disk.is")}><Is disk={disk} flow={flow} /></Section>
             </div>
             <Section title={t("disk.requests")}><Requests disk={disk} /></Section>
@@ -49,13 +48,14 @@ export function DiskPage(props: { name: string }) {
   );
 }
 
-function Waits(props: { flow: QosFlowStatus | undefined }) {
+/** Shares of time by limiting factor, the first one first. */
+function Limits(props: { flow: QosFlowStatus | undefined }) {
   const { t, word } = useTexts();
-  const waits = waitShares(props.flow?.last_5_s.waits_ns);
-  if (!props.flow || waits.length === 0) return <p>{t("disk.waits.none")}</p>;
+  const shares = props.flow?.last_5_s.limited_by ?? [];
+  if (shares.length === 0) return <p>{t("disk.waits.none")}</p>;
   return (
     <>
-      <Facts columns={1} of={waits.map(({ cause, ppm }) => [word(cause), <Bar key={cause} ppm={ppm} tone="plain" text={percent(ppm)} />])} />
+      <Facts columns={1} of={shares.map(({ factor, share_ppm }) => [word(factor), <Bar key={factor} ppm={share_ppm} tone="plain" text={percent(share_ppm)} />])} />
       <p className="faint spaced">{t("disk.waits.about")}</p>
     </>
   );

@@ -1,4 +1,4 @@
-/** Every disk in a line: what it is entitled to, wants and gets, and what its requests wait for. */
+/** Every disk in a line: what it is entitled to, wants and gets, and what limits it. */
 import { Button } from "@patternfly/react-core";
 import type { DiskStatus, QosFlowStatus } from "../../api/types";
 import { useRates } from "../../live/history";
@@ -6,8 +6,7 @@ import { DataTable, type Column } from "../../parts/DataTable";
 import { StateLabel } from "../../parts/StateLabel";
 import { link } from "../../shell/router";
 import { useTexts } from "../../texts/texts";
-import { count, latency } from "../../units/units";
-import { waitShares } from "./displacement";
+import { count, latency, percent } from "../../units/units";
 import { limitsInShort } from "./limits";
 
 export function FlowTable(props: { disks: readonly DiskStatus[]; flows: readonly QosFlowStatus[]; onLimits: (disk: DiskStatus) => void }) {
@@ -45,7 +44,10 @@ export function FlowTable(props: { disks: readonly DiskStatus[]; flows: readonly
     },
     {
       title: t("disks.waits"),
-      cell: (disk) => word(waitShares(of(disk)?.last_5_s.waits_ns)[0]?.cause),
+      cell: (disk) => {
+        const first = of(disk)?.last_5_s.limited_by?.[0];
+        return first ? `${word(first.factor)} ${percent(first.share_ppm)}` : "–";
+      },
     },
     {
       title: t("disks.limits"),

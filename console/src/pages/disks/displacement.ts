@@ -54,12 +54,3 @@ export function sharesByStore(flows: readonly QosFlowStatus[]): StoreShares[] {
     };
   });
 }
-
-/** What requests of a disk waited for, as parts per million of all their waits, longest first. */
-export function waitShares(waits: Record<string, number> | undefined): { cause: string; ns: number; ppm: number }[] {
-  const all = Object.entries(waits ?? {}).filter(([, ns]) => ns > 0);
-  const sum = all.reduce((total, [, ns]) => total + ns, 0);
-  return all
-    .map(([cause, ns]) => ({ cause, ns, ppm: (1e6 * ns) / sum }))
-    .sort((a, b) => b.ns - a.ns || a.cause.localeCompare(b.cause));
-}

@@ -35,7 +35,7 @@ function StageView(props: { stage: Stage }) {
       {stage.sharePpm !== undefined && (
         <div>
           <Bar ppm={stage.sharePpm} text={percent(stage.sharePpm)} tone={stage.verdict === "slow" ? "bad" : stage.verdict === "watch" ? "high" : "plain"} />
-          <span className="faint small share-text">{t("stage.share", { wait: latency(stage.waitNs ?? 0) })}</span>
+          <span className="faint small share-text">{stage.waitNs === undefined ? t("stage.share.time") : t("stage.share", { wait: latency(stage.waitNs) })}</span>
         </div>
       )}
       <p className="small">{t(stage.why, stage.whyParams)}</p>

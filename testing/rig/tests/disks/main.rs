@@ -8,6 +8,7 @@ mod full_stores;
 mod guest_nbd;
 mod job_progress;
 mod jobs;
+mod limiting;
 mod nbd_servers;
 mod openings;
 mod reconnecting;

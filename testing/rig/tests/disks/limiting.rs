@@ -1,0 +1,140 @@
+//! Limiting factors of disks, as the API and the CLI report them: each cause is made with fio as the
+//! client over NBD, and is the first factor.
+//!
+//! Shares are those of the last 5 s, so each case waits until its cause is the first.
+
+use std::time::Duration;
+
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_setaffinity};
+use serde_json::Value;
+use suimon_rig::fio::{self, FioTarget};
+use suimon_rig::{Daemon, LastingLoad, Process, Rig, SlowDisk, until};
+
+const PATIENCE: Duration = Duration::from_secs(180);
+/// Load that outlasts any case; the test ends it.
+const LASTS_S: u32 = 900;
+const DISK_BYTES: u64 = 32 << 20;
+/// Rate of the slow store: about 1000 reads of 8 KiB per second.
+const RATE: u64 = 8 << 20;
+/// Busy loops on the worker's CPU, each with the highest weight.
+const LOOPS: usize = 3;
+
+fn disk(rig: &Rig, name: &str, store: &str, keys: &str) -> String {
+    let socket = rig.path("nbd.sock");
+    format!(
+        "[[disk]]\nname = \"{name}\"\nstore = \"{store}\"\nformat = \"raw\"\nkind = \"fixed\"\n\
+         size_bytes = {DISK_BYTES}\nnbd = {{ socket = \"{socket}\" }}\n{keys}\n"
+    )
+}
+
+fn host(rig: &Rig, slow: &str) -> String {
+    let fast = rig.path("store");
+    std::fs::create_dir_all(&fast).unwrap();
+    let stores = format!(
+        "[[store]]\nname = \"fast\"\npath = \"{fast}\"\ncapability_iops = 5000\n\
+         [[store]]\nname = \"slow\"\npath = \"{slow}\"\ncapability_iops = 1000\n\
+         [[qos_policy]]\nname = \"both\"\nkind = \"aggregated\"\nmax_iops = 300\n"
+    );
+    let disks = [
+        disk(rig, "capped", "fast", "qos = { max_iops = 300 }"),
+        disk(rig, "one", "fast", "qos_policy = \"both\""),
+        disk(rig, "other", "fast", "qos_policy = \"both\""),
+        disk(rig, "idle", "fast", ""),
+        disk(rig, "alone", "slow", ""),
+        disk(rig, "gold", "slow", "qos = { min_iops = 850 }"),
+    ];
+    stores + &disks.concat()
+}
+
+/// Waits until a disk's first limiting factor is this in the API, and until the CLI says so.
+fn wait_limited(daemon: &Daemon, disk: &str, factor: &str, text: &str) {
+    let mut last = Value::Null;
+    let met = until("the limiting factor", PATIENCE, || {
+        let flows = daemon.get("/1.0/qos/flows")?;
+        let found = flows.as_array().into_iter().flatten().find(|flow| flow["disk"] == disk);
+        last = found.map(|flow| flow["last_5_s"].clone()).unwrap_or_default();
+        Ok(last["limited_by"][0]["factor"] == factor)
+    });
+    met.unwrap_or_else(|error| panic!("{disk}: {factor}: {error:#}: {last:#}"));
+    let shares = last["limited_by"].as_array().unwrap();
+    let sum: u64 = shares.iter().filter_map(|share| share["share_ppm"].as_u64()).sum();
+    assert_eq!(sum, 1_000_000, "{last:#}");
+    let mut table = String::new();
+    let met = until("the CLI's first factor", PATIENCE, || {
+        table = daemon.ok(&["qos", "flows"])?;
+        Ok(table.lines().any(|line| line.starts_with(disk) && line.contains(text)))
+    });
+    met.unwrap_or_else(|error| panic!("{disk}: {text}: {error:#}: {table}"));
+}
+
+#[test]
+fn the_first_factor_is_what_limits_a_disk() {
+    let rig = Rig::new().unwrap();
+    let slow = SlowDisk::new(&rig, rig.folder(), 4 * DISK_BYTES, RATE).unwrap();
+    let daemon = Daemon::start(&rig, &host(&rig, slow.path().to_str().unwrap())).unwrap();
+    let socket = rig.path("nbd.sock");
+    let load = |disk: &str, depth| {
+        LastingLoad::begin(&rig, &socket, &[disk], depth, LASTS_S).unwrap()
+    };
+
+    let loads = [load("capped", 16), load("one", 8), load("other", 8)];
+    let target = FioTarget::Nbd { socket: &socket, disk: "idle" };
+    let job = format!("--rw=randread --bs=8k --rate_iops=10 --time_based --runtime={LASTS_S}");
+    let mut idle = Process::start(&rig, "fio", &fio::words(target, &job)).unwrap();
+    wait_limited(&daemon, "capped", "own-maximum", "its own maximum");
+    wait_limited(&daemon, "one", "shared-policy", "the maximum of its shared policy");
+    wait_limited(&daemon, "idle", "client-idle", "the client is idle");
+    idle.kill();
+    loads.into_iter().for_each(|load| drop(load.stop()));
+
+    // One request at a time, on a device that could have more.
+    let alone = load("alone", 1);
+    wait_limited(&daemon, "alone", "queue-depth", "the client's queue depth");
+    // The same on a device that has become 16 times slower.
+    slow.set_rate(RATE / 16).unwrap();
+    wait_limited(&daemon, "alone", "device-slow", "the device is slow");
+    slow.set_rate(RATE).unwrap();
+    alone.stop().unwrap();
+
+    // Many at a time, alone and beside a disk with a minimum.
+    let alone = load("alone", 48);
+    wait_limited(&daemon, "alone", "device-saturated", "the device is saturated");
+    let gold = load("gold", 48);
+    wait_limited(&daemon, "alone", "others-minimums", "other disks' minimums");
+    gold.stop().unwrap();
+    alone.stop().unwrap();
+}
+
+#[test]
+fn a_worker_that_is_not_scheduled_is_the_first_factor() {
+    let rig = Rig::new().unwrap();
+    let slow = SlowDisk::new(&rig, rig.folder(), 4 * DISK_BYTES, 4 * RATE).unwrap();
+    let mut daemon = Daemon::start(&rig, &host(&rig, slow.path().to_str().unwrap())).unwrap();
+    let load = LastingLoad::begin(&rig, &rig.path("nbd.sock"), &["alone"], 1, LASTS_S).unwrap();
+    wait_limited(&daemon, "alone", "queue-depth", "the client's queue depth");
+    pin(daemon.process().id(), 0);
+    let script = "while :; do :; done";
+    let words = ["nice", "-n", "-20", "taskset", "-c", "0", "sh", "-c", script];
+    let loops: Vec<_> =
+        (0..LOOPS).map(|at| Process::start(&rig, &format!("loop-{at}"), &words).unwrap()).collect();
+    wait_limited(&daemon, "alone", "worker", "the worker is not scheduled");
+    drop(loops);
+    load.stop().unwrap();
+}
+
+/// Has the workers of a daemon run on one CPU only.
+fn pin(daemon: u32, cpu: usize) {
+    let mut one = CpuSet::new();
+    one.set(cpu);
+    let mut pinned = 0;
+    for task in std::fs::read_dir(format!("/proc/{daemon}/task")).unwrap().flatten() {
+        let name = std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+        let id = task.file_name().to_str().and_then(|id| id.parse().ok()).and_then(Pid::from_raw);
+        if name.starts_with("processor-") {
+            sched_setaffinity(id, &one).unwrap();
+            pinned += 1;
+        }
+    }
+    assert!(pinned > 0, "the daemon has no worker");
+}
