@@ -19,6 +19,10 @@ pub const ALL_PPM: u32 = 1_000_000;
 /// time of service in the device does not limit, and a larger queue depth brings nothing.
 const QUEUED_PPM: u128 = 50_000;
 
+/// A device is not slow for so many nanoseconds beyond its own latency: the engine's own part in them
+/// counts for more.
+const SHORT_NS: u128 = 100_000;
+
 /// Limiting factor of a disk's throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -185,7 +189,8 @@ impl Delivery {
         let unscheduled = beyond.min(self.time.unscheduled_ns.into());
         of.add(LimitingFactor::Worker, unscheduled);
         let mut variation = beyond - unscheduled;
-        if variation > own {
+        let measured = self.time.requests.saturating_sub(self.time.unmeasured);
+        if variation > own.max(u128::from(measured) * SHORT_NS) {
             of.add(LimitingFactor::DeviceSlow, variation);
             variation = 0;
         }

@@ -106,6 +106,16 @@ fn a_worker_that_does_not_run_is_neither_a_slow_device_nor_an_idle_client() {
     assert_eq!(shares_of(&window(idle, &[])), expected);
 }
 
+/// Batches of what a cache answers in 4 us say little of requests that take 22 us on a busy host.
+#[test]
+fn a_device_that_is_quick_is_not_slow() {
+    let time = in_device(SECOND, SECOND, SECOND / 5, SECOND / 5);
+    let quick = window(RequestTime { requests: 45_000, ..time }, &[]);
+    assert_eq!(shares_of(&quick), [(LimitingFactor::QueueDepth, 1_000_000)]);
+    let slow = window(RequestTime { requests: 4_500, ..time }, &[]);
+    assert_eq!(shares_of(&slow)[0], (LimitingFactor::DeviceSlow, 800_000));
+}
+
 #[test]
 fn a_device_from_which_nothing_comes_back_is_slow() {
     let time = RequestTime { requests: 0, device_ns: 0, ..in_device(4 * SECOND, 0, 0, 0) };

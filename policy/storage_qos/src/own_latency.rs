@@ -1,8 +1,9 @@
 //! Latency that a device shows at each depth when nothing else uses it.
 //!
-//! For each size class and depth it is the lowest mean of [`BATCH`] requests in the last one to two
-//! hours, or what a measurement of the store found if that is lower. A device is at least as fast
-//! with fewer requests, and takes at most twice as long with twice as many: what is known of one depth
+//! For each size class and depth it is the lowest mean of [`SPAN`] and [`BATCH`] requests or more in
+//! the last one to two hours, so that neither a cache nor a burst makes it for a moment. What a
+//! measurement of the store found counts, too. A device is at least as fast with fewer requests, and
+//! takes at most twice as long with twice as many: what is known of one depth
 //! bounds the others.
 
 use core::time::Duration;
@@ -12,8 +13,9 @@ use suimon_quantity::Time;
 use crate::MeasuredLatency;
 use crate::cost::SIZE_CLASSES;
 
-/// Requests whose mean is one sample.
+/// Requests and time whose mean is one sample, at least.
 const BATCH: u32 = 16;
+const SPAN: Duration = Duration::from_millis(500);
 /// Depths from 1, 2, 4, ... on; the last has all that are larger.
 const DEPTHS: usize = 10;
 /// Lowest means are kept for this long, and at most twice as long.
@@ -26,12 +28,14 @@ const UNKNOWN: u64 = u64::MAX;
 struct Cell {
     sum_ns: u64,
     count: u32,
+    since: Time,
     /// Lowest means of the present and of the previous hour.
     present_ns: u64,
     previous_ns: u64,
 }
 
-const EMPTY: Cell = Cell { sum_ns: 0, count: 0, present_ns: UNKNOWN, previous_ns: UNKNOWN };
+const EMPTY: Cell =
+    Cell { sum_ns: 0, count: 0, since: Time::ZERO, present_ns: UNKNOWN, previous_ns: UNKNOWN };
 
 /// Part of a latency that is the device's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,9 +91,12 @@ impl OwnLatency {
         let Some(cell) = self.cells.get_mut(class).and_then(|of| of.get_mut(index)) else {
             return Own { own_ns: latency_ns, unloaded_ns: latency_ns };
         };
+        if cell.count == 0 {
+            cell.since = now;
+        }
         cell.sum_ns = cell.sum_ns.saturating_add(latency_ns);
         cell.count += requests;
-        if cell.count >= BATCH {
+        if cell.count >= BATCH && now.since(cell.since) >= SPAN {
             self.learn(now, class, index);
         }
         let own_ns = self.own_ns.get(class).and_then(|of| of.get(index));

@@ -5,7 +5,9 @@ const HOUR: Duration = Duration::from_secs(3601);
 
 /// Completes a batch of requests that took `us` each; returns the part of one in microseconds.
 fn complete(of: &mut OwnLatency, now: Time, depth: u32, us: u64) -> (u64, u64) {
-    let own = of.handle_completed(now, 0, depth, BATCH, us * 1000 * u64::from(BATCH));
+    let sum_ns = us * 1000 * u64::from(BATCH);
+    of.handle_completed(now, 0, depth, BATCH, sum_ns);
+    let own = of.handle_completed(now + SPAN, 0, depth, BATCH, sum_ns);
     let each = |ns: u64| ns / u64::from(BATCH) / 1000;
     (each(own.own_ns), each(own.unloaded_ns))
 }
@@ -27,16 +29,17 @@ fn latency_is_compared_with_the_lowest_at_the_same_depth() {
 }
 
 #[test]
-fn fewer_requests_are_no_sample() {
+fn few_requests_and_a_short_time_are_no_sample() {
     let mut of = OwnLatency::default();
-    for _ in 0..3 {
-        for _ in 1..BATCH {
-            of.handle_completed(NOW, 0, 1, 1, 1000);
-        }
-        // The mean of the batch has one that took long.
-        of.handle_completed(NOW, 0, 1, 1, 1_600_000 - 15_000);
+    // Many in a moment are none, and few in a long time are none.
+    for _ in 0..1000 {
+        assert_eq!(of.handle_completed(NOW, 0, 1, 1, 1000).own_ns, 1000);
     }
-    assert_eq!(of.handle_completed(NOW, 0, 1, 1, 300_000).own_ns, 100_000);
+    assert_eq!(of.handle_completed(NOW, 0, 1, 1, 300_000).own_ns, 300_000);
+    for _ in 1..BATCH {
+        of.handle_completed(NOW + SPAN, 0, 8, 1, 1000);
+    }
+    assert_eq!(of.handle_completed(NOW + SPAN, 0, 8, 1, 300_000).own_ns, 300_000);
 }
 
 #[test]

@@ -47,6 +47,12 @@ fn host(rig: &Rig, slow: &str) -> String {
     stores + &disks.concat()
 }
 
+/// Writes all of a disk, so that its reads are the device's.
+fn fill(rig: &Rig, disk: &str) {
+    let job = format!("--rw=write --bs=256k --iodepth=4 --size={DISK_BYTES}");
+    fio::run(rig.folder(), &rig.path("nbd.sock"), disk, &job).unwrap();
+}
+
 /// Waits until a disk's first limiting factor is this in the API, and until the CLI says so.
 fn wait_limited(daemon: &Daemon, disk: &str, factor: &str, text: &str) {
     let mut last = Value::Null;
@@ -74,9 +80,8 @@ fn the_first_factor_is_what_limits_a_disk() {
     let slow = SlowDisk::new(&rig, rig.folder(), 4 * DISK_BYTES, RATE).unwrap();
     let daemon = Daemon::start(&rig, &host(&rig, slow.path().to_str().unwrap())).unwrap();
     let socket = rig.path("nbd.sock");
-    let load = |disk: &str, depth| {
-        LastingLoad::begin(&rig, &socket, &[disk], depth, LASTS_S).unwrap()
-    };
+    let load =
+        |disk: &str, depth| LastingLoad::begin(&rig, &socket, &[disk], depth, LASTS_S).unwrap();
 
     let loads = [load("capped", 16), load("one", 8), load("other", 8)];
     let target = FioTarget::Nbd { socket: &socket, disk: "idle" };
@@ -88,6 +93,8 @@ fn the_first_factor_is_what_limits_a_disk() {
     idle.kill();
     loads.into_iter().for_each(|load| drop(load.stop()));
 
+    fill(&rig, "alone");
+    fill(&rig, "gold");
     // One request at a time, on a device that could have more.
     let alone = load("alone", 1);
     wait_limited(&daemon, "alone", "queue-depth", "the client's queue depth");
@@ -111,6 +118,7 @@ fn a_worker_that_is_not_scheduled_is_the_first_factor() {
     let rig = Rig::new().unwrap();
     let slow = SlowDisk::new(&rig, rig.folder(), 4 * DISK_BYTES, 4 * RATE).unwrap();
     let mut daemon = Daemon::start(&rig, &host(&rig, slow.path().to_str().unwrap())).unwrap();
+    fill(&rig, "alone");
     let load = LastingLoad::begin(&rig, &rig.path("nbd.sock"), &["alone"], 1, LASTS_S).unwrap();
     wait_limited(&daemon, "alone", "queue-depth", "the client's queue depth");
     pin(daemon.process().id(), 0);
