@@ -3741,6 +3741,28 @@ export interface components {
             waits_ns?: {
                 [key: string]: number;
             };
+            /**
+             * @description Shares of the window's time by what limited the disk, the first limiting factor first. They
+             *     come to 1 000 000.
+             */
+            limited_by?: components["schemas"]["QosTimeShare"][];
+            /**
+             * Format: int64
+             * @description Mean number of requests that were queued or in the device while there were any, in
+             *     thousandths.
+             */
+            queue_depth_milli?: number;
+            /**
+             * Format: int64
+             * @description Mean time of a read or write in the device, in ns; absent if none completed.
+             */
+            device_latency_ns?: number | null;
+            /**
+             * Format: int64
+             * @description The device's own latency for these at the same depth, in ns: the lowest in the last one to two
+             *     hours, or that of the store's measurement.
+             */
+            device_own_latency_ns?: number | null;
         };
         /** @description `GET /1.0/qos/flows`: what a disk gets, and what it is held to. */
         QosFlowStatus: {
@@ -3770,6 +3792,11 @@ export interface components {
             /** @description Over the last 5 min. */
             last_5_min: components["schemas"]["QosDelivery"];
         };
+        /**
+         * @description What limits a disk's throughput.
+         * @enum {string}
+         */
+        QosLimitingFactor: "own-maximum" | "own-bandwidth" | "shared-policy" | "store-cap" | "others-minimums" | "device-saturated" | "device-slow" | "flushes" | "worker" | "queue-depth" | "client-idle" | "device";
         /**
          * @description `[[qos_policy]]`: limits that several disks refer to. Operations are normalised: a
          *     request counts as one for each `normalization_bytes` of its store that it has begun.
@@ -3871,6 +3898,16 @@ export interface components {
         } | {
             /** @description A disk that would not be there. */
             without_disk: components["schemas"]["Name"];
+        };
+        /** @description Share of time by a limiting factor of a disk. */
+        QosTimeShare: {
+            /** @description The factor. */
+            factor: components["schemas"]["QosLimitingFactor"];
+            /**
+             * Format: int32
+             * @description Share of the window's time, in parts per million.
+             */
+            share_ppm: number;
         };
         /** @description A queue and the processor that owns it. */
         QueueStatus: {
