@@ -116,6 +116,11 @@ fn requests(requests: u64) -> DiskRequestCounters {
     }
 }
 
+fn limited_by() -> Vec<QosTimeShare> {
+    let all = [(QosLimitingFactor::OwnMaximum, 998_000), (QosLimitingFactor::Device, 2_000)];
+    all.map(|(factor, share_ppm)| QosTimeShare { factor, share_ppm }).into()
+}
+
 fn disks() -> Vec<DiskStatus> {
     let mut disks = parse_toml(HOST, None).unwrap().disks.into_iter();
     let (web, old) = (disks.next().unwrap(), disks.next().unwrap());
@@ -134,10 +139,7 @@ fn disks() -> Vec<DiskStatus> {
             demanded_iops: 25_000,
             delivered_iops: 19_990,
             waits_ns: waits.into_iter().map(|(cause, ns)| (cause.to_owned(), ns)).collect(),
-            limited_by: vec![
-                QosTimeShare { factor: QosLimitingFactor::OwnMaximum, share_ppm: 998_000 },
-                QosTimeShare { factor: QosLimitingFactor::Device, share_ppm: 2_000 },
-            ],
+            limited_by: limited_by(),
             queue_depth_milli: 16_000,
             ..QosDelivery::default()
         },

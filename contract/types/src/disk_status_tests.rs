@@ -32,6 +32,23 @@ fn one_client() -> DiskNbdStatus {
 }
 
 /// Fails if a key that is out in the world gets another name.
+fn delivery() -> QosDelivery {
+    QosDelivery {
+        window_ns: 5_000_000_000,
+        entitled_iops: 500,
+        demanded_iops: 700,
+        delivered_iops: 600,
+        waits_ns: [("device-depth".to_owned(), 1_000_000)].into(),
+        limited_by: vec![QosTimeShare {
+            factor: QosLimitingFactor::OthersMinimums,
+            share_ppm: 1_000_000,
+        }],
+        queue_depth_milli: 4_000,
+        device_latency_ns: Some(200_000),
+        device_own_latency_ns: Some(100_000),
+    }
+}
+
 #[test]
 fn keys_are_as_published_and_read_as_they_are_written() {
     let config = parse_toml(
@@ -91,20 +108,7 @@ fn keys_are_as_published_and_read_as_they_are_written() {
             limits: DiskQos { min_iops: Some(500), ..DiskQos::NONE },
             waiting: 4,
             in_flight: 2,
-            last_5_s: QosDelivery {
-                window_ns: 5_000_000_000,
-                entitled_iops: 500,
-                demanded_iops: 700,
-                delivered_iops: 600,
-                waits_ns: [("device-depth".to_owned(), 1_000_000)].into(),
-                limited_by: vec![QosTimeShare {
-                    factor: QosLimitingFactor::OthersMinimums,
-                    share_ppm: 1_000_000,
-                }],
-                queue_depth_milli: 4_000,
-                device_latency_ns: Some(200_000),
-                device_own_latency_ns: Some(100_000),
-            },
+            last_5_s: delivery(),
             last_5_min: QosDelivery::default(),
         }),
     };
