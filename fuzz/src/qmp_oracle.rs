@@ -7,7 +7,7 @@ use serde_json::Value;
 use suimon_qmp::{
     AGENT_TEXT_CHARS_MAX, AgentCommand, AgentReader, LINE_BYTES_MAX, Message, ReadError,
     ReadErrorKind, Reader, agent_count, agent_host_name, agent_interfaces, agent_is_frozen,
-    agent_system, agent_version, chardevs, cpu_count, cpu_slots, is_kvm_enabled, qom_properties,
+    agent_system, agent_version, base_memory, chardevs, cpu_count, cpu_slots, is_kvm_enabled, qom_properties,
     run_state,
 };
 
@@ -118,5 +118,6 @@ fn judge(input: &[u8], messages: &[Message], error: Option<&ReadError>) {
 
 fn read_answers(value: &Value) {
     let _ = (run_state(value), is_kvm_enabled(value), cpu_count(value), cpu_slots(value));
+    let _ = base_memory(value);
     let _ = (chardevs(value), qom_properties(value));
 }

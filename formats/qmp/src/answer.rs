@@ -65,6 +65,16 @@ pub fn cpu_count(value: &Value) -> Result<usize, AnswerError> {
     value.as_array().map(Vec::len).ok_or(AnswerError { command: "query-cpus-fast" })
 }
 
+/// Returns the bytes of memory that the machine has from its start, as
+/// `query-memory-size-summary` reports them.
+///
+/// # Errors
+/// The answer has no such number.
+pub fn base_memory(value: &Value) -> Result<u64, AnswerError> {
+    let bytes = value.get("base-memory").and_then(Value::as_u64);
+    bytes.ok_or(AnswerError { command: "query-memory-size-summary" })
+}
+
 /// What `x-query-virtio-status` returned of a NIC: whether the guest's driver has taken it for
 /// the standby of another (`VIRTIO_NET_F_STANDBY`).
 ///

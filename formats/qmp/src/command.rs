@@ -20,6 +20,8 @@ pub enum Command {
     QueryHotpluggableCpus,
     /// Which CPUs there are ([`cpu_count`](crate::cpu_count)).
     QueryCpusFast,
+    /// How much memory the machine has ([`base_memory`](crate::base_memory)).
+    QueryMemorySizeSummary,
     /// Which chardevs there are ([`chardevs`](crate::chardevs)).
     QueryChardev,
     /// What an object has ([`qom_properties`](crate::qom_properties)).
@@ -130,6 +132,7 @@ impl Command {
             Self::QueryKvm => "query-kvm",
             Self::QueryHotpluggableCpus => "query-hotpluggable-cpus",
             Self::QueryCpusFast => "query-cpus-fast",
+            Self::QueryMemorySizeSummary => "query-memory-size-summary",
             Self::QueryChardev => "query-chardev",
             Self::QomList { .. } => "qom-list",
             Self::QueryVirtioStatus { .. } => "x-query-virtio-status",

@@ -11,6 +11,7 @@ use suimon_qmp::{BlockNode, Device, chardev_words};
 use crate::agent::{AGENT_PORT, AGENT_PORT_NAME};
 use crate::devices::{Attachment, Backend, Machine, port_id, text};
 use crate::spec_check::PORTS;
+use crate::translated_memory::memory_bytes;
 
 /// Descriptors that QEMU inherits.
 #[derive(Clone, Copy, Debug)]
@@ -100,12 +101,13 @@ fn add_machine(words: &mut Words, spec: &VmSpec, accelerator: VmAccelerator) {
     words.add("-accel", accel);
     words.add("-cpu", cpu);
     words.add("-smp", format!("cpus={},maxcpus={}", spec.cpus, spec.cpus_max));
-    words.add("-m", format!("{}M", spec.memory_bytes >> 20));
+    let memory_bytes = memory_bytes(spec, accelerator);
+    words.add("-m", format!("{}K", memory_bytes >> 10));
     // Switch and disks reach the guest's memory through this file.
     let memory = serde_json::json!({
         "qom-type": "memory-backend-memfd",
         "id": "memory",
-        "size": spec.memory_bytes,
+        "size": memory_bytes,
         "share": true,
         "hugetlb": spec.huge_pages,
     });

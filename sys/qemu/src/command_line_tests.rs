@@ -104,6 +104,20 @@ fn without_kvm_vhost_user_devices_have_no_vectors() {
 }
 
 #[test]
+fn writes_of_a_translated_guest_are_recorded_page_by_page_while_it_moves() {
+    let sizes = |huge_pages, accelerator| {
+        let words = words(&VmSpec { huge_pages, ..spec() }, OLD, accelerator);
+        let memory: Value = serde_json::from_str(values(&words, "-object")[0]).unwrap();
+        (values(&words, "-m")[0].to_owned(), memory["size"].as_u64().unwrap())
+    };
+    assert_eq!(sizes(false, VmAccelerator::Tcg), ("262152K".to_owned(), (256 << 20) + (8 << 10)));
+    let configured = ("262144K".to_owned(), 256 << 20);
+    // Huge pages are not divided, and KVM records writes itself.
+    assert_eq!(sizes(true, VmAccelerator::Tcg), configured);
+    assert_eq!(sizes(false, VmAccelerator::Kvm), configured);
+}
+
+#[test]
 fn devices_are_where_they_can_be_taken_away_and_started_from_in_order() {
     let words = words(&spec(), OLD, VmAccelerator::Tcg);
     let places = ["nic-web", "nic-old", "disk-v", "disk-i", "disk-s", "cdrom"];

@@ -42,6 +42,7 @@ mod process_facts;
 mod session;
 mod spec_check;
 mod starting;
+mod translated_memory;
 mod unplugging;
 mod vf;
 mod vm;

@@ -10,10 +10,11 @@ use suimon_ports::{
 use suimon_qmp::MigrationCapability::{
     AutoConverge, LateBlockActivate, PauseBeforeSwitchover, ReturnPath,
 };
-use suimon_qmp::{Command, MigrationStage, machine_name, migration, qom_properties};
+use suimon_qmp::{Command, MigrationStage, base_memory, machine_name, migration, qom_properties};
 
 use crate::devices::{device_of, port_id};
 use crate::spec_check::PORTS;
+use crate::translated_memory::check_recorded;
 use crate::vm::{QemuVm, nonsense};
 
 /// By what QEMU knows the line.
@@ -39,6 +40,8 @@ impl QemuVm {
     }
 
     pub(crate) fn ask_layout(&self) -> Result<VmLayout, VmError> {
+        let memory = base_memory(&self.ask(&Command::QueryMemorySizeSummary)?).map_err(nonsense)?;
+        check_recorded(self.machine, memory)?;
         let machine = machine_name(&self.property("/machine", "type")?).map_err(nonsense)?;
         let mut plugged = Vec::new();
         for number in 0..PORTS {

@@ -98,6 +98,50 @@ fn a_vm_goes_on_where_it_was_sent() {
     far_host.kill(&there.identity()).unwrap();
 }
 
+/// The next byte that the guest sends.
+fn next_byte(console: &mut UnixStream) -> u8 {
+    let mut byte = [0];
+    console.read_exact(&mut byte).unwrap();
+    byte[0]
+}
+
+/// The guest writes more between two rounds of copying than may be left when it stops, and less than
+/// is copied meanwhile: so there are several rounds.
+#[test]
+fn nothing_is_lost_of_what_a_guest_writes_while_its_memory_is_copied() {
+    const SLOW: SendSpec =
+        SendSpec { downtime: Duration::from_millis(100), bytes_per_second: Some(1 << 20) };
+    const MOVES: usize = 3;
+    let first = Site::new();
+    let (mut vm, _notices) = first.start(&first.host(), &first.obedient("a"));
+    let mut sites = vec![first];
+    let console = |vm: &dyn Vm| {
+        let console = UnixStream::from(vm.console().unwrap());
+        console.set_read_timeout(Some(support::LIMIT)).unwrap();
+        console
+    };
+    let mut here = console(&*vm);
+    for _ in 0..MOVES {
+        here.write_all(b"w").unwrap();
+        while next_byte(&mut here) != b'w' {}
+        let far = Site::new();
+        let (there, _told) = far.start(&far.host(), &arriving(&far, "a", &*vm));
+        let (near_end, far_end) = line();
+        there.receive(far_end).unwrap();
+        vm.send(near_end, &SLOW).unwrap();
+        wait_phase(&*vm, &SendPhase::Waiting);
+        vm.tell(&VmCommand::FinishSending).unwrap();
+        wait_phase(&*there, &SendPhase::Done);
+        there.tell(&VmCommand::Resume).unwrap();
+        vm.tell(&VmCommand::Quit).unwrap();
+        here = console(&*there);
+        vm = there;
+        here.write_all(b"?").unwrap();
+        assert_eq!(next_byte(&mut here), b'k', "the guest's memory lacks writes");
+        sites.push(far);
+    }
+}
+
 #[test]
 fn a_vm_that_was_sent_in_vain_goes_on_where_it_is() {
     let (site, far) = (Site::new(), Site::new());

@@ -4,10 +4,24 @@
 //! - `p`: it tells of its panic (the device `pvpanic`, port 0x505).
 //! - `r`: it resets the machine (port 0xcf9).
 //! - `o`: it turns the machine off, as ACPI does (ICH9 datasheet, 13.8.3.3).
+//! - `w`: it sends the letter back and counts up in [`HOT_PAGES`] pages of memory, in each as often
+//!   as in the others and in a register, and now and then in one of more pages, until a letter
+//!   comes. The answer is `k` if all counts are the same, and `l` if a write was lost.
 //! - anything else is sent back.
 
 /// What it says first.
 pub(crate) const WORD: &str = "suimon guest\r\n";
+
+/// Pages of memory that command `w` counts in without pause.
+const HOT_PAGES: u16 = 8;
+/// Where they are, as a segment, and where the pages that it writes now and then begin and end.
+const HOT_AT: u16 = 0x1000;
+const OTHERS_AT: u16 = 0x2000;
+const OTHERS_END: u16 = 0x9000;
+/// One of the others is written each time when this bit of the time-stamp counter and those above
+/// have changed: about every 6 ms. Slower than the test's migration copies, and fast enough that
+/// memory is copied in several rounds.
+const OTHERS_SHIFT: u8 = 24;
 
 const IMAGE_BYTES: usize = 64 << 10;
 /// Where the CPU starts, and where the program lies.
@@ -35,8 +49,67 @@ fn write_register(register: u32, value: u32) -> Vec<u8> {
 
 /// If the letter came, does this; it must not change the accumulator otherwise.
 fn on(letter: u8, what: &[u8]) -> Vec<u8> {
-    let length = u8::try_from(what.len()).unwrap();
-    [&[0x3c, letter, 0x75, length], what].concat()
+    // The jump over it is signed.
+    let length = i8::try_from(what.len()).unwrap();
+    [&[0x3c, letter, 0x75, length as u8], what].concat()
+}
+
+fn word(opcode: &[u8], value: u16) -> Vec<u8> {
+    [opcode, &value.to_le_bytes()].concat()
+}
+
+/// Goes through the hot pages, with SI as the offset of each: `body` reads or writes `[si]`.
+fn each_hot_page(body: &[u8]) -> Vec<u8> {
+    // xor si, si
+    let mut code = vec![0x31, 0xf6];
+    let begin = code.len();
+    code.extend(body);
+    // add si, 4096; cmp si, the end; jb
+    code.extend(word(&[0x81, 0xc6], 0x1000));
+    code.extend(word(&[0x81, 0xfe], HOT_PAGES * 0x1000));
+    let back = i8::try_from(begin as isize - (code.len() + 2) as isize).unwrap();
+    code.extend([0x72, back as u8]);
+    code
+}
+
+/// What command `w` does after it was sent back. Nothing in it makes QEMU forget its translations
+/// of addresses, as a change of CR3 does: a write that is lost stays lost.
+fn count_until_a_letter_comes() -> Vec<u8> {
+    // mov ax, segment; mov ds, ax; mov ax, segment; mov es, ax; xor ebx, ebx; xor ecx, ecx
+    let mut code = [word(&[0xb8], HOT_AT), vec![0x8e, 0xd8], word(&[0xb8], OTHERS_AT)].concat();
+    code.extend([0x8e, 0xc0, 0x66, 0x31, 0xdb, 0x66, 0x31, 0xc9]);
+    // mov [si], ebx
+    code.extend(each_hot_page(&[0x66, 0x89, 0x1c]));
+    let begin = code.len();
+    // inc ebx; inc dword [si] of each
+    code.extend([0x66, 0x43]);
+    code.extend(each_hot_page(&[0x66, 0xff, 0x04]));
+    // rdtsc; shr eax, n; cmp al, cl; je over what follows
+    let next = [
+        // mov cl, al; mov ax, es; add ax, one page; cmp ax, the end; jb over the next
+        vec![0x88, 0xc1, 0x8c, 0xc0],
+        word(&[0x05], 0x100),
+        word(&[0x3d], OTHERS_END),
+        vec![0x72, 0x03],
+        // mov ax, the first; mov es, ax; inc word es:[0]
+        word(&[0xb8], OTHERS_AT),
+        vec![0x8e, 0xc0, 0x26, 0xff, 0x06, 0x00, 0x00],
+    ]
+    .concat();
+    code.extend([0x0f, 0x31, 0x66, 0xc1, 0xe8, OTHERS_SHIFT, 0x38, 0xc8, 0x74]);
+    code.push(u8::try_from(next.len()).unwrap());
+    code.extend(next);
+    // mov dx, 0x3fd; in al, dx; test al, 1; jz begin
+    code.extend([0xba, 0xfd, 0x03, 0xec, 0xa8, 0x01]);
+    let back = i8::try_from(begin as isize - (code.len() + 2) as isize).unwrap();
+    code.extend([0x74, back as u8]);
+    // mov dx, 0x3f8; in al, dx; mov cl, 'k'
+    code.extend([0xba, 0xf8, 0x03, 0xec, 0xb1, b'k']);
+    // cmp ebx, [si]; je over the next; mov cl, 'l'
+    code.extend(each_hot_page(&[0x66, 0x3b, 0x1c, 0x74, 0x02, 0xb1, b'l']));
+    // mov al, cl, which is sent as an answer
+    code.extend([0x88, 0xc8]);
+    code
 }
 
 fn program() -> Vec<u8> {
@@ -52,6 +125,8 @@ fn program() -> Vec<u8> {
     // SLP_EN with the type of sleep that is "off", to the word at PMBASE + 4.
     off.extend([0xba, 0x04, 0x06, 0xb8, 0x00, 0x20, 0xef]);
     code.extend(on(b'o', &off));
+    let count = [vec![0xba, 0xf8, 0x03, 0xee], count_until_a_letter_comes()].concat();
+    code.extend(on(b'w', &count));
     code.extend([0xba, 0xf8, 0x03, 0xee]);
     let back = wait_at as isize - (code.len() + 3) as isize;
     let [low, high] = i16::try_from(back).unwrap().to_le_bytes();

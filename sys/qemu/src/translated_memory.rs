@@ -1,0 +1,74 @@
+//! Size of a guest's memory that makes QEMU notice every write while the memory is copied, if QEMU
+//! itself translates the guest's instructions (TCG).
+//!
+//! QEMU before 9.0 takes the record of written pages 64 pages at a time
+//! (`cpu_physical_memory_sync_dirty_bitmap`) and leaves the pages writable in the translation
+//! caches (TLBs) of its virtual CPUs. Later writes to these pages are not recorded, and the VM
+//! arrives with old memory: its kernel panics, or its data is wrong. QEMU commit 03bfc2188f06
+//! ("physmem: Fix migration dirty bitmap coherency with TCG memory access") corrects it. Of a block
+//! of memory whose size is not a multiple of 64 pages, QEMU takes the record page by page and
+//! corrects the caches for each page. So translated guests have 8 KiB more than was configured.
+
+use suimon_ports::{VmAccelerator, VmError, VmErrorKind, VmSpec};
+use suimon_qmp::Version;
+
+use crate::devices::Machine;
+
+/// Bytes behind one word of QEMU's record: 64 pages of 4 KiB.
+const WORD_BYTES: u64 = 64 * 4096;
+/// What a translated guest has beyond its configured memory: the unit that `-m` is rounded up to.
+const EXTRA_BYTES: u64 = 8192;
+/// The first version without the fault.
+const CORRECTED_IN: Version = Version::new(9, 0, 0);
+
+/// Returns the bytes of memory that a VM is started with. Both nodes of a migration compute the
+/// same number. Huge pages cannot be divided: a guest that has them gets what was configured.
+pub(crate) fn memory_bytes(spec: &VmSpec, accelerator: VmAccelerator) -> u64 {
+    match accelerator {
+        VmAccelerator::Tcg if !spec.huge_pages => spec.memory_bytes.saturating_add(EXTRA_BYTES),
+        VmAccelerator::Tcg | VmAccelerator::Kvm => spec.memory_bytes,
+    }
+}
+
+/// Checks that QEMU records all writes of a guest with `bytes` of memory while it moves.
+///
+/// # Errors
+/// It does not: the guest has huge pages, or was started before its memory got the extra bytes.
+pub(crate) fn check_recorded(machine: Machine, bytes: u64) -> Result<(), VmError> {
+    let is_recorded = machine.accelerator == VmAccelerator::Kvm
+        || machine.version >= CORRECTED_IN
+        || bytes % WORD_BYTES != 0;
+    if is_recorded {
+        return Ok(());
+    }
+    let text = format!(
+        "QEMU {} may lose writes of this guest while its memory is copied, because KVM does not \
+         run it: set huge_pages = false if it is true, then stop the VM and start it again; or \
+         install QEMU {CORRECTED_IN} or later",
+        machine.version
+    );
+    Err(VmError::new(VmErrorKind::Refused, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(version: Version, accelerator: VmAccelerator) -> Machine {
+        Machine { version, accelerator }
+    }
+
+    #[test]
+    fn only_a_qemu_that_misses_writes_refuses_to_let_a_guest_go() {
+        let (old, corrected) = (Version::new(8, 2, 10), CORRECTED_IN);
+        let mib = 1 << 20;
+        let refused = check_recorded(machine(old, VmAccelerator::Tcg), 512 * mib).unwrap_err();
+        assert_eq!(refused.kind, VmErrorKind::Refused);
+        assert!(refused.text.contains("QEMU 8.2.10 may lose"), "{refused}");
+        assert!(refused.text.contains("QEMU 9.0.0 or later"), "{refused}");
+        let extra = 512 * mib + EXTRA_BYTES;
+        check_recorded(machine(old, VmAccelerator::Tcg), extra).unwrap();
+        check_recorded(machine(old, VmAccelerator::Kvm), 512 * mib).unwrap();
+        check_recorded(machine(corrected, VmAccelerator::Tcg), 512 * mib).unwrap();
+    }
+}
