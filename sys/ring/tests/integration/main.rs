@@ -19,6 +19,7 @@ mod disk_single;
 mod guest_image;
 mod hostile;
 mod hostile_packed;
+mod logged;
 mod oracle;
 mod packed;
 #[allow(unreachable_pub, reason = "public for the fuzz target")]

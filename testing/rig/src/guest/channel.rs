@@ -19,6 +19,9 @@ pub(crate) struct Channel {
     records: Vec<PathBuf>,
 }
 
+/// A line of a kernel that has ended, where kernel and commands share the serial port.
+const PANIC: &str = "Kernel panic - not syncing";
+
 /// Lines of each record that are shown.
 const RECORD_LINES: usize = 60;
 
@@ -86,6 +89,9 @@ impl Channel {
             let Some(line) = self.line(deadline)? else {
                 bail!("no answer within {limit:?}{}", self.last_words());
             };
+            if line.contains(PANIC) {
+                bail!("the guest has ended: {line}{}", self.last_words());
+            }
             if line == begin {
                 lines = Some(Vec::new());
             } else if let Some(code) = line.strip_prefix(&end) {

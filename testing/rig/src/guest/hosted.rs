@@ -20,8 +20,9 @@ const BOOT_LIMIT: Duration = Duration::from_secs(300);
 /// Time until QEMU accepts a connection to the console.
 const CONSOLE_LIMIT: Duration = Duration::from_secs(90);
 
-/// What the guest needs for its serial console to take commands; the kernel prints elsewhere.
-const CONSOLE: &str = "line=ttyS0";
+/// Options for a guest whose only serial port takes commands. Its kernel prints there what ends it,
+/// an oops or a panic, and nothing else, so that answers to commands stay as they are.
+const CONSOLE: &str = "console=ttyS0 loglevel=1 line=ttyS0";
 
 /// Where VMs of a rig's daemon are, and what they boot.
 #[derive(Debug)]

@@ -37,7 +37,7 @@ name = "web"
 memory_bytes = "256 MiB"
 kernel = "/srv/vmlinuz"
 initrd = "/srv/initrd"
-command_line = "quiet panic=-1 random.trust_cpu=on no_timer_check line=ttyS0"
+command_line = "quiet panic=-1 random.trust_cpu=on no_timer_check console=ttyS0 loglevel=1 line=ttyS0"
 accelerator = "tcg"
 nics = ["web"]
 disks = ["web"]

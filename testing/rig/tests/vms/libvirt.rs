@@ -65,7 +65,7 @@ const DOMAIN: &str = "\
 <name>web</name><memory unit='MiB'>256</memory><vcpu>1</vcpu>
 <os><type arch='x86_64' machine='q35'>hvm</type>
 <kernel>{kernel}</kernel><initrd>{initrd}</initrd>
-<cmdline>quiet panic=-1 random.trust_cpu=on no_timer_check line=ttyS0</cmdline></os>
+<cmdline>quiet panic=-1 random.trust_cpu=on no_timer_check console=ttyS0 loglevel=1 line=ttyS0</cmdline></os>
 <features><acpi/></features><cpu mode='maximum'/>
 {elements}
 <qemu:commandline>{legacy}</qemu:commandline>

@@ -244,3 +244,17 @@ fn what_is_wrong_is_told_and_nothing_is_left() {
     until("the end to be told", PATIENCE, || Ok(!site.events(7012).is_empty())).unwrap();
     site.start();
 }
+
+/// A guest that panics starts anew at once, so that the panic is in its console's log alone.
+#[test]
+fn a_command_fails_with_the_panic_of_the_guests_kernel() {
+    let site = Site::new();
+    let mut guest = site.start();
+    let error = guest.run("echo c >/proc/sysrq-trigger").unwrap_err();
+    assert!(format!("{error:#}").contains("Kernel panic - not syncing"), "{error:#}");
+    let log = format!("{}/web/console.log", site.vms.folder());
+    until("the stack of calls in the log", PATIENCE, || {
+        Ok(fs::read_to_string(&log)?.contains("Call Trace"))
+    })
+    .unwrap();
+}
