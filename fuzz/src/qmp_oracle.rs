@@ -7,8 +7,8 @@ use serde_json::Value;
 use suimon_qmp::{
     AGENT_TEXT_CHARS_MAX, AgentCommand, AgentReader, LINE_BYTES_MAX, Message, ReadError,
     ReadErrorKind, Reader, agent_count, agent_host_name, agent_interfaces, agent_is_frozen,
-    agent_system, agent_version, base_memory, chardevs, cpu_count, cpu_slots, is_kvm_enabled, qom_properties,
-    run_state,
+    agent_system, agent_version, base_memory, chardevs, cpu_count, cpu_slots, is_kvm_enabled,
+    qom_properties, run_state,
 };
 
 /// What an input came to, so that seeds can be known to lead somewhere.

@@ -43,8 +43,8 @@ pub use agent::{
     agent_host_name, agent_interfaces, agent_is_frozen, agent_system, agent_version,
 };
 pub use answer::{
-    AnswerError, Chardev, CpuSlot, QomProperty, RunState, base_memory, chardevs, cpu_count, cpu_slots,
-    has_standby, is_kvm_enabled, qom_properties, run_state,
+    AnswerError, Chardev, CpuSlot, QomProperty, RunState, base_memory, chardevs, cpu_count,
+    cpu_slots, has_standby, is_kvm_enabled, qom_properties, run_state,
 };
 pub use chardev::{Reconnect, chardev_words};
 pub use command::Command;
