@@ -56,7 +56,7 @@ pub struct DiskPlace {
 }
 
 /// The same, by the store's number on the processor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) store: usize,
     pub(crate) slot: DiskSlot,

@@ -11,11 +11,11 @@ use suimon_storage_qos::Unscheduled;
 use crate::disk::Place;
 use crate::work::StorageWork;
 
-/// A span that ended right before this turn, and places that had no requests in it.
+/// A span that ended right before this turn, and the disks that had requests in it.
 #[derive(Debug, Default)]
 pub(crate) struct LostTime {
     ns: u64,
-    idle: Vec<Place>,
+    /// In ascending order, each once.
     busy: Vec<Place>,
 }
 
@@ -31,24 +31,23 @@ impl StorageWork {
         if self.lost_time.ns == 0 {
             return;
         }
-        let Self { lost_time: LostTime { ns, idle, busy }, queues, stores, .. } = self;
-        idle.clear();
+        let Self { lost_time: LostTime { ns, busy }, queues, stores, .. } = self;
         busy.clear();
         for of in queues.numbers().filter_map(|number| queues.get(number)) {
             let Some(place) = of.place else { continue };
-            let in_flight = of.under_way.saturating_sub(of.held as usize) as u64;
             if of.under_way == 0 {
-                idle.push(place);
                 continue;
             }
             busy.push(place);
+            let in_flight = of.under_way.saturating_sub(of.held as usize) as u64;
             let in_flight_ns = ns.saturating_mul(in_flight);
             if let Some(store) = stores.get_mut(place.store).filter(|_| in_flight > 0) {
                 let disk = place.slot;
                 store.handle_unscheduled(Unscheduled { disk, in_flight_ns, untaken_ns: 0 });
             }
         }
-        idle.retain(|place| !busy.contains(place));
+        busy.sort_unstable();
+        busy.dedup();
     }
 
     /// Accounts for what queues held meanwhile, after they were looked at in this turn.
@@ -57,16 +56,21 @@ impl StorageWork {
         if untaken_ns == 0 {
             return;
         }
-        let Self { lost_time: LostTime { idle, .. }, queues, stores, .. } = self;
+        let Self { lost_time: LostTime { busy, .. }, queues, stores, .. } = self;
+        let known = busy.len();
         for of in queues.numbers().filter_map(|number| queues.get(number)) {
             let Some(place) = of.place.filter(|_| of.under_way > 0) else { continue };
-            // Each disk once, whichever of its queues had requests.
-            if !idle.contains(&place) {
-                continue;
+            let was_busy = busy.get(..known).is_some_and(|of| of.binary_search(&place).is_ok());
+            if !was_busy {
+                busy.push(place);
             }
-            idle.retain(|other| *other != place);
-            if let Some(store) = stores.get_mut(place.store) {
-                let disk = place.slot;
+        }
+        // Each disk once, whichever of its queues had requests.
+        let mut untaken: Vec<Place> = busy.split_off(known);
+        untaken.sort_unstable();
+        untaken.dedup();
+        for Place { store, slot: disk } in untaken {
+            if let Some(store) = stores.get_mut(store) {
                 store.handle_unscheduled(Unscheduled { disk, in_flight_ns: 0, untaken_ns });
             }
         }

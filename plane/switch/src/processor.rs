@@ -184,7 +184,8 @@ impl Processor {
             return;
         }
         self.run_delay_taken = self.now;
-        let all = self.wait.run_delay();
+        // Never less than before: it is zero where it cannot be read.
+        let all = self.wait.run_delay().max(self.run_delay);
         let span = all.saturating_sub(std::mem::replace(&mut self.run_delay, all));
         if span >= RUN_DELAY_MIN {
             self.work.handle_unscheduled(span);
