@@ -1,8 +1,8 @@
 //! Stores and disks as tables and in detail.
 
 use suimon_contract::{
-    CapabilitySource, DiskConfig, DiskCounters, DiskRequestCounters, DiskStatus, NbdWay, Resource,
-    StoreCapability, StoreConfig, StoreMeasurement, StoreStatus,
+    CapabilitySource, DiskConfig, DiskCounters, DiskKind, DiskRequestCounters, DiskStatus, NbdWay,
+    Resource, StoreCapability, StoreConfig, StoreMeasurement, StoreStatus,
 };
 
 use crate::lines::{Lines, storage_state, word};
@@ -136,7 +136,7 @@ impl Shown for DiskConfig {
             table.row([
                 disk.config.name.to_string(),
                 disk.config.store.to_string(),
-                format(&disk.config),
+                format(disk),
                 or_dash(disk.size_bytes.map(units::size)),
                 or_dash(disk.allocated_bytes.map(units::size)),
                 qos(&disk.config),
@@ -155,7 +155,8 @@ impl Shown for DiskConfig {
         lines.keys(Self::KIND, &one.config);
         lines.add("state", storage_state(one.state, one.reason.as_ref()));
         lines.add("kept in", one.file.display());
-        lines.add("kept as", format!("{}, {}", word(&one.config.format), kind(&one.config)));
+        lines.add("kept as", format!("{}, {}", word(&one.config.format), word(&kind(one))));
+        lines.add("parent", or_dash(one.parent.as_ref()));
         lines.add("size", or_dash(one.size_bytes.map(units::size)));
         lines.add("on disk", or_dash(one.allocated_bytes.map(units::size)));
         lines.add("files", or_dash(one.layers.map(layers)));
@@ -179,14 +180,15 @@ impl Shown for DiskConfig {
 }
 
 /// `vhdx`, or with its kind where that is not the usual one: `vhdx, fixed`.
-fn format(disk: &DiskConfig) -> String {
-    let format = word(&disk.format);
-    let is_usual = disk.effective_kind() == disk.format.default_kind();
-    if is_usual { format } else { format!("{format}, {}", kind(disk)) }
+fn format(disk: &DiskStatus) -> String {
+    let format = word(&disk.config.format);
+    let is_usual = kind(disk) == disk.config.format.default_kind();
+    if is_usual { format } else { format!("{format}, {}", word(&kind(disk))) }
 }
 
-fn kind(disk: &DiskConfig) -> String {
-    word(&disk.effective_kind())
+/// Kind of the image, or while it is not open the desired one.
+fn kind(disk: &DiskStatus) -> DiskKind {
+    disk.kind.unwrap_or_else(|| disk.config.effective_kind())
 }
 
 /// The policy, or the limits of the disk's own.

@@ -163,8 +163,9 @@ pub struct DiskConfig {
     /// How it is kept; with `pass-through` the disk is all of its store's block device.
     pub format: DiskFormat,
     /// What of it is in its file: all (`fixed`), what was written (`dynamic`; a raw file
-    /// is sparse then), or what was written beside a parent (`differencing`). `fixed` if
-    /// absent for `raw` and `pass-through`, else `dynamic`.
+    /// is sparse then), or what was written beside a parent (`differencing`). If absent, an
+    /// existing VHD or VHDX is opened as the kind that it is; a new file is `differencing` with
+    /// `parent`, `dynamic` as `vhd` or `vhdx`, else `fixed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<DiskKind>,
     /// Bytes of the disk, like `"10 GiB"`; needed where its file is not there yet. It can
@@ -172,7 +173,9 @@ pub struct DiskConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<ByteSize>,
     /// differencing: the file that has what was not written here, relative to the store's
-    /// path. Nothing may write to it.
+    /// path. Nothing may write to it. If absent, the parent that the image records is searched:
+    /// at the recorded path, then under the same name in the image's directory. A new
+    /// differencing file needs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<StoreFile>,
     /// Whether nothing can be written.
@@ -234,9 +237,22 @@ impl DiskConfig {
         }
     }
 
-    /// What of it is in its file.
+    /// Kind of a file that is made for the disk. An existing image may be of another one, unless
+    /// [`Self::named_kind`] names it.
     pub fn effective_kind(&self) -> DiskKind {
-        self.kind.unwrap_or(self.format.default_kind())
+        self.named_kind().unwrap_or(self.format.default_kind())
+    }
+
+    /// Kind that an existing image must have; `None` if the image decides. A `parent` implies
+    /// `differencing`.
+    pub fn named_kind(&self) -> Option<DiskKind> {
+        let by_format = match self.format {
+            DiskFormat::Raw | DiskFormat::PassThrough => Some(self.format.default_kind()),
+            DiskFormat::Vhd | DiskFormat::Vhdx => {
+                self.parent.as_ref().map(|_| DiskKind::Differencing)
+            }
+        };
+        self.kind.or(by_format)
     }
 
     /// Its file below the store's path; `None` for a pass-through disk.

@@ -94,18 +94,11 @@ fn kind_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
 fn parent_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     let is_differencing = disk.effective_kind() == DiskKind::Differencing;
     match (&disk.parent, disk.format) {
-        (None, DiskFormat::Vhd | DiskFormat::Vhdx) if is_differencing => {
-            findings.push(place.finding(
-                ErrorCode::MissingKey,
-                "parent",
-                "missing; a differencing disk needs the file that has what was not written to it",
-            ));
-        }
         (Some(_), DiskFormat::Raw | DiskFormat::Vhd | DiskFormat::Vhdx) if !is_differencing => {
             findings.push(place.finding(
                 ErrorCode::KeyNotApplicable,
                 "parent",
-                "only a differencing disk has it; remove it or set kind = \"differencing\"",
+                "only a differencing disk has it; remove it, or remove kind and set format = \"vhdx\"",
             ));
         }
         (Some(parent), _) if disk.effective_file().as_ref() == Some(parent) => {

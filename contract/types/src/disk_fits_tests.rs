@@ -69,6 +69,19 @@ fn what_is_written_is_taken() {
          serial = \"S/N 0815\"\nread_only = true\nlogical_sector = 4096\n\
          nbd = { socket = \"/run/nbd.sock\" }\n[disk.vhost_user]\nsocket = \"/run/web.sock\"");
     assert_eq!(web.effective_kind(), DiskKind::Differencing);
+    let kinds = |more: &str| {
+        let disk = one(&format!("format = \"vhdx\"\n{more}"));
+        (disk.named_kind(), disk.effective_kind())
+    };
+    assert_eq!(kinds(""), (None, DiskKind::Dynamic));
+    assert_eq!(
+        kinds("parent = \"p.vhdx\""),
+        (Some(DiskKind::Differencing), DiskKind::Differencing)
+    );
+    assert_eq!(
+        kinds("kind = \"differencing\""),
+        (Some(DiskKind::Differencing), DiskKind::Differencing)
+    );
     assert_eq!(web.effective_file().unwrap().as_str(), "vms/web 0.vhdx");
     assert_eq!(web.size_bytes.unwrap().bytes(), 10 << 30);
     assert_eq!(web.effective_block_bytes(), Some(1 << 20));
@@ -83,7 +96,7 @@ fn what_is_written_is_taken() {
 const PASS_THROUGH_HAS_NONE: &str = "a pass-through disk is all of its store's block device and \
                                      has no file; remove it or set another format";
 const ONLY_DIFFERENCING: &str =
-    "only a differencing disk has it; remove it or set kind = \"differencing\"";
+    "only a differencing disk has it; remove it, or remove kind and set format = \"vhdx\"";
 const NO_BLOCKS: &str = "a raw file and a fixed VHD have no blocks; remove it or set kind = \
                          \"dynamic\" and format = \"vhd\" or \"vhdx\"";
 const STORE_FILE: &str =
@@ -101,8 +114,7 @@ fn keys_that_do_not_go_together_are_refused() {
         ("format = \"pass-through\"\nkind = \"dynamic\"", "kind: a pass-through disk is all there; remove it or set it to \"fixed\"".to_owned()),
         ("format = \"raw\"\nkind = \"differencing\"", "kind: a raw file has no parent; set it to \"fixed\" or \"dynamic\" (a sparse file), or set format = \"vhdx\"".to_owned()),
         ("format = \"raw\"\nparent = \"a\"", format!("parent: {ONLY_DIFFERENCING}")),
-        ("format = \"vhdx\"\nparent = \"a\"", format!("parent: {ONLY_DIFFERENCING}")),
-        ("format = \"vhdx\"\nkind = \"differencing\"", "parent: missing; a differencing disk needs the file that has what was not written to it".to_owned()),
+        ("format = \"vhdx\"\nkind = \"dynamic\"\nparent = \"a\"", format!("parent: {ONLY_DIFFERENCING}")),
         ("format = \"vhd\"\nkind = \"differencing\"\nparent = \"web.vhd\"", "parent: `web.vhd` is the disk's own file; name another one as its parent".to_owned()),
         ("format = \"raw\"\nfile = \"../a\"", format!("file: {STORE_FILE}, not \"../a\"")),
         ("format = \"raw\"\nfile = \"/a\"", format!("file: {STORE_FILE}, not \"/a\"")),

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    CapabilitySource, DiskConfig, QosFlowStatus, StoreConfig, StoreEstimate, StoreMeasurement,
+    CapabilitySource, DiskConfig, DiskKind, QosFlowStatus, StoreConfig, StoreEstimate, StoreFile,
+    StoreMeasurement,
 };
 
 /// Whether a store or a disk is as desired.
@@ -89,6 +90,13 @@ pub struct DiskStatus {
     /// Absolute path of its file, or of the block device that it is.
     #[schema(value_type = String)]
     pub file: PathBuf,
+    /// Kind of the disk, read from its image; absent while it is not open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<DiskKind>,
+    /// File of the parent that was found, relative to the store's path; absent without a parent
+    /// and while the disk is not open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<StoreFile>,
     /// Bytes of the disk, as the guest sees it; absent while it is not open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,

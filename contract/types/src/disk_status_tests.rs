@@ -31,6 +31,11 @@ fn one_client() -> DiskNbdStatus {
     DiskNbdStatus { clients: 1, connections: vec![client] }
 }
 
+fn connected() -> DiskVhostUserStatus {
+    let features = vec!["VIRTIO_BLK_F_MQ".to_owned()];
+    DiskVhostUserStatus { connected: true, queues: 2, features }
+}
+
 /// Fails if a key that is out in the world gets another name.
 fn delivery() -> QosDelivery {
     QosDelivery {
@@ -89,16 +94,14 @@ fn keys_are_as_published_and_read_as_they_are_written() {
         state: StorageState::Failed,
         reason: Some("the file is no VHDX".to_owned()),
         file: "/srv/fast/web.vhdx".into(),
+        kind: Some(DiskKind::Differencing),
+        parent: "base.vhdx".parse().ok(),
         size_bytes: Some(10 << 30),
         allocated_bytes: Some(4 << 20),
         layers: Some(3),
         uncommitted_bytes: Some(4096),
         processor: Some(1),
-        vhost_user: Some(DiskVhostUserStatus {
-            connected: true,
-            queues: 2,
-            features: vec!["VIRTIO_BLK_F_MQ".to_owned()],
-        }),
+        vhost_user: Some(connected()),
         nbd: Some(one_client()),
         counters: DiskCounters { reads: requests, ..DiskCounters::default() },
         qos: Some(QosFlowStatus {

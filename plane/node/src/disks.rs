@@ -248,6 +248,8 @@ fn name_of(numbers: &BTreeMap<Name, u32>, number: u32) -> Option<Name> {
 }
 
 #[cfg(test)]
+mod image_kind_tests;
+#[cfg(test)]
 mod jobs_tests;
 #[cfg(test)]
 mod measuring_tests;

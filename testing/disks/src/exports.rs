@@ -126,9 +126,9 @@ impl DiskExports {
         let file = path.file_name().context("an image has a name")?.to_string_lossy();
         let store = HostStore::open(folder)?;
         let is_vhd = path.extension().is_some_and(|ending| ending == "vhd");
-        let mut plan = DiskPlan {
+        let plan = DiskPlan {
             format: if is_vhd { DiskFormat::Vhd } else { DiskFormat::Vhdx },
-            kind: DiskKind::Dynamic,
+            kind: None,
             file: Some(FileName::new(&file)?),
             size: None,
             parent: None,
@@ -140,15 +140,8 @@ impl DiskExports {
         let mut draws = || random().unwrap_or([7; 16]);
         let mut seeds =
             Seeds { left: LeftRecords::Redo, random: &mut draws, now_unix_s: 0, records: None };
-        for kind in [DiskKind::Dynamic, DiskKind::Fixed, DiskKind::Differencing] {
-            plan.kind = kind;
-            match images::open(&store, &plan, &mut seeds) {
-                Ok(opened) => return self.add(name, opened.spec.layers, false),
-                Err(error) if is_other_kind(&error) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        bail!("{} is of no kind", path.display())
+        let opened = images::open(&store, &plan, &mut seeds)?;
+        self.add(name, opened.spec.layers, false)
     }
 
     /// Exports a disk of these layers: its own image, then the parent's, and so on.
@@ -208,10 +201,6 @@ impl NbdExports for DiskExports {
         let disk = found.context("it is gone").map_err(|error| error.to_string())?.disk;
         self.processor.add_queue(disk, Box::new(queue)).map_err(|error| error.to_string())
     }
-}
-
-fn is_other_kind(error: &DiskError) -> bool {
-    matches!(*error.fault, DiskFault::Differs { field: "kind", .. })
 }
 
 fn random() -> Result<[u8; 16]> {

@@ -56,7 +56,7 @@ impl StoreFolder {
 pub fn new_disk(format: DiskFormat, kind: DiskKind, size: Option<u64>) -> DiskPlan {
     DiskPlan {
         format,
-        kind,
+        kind: Some(kind),
         file: FileName::new(&format!("{}.{}", kind.word(), format.word())).ok(),
         size,
         parent: None,

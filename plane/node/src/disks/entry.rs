@@ -6,6 +6,7 @@ use suimon_contract::{ApiError, Name, StorageState};
 use suimon_image::Shape;
 use suimon_ports::{DiskDevice, FileName, StoreFiles};
 use suimon_quantity::DiskId;
+use suimon_storage::images;
 
 use super::file_work::Opened;
 use super::store_threads::StoreWork;
@@ -70,6 +71,8 @@ pub(crate) enum Moving {
 
 /// A disk that is in service.
 pub(crate) struct OpenDisk {
+    /// Kind of its own image; `None` while another node has that open.
+    pub(crate) kind: Option<images::DiskKind>,
     pub(crate) shape: Shape,
     pub(crate) files: Arc<dyn StoreFiles>,
     /// Names of the image files in the store: the disk's own, then its parent's and so on. Empty for a

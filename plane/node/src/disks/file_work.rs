@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode, EventKind};
 use suimon_ports::{RedoRecords, StoreFiles};
-use suimon_storage::images::{self, DiskError, LeftRecords, OpenedDisk, Seeds};
+use suimon_storage::images::{self, DiskError, DiskFault, LeftRecords, OpenedDisk, Seeds};
 use suimon_storage::{DiskSpec, jobs};
 
 use super::RandomSource;
@@ -56,6 +56,21 @@ impl Opened {
 }
 
 impl FileWork {
+    /// An error about the disk's images. A missing parent is followed by the commands that name it
+    /// again.
+    pub(super) fn failed(&self, error: &DiskError) -> ApiError {
+        let mut told = disk_error(&self.label, error);
+        if matches!(*error.fault, DiskFault::ParentMissing { .. }) {
+            let (disk, store) = (&self.wanted.config.name, &self.wanted.config.store);
+            let relink = format!("suimon image relink --store {store} {} PARENT", error.file);
+            let own = self.wanted.plan().label();
+            let set = format!("suimon disk set {disk} --parent PARENT");
+            let commands = if own == error.file { format!("{set}, or {relink}") } else { relink };
+            told.message = format!("{} ({commands})", told.message);
+        }
+        told
+    }
+
     pub(super) fn files(&self) -> Result<Arc<dyn StoreFiles>, ApiError> {
         let files = self.stores.files(&self.wanted.store.path);
         files.map_err(|error| store_file_error(&self.label, &error))
@@ -82,7 +97,7 @@ impl FileWork {
         if plan.file.is_none() {
             return Ok(false);
         }
-        let failed = |error: DiskError| disk_error(&self.label, &error);
+        let failed = |error: DiskError| self.failed(&error);
         if images::exists(files.as_ref(), &plan).map_err(failed)? {
             return Ok(false);
         }
@@ -119,7 +134,7 @@ impl FileWork {
         let plan = self.wanted.plan();
         let opened = self
             .with_seeds(|seeds| images::open(files.as_ref(), &plan, seeds))
-            .map_err(|error| disk_error(&self.label, &error))?;
+            .map_err(|error| self.failed(&error))?;
         if let Some(error) = &opened.unrecorded {
             tracing::warn!(
                 disk = %self.label,
@@ -135,7 +150,7 @@ impl FileWork {
     pub(super) fn discard_left(&self, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
         let plan = self.wanted.plan();
         self.with_seeds(|seeds| images::discard_left(files.as_ref(), &plan, seeds))
-            .map_err(|error| disk_error(&self.label, &error))
+            .map_err(|error| self.failed(&error))
     }
 
     /// Closes the images of a disk that nobody serves.
@@ -152,7 +167,7 @@ impl FileWork {
     ) -> Result<(), ApiError> {
         let plan = self.wanted.plan();
         let resized = self.with_seeds(|seeds| jobs::resize(files.as_ref(), &plan, size, seeds));
-        let size = resized.map_err(|error| disk_error(&self.label, &error).field("size_bytes"))?;
+        let size = resized.map_err(|error| self.failed(&error).field("size_bytes"))?;
         let text = format!("The disk has {size} bytes now; it had {before}.");
         let draft = Draft::new(EventKind::DiskResized, &self.label, text);
         self.drafts.push(draft.with("size_bytes", size).with("size_bytes_before", before));

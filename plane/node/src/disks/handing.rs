@@ -209,7 +209,7 @@ impl Shared {
         };
         let Opened { files, images, .. } =
             self.with_store(entry, open, Opened::take_back_result)??;
-        let images::OpenedDisk { spec, shape, layers, .. } = images;
+        let images::OpenedDisk { spec, kind, shape, layers, .. } = images;
         let sees = |shape: &Shape| (shape.size, shape.logical_sector, shape.physical_sector);
         if known.is_some_and(|known| sees(&known) != sees(&shape)) {
             self.close_images(entry, &wanted, spec);
@@ -228,7 +228,8 @@ impl Shared {
             return Err(plane_error(entry, &error));
         }
         if let Some(open) = &mut entry.lock().open {
-            (open.shape, open.files, open.layers) = (shape, files, layers);
+            (open.kind, open.shape) = (Some(kind), shape);
+            (open.files, open.layers) = (files, layers);
         }
         Ok(())
     }
@@ -252,7 +253,7 @@ impl Controller {
         let device = self
             .offer(entry, &wanted, shape, generation)
             .inspect_err(|_| self.take_out(entry, &wanted))?;
-        entry.lock().open = Some(OpenDisk { shape, files, layers: Vec::new(), device });
+        entry.lock().open = Some(OpenDisk { kind: None, shape, files, layers: Vec::new(), device });
         Ok(())
     }
 

@@ -11,7 +11,6 @@ use suimon_storage::jobs::{
 };
 
 use super::file_work::FileWork;
-use super::opening::disk_error;
 use super::steps::{LEFT_LOCKS_EVERY, LEFT_LOCKS_MAX};
 use super::wanted::{disk_format, disk_kind, file_name};
 use super::work::DiskWork;
@@ -97,7 +96,7 @@ impl Job {
                 CopyJob::compact(&files, &plan, left, seeds).map(|job| Self::Copy(Box::new(job)))
             }
         });
-        begun.map_err(|error| disk_error(&work.label, &error))
+        begun.map_err(|error| work.failed(&error))
     }
 
     /// The same after another process, which may have been killed a moment ago.
@@ -140,7 +139,7 @@ pub(super) fn run(
     stop: &AtomicBool,
     mut tell: impl FnMut(Option<Checkpoint>),
 ) -> Result<Done, NotDone> {
-    let failed = |error: DiskError| disk_error(&work.label, &error);
+    let failed = |error: DiskError| work.failed(&error);
     let mut job = match left {
         Some(left) => {
             wait_for_store(work, operation, stop)?;
@@ -193,7 +192,7 @@ fn converted(plan: &DiskPlan, request: &ConvertDiskRequest) -> DiskPlan {
     });
     DiskPlan {
         format: disk_format(request.format),
-        kind: disk_kind(kind),
+        kind: Some(disk_kind(kind)),
         file: file_name(&request.file),
         size: None,
         parent: None,

@@ -150,7 +150,7 @@ impl Controller {
         }
         let disks = &self.shared.disks;
         let Opened { mut work, files, images, is_made } = opened;
-        let images::OpenedDisk { spec, shape, layers, .. } = images;
+        let images::OpenedDisk { spec, kind, shape, layers, .. } = images;
         let store = disks.store_id(&wanted.config.store);
         let added = disks.parts.plane.add_disk(entry.id, spec, store);
         let offered = added.map_err(|error| plane_error(entry, &error)).and_then(|()| {
@@ -161,7 +161,7 @@ impl Controller {
             Ok(device) => {
                 self.drafts.append(&mut work.drafts);
                 let mut state = entry.lock();
-                state.open = Some(OpenDisk { shape, files, layers, device });
+                state.open = Some(OpenDisk { kind: Some(kind), shape, files, layers, device });
                 state.failing.now = None;
                 Ok(is_made)
             }
@@ -313,7 +313,7 @@ impl Shared {
 pub(crate) fn disk_error(label: &str, error: &DiskError) -> ApiError {
     let code = match error.fault.as_ref() {
         DiskFault::Store(fault) => fault_code(fault),
-        DiskFault::Plan { .. } => ErrorCode::InvalidValue,
+        DiskFault::Plan { .. } | DiskFault::Differs { .. } => ErrorCode::InvalidValue,
         _ => ErrorCode::HostError,
     };
     ApiError::new(code, error.to_string()).about(label)

@@ -78,7 +78,7 @@ impl Shared {
             Ok(Opened { work, files: of_store, images, is_made: false })
         };
         let opened = self.with_store(entry, open, Opened::take_back_result)??;
-        let OpenedDisk { spec, shape, layers, .. } = opened.images;
+        let OpenedDisk { spec, kind, shape, layers, .. } = opened.images;
         let resumed = self.disks.parts.plane.resume_disk(entry.id, spec);
         if let Err(NotResumed { error, spec }) = resumed {
             if let Some(spec) = spec {
@@ -87,8 +87,7 @@ impl Shared {
             return Err(plane_error(entry, &error));
         }
         if let Some(open) = &mut entry.lock().open {
-            open.shape = shape;
-            open.layers = layers;
+            (open.kind, open.shape, open.layers) = (Some(kind), shape, layers);
         }
         Ok(())
     }

@@ -9,16 +9,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use suimon_contract::{
     ApiError, DiskConfig, DiskKind, ErrorCode, EventKind, HostConfig, Kind, Name, PlanAction,
-    SnapshotDiskRequest, StoreFile,
+    SnapshotDiskRequest,
 };
-use suimon_ports::{FileName, StoreError};
+use suimon_ports::StoreError;
 use suimon_storage::images::{self, DiskPlan, LAYERS_MAX};
 use suimon_storage::jobs;
 
 use super::entry::DiskEntry;
 use super::opening::disk_error;
 use super::store_threads::{SILENT_AFTER, Unanswered};
-use super::wanted::{contract_kind, file_name, wanted_disks};
+use super::wanted::{contract_kind, file_name, store_file, wanted_disks};
 use crate::apply::store_error;
 use crate::checks::{Candidate, first_of};
 use crate::control::Controller;
@@ -120,7 +120,7 @@ impl Controller {
                 work.with_seeds(|seeds| jobs::snapshot(files, &plan, name, seeds)).map_err(
                     |error| {
                         made.store(false, Ordering::Release);
-                        disk_error(&work.label, &error)
+                        work.failed(&error)
                     },
                 )
             },
@@ -166,11 +166,10 @@ impl Controller {
         entry: &DiskEntry,
         merged: &DiskPlan,
     ) -> Result<(), ApiError> {
-        let in_store = |name: &FileName| name.as_str().parse::<StoreFile>().ok();
         let edit = self.edit_of(entry, |config| {
-            config.file = merged.file.as_ref().and_then(in_store);
-            config.kind = Some(contract_kind(merged.kind));
-            config.parent = merged.parent.as_ref().and_then(in_store);
+            config.file = merged.file.as_ref().and_then(store_file);
+            config.kind = merged.kind.map(contract_kind);
+            config.parent = merged.parent.as_ref().and_then(store_file);
         })?;
         let wanted = entry.lock().wanted.clone();
         let own = wanted.config.effective_file();

@@ -20,7 +20,7 @@ use super::capability::{capability, measured_of};
 use super::entry::DiskEntry;
 use super::limits::store_promises;
 use super::store_threads::{SHORT_PATIENCE, Unanswered};
-use super::wanted::WantedDisk;
+use super::wanted::{WantedDisk, contract_kind, store_file};
 use crate::edit::not_found;
 use crate::shared::Shared;
 
@@ -200,6 +200,8 @@ impl Shared {
             state: condition,
             reason,
             file: path_of(&state.wanted),
+            kind: open.and_then(|open| open.kind).map(contract_kind),
+            parent: open.and_then(|open| open.layers.get(1)).and_then(store_file),
             size_bytes: open.map(|open| open.shape.size),
             allocated_bytes: open.and_then(|_| seen.allocated.get(&entry.id).copied()),
             layers: open.and_then(|open| u32::try_from(open.layers.len()).ok()),
@@ -320,6 +322,8 @@ fn absent(config: &DiskConfig) -> DiskStatus {
         state: StorageState::Failed,
         reason: Some("it is being changed".to_owned()),
         file: PathBuf::new(),
+        kind: None,
+        parent: None,
         size_bytes: None,
         allocated_bytes: None,
         layers: None,

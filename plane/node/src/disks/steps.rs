@@ -196,11 +196,20 @@ impl Controller {
     /// Makes a disk in service another that it can become.
     fn change_disk(&mut self, entry: &DiskEntry, wanted: &WantedDisk) -> Result<(), ApiError> {
         let old = std::mem::replace(&mut entry.lock().wanted, wanted.clone());
-        let shape = entry.lock().open.as_ref().map(|open| open.shape);
-        let Some(shape) = shape else {
+        let open = entry.lock().open.as_ref().map(|open| (open.shape, open.kind));
+        let Some((shape, found)) = open else {
             // It has failed, and is tried again as it is wanted now.
             return Ok(());
         };
+        let named = wanted.plan();
+        if let (true, Some(planned), Some(found)) = (named.has_image(), named.kind, found) {
+            if planned != found {
+                let (planned, found) = (planned.word(), found.word());
+                let text = format!("{planned} in the configuration and {found} in the image");
+                let error = ApiError::new(ErrorCode::InvalidValue, text);
+                return Err(error.about(entry.label()).field("kind"));
+            }
+        }
         let shape = self.grow_disk(entry, wanted, shape)?;
         self.change_nbd(entry, old.config.nbd.as_ref(), wanted, shape)
     }

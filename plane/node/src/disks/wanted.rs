@@ -102,7 +102,7 @@ impl WantedDisk {
         let config = &self.config;
         images::DiskPlan {
             format: disk_format(config.format),
-            kind: disk_kind(config.effective_kind()),
+            kind: config.named_kind().map(disk_kind),
             file: config.effective_file().as_ref().and_then(file_name),
             size: config.size_bytes.map(suimon_contract::ByteSize::bytes),
             parent: config.parent.as_ref().and_then(file_name),
@@ -160,6 +160,11 @@ pub(crate) const fn contract_kind(kind: images::DiskKind) -> DiskKind {
         images::DiskKind::Dynamic => DiskKind::Dynamic,
         images::DiskKind::Differencing => DiskKind::Differencing,
     }
+}
+
+/// The same name in the contract's type.
+pub(crate) fn store_file(name: &FileName) -> Option<StoreFile> {
+    name.as_str().parse().ok()
 }
 
 /// Both sides have the same rules; what one accepts the other does.

@@ -126,7 +126,7 @@ fn open_parent(
     plan: &DiskPlan,
     seeds: &mut Seeds<'_>,
 ) -> Result<Option<OpenLayer>, DiskError> {
-    if plan.kind != DiskKind::Differencing {
+    if plan.new_kind() != DiskKind::Differencing {
         return Ok(None);
     }
     let Some(parent) = &plan.parent else {
@@ -136,9 +136,8 @@ fn open_parent(
     };
     let options = plan.layer_options(FileUse::Read);
     match OpenLayer::open(files, parent, options, seeds) {
-        Err(error) if error.is_missing() => {
-            Err(plan.error(DiskFault::ParentMissing { tried: parent.to_string() }))
-        }
+        Err(error) if error.is_missing() => Err(plan
+            .error(DiskFault::ParentMissing { recorded: Vec::new(), tried: vec![parent.clone()] })),
         other => other.map(Some),
     }
 }
@@ -207,7 +206,7 @@ pub(crate) fn decide(plan: &DiskPlan, parent: Option<MakingParent>) -> Result<Ma
     let of_parent = parent.as_ref().and_then(|parent| parent.block_bytes);
     Ok(Making {
         format: plan.format,
-        kind: plan.kind,
+        kind: plan.new_kind(),
         size,
         block_bytes: plan.block_bytes.or(of_parent).unwrap_or(usual),
         logical_sector: plan.logical_sector,

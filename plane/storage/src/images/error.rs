@@ -19,7 +19,7 @@ pub enum DiskFault {
     },
     /// The plan says something else than the image.
     #[error(
-        "{field} is {planned} in the configuration and {found} in the image: change the one, or convert the other"
+        "{field} is {planned} in the configuration and {found} in the image: remove {field} from the configuration, correct it, or convert the image"
     )]
     Differs {
         /// Which part of the plan.
@@ -29,11 +29,13 @@ pub enum DiskFault {
         /// What the image says.
         found: String,
     },
-    /// Its parent is not there.
-    #[error("its parent is missing, tried {tried}: put it there, or name it as the disk's parent")]
+    /// No file was found where the parent is recorded or named.
+    #[error("its parent is missing: {}", search(recorded, tried))]
     ParentMissing {
-        /// Names under which it was looked for; none is in the store if this is empty.
-        tried: String,
+        /// Paths of the parent that the image records; empty if the configuration names it.
+        recorded: Vec<String>,
+        /// Names that were searched; empty if no recorded path leads to a file of the store.
+        tried: Vec<FileName>,
     },
     /// The parent is another disk than the child was made over.
     #[error(
@@ -123,6 +125,24 @@ pub enum DiskFault {
     /// A file could not be used.
     #[error(transparent)]
     Store(#[from] StoreFault),
+}
+
+/// Describes where a parent is recorded and where it was searched.
+fn search(recorded: &[String], tried: &[FileName]) -> String {
+    let tried: Vec<&str> = tried.iter().map(FileName::as_str).collect();
+    let searched = if tried.is_empty() {
+        "no such path is in this store".to_owned()
+    } else {
+        format!("searched {}", tried.join(", "))
+    };
+    if recorded.is_empty() {
+        return format!("{searched}; put it there, or name another file");
+    }
+    let recorded = recorded.join(", ");
+    format!(
+        "the image records {recorded}; {searched}; put it there, or record its new place with \
+         `suimon image relink`"
+    )
 }
 
 /// What is wrong with a disk, and with which of its files.

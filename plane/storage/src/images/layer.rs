@@ -141,6 +141,11 @@ impl OpenLayer {
         }
     }
 
+    /// Returns true if unwritten content is in a parent.
+    pub(crate) fn is_differencing(&self) -> bool {
+        self.kind() == Some(DiskKind::Differencing)
+    }
+
     /// What a guest sees.
     pub(crate) fn shape(&self) -> Shape {
         match &self.image {

@@ -15,8 +15,10 @@ pub(crate) struct Candidate {
     pub(crate) is_guess: bool,
 }
 
-/// Names under which the parent of a layer is looked for, the best first: relative to the
-/// child; then, for paths of other systems, beside the child.
+/// Names under which the parent of a layer is searched, in this order: recorded paths that are
+/// relative to the child, then the last part of every recorded path in the child's directory.
+/// The latter finds a parent that was moved together with the child, or comes from another
+/// system.
 pub(crate) fn candidates(child: &OpenLayer) -> Vec<Candidate> {
     let mut found: Vec<Candidate> = Vec::new();
     let mut add = |name: Option<FileName>, is_guess| {
@@ -25,12 +27,24 @@ pub(crate) fn candidates(child: &OpenLayer) -> Vec<Candidate> {
         }
     };
     let (relative, elsewhere) = paths(&child.image);
-    for path in relative {
+    for path in &relative {
         add(relative_to(&child.name, path), false);
     }
-    for path in elsewhere {
+    for path in relative.into_iter().chain(elsewhere) {
         let last = path.rsplit(['\\', '/']).next().unwrap_or(path);
         add(child.name.sibling(last).ok(), true);
+    }
+    found
+}
+
+/// Returns the paths of the parent as the image records them.
+pub(crate) fn recorded_paths(child: &OpenLayer) -> Vec<String> {
+    let (relative, elsewhere) = paths(&child.image);
+    let mut found: Vec<String> = Vec::new();
+    for path in relative.into_iter().chain(elsewhere).filter(|path| !path.is_empty()) {
+        if found.iter().all(|other| other != path) {
+            found.push(path.to_owned());
+        }
     }
     found
 }

@@ -8,7 +8,7 @@ use suimon_ports::{FileName, FileUse, StoreFiles};
 use super::Seeds;
 use super::error::{DiskError, DiskFault};
 use super::layer::{LayerOptions, OpenLayer};
-use super::locate_parent::{Candidate, candidates, verify};
+use super::locate_parent::{Candidate, candidates, recorded_paths, verify};
 use super::plan::{DiskFormat, DiskKind, DiskPlan};
 use super::redoing::recorded;
 use crate::disk::{DiskLayer, DiskSpec};
@@ -23,6 +23,8 @@ pub(crate) const LAYERS_READ_MAX: usize = 1024;
 pub struct OpenedDisk {
     /// For the engine, which gives it back for [`close`].
     pub spec: DiskSpec,
+    /// Kind of the disk's own image. Of a raw file and a block device it is the planned one.
+    pub kind: DiskKind,
     /// What a guest sees.
     pub shape: Shape,
     /// Bytes that the disk's own file takes of the store; all of a block device.
@@ -66,10 +68,10 @@ pub(crate) fn open_up_to(
     }
     let layers = open_layers(files, plan, layers_max, seeds)?;
     let names: Vec<FileName> = layers.iter().map(|layer| layer.name.clone()).collect();
-    let shape = layers.first().map(OpenLayer::shape);
-    let (Some(shape), Some(name)) = (shape, names.first()) else {
+    let (Some(own), Some(name)) = (layers.first(), names.first()) else {
         return Err(plan.error(suimon_ports::StoreFault::Missing));
     };
+    let (shape, kind) = (own.shape(), own.kind().unwrap_or(plan.new_kind()));
     let allocated_bytes = files.status(name)?.allocated_bytes;
     let mut layers: Vec<DiskLayer> = layers.into_iter().map(OpenLayer::into_layer).collect();
     let mut unrecorded = None;
@@ -85,7 +87,8 @@ pub(crate) fn open_up_to(
             .chain(parents)
             .collect();
     }
-    Ok(OpenedDisk { spec: DiskSpec { layers }, shape, allocated_bytes, layers: names, unrecorded })
+    let spec = DiskSpec { layers };
+    Ok(OpenedDisk { spec, kind, shape, allocated_bytes, layers: names, unrecorded })
 }
 
 /// Closes a disk that the engine has given back, so that its file needs no repair. `label`
@@ -110,7 +113,8 @@ fn open_device(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<OpenedDisk, Di
     };
     let image = Box::new(Linear::new(shape, 0, plan.is_read_only));
     let spec = DiskSpec { layers: vec![DiskLayer { image, file }] };
-    Ok(OpenedDisk { spec, shape, allocated_bytes: len, layers: Vec::new(), unrecorded: None })
+    let kind = plan.new_kind();
+    Ok(OpenedDisk { spec, kind, shape, allocated_bytes: len, layers: Vec::new(), unrecorded: None })
 }
 
 /// Opens the disk's own image as the plan says, and its parents for reading.
@@ -145,8 +149,13 @@ fn agree(plan: &DiskPlan, layers: &[OpenLayer]) -> Result<(), DiskError> {
     let differs = |field, planned: String, found: String| {
         Err(plan.error(DiskFault::Differs { field, planned, found }))
     };
-    if let Some(found) = own.kind().filter(|found| *found != plan.kind) {
-        return differs("kind", plan.kind.word().to_owned(), found.word().to_owned());
+    if let (Some(planned), Some(found)) = (plan.kind, own.kind()) {
+        if planned != found {
+            return differs("kind", planned.word().to_owned(), found.word().to_owned());
+        }
+    }
+    if let Some(parent) = plan.parent.as_ref().filter(|_| !own.is_differencing()) {
+        return differs("parent", parent.to_string(), "absent".to_owned());
     }
     let (planned, found) = (plan.logical_sector, own.shape().logical_sector);
     if planned != found {
@@ -169,14 +178,16 @@ fn add_parents(
     let options = LayerOptions { used: FileUse::Read, ..own };
     let mut named = named.cloned();
     while let Some(child) = layers.last() {
-        if child.kind() != Some(DiskKind::Differencing) {
+        if !child.is_differencing() {
             break;
         }
         let failed = |fault| DiskError::new(&child.name, fault);
         if layers.len() == layers_max {
             return Err(failed(DiskFault::TooManyLayers { max: layers_max }));
         }
-        let tried = match named.take() {
+        let named = named.take();
+        let recorded = if named.is_some() { Vec::new() } else { recorded_paths(child) };
+        let tried = match named {
             Some(name) => vec![Candidate { name, is_guess: false }],
             None => candidates(child),
         };
@@ -186,8 +197,7 @@ fn add_parents(
         }
         let tried: Vec<Candidate> =
             tried.into_iter().filter(|tried| !is_layer(&tried.name)).collect();
-        let parent = find_parent(files, &child.name, &tried, options, seeds)?;
-        verify(files, child, &parent)?;
+        let parent = find_parent(files, child, recorded, &tried, options, seeds)?;
         let (of_child, of_parent) = (child.shape().logical_sector, parent.shape().logical_sector);
         if of_parent > of_child {
             return Err(failed(DiskFault::Differs {
@@ -201,22 +211,28 @@ fn add_parents(
     Ok(())
 }
 
-/// The first of the names under which there is a file.
-fn find_parent(
+/// Opens the first candidate that is the child's parent. If there is none, the error is that of
+/// the first candidate whose file is there: another image at one place does not hide the parent
+/// at another.
+pub(crate) fn find_parent(
     files: &dyn StoreFiles,
-    child: &FileName,
+    child: &OpenLayer,
+    recorded: Vec<String>,
     tried: &[Candidate],
     options: LayerOptions,
     seeds: &mut Seeds<'_>,
 ) -> Result<OpenLayer, DiskError> {
+    let mut first_error = None;
     for candidate in tried {
-        match OpenLayer::open(files, &candidate.name, options, seeds) {
+        let opened = OpenLayer::open(files, &candidate.name, options, seeds)
+            .and_then(|parent| verify(files, child, &parent).map(|()| parent));
+        match opened {
+            Ok(parent) => return Ok(parent),
             Err(error) if error.is_missing() => {}
-            other => return other,
+            Err(error) => first_error = first_error.or(Some(error)),
         }
     }
-    let names: Vec<&str> = tried.iter().map(|tried| tried.name.as_str()).collect();
-    let tried =
-        if names.is_empty() { "no name in this store".to_owned() } else { names.join(", ") };
-    Err(DiskError::new(child, DiskFault::ParentMissing { tried }))
+    let tried = tried.iter().map(|tried| tried.name.clone()).collect();
+    let missing = || DiskError::new(&child.name, DiskFault::ParentMissing { recorded, tried });
+    Err(first_error.unwrap_or_else(missing))
 }

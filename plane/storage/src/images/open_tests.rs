@@ -22,7 +22,7 @@ pub(crate) fn name(name: &str) -> FileName {
 pub(crate) fn plan(format: DiskFormat, kind: DiskKind, file: &str) -> DiskPlan {
     DiskPlan {
         format,
-        kind,
+        kind: Some(kind),
         file: Some(name(file)),
         size: (kind != DiskKind::Differencing).then_some(3 * MB),
         parent: None,
@@ -216,7 +216,7 @@ fn an_image_that_is_not_as_planned_is_refused() {
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
         let dynamic = plan(format, DiskKind::Dynamic, format.word());
         made(&files, &dynamic, 1).unwrap();
-        let fixed = DiskPlan { kind: DiskKind::Fixed, ..dynamic.clone() };
+        let fixed = DiskPlan { kind: Some(DiskKind::Fixed), ..dynamic.clone() };
         assert_eq!(fault(opened(files.as_ref(), &fixed)), "Differs");
         let other = match format {
             DiskFormat::Vhd => DiskFormat::Vhdx,
@@ -260,6 +260,69 @@ fn a_chain_is_found_by_what_its_images_say() {
 }
 
 #[test]
+fn an_image_states_its_kind_where_the_plan_does_not() {
+    let (_, files) = store();
+    for plan in formats().into_iter().filter(|plan| plan.format != DiskFormat::Raw) {
+        made(&files, &plan, 1).unwrap();
+        let kind = plan.kind;
+        let plan = DiskPlan { kind: None, size: None, block_bytes: None, ..plan };
+        let disk = opened(files.as_ref(), &plan).unwrap();
+        assert_eq!(Some(disk.kind), kind);
+        close(disk.spec, "disk").unwrap();
+        // A parent is contradicted by an image that has none.
+        let child = DiskPlan { parent: Some(name("other")), ..plan.clone() };
+        let error = opened(files.as_ref(), &child).err().unwrap();
+        assert!(matches!(&*error.fault, DiskFault::Differs { field: "parent", .. }), "{error}");
+        files.remove(&name("disk")).unwrap();
+    }
+    for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
+        let (_, files) = chain(format);
+        let top = DiskPlan { kind: None, parent: None, ..child(format, "top", "sub/mid") };
+        let disk = opened(files.as_ref(), &top).unwrap();
+        assert_eq!((disk.kind, disk.layers.len()), (DiskKind::Differencing, 3));
+        close(disk.spec, "top").unwrap();
+        // What is named and contradicts the image is refused, and names the key.
+        let dynamic = DiskPlan { kind: Some(DiskKind::Dynamic), ..top.clone() };
+        let error = opened(files.as_ref(), &dynamic).err().unwrap().to_string();
+        assert!(error.contains("kind is dynamic in the configuration and differencing"), "{error}");
+        let base = DiskPlan { parent: Some(name("base")), ..top };
+        assert!(opened(files.as_ref(), &base).is_err());
+        // A new file with a parent is a child.
+        let new = DiskPlan { kind: None, ..child(format, "new", "base") };
+        made(&files, &new, 500).unwrap();
+        assert_eq!(opened(files.as_ref(), &new).unwrap().kind, DiskKind::Differencing);
+    }
+}
+
+#[test]
+fn a_moved_parent_is_found_beside_the_child() {
+    for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
+        let top = DiskPlan { parent: None, ..child(format, "top", "sub/mid") };
+        let (_, files) = chain(format);
+        files.rename(&name("base"), &name("sub/base")).unwrap();
+        let disk = opened(files.as_ref(), &top).unwrap();
+        assert_eq!(disk.layers, [name("top"), name("sub/mid"), name("sub/base")]);
+        close(disk.spec, "top").unwrap();
+        // Another image where it was does not hide it.
+        made(&files, &plan(format, DiskKind::Dynamic, "base"), 5000).unwrap();
+        let disk = opened(files.as_ref(), &top).unwrap();
+        assert_eq!(disk.layers.last(), Some(&name("sub/base")));
+        close(disk.spec, "top").unwrap();
+        // It is told of where there is none that is the parent.
+        files.remove(&name("sub/base")).unwrap();
+        let error = opened(files.as_ref(), &top).err().unwrap();
+        assert!(error.to_string().contains("but base is"), "{error}");
+        // A parent that is named is the only one that is tried.
+        let (_, files) = chain(format);
+        files.rename(&name("base"), &name("sub/base")).unwrap();
+        let named = child(format, "sub/mid", "base");
+        let error = opened(files.as_ref(), &named).err().unwrap();
+        assert!(error.to_string().contains("missing: searched base; put it there"), "{error}");
+        opened(files.as_ref(), &child(format, "sub/mid", "sub/base")).unwrap();
+    }
+}
+
+#[test]
 fn a_parent_that_is_missing_changed_or_another_is_named() {
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
         let top = DiskPlan { parent: None, ..child(format, "top", "sub/mid") };
@@ -267,7 +330,9 @@ fn a_parent_that_is_missing_changed_or_another_is_named() {
         files.rename(&name("base"), &name("elsewhere")).unwrap();
         let error = opened(files.as_ref(), &top).err().unwrap();
         assert_eq!(error.file, "sub/mid");
-        assert!(error.to_string().contains("its parent is missing, tried base"), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(r"the image records ..\base"), "{text}");
+        assert!(text.contains("searched base, sub/base; put it there"), "{text}");
         // The child is not held, and opens when its parent is back.
         files.rename(&name("elsewhere"), &name("base")).unwrap();
         opened(files.as_ref(), &top).unwrap();
@@ -341,6 +406,6 @@ fn paths_of_an_image_lead_nowhere_but_to_the_store() {
     image.create(files.create(&name("top"), 512).unwrap().as_ref()).unwrap();
     let top = DiskPlan { parent: None, ..child(DiskFormat::Vhd, "top", "x") };
     let error = opened(files.as_ref(), &top).err().unwrap();
-    // Of `../x` the last part is looked for beside the child.
-    assert!(error.to_string().contains("its parent is missing, tried x:"), "{error}");
+    // Only last parts of paths are searched, in the child's directory.
+    assert!(error.to_string().contains("searched passwd, p, a:b, x;"), "{error}");
 }

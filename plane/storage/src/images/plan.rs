@@ -66,15 +66,16 @@ impl DiskKind {
 pub struct DiskPlan {
     /// The format.
     pub format: DiskFormat,
-    /// When bytes take space. An image that is opened has to be of this kind; for a raw
-    /// file it counts when the file is made.
-    pub kind: DiskKind,
+    /// Allocation kind. `None`: an existing image states its own; a new one is of
+    /// [`Self::new_kind`]. An existing image of another kind is refused. For a raw file the
+    /// kind only has a meaning when the file is made.
+    pub kind: Option<DiskKind>,
     /// The image's file; `None` with [`DiskFormat::PassThrough`].
     pub file: Option<FileName>,
     /// Bytes of the disk. Needed to make one, unless it has a parent, whose size it has
     /// then. An image that is opened tells its own.
     pub size: Option<u64>,
-    /// The parent's file, with [`DiskKind::Differencing`]. `None`: as the image says.
+    /// The parent's file, of a differencing image. `None`: the parent that the image records.
     pub parent: Option<FileName>,
     /// Nothing is written, and others may read the file meanwhile.
     pub is_read_only: bool,
@@ -97,6 +98,23 @@ impl DiskPlan {
     #[must_use]
     pub fn label(&self) -> String {
         self.file.as_ref().map_or_else(|| self.format.word().to_owned(), |file| file.to_string())
+    }
+
+    /// Returns the kind of an image that is made: the planned one; else differencing if a
+    /// parent is named, dynamic for VHD and VHDX, and fixed for others.
+    #[must_use]
+    pub fn new_kind(&self) -> DiskKind {
+        self.kind.unwrap_or(match self.format {
+            DiskFormat::Raw | DiskFormat::PassThrough => DiskKind::Fixed,
+            DiskFormat::Vhd | DiskFormat::Vhdx if self.parent.is_some() => DiskKind::Differencing,
+            DiskFormat::Vhd | DiskFormat::Vhdx => DiskKind::Dynamic,
+        })
+    }
+
+    /// Returns true if the disk is an image that states its own kind.
+    #[must_use]
+    pub const fn has_image(&self) -> bool {
+        self.format.has_metadata()
     }
 
     pub(crate) fn error(&self, fault: impl Into<DiskFault>) -> DiskError {
@@ -159,7 +177,8 @@ impl DiskPlan {
             let value = self.file.as_ref().map_or("missing", FileName::as_str);
             return Err(self.refuse("file", &value, "a name, and none with format pass-through"));
         }
-        let allowed = match (self.format, self.kind) {
+        let kind = self.new_kind();
+        let allowed = match (self.format, kind) {
             (DiskFormat::Raw, DiskKind::Differencing) => "fixed or dynamic with format raw",
             (DiskFormat::PassThrough, DiskKind::Dynamic | DiskKind::Differencing) => {
                 "fixed with format pass-through"
@@ -167,10 +186,10 @@ impl DiskPlan {
             _ => "",
         };
         if !allowed.is_empty() {
-            return Err(self.refuse("kind", &self.kind.word(), allowed));
+            return Err(self.refuse("kind", &kind.word(), allowed));
         }
         if let Some(parent) = &self.parent {
-            if self.kind != DiskKind::Differencing {
+            if kind != DiskKind::Differencing {
                 return Err(self.refuse("parent", &parent, "none, unless kind is differencing"));
             }
             if Some(parent) == self.file.as_ref() {

@@ -174,9 +174,10 @@ impl CopyJob {
         seeds: &mut Seeds<'_>,
     ) -> Result<Self, DiskError> {
         target.check()?;
-        if target.kind == DiskKind::Differencing {
+        let kind = target.new_kind();
+        if kind == DiskKind::Differencing {
             let allowed = "fixed or dynamic: what is converted has no parent";
-            return Err(target.refuse("kind", &target.kind.word(), allowed));
+            return Err(target.refuse("kind", &kind.word(), allowed));
         }
         let is_made = crate::images::exists(files.as_ref(), target)?;
         // What it has made has its name, and is nobody's draft any more.
@@ -208,7 +209,7 @@ impl CopyJob {
         let Made { draft, image, at } = made;
         let mut copy = Copy::all(source, StillDisk::from(vec![image]));
         copy.go_on_at(at);
-        Ok(Self::new(files, sources, copy, draft, target.kind, None))
+        Ok(Self::new(files, sources, copy, draft, kind, None))
     }
 
     /// Compacts a dynamic or differencing disk: a new image without blocks of zeros takes
@@ -223,20 +224,22 @@ impl CopyJob {
         seeds: &mut Seeds<'_>,
     ) -> Result<Self, DiskError> {
         plan.check()?;
-        if plan.kind == DiskKind::Fixed {
-            let allowed = "dynamic or differencing: a fixed disk has all of its space, always";
-            return Err(plan.refuse("kind", &plan.kind.word(), allowed));
-        }
         let reading = DiskPlan { is_read_only: true, ..plan.clone() };
         let layers = open_layers(files.as_ref(), &reading, LAYERS_READ_MAX, seeds)?;
         let name = plan.named()?;
         let Some(own) = layers.first() else {
             return Err(plan.error(suimon_ports::StoreFault::Missing));
         };
+        let kind = own.kind().unwrap_or(plan.new_kind());
+        if kind == DiskKind::Fixed {
+            let allowed = "dynamic or differencing: a fixed disk has all of its space, always";
+            return Err(plan.refuse("kind", &kind.word(), allowed));
+        }
         let parent = layers.get(1).map(|parent| parent_of(files.as_ref(), parent, name));
         let modified = files.status(name)?.modified_unix_s;
         let shape = own.shape();
         let same = DiskPlan {
+            kind: Some(kind),
             size: Some(shape.size),
             block_bytes: own.block_bytes(),
             physical_sector: shape.physical_sector,
@@ -254,12 +257,12 @@ impl CopyJob {
         let Made { draft, image, at } = made;
         let target = StillDisk::from(vec![image]);
         let source = StillDisk::from(layers);
-        let mut copy = match plan.kind {
+        let mut copy = match kind {
             DiskKind::Differencing => Copy::own(source, target),
             _ => Copy::all(source, target),
         };
         copy.go_on_at(at);
-        Ok(Self::new(files, sources, copy, draft, plan.kind, Some(modified)))
+        Ok(Self::new(files, sources, copy, draft, kind, Some(modified)))
     }
 
     /// One whose work was done by another.

@@ -58,24 +58,23 @@ impl MergeJob {
         seeds: &mut Seeds<'_>,
     ) -> Result<Self, DiskError> {
         plan.check()?;
-        if plan.kind != DiskKind::Differencing {
-            let allowed = "differencing: only a disk with a parent can be merged";
-            return Err(plan.refuse("kind", &plan.kind.word(), allowed));
-        }
         let reading = DiskPlan { is_read_only: true, ..plan.clone() };
-        if let Some(parent) = &plan.parent {
-            recover(files.as_ref(), &note_name(parent)?)?;
+        match &plan.parent {
+            Some(parent) => recover(files.as_ref(), &note_name(parent)?).map(|_| ())?,
+            // The image records which one it is, and may not open before.
+            None => recover_merges(files.as_ref()).map(|_| ())?,
         }
         let mut layers = open_layers(files.as_ref(), &reading, LAYERS_READ_MAX, seeds)?.into_iter();
         let (Some(child), Some(parent)) = (layers.next(), layers.next()) else {
-            return Err(plan.error(DiskFault::ParentMissing { tried: String::new() }));
+            let allowed = "differencing: only a disk with a parent can be merged";
+            return Err(plan.refuse("kind", &plan.new_kind().word(), allowed));
         };
         let options = plan.layer_options(FileUse::Read);
         refuse_siblings(files.as_ref(), &child, &parent, options, seeds)?;
         let (size, before, identity) = (child.shape().size, parent.shape().size, parent.identity());
         let name = parent.name.clone();
         let merged = DiskPlan {
-            kind: parent.kind().unwrap_or(DiskKind::Fixed),
+            kind: Some(parent.kind().unwrap_or(DiskKind::Fixed)),
             file: Some(name.clone()),
             parent: layers.next().map(|grandparent| grandparent.name),
             ..plan.clone()

@@ -32,6 +32,8 @@ mod checkpoint;
 mod copy;
 #[cfg(test)]
 mod crash_tests;
+#[cfg(test)]
+mod kind_tests;
 mod made_image;
 mod merge;
 #[cfg(test)]

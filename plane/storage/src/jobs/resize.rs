@@ -30,7 +30,7 @@ pub fn resize(
     let name = plan.named()?;
     // It is the disk that is planned, with its parents, and sound.
     let disk = open(files, plan, seeds)?;
-    let before = disk.shape.size;
+    let (before, kind) = (disk.shape.size, disk.kind);
     close(disk.spec, &plan.label())?;
     if size < before {
         let allowed = "as much as now, or more: disks only grow";
@@ -39,7 +39,7 @@ pub fn resize(
     if size == before {
         return Ok(size);
     }
-    if plan.kind == DiskKind::Fixed && files.space()?.free_bytes < size - before {
+    if kind == DiskKind::Fixed && files.space()?.free_bytes < size - before {
         return Err(plan.error(StoreFault::Full));
     }
     let file = files.open(name, FileUse::Write, plan.unit())?;
@@ -55,7 +55,7 @@ pub fn resize(
         }
     };
     let resized = resized.map_err(|error| plan.error(error).or_full())?;
-    if plan.kind == DiskKind::Fixed {
+    if kind == DiskKind::Fixed {
         files.reserve(name)?;
     }
     Ok(resized)
@@ -79,7 +79,7 @@ pub fn snapshot(
         return Err(plan.refuse("format", &plan.format.word(), allowed));
     }
     let of_child = DiskPlan {
-        kind: DiskKind::Differencing,
+        kind: Some(DiskKind::Differencing),
         file: Some(child),
         size: None,
         parent: Some(plan.named()?.clone()),

@@ -160,13 +160,13 @@ fn what_is_converted_here_others_read_and_the_other_way_round() {
         }
         // What is fixed has its space, holes or not; what is dynamic has not.
         let allocated = store.allocated(file);
-        assert_eq!(allocated >= 20 * MB, to.kind == DiskKind::Fixed, "{file}: {allocated}");
+        assert_eq!(allocated >= 20 * MB, to.new_kind() == DiskKind::Fixed, "{file}: {allocated}");
         let back = plan(DiskFormat::Raw, DiskKind::Dynamic, &format!("{file}.back"));
         let by_qemu = format!("{file}.qemu");
         let subformat = match to.format {
             DiskFormat::Raw => continue,
-            DiskFormat::Vhd => format!("subformat={},force_size=on", to.kind.word()),
-            _ => format!("subformat={}", to.kind.word()),
+            DiskFormat::Vhd => format!("subformat={},force_size=on", to.new_kind().word()),
+            _ => format!("subformat={}", to.new_kind().word()),
         };
         run(
             "qemu-img",
@@ -201,7 +201,7 @@ fn what_grew_or_was_compacted_others_read() {
         store.everybody_agrees(&made);
         store.fill(&made, 9);
         store.everybody_agrees(&made);
-        if made.kind == DiskKind::Fixed {
+        if made.new_kind() == DiskKind::Fixed {
             continue;
         }
         let before = (store.mapped(&made), store.allocated(made.file.as_ref().unwrap().as_str()));

@@ -1,0 +1,89 @@
+//! Kind and parent of existing images, which the configuration need not name.
+
+use suimon_contract::{DiskKind, ErrorCode, HostConfig, OperationState, StorageState};
+use suimon_ports::{FileName, StoreFiles};
+
+use crate::testing::{DISK_STORE, Harness, host, name};
+use crate::{DiskWork, Edit, ResourceEdit};
+
+const CHILD: &str = r#"
+    [[store]]
+    name = "fast"
+    path = "/srv/fast"
+    [[disk]]
+    name = "data"
+    store = "fast"
+    format = "vhdx"
+    file = "child.vhdx"
+    nbd = { socket = "/run/nbd.sock" }
+"#;
+
+/// A store with `base.vhdx` and its child `child.vhdx`, and no disk.
+fn with_child() -> Harness {
+    let harness = Harness::with_store();
+    let with = |more: &str| host(&CHILD.replace("file = \"child.vhdx\"", more));
+    harness.apply_well(&with("file = \"base.vhdx\"\nsize_bytes = 8388608"));
+    let request = suimon_contract::SnapshotDiskRequest { file: "child.vhdx".parse().unwrap() };
+    let operation = harness.node.work_on_disk(&name("data"), DiskWork::Snapshot(request)).unwrap();
+    let ended = harness.node.wait_operation(operation.id, crate::testing::PATIENCE).unwrap();
+    assert_eq!(ended.state, OperationState::Succeeded);
+    harness.apply_well(&HostConfig::default());
+    harness
+}
+
+fn patch(harness: &Harness, patch: &str) -> suimon_contract::Operation {
+    harness.change(Edit::Disk(ResourceEdit::Patch(name("data"), patch.as_bytes().to_vec())))
+}
+
+fn rename(harness: &Harness, from: &str, to: &str) {
+    let file = |name: &str| FileName::new(name).unwrap();
+    harness.disks.store(DISK_STORE).rename(&file(from), &file(to)).unwrap();
+}
+
+#[test]
+fn an_existing_child_needs_neither_kind_nor_parent() {
+    let harness = with_child();
+    harness.apply_well(&host(CHILD));
+    let disk = harness.node.disk("data").unwrap();
+    assert_eq!((disk.state, disk.kind), (StorageState::Ready, Some(DiskKind::Differencing)));
+    assert_eq!(disk.parent.unwrap().as_str(), "base.vhdx");
+    assert_eq!((disk.config.kind, disk.config.parent), (None, None));
+    // What contradicts the image is refused, and the disk goes on.
+    for wrong in [r#"{"kind": "dynamic"}"#, r#"{"kind": "fixed"}"#] {
+        let error = patch(&harness, wrong).error.unwrap();
+        assert_eq!(error.code, ErrorCode::InvalidValue, "{wrong}: {error}");
+        assert!(error.message.contains("differencing in the image"), "{wrong}: {error}");
+        let disk = harness.node.disk("data").unwrap();
+        assert_eq!((disk.state, disk.config.kind), (StorageState::Ready, None), "{wrong}");
+    }
+    let named = patch(&harness, r#"{"kind": "differencing", "parent": "base.vhdx"}"#);
+    assert_eq!(named.state, OperationState::Succeeded, "{named:?}");
+}
+
+#[test]
+fn a_missing_parent_is_named_with_commands_and_can_be_set() {
+    let harness = with_child();
+    rename(&harness, "base.vhdx", "moved/parent.vhdx");
+    let operation = harness.apply(&host(CHILD));
+    let error = operation.error.unwrap();
+    for part in [
+        r"the image records .\base.vhdx; searched base.vhdx;",
+        "suimon disk set data --parent PARENT",
+        "suimon image relink --store fast child.vhdx PARENT",
+    ] {
+        assert!(error.message.contains(part), "{part}: {error}");
+    }
+    let mut config = host(CHILD);
+    config.disks[0].parent = Some("moved/parent.vhdx".parse().unwrap());
+    harness.apply_well(&config);
+    // It moves again, with the disk out of service, and is set.
+    rename(&harness, "moved/parent.vhdx", "again.vhdx");
+    let operation = patch(&harness, r#"{"parent": "again.vhdx"}"#);
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    let disk = harness.node.disk("data").unwrap();
+    assert_eq!((disk.state, disk.parent.unwrap().as_str()), (StorageState::Ready, "again.vhdx"));
+    // A parent that is not there is refused, and the disk goes on as it was.
+    let error = patch(&harness, r#"{"parent": "nothing.vhdx"}"#).error.unwrap();
+    assert!(error.message.contains("searched nothing.vhdx"), "{error}");
+    assert_eq!(harness.node.disk("data").unwrap().state, StorageState::Ready);
+}
