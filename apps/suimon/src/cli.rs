@@ -15,6 +15,7 @@ use crate::disk::DiskVerb;
 use crate::event::EventVerb;
 use crate::exit::{CODES, Failure, wrong_usage};
 use crate::host::HostVerb;
+use crate::image::ImageVerb;
 use crate::lab::LabFlags;
 use crate::node_flags::NodeFlags;
 use crate::offload::OffloadVerb;
@@ -84,6 +85,9 @@ enum Noun {
     /// Virtual disks.
     #[command(subcommand)]
     Disk(Box<DiskVerb>),
+    /// Image files: described, checked, repaired, and linked to their parents.
+    #[command(subcommand)]
+    Image(ImageVerb),
     /// Storage QoS: minimums and maximums of disks, and what they get.
     #[command(subcommand)]
     Qos(Box<QosVerb>),
@@ -174,9 +178,9 @@ impl Cli {
         }
         let client = match self.node.client() {
             Some(client) => client?,
-            None => Client::unix(self.socket),
+            None => Client::unix(self.socket.clone()),
         };
-        let context = Context { client, json: self.json };
+        let context = Context { client, json: self.json, socket: self.socket };
         let context = &context;
         match self.noun {
             Noun::Host(verb) => verb.run(context).await,
@@ -188,6 +192,7 @@ impl Cli {
             Noun::Vmq(verb) => verb.run(context).await,
             Noun::Store(verb) => verb.run(context).await,
             Noun::Disk(verb) => verb.run(context).await,
+            Noun::Image(verb) => verb.run(context).await,
             Noun::Qos(verb) => verb.run(context).await,
             Noun::Vm(verb) => verb.run(context).await,
             Noun::Power(verb) => verb.run(context).await,

@@ -54,6 +54,18 @@ pub(crate) enum Failure {
     /// Standard input or output, or the terminal.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// An image file cannot be opened.
+    #[error("{message}")]
+    Image {
+        /// Why, as the tool reports it.
+        message: String,
+    },
+    /// A report that was shown is not good.
+    #[error("exit code {code}")]
+    Verdict {
+        /// The exit code that says so.
+        code: u8,
+    },
     /// Arguments that do not go together.
     #[error("{0}")]
     Usage(String),
@@ -113,6 +125,7 @@ impl Failure {
             Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 return ExitCode::SUCCESS;
             }
+            Self::Verdict { code } => return ExitCode::from(*code),
             _ if json => eprintln!("{}", json_line(&self.told())),
             Self::Client(ClientError::Refused { errors, .. }) | Self::Refused(errors) => {
                 for error in errors {
@@ -137,7 +150,8 @@ impl Failure {
                 None => own("cancelled"),
             },
             Self::Interrupted { .. } => own("interrupted"),
-            Self::File { .. } | Self::Io(_) => own("file"),
+            Self::File { .. } | Self::Io(_) | Self::Image { .. } => own("file"),
+            Self::Verdict { .. } => Vec::new(),
             Self::Usage(_) => own("usage"),
         }
     }
@@ -156,7 +170,8 @@ impl Failure {
             Self::Operation(operation) => {
                 operation.error.as_ref().map_or(1, |error| code_of(error.code))
             }
-            Self::File { .. } | Self::Io(_) => 1,
+            Self::File { .. } | Self::Io(_) | Self::Image { .. } => 1,
+            Self::Verdict { code } => *code,
             Self::Interrupted { .. } => 130,
             Self::Usage(_) => 2,
         }

@@ -22,6 +22,8 @@ mod disk_tables;
 mod event;
 mod exit;
 mod host;
+mod image;
+mod image_tables;
 mod key_flags;
 mod lab;
 mod lines;

@@ -1,6 +1,7 @@
 //! Standard output: as text for people or as JSON for programs.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 
 use serde::Serialize;
 use suimon_client::Client;
@@ -10,6 +11,8 @@ use suimon_client::Client;
 pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) json: bool,
+    /// Socket of this host's daemon.
+    pub(crate) socket: PathBuf,
 }
 
 impl Context {

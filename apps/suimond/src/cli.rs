@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
+use crate::image_tool::Tool;
+
 /// The daemon of a virtualization host: switches, NICs and uplinks as one file
 /// or the API describes them.
 ///
@@ -12,8 +14,12 @@ use clap::Parser;
 /// or a console that cannot be;
 /// 3 if the host file is refused.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "suimond", version)]
+#[command(name = "suimond", version, args_conflicts_with_subcommands = true)]
 pub struct Arguments {
+    /// What is done instead of being the daemon.
+    #[command(subcommand)]
+    pub tool: Option<Tool>,
+
     /// Host file (TOML). It is applied when its text differs from the one applied
     /// last; otherwise stored state, with what was changed since, holds. SIGHUP
     /// reads it again.

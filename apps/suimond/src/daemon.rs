@@ -75,6 +75,9 @@ impl From<Vec<ApiError>> for Stopped {
 
 /// Runs the daemon, or what the command line asks for instead.
 pub fn run(arguments: &Arguments) -> ExitCode {
+    if let Some(tool) = &arguments.tool {
+        return crate::image_tool::run(tool);
+    }
     let result = if arguments.print_openapi {
         print_openapi()
     } else if arguments.restore_power {

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use suimon_confine::{Confinement, Role};
@@ -27,6 +27,13 @@ use crate::socket_threads::SocketThreads;
 /// metadata outlive the daemon.
 const REDO_ENDING: &str = ".redo";
 
+/// Folder of the records of acknowledged writes, beside the API's socket.
+pub(crate) fn redo_folder(socket: &Path) -> PathBuf {
+    let mut folder = socket.as_os_str().to_owned();
+    folder.push(REDO_ENDING);
+    folder.into()
+}
+
 /// What disks of this host need: `plane` serves them, `threads` serve their sockets, files and random
 /// numbers are the system's, and changes of images' metadata are kept beside the API's socket, which no other daemon
 /// has.
@@ -39,10 +46,8 @@ pub fn host_disks(
     threads: SocketThreads,
     socket: &Path,
 ) -> io::Result<DiskParts> {
-    let mut folder = socket.as_os_str().to_owned();
-    folder.push(REDO_ENDING);
-    let folder = Path::new(&folder);
-    let records = FileRecords::open(folder)?;
+    let folder = redo_folder(socket);
+    let records = FileRecords::open(&folder)?;
     if let Err(error) = records.sweep() {
         tracing::warn!(folder = %folder.display(), %error, "records of images stay behind");
     }
@@ -151,7 +156,7 @@ impl DiskDevice for Device {
 }
 
 /// From the kernel's generator, which every kernel that is new enough for io_uring has.
-fn random() -> [u8; 16] {
+pub(crate) fn random() -> [u8; 16] {
     let mut bytes = [0; 16];
     let mut filled = 0;
     while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {

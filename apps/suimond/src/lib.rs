@@ -30,6 +30,7 @@ pub mod device_factory;
 pub mod disk_factory;
 pub mod far_nodes;
 mod host_file;
+pub mod image_tool;
 pub mod lab;
 pub mod line;
 pub mod metrics;

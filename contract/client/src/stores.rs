@@ -1,11 +1,17 @@
 //! What can be asked of a store.
 
+use core::time::Duration;
+
 use hyper::Method;
-use suimon_contract::{MeasureStoreRequest, Name, Operation, StoreConfig};
+use serde::de::DeserializeOwned;
+use suimon_contract::{ImageRequest, MeasureStoreRequest, Name, Operation, StoreConfig};
 
 use crate::resources::{body, item};
 use crate::transport::{self, Call};
 use crate::{Client, ClientError};
+
+/// Time that work on a large image may take.
+const IMAGE_PATIENCE: Duration = Duration::from_secs(600);
 
 impl Client {
     /// Measures what the store can do. What was found is in the operation's report and in the
@@ -19,6 +25,24 @@ impl Client {
         request: &MeasureStoreRequest,
     ) -> Result<Operation, ClientError> {
         let mut call = Call::new(Method::POST, format!("{}/measure", item::<StoreConfig>(store)));
+        call.body = Some(body(request)?);
+        transport::json(self, call).await
+    }
+
+    /// Inspects or changes an image file of the store; `verb` is `info`, `check`, `repair` or
+    /// `relink`, which decides what is returned.
+    ///
+    /// # Errors
+    /// As [`ClientError`] has them.
+    pub async fn image<T: DeserializeOwned>(
+        &self,
+        store: &Name,
+        verb: &str,
+        request: &ImageRequest,
+    ) -> Result<T, ClientError> {
+        let path = format!("{}/image-{verb}", item::<StoreConfig>(store));
+        let mut call = Call::new(Method::POST, path);
+        call.patience = IMAGE_PATIENCE;
         call.body = Some(body(request)?);
         transport::json(self, call).await
     }

@@ -223,6 +223,29 @@ pub(crate) fn pass_through_disks_stand_alone(config: &HostConfig, findings: &mut
     }
 }
 
+/// Disks that one store can have. A store's scheduler has as many queues.
+pub const STORE_DISKS_MAX: usize = 4096;
+
+/// The first disk of each store that is beyond [`STORE_DISKS_MAX`].
+pub(crate) fn stores_have_room(config: &HostConfig, findings: &mut Vec<Finding>) {
+    let mut counts: BTreeMap<&Name, usize> = BTreeMap::new();
+    for (index, disk) in config.disks.iter().enumerate() {
+        let count = counts.entry(&disk.store).or_default();
+        *count += 1;
+        if *count == STORE_DISKS_MAX + 1 {
+            findings.push(Place::new(Kind::Disk, index).finding(
+                ErrorCode::Conflict,
+                "store",
+                format!(
+                    "store `{}` has {STORE_DISKS_MAX} disks, and can have no more; name another \
+                     store, or delete a disk",
+                    disk.store
+                ),
+            ));
+        }
+    }
+}
+
 /// What a differencing disk has in its parent is lost when somebody writes to that.
 pub(crate) fn parents_are_not_written(config: &HostConfig, findings: &mut Vec<Finding>) {
     let stores: BTreeMap<&Name, &StoreConfig> =

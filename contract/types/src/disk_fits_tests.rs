@@ -1,5 +1,6 @@
 use crate::{
-    ApiError, DiskConfig, DiskKind, HostConfig, SocketMode, StoreCapability, parse_toml, validate,
+    ApiError, DiskConfig, DiskKind, HostConfig, STORE_DISKS_MAX, SocketMode, StoreCapability,
+    parse_toml, validate,
 };
 
 const STORES: &str = "[[store]]\nname = \"fast\"\npath = \"/srv/fast\"\n[[store]]\n\
@@ -292,6 +293,28 @@ fn nobody_writes_to_a_parent() {
     );
     assert_eq!(wrong(&pair(child, &format!("{base}\nread_only = true"))), [""; 0]);
     assert_eq!(wrong(&pair(child, child)), [""; 0], "children share a parent");
+}
+
+#[test]
+fn a_store_has_room_for_so_many_disks() {
+    let mut config = read(&disk("web", "format = \"raw\"")).unwrap();
+    let first = config.disks[0].clone();
+    config.disks = (0..STORE_DISKS_MAX)
+        .map(|nth| DiskConfig { name: format!("d{nth}").parse().unwrap(), ..first.clone() })
+        .collect();
+    validate(&config).unwrap();
+    config.disks.push(DiskConfig { name: "last".parse().unwrap(), ..first });
+    let errors = validate(&config).unwrap_err();
+    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        texts,
+        [
+            "disk/last: store: store `fast` has 4096 disks, and can have no more; name another store, \
+          or delete a disk"
+        ]
+    );
+    config.disks.last_mut().unwrap().store = "slow".parse().unwrap();
+    validate(&config).unwrap();
 }
 
 #[test]

@@ -245,6 +245,10 @@ catalogue! {
         "Work on a disk in which a daemon before this one has ended does not go on; what it had made is gone, the disk is as before.";
     6122 DiskHasManyLayers "disk_has_many_layers" Warning
         "A disk has 48 files or more, its own and its parents'; it may have 64, after which there is no snapshot of it.";
+    6140 ImageRepaired "image_repaired" Info
+        "The metadata of an image file was repaired; the former metadata is in a file beside it.";
+    6141 ImageRelinked "image_relinked" Info
+        "The recorded place of an image's parent was changed; the former metadata is in a file beside it.";
     6201 QosPolicyCreated "qos_policy_created" Info
         "A QoS policy was made.";
     6202 QosPolicyChanged "qos_policy_changed" Info

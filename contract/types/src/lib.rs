@@ -111,6 +111,7 @@ mod event;
 mod event_kinds;
 mod finding;
 mod form;
+mod image_report;
 mod iov_fits;
 mod iov_status;
 mod json_body;
@@ -194,6 +195,7 @@ pub use console_login::ConsoleLogin;
 pub use disk_config::{
     DiskConfig, DiskController, DiskFormat, DiskKind, DiskVhostUser, StoreConfig,
 };
+pub use disk_fits::STORE_DISKS_MAX;
 pub use disk_status::{
     DiskCounters, DiskNbdClient, DiskNbdStatus, DiskRequestCounters, DiskStatus,
     DiskVhostUserStatus, NbdWay, StorageState, StoreStatus,
@@ -203,6 +205,10 @@ pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use event::{Event, EventFilter, Severity};
 pub use event_kinds::EventKind;
 pub use form::Form;
+pub use image_report::{
+    ImageChange, ImageChanges, ImageCheck, ImageFinding, ImageInfo, ImageParent, ImageRequest,
+    ImageSeverity, ImageVerdict,
+};
 pub use iov_status::{IovPath, IovStatus};
 pub use json_body::{
     JSON_BYTES_MAX, Resource, locate_errors_of_apply, parse_apply, parse_cluster, parse_power,

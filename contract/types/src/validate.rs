@@ -10,7 +10,7 @@ use crate::claims::{Claim, Claimed, claims};
 use crate::cluster_fits::cluster_fits;
 use crate::disk_fits::{
     disk_fits, limits_of_disk_fit, parents_are_not_written, pass_through_disks_stand_alone,
-    store_fits,
+    store_fits, stores_have_room,
 };
 use crate::finding::{Finding, Place};
 use crate::iov_fits::iov_fits;
@@ -178,6 +178,7 @@ pub(crate) fn between_resources(config: &HostConfig) -> Vec<Finding> {
     vmq_fits_host(config, &mut findings);
     pass_through_disks_stand_alone(config, &mut findings);
     parents_are_not_written(config, &mut findings);
+    stores_have_room(config, &mut findings);
     nbd_servers_agree(config, &mut findings);
     devices_of_vms_fit(config, &mut findings);
     iov_fits(config, &mut findings);

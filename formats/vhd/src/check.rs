@@ -11,6 +11,7 @@ use crate::footer::{DiskType, SizeRule};
 use crate::layout::Layout;
 use crate::locator;
 use crate::open::Structures;
+use crate::space::{exceeds_room, tail};
 use crate::table::{self, UNUSED};
 
 /// Findings that a report has; more are counted.
@@ -19,8 +20,11 @@ pub const FINDINGS_MAX: usize = 1000;
 /// What a finding means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Nothing is lost; opening the image for writing repairs it, or programs may disagree.
+    /// Nothing is lost, but programs may disagree.
     Note,
+    /// The footer or its copy is damaged and the other is whole; opening the image for writing
+    /// repairs it.
+    Copy,
     /// The image cannot be opened, or what is read may be wrong.
     Damage,
 }
@@ -47,6 +51,8 @@ pub struct Report {
     pub blocks: u64,
     /// Bytes of the file that nothing is in.
     pub unused_bytes: u64,
+    /// Those of them before the footer that exceed the room which images keep for new blocks.
+    pub tail_bytes: u64,
 }
 
 impl Report {
@@ -80,7 +86,7 @@ pub fn check(file: &dyn ImageFile, rule: SizeRule) -> Report {
 fn check_all(file: &dyn ImageFile, rule: SizeRule, report: &mut Report) -> Result<(), ImageError> {
     let mut footers = footers(file)?;
     if let Some(error) = footers.other.take() {
-        report.tell(Severity::Note, error);
+        report.tell(Severity::Copy, error);
     }
     if footers.is_at_end && !footers.is_whole {
         let fault = ImageFault::Value { value: 511, allowed: "512 bytes at a sector of its own" };
@@ -130,6 +136,9 @@ fn check_blocks(
     });
     let gaps = table::gaps(layout, &blocks, regions, footers.place);
     report.unused_bytes = gaps.iter().map(|gap| (gap.end - gap.start) * SECTOR).sum();
+    let tail = tail(&gaps, footers.place);
+    report.tail_bytes =
+        if exceeds_room(layout, tail) { (tail.end - tail.start) * SECTOR } else { 0 };
     for (entry, sector) in (0..).zip(&table).filter(|(_, sector)| **sector != UNUSED) {
         if entry >= layout.blocks {
             let fault = ImageFault::Value {

@@ -29,7 +29,7 @@ pub enum DiskType {
 }
 
 impl DiskType {
-    const fn code(self) -> u32 {
+    pub(crate) const fn code(self) -> u32 {
         match self {
             Self::Fixed => 2,
             Self::Dynamic => 3,

@@ -22,6 +22,20 @@ pub(crate) struct Gap {
     pub(crate) end: u64,
 }
 
+/// The gap before the footer at `place`, which may be empty.
+pub(crate) fn tail(gaps: &[Gap], place: u64) -> Gap {
+    let place = place / SECTOR;
+    let last = gaps.last().copied().filter(|gap| gap.end == place);
+    last.unwrap_or(Gap { start: place, end: place })
+}
+
+/// Returns true if a gap before the footer is more than the room for new blocks that a growing
+/// image keeps there.
+pub(crate) fn exceeds_room(layout: &Layout, tail: Gap) -> bool {
+    let room = GROWTH_BYTES_MAX / SECTOR + 2 * layout.stride_sectors();
+    tail.end.saturating_sub(tail.start) > room
+}
+
 /// Room for blocks.
 #[derive(Debug)]
 pub(crate) struct Space {

@@ -20,6 +20,13 @@ pub struct Report {
     pub log_entries: usize,
     /// Blocks that have space in the file.
     pub present_blocks: u64,
+    /// Whether the image was not closed: the next writer has to replay its log.
+    pub is_dirty: bool,
+    /// Blocks of the disk.
+    pub blocks: u64,
+    /// Bytes behind the last one in use, if they are more than programs keep there: a block, or
+    /// 8 MB.
+    pub tail_bytes: u64,
     /// Bytes between what is in use and behind it that nothing points to.
     pub unused_bytes: u64,
 }
@@ -40,6 +47,14 @@ impl Report {
     }
 }
 
+/// Bytes that QEMU 7.2 has at the end of a new image at most.
+const ROOM_BYTES: u64 = 8 * MB;
+
+/// Returns true if bytes behind the last one in use are more than programs keep there.
+pub(crate) fn exceeds_room(tail: u64, block: u64) -> bool {
+    tail > block.max(ROOM_BYTES)
+}
+
 /// Reads all structures of an image and compares them. Nothing is written; payload is not
 /// read.
 ///
@@ -58,6 +73,10 @@ pub fn check(file: &dyn ImageFile) -> Report {
             return report;
         }
     };
+    report.is_dirty = !read.headers.current.log_guid.is_nil();
+    report.blocks = read.bat.entries().count() as u64;
+    let tail = read.file_len.saturating_sub(u64::from(read.occupancy.end()) * MB);
+    report.tail_bytes = if exceeds_room(tail, read.metadata.block) { tail } else { 0 };
     for fault in read.headers.other_fault.into_iter().chain(read.regions.copy_faults) {
         report.add(fault);
     }

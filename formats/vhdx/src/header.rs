@@ -169,6 +169,27 @@ impl Headers {
     }
 }
 
+/// Writes the identifier's signature if it is damaged and one of the headers is whole. Returns
+/// true if it was written.
+pub(crate) fn restore_identifier(file: &dyn ImageFile, file_len: u64) -> Result<bool, ImageError> {
+    if file_len < HEADER_SECTION {
+        return Ok(false);
+    }
+    let mut identifier = [0; 8];
+    read(file, "FileIdentifier.Signature", 0, &mut identifier)?;
+    let is_whole = |offset: &u64| {
+        let mut bytes = vec![0; HEADER_LEN];
+        let found = read(file, "Header", *offset, &mut bytes);
+        found.and_then(|()| Header::parse(&bytes, *offset)).is_ok()
+    };
+    if identifier == *IDENTIFIER || !HEADER_OFFSETS.iter().any(is_whole) {
+        return Ok(false);
+    }
+    let failed = |error| ImageError::new("FileIdentifier.Signature", 0, error);
+    file.write_at(0, IDENTIFIER).and_then(|()| file.flush()).map_err(failed)?;
+    Ok(true)
+}
+
 /// The file's identifier with who made it.
 pub(crate) fn encode_identifier(creator: &str) -> Vec<u8> {
     let mut bytes = vec![0; 8 + 512];

@@ -214,6 +214,49 @@ impl<'a> Items<'a> {
     }
 }
 
+/// Where another parent locator goes, and the table's entry that names it.
+pub(crate) struct ParentSlot {
+    /// Place of the new item, apart from all items.
+    pub content: ByteRange,
+    /// Offset in the file of the entry's Offset and Length.
+    pub entry_offset: u64,
+}
+
+/// Finds room for a parent locator of `len` bytes beside the present one.
+pub(crate) fn parent_slot(
+    view: &View<'_>,
+    region: ByteRange,
+    len: u64,
+) -> Result<ParentSlot, ImageError> {
+    let start = region.offset();
+    let (table, _) = region.split_at(TABLE_LEN);
+    let bytes = view.read("MetadataTable", table)?;
+    let entries = bytes.get(32..).unwrap_or_default().chunks_exact(32);
+    let (mut entry_offset, mut taken) = (None, Vec::new());
+    for (nth, entry) in entries.take(u16_at(&bytes, 10).into()).enumerate() {
+        taken.push((u64::from(u32_at(entry, 16)), u64::from(u32_at(entry, 20))));
+        if Guid::from_stored(array(entry, 0)) == PARENT_LOCATOR {
+            entry_offset = Some(start + 32 + 32 * nth as u64 + 16);
+        }
+    }
+    taken.sort_unstable();
+    let mut free_from = TABLE_LEN;
+    for (offset, item_len) in taken {
+        if offset >= free_from.saturating_add(len) {
+            break;
+        }
+        free_from = free_from.max(offset.saturating_add(item_len)).next_multiple_of(16);
+    }
+    let content = ByteRange::new(start.saturating_add(free_from), len);
+    let content = content.filter(|content| content.end() <= region.end() && len <= ITEM_LEN_MAX);
+    let full = || ImageError::new("ParentLocator", start, ImageFault::Full { limit: region.len() });
+    let missing = || ImageError::new("ParentLocator", start, ImageFault::Missing);
+    Ok(ParentSlot {
+        content: content.ok_or_else(full)?,
+        entry_offset: entry_offset.ok_or_else(missing)?,
+    })
+}
+
 fn is_known(id: Guid) -> bool {
     [FILE_PARAMETERS, DISK_SIZE, DISK_ID, LOGICAL_SECTOR, PHYSICAL_SECTOR, PARENT_LOCATOR]
         .contains(&id)

@@ -1,11 +1,11 @@
 //! The region table, of which there are two copies ([MS-VHDX] 2.2.3).
 
-use suimon_image::{ByteRange, ImageError, ImageFault};
+use suimon_image::{ByteRange, ImageError, ImageFault, ImageFile};
 
 use crate::Guid;
 use crate::fields::{array, checksum, put, seal, u32_at, u64_at};
 use crate::header::region_range;
-use crate::view::View;
+use crate::view::{Overlay, View};
 
 pub(crate) const REGION_TABLE_OFFSETS: [u64; 2] = [192 << 10, 256 << 10];
 pub(crate) const REGION_TABLE_LEN: u64 = 64 << 10;
@@ -124,6 +124,22 @@ impl Regions {
         seal(&mut bytes, CHECKSUM_AT);
         bytes
     }
+}
+
+/// Writes damaged copies of the table from the one that is whole. Returns their offsets.
+pub(crate) fn restore_copies(file: &dyn ImageFile, file_len: u64) -> Result<Vec<u64>, ImageError> {
+    let overlay = Overlay::default();
+    let view = View { file, file_len, len: file_len, overlay: &overlay };
+    let copies = REGION_TABLE_OFFSETS.map(|offset| (offset, read_copy(&view, offset)));
+    let whole = copies.iter().find_map(|(_, copy)| copy.as_ref().ok().cloned());
+    let Some(whole) = whole else { return Ok(Vec::new()) };
+    let mut restored = Vec::new();
+    for (offset, _) in copies.iter().filter(|(_, copy)| copy.is_err()) {
+        let failed = |error| ImageError::new("RegionTable", *offset, error);
+        file.write_at(*offset, &whole).and_then(|()| file.flush()).map_err(failed)?;
+        restored.push(*offset);
+    }
+    Ok(restored)
 }
 
 fn missing(field: &'static str) -> ImageError {

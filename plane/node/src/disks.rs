@@ -8,6 +8,7 @@ mod file_work;
 mod flows;
 mod growing;
 mod handing;
+mod image_requests;
 mod job_thread;
 mod jobs;
 mod limits;
@@ -100,6 +101,8 @@ pub(crate) struct Disks {
     covered: RwLock<BTreeMap<Name, Minimums>>,
     /// What stores could do when they were measured.
     measured: RwLock<Arc<MeasuredStores>>,
+    /// Requests about image files.
+    image_requests: image_requests::ImageRequests,
     /// Stores that are being measured.
     in_measurement: Mutex<BTreeMap<Name, StoreInMeasurement>>,
 }
@@ -126,6 +129,7 @@ impl Disks {
             told: Mutex::default(),
             covered: RwLock::default(),
             measured: RwLock::default(),
+            image_requests: image_requests::ImageRequests::default(),
             in_measurement: Mutex::default(),
         }
     }
@@ -247,6 +251,8 @@ fn name_of(numbers: &BTreeMap<Name, u32>, number: u32) -> Option<Name> {
     numbers.iter().find(|(_, of)| **of == number).map(|(name, _)| name.clone())
 }
 
+#[cfg(test)]
+mod bounds_tests;
 #[cfg(test)]
 mod image_kind_tests;
 #[cfg(test)]

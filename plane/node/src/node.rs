@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use suimon_contract::{
-    ApiError, ErrorCode, HostSection, MeasureStoreRequest, Name, Operation, Plan, VmGuest,
-    parse_toml,
+    ApiError, ErrorCode, HostSection, ImageChanges, ImageCheck, ImageInfo, ImageRequest,
+    MeasureStoreRequest, Name, Operation, Plan, VmGuest, parse_toml,
 };
 use suimon_ports::{
     CpuPlace, DeviceFactory, MemberDevices, PowerHost, SocketFiles, SriovHost, StateStore,
@@ -334,6 +334,50 @@ impl Node {
         let command = Command::MeasureStore { operation, store: store.clone(), request };
         self.send(command).map_err(crate::checks::first_of)?;
         self.operation(id).ok_or_else(lost)
+    }
+
+    /// Describes an image file of a store.
+    ///
+    /// # Errors
+    /// There is no such store or file, it is in use, or cannot be opened.
+    pub fn image_info(&self, store: &Name, request: &ImageRequest) -> Result<ImageInfo, ApiError> {
+        self.shared.image_info(store, request)
+    }
+
+    /// Checks the metadata of an image file of a store.
+    ///
+    /// # Errors
+    /// There is no such store or file, or it is in use.
+    pub fn image_check(
+        &self,
+        store: &Name,
+        request: &ImageRequest,
+    ) -> Result<ImageCheck, ApiError> {
+        self.shared.image_check(store, request)
+    }
+
+    /// Repairs the metadata of an image file of a store, or takes a repair back.
+    ///
+    /// # Errors
+    /// There is no such store or file, it is in use, or cannot be repaired or written.
+    pub fn image_repair(
+        &self,
+        store: &Name,
+        request: &ImageRequest,
+    ) -> Result<ImageChanges, ApiError> {
+        self.shared.image_repair(store, request)
+    }
+
+    /// Records where the parent of an image file of a store is.
+    ///
+    /// # Errors
+    /// There is no such store or file, it is in use, or is no child of the parent.
+    pub fn image_relink(
+        &self,
+        store: &Name,
+        request: &ImageRequest,
+    ) -> Result<ImageChanges, ApiError> {
+        self.shared.image_relink(store, request)
     }
 
     fn find_queue(&self, port: &str, side: QueueSide, index: u16) -> Result<QueueId, ApiError> {

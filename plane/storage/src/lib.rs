@@ -75,6 +75,7 @@ mod idle;
 #[cfg(test)]
 mod idle_tests;
 pub mod images;
+pub mod inspect;
 pub mod jobs;
 #[cfg(test)]
 mod kinds;

@@ -1,8 +1,12 @@
-//! The endpoint that measures a store.
+//! Endpoints of stores: measurement, and image files.
 
+use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
-use suimon_contract::{ErrorBody, MeasureStoreRequest, Operation, StoreConfig};
+use suimon_contract::{
+    ErrorBody, ImageChanges, ImageCheck, ImageInfo, ImageRequest, MeasureStoreRequest, Operation,
+    StoreConfig,
+};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -14,7 +18,12 @@ use crate::api::state::ApiState;
 
 /// The endpoints of work on stores.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new().routes(routes!(measure))
+    OpenApiRouter::new()
+        .routes(routes!(measure))
+        .routes(routes!(image_info))
+        .routes(routes!(image_check))
+        .routes(routes!(image_repair))
+        .routes(routes!(image_relink))
 }
 
 /// Finds out what the store can do: with a file of its own, which is gone afterwards, or by
@@ -32,4 +41,61 @@ async fn measure(
     let name = name_in_path::<StoreConfig>(&name)?;
     let asked = if body.is_empty() { MeasureStoreRequest::default() } else { request(&body)? };
     state.ask(move |node| node.measure_store(&name, asked)).await.map(accepted)
+}
+
+/// Describes an image file of the store, and finds its parent.
+#[utoipa::path(post, path = "/1.0/stores/{name}/image-info", tag = "stores",
+    operation_id = "image_info", params(("name" = String, Path)), request_body = ImageRequest,
+    responses((status = OK, body = ImageInfo), (status = "4XX", body = ErrorBody)))]
+async fn image_info(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+    Body(body): Body,
+) -> Result<Json<ImageInfo>, Failure> {
+    let name = name_in_path::<StoreConfig>(&name)?;
+    let asked: ImageRequest = request(&body)?;
+    state.ask(move |node| node.image_info(&name, &asked)).await.map(Json)
+}
+
+/// Checks the metadata of an image file of the store. Nothing is written.
+#[utoipa::path(post, path = "/1.0/stores/{name}/image-check", tag = "stores",
+    operation_id = "image_check", params(("name" = String, Path)), request_body = ImageRequest,
+    responses((status = OK, body = ImageCheck), (status = "4XX", body = ErrorBody)))]
+async fn image_check(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+    Body(body): Body,
+) -> Result<Json<ImageCheck>, Failure> {
+    let name = name_in_path::<StoreConfig>(&name)?;
+    let asked: ImageRequest = request(&body)?;
+    state.ask(move |node| node.image_check(&name, &asked)).await.map(Json)
+}
+
+/// Repairs metadata of an image file of which there is a copy, after a backup beside the file.
+/// With `undo`, writes back what a backup has instead. Payload is not written.
+#[utoipa::path(post, path = "/1.0/stores/{name}/image-repair", tag = "stores",
+    operation_id = "image_repair", params(("name" = String, Path)), request_body = ImageRequest,
+    responses((status = OK, body = ImageChanges), (status = "4XX", body = ErrorBody)))]
+async fn image_repair(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+    Body(body): Body,
+) -> Result<Json<ImageChanges>, Failure> {
+    let name = name_in_path::<StoreConfig>(&name)?;
+    let asked: ImageRequest = request(&body)?;
+    state.ask(move |node| node.image_repair(&name, &asked)).await.map(Json)
+}
+
+/// Records where the parent of a differencing image file is, after a backup beside the file.
+#[utoipa::path(post, path = "/1.0/stores/{name}/image-relink", tag = "stores",
+    operation_id = "image_relink", params(("name" = String, Path)), request_body = ImageRequest,
+    responses((status = OK, body = ImageChanges), (status = "4XX", body = ErrorBody)))]
+async fn image_relink(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+    Body(body): Body,
+) -> Result<Json<ImageChanges>, Failure> {
+    let name = name_in_path::<StoreConfig>(&name)?;
+    let asked: ImageRequest = request(&body)?;
+    state.ask(move |node| node.image_relink(&name, &asked)).await.map(Json)
 }

@@ -16,6 +16,9 @@ use super::Disks;
 use super::capability::{MeasuredStores, capability, measured_latency};
 use crate::cluster::{Minimums, of_disk, of_policy, shared_stores};
 
+// The contract refuses disks that the scheduler would have no queue for.
+const _: () = assert!(suimon_contract::STORE_DISKS_MAX == suimon_storage_qos::DISKS_MAX);
+
 /// Requests that may wait at a store at once.
 const WAITING_MAX: u32 = 16_384;
 

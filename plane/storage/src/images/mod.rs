@@ -39,12 +39,13 @@ pub use open::{LAYERS_MAX, OpenedDisk, close, open};
 pub use plan::{DiskFormat, DiskKind, DiskPlan};
 pub use recorded::RecordedImage;
 pub use redoing::discard_left;
+pub(crate) use redoing::has_left;
 
 pub(crate) use create::{Making, decide, parent_of, refuse_too_large, write_image};
 pub(crate) use draft::{Draft, remove_left};
-pub(crate) use layer::{Identity, LayerOptions, OpenLayer};
-pub(crate) use locate_parent::is_child_of;
-pub(crate) use open::{LAYERS_READ_MAX, open_layers, open_up_to};
+pub(crate) use layer::{Identity, LayerOptions, OpenLayer, Opened};
+pub(crate) use locate_parent::{candidates, is_child_of, recorded_paths, relative_path, verify};
+pub(crate) use open::{LAYERS_READ_MAX, find_parent, open_layers, open_up_to};
 
 use suimon_ports::RedoRecords;
 

@@ -95,6 +95,15 @@ pub fn discard_left(
     })
 }
 
+/// Returns true if a killed process left something to redo of an image.
+pub(crate) fn has_left(
+    file: &dyn DiskFile,
+    name: &FileName,
+    seeds: &Seeds<'_>,
+) -> Result<bool, DiskError> {
+    Ok(LeftRedo::of(file, name, seeds)?.is_some())
+}
+
 /// Where the record of a file is.
 fn place<'a>(file: &dyn DiskFile, seeds: &Seeds<'a>) -> Option<(&'a dyn RedoRecords, String)> {
     Some((seeds.records?, file.facts().id?.to_string()))

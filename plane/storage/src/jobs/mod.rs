@@ -41,7 +41,7 @@ mod redoing_tests;
 mod resize;
 #[cfg(test)]
 mod resume_tests;
-mod still_disk;
+pub(crate) mod still_disk;
 #[cfg(test)]
 mod tests;
 

@@ -1,0 +1,172 @@
+//! `image`: image files, in a store through its daemon, elsewhere with the caller's rights.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use suimon_contract::{
+    DiskFormat, ImageChanges, ImageCheck, ImageInfo, ImageRequest, Name, StoreFile,
+};
+
+use crate::choices::one_of;
+use crate::exit::Failure;
+use crate::image_tables::{changes_text, check_text, info_text};
+use crate::lines::word;
+use crate::output::Context;
+
+/// Program that opens image files; beside this one, or in `PATH`.
+const TOOL: &str = "suimond";
+
+/// Verbs of `image`.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum ImageVerb {
+    /// Show format, size, identity and parent of an image file.
+    Info(ImageFlags),
+    /// Check the metadata of an image file. Exit codes as of `qemu-img check`: 0 no errors, 1 not
+    /// checked, 2 errors, 3 only leaked space, 63 no metadata to check.
+    Check(ImageFlags),
+    /// Repair metadata of which there is a copy, replay the log, and give leaked space back.
+    /// Payload is not written, and the former metadata is kept in a file beside the image. Exit
+    /// codes as of `check`, of the image afterwards.
+    Repair(RepairFlags),
+    /// Record where the parent of a differencing image is. It has to be the parent that the image
+    /// was made over, unchanged.
+    Relink(RelinkFlags),
+}
+
+/// An image file.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ImageFlags {
+    /// The image: a path, or with --store a file of the store.
+    file: String,
+    /// Store of the image. Without it, the file is opened by this program's user and no daemon is
+    /// needed.
+    #[arg(long, value_name = "NAME")]
+    store: Option<Name>,
+    /// Image format; detected if absent.
+    #[arg(long, value_name = "FORMAT", value_parser = one_of::<DiskFormat>(&["raw", "vhd", "vhdx"]))]
+    format: Option<DiskFormat>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RepairFlags {
+    #[command(flatten)]
+    image: ImageFlags,
+    /// Show what would change, and write nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Write back the metadata that a backup has, if the image was not written to since.
+    #[arg(long, value_name = "BACKUP")]
+    undo: Option<String>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RelinkFlags {
+    #[command(flatten)]
+    image: ImageFlags,
+    /// The parent: a path, or with --store a file of the store.
+    parent: String,
+    /// Show what would change, and write nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl ImageVerb {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Info(image) => {
+                let info: ImageInfo = image.ask(context, "info", &Change::default()).await?;
+                Ok(context.show(&info, info_text)?)
+            }
+            Self::Check(image) => {
+                let check: ImageCheck = image.ask(context, "check", &Change::default()).await?;
+                context.show(&check, check_text)?;
+                ended(check.verdict.exit_code())
+            }
+            Self::Repair(RepairFlags { image, dry_run, undo }) => {
+                let is_undo = undo.is_some();
+                let change = Change { dry_run, undo, parent: None };
+                let changes: ImageChanges = image.ask(context, "repair", &change).await?;
+                context.show(&changes, changes_text)?;
+                ended(if is_undo { 0 } else { changes.check.verdict.exit_code() })
+            }
+            Self::Relink(RelinkFlags { image, parent, dry_run }) => {
+                let change = Change { dry_run, undo: None, parent: Some(parent) };
+                let changes: ImageChanges = image.ask(context, "relink", &change).await?;
+                Ok(context.show(&changes, changes_text)?)
+            }
+        }
+    }
+}
+
+/// What is to be changed.
+#[derive(Clone, Debug, Default)]
+struct Change {
+    dry_run: bool,
+    undo: Option<String>,
+    parent: Option<String>,
+}
+
+impl ImageFlags {
+    /// Has the daemon or the tool do what `verb` says, and returns the report.
+    async fn ask<T: Serialize + DeserializeOwned>(
+        &self,
+        context: &Context,
+        verb: &str,
+        change: &Change,
+    ) -> Result<T, Failure> {
+        let Some(store) = &self.store else { return self.run_tool(context, verb, change) };
+        let file = |text: &String| {
+            text.parse::<StoreFile>().map_err(|error| Failure::Usage(format!("{text}: {error}")))
+        };
+        let request = ImageRequest {
+            file: file(&self.file)?,
+            format: self.format,
+            parent: change.parent.as_ref().map(file).transpose()?,
+            undo: change.undo.as_ref().map(file).transpose()?,
+            dry_run: change.dry_run,
+        };
+        Ok(context.client.image(store, verb, &request).await?)
+    }
+
+    /// Executes the tool with this program's rights.
+    fn run_tool<T: DeserializeOwned>(
+        &self,
+        context: &Context,
+        verb: &str,
+        change: &Change,
+    ) -> Result<T, Failure> {
+        let tool = tool();
+        let mut command = Command::new(&tool);
+        command.args(["image-tool", verb]).stdin(Stdio::null());
+        if let Some(format) = self.format {
+            command.args(["--format", &word(&format)]);
+        }
+        command.arg("--daemon").arg(&context.socket);
+        if change.dry_run {
+            command.arg("--dry-run");
+        }
+        if let Some(backup) = &change.undo {
+            command.arg("--undo").arg(backup);
+        }
+        command.arg("--").arg(&self.file).args(&change.parent);
+        let path = tool.display().to_string();
+        let output = command.output().map_err(|source| Failure::File { path, source })?;
+        serde_json::from_slice(&output.stdout).map_err(|_| {
+            let message = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+            Failure::Image { message }
+        })
+    }
+}
+
+fn tool() -> PathBuf {
+    let beside = std::env::current_exe().ok().map(|program| program.with_file_name(TOOL));
+    beside.filter(|program| program.is_file()).unwrap_or_else(|| PathBuf::from(TOOL))
+}
+
+/// The exit code of a report that was shown.
+const fn ended(code: u8) -> Result<(), Failure> {
+    if code == 0 { Ok(()) } else { Err(Failure::Verdict { code }) }
+}

@@ -1,0 +1,198 @@
+//! `suimond image-tool`: image files outside of stores, with the caller's rights and without a
+//! running daemon. `suimon image` executes it; the result is JSON on standard output.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
+use suimon_ports::{FileName, FileUse, RedoRecords, StoreFiles};
+use suimon_redo::FileRecords;
+use suimon_storage::images::{DiskError, DiskFormat, LeftRecords, Seeds};
+use suimon_storage::inspect::{self, ImageTarget};
+use suimon_uring::HostStore;
+
+use crate::disk_factory::{random, redo_folder};
+
+/// Exit code of a check that could not be carried out, as `qemu-img check` has it.
+const FAILED: u8 = 1;
+
+/// What `suimond` does besides being a daemon.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Tool {
+    /// Inspect and repair image files without a daemon, with the caller's rights; `suimon image`
+    /// executes it. The result is JSON.
+    #[command(subcommand)]
+    ImageTool(ImageVerb),
+}
+
+/// What is done with an image file.
+#[derive(Clone, Debug, Subcommand)]
+pub enum ImageVerb {
+    /// Describe an image file.
+    Info(ImageFlags),
+    /// Check the metadata of an image file. Exit codes as of `qemu-img check`.
+    Check(ImageFlags),
+    /// Repair metadata from copies and the log, after a backup.
+    Repair {
+        /// The image.
+        #[command(flatten)]
+        image: ImageFlags,
+        /// Report what would change, and write nothing.
+        #[arg(long)]
+        dry_run: bool,
+        /// Write back the metadata of this backup instead.
+        #[arg(long, value_name = "BACKUP")]
+        undo: Option<PathBuf>,
+    },
+    /// Record where the parent of a differencing image is, after a backup.
+    Relink {
+        /// The image.
+        #[command(flatten)]
+        image: ImageFlags,
+        /// File of the parent.
+        parent: PathBuf,
+        /// Report what would change, and write nothing.
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+/// An image file.
+#[derive(Clone, Debug, Args)]
+pub struct ImageFlags {
+    /// Path of the image file.
+    file: PathBuf,
+    /// Image format; detected if absent.
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// API socket of the daemon whose records of acknowledged writes are looked at.
+    #[arg(long, value_name = "PATH", default_value = "/run/suimon/suimon.sock")]
+    daemon: PathBuf,
+}
+
+/// Image formats of files.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Format {
+    /// A raw file.
+    Raw,
+    /// A VHD.
+    Vhd,
+    /// A VHDX.
+    Vhdx,
+}
+
+/// Runs the tool.
+pub(crate) fn run(tool: &Tool) -> ExitCode {
+    let Tool::ImageTool(verb) = tool;
+    match carry_out(verb) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+/// An image file on the host's root directory, below which parents are found too.
+struct Found {
+    files: Arc<dyn StoreFiles>,
+    name: FileName,
+    format: Option<DiskFormat>,
+}
+
+impl Found {
+    fn new(flags: &ImageFlags) -> Result<Self> {
+        let files = HostStore::open(Path::new("/")).context("the root directory")?;
+        let format = flags.format.map(|format| match format {
+            Format::Raw => DiskFormat::Raw,
+            Format::Vhd => DiskFormat::Vhd,
+            Format::Vhdx => DiskFormat::Vhdx,
+        });
+        Ok(Self { files: Arc::new(files), name: name_of(&flags.file)?, format })
+    }
+
+    fn target(&self) -> ImageTarget<'_> {
+        ImageTarget { files: &self.files, name: &self.name, format: self.format, prefix: "/" }
+    }
+
+    /// Fails if a killed daemon left acknowledged writes that are not in the image: a change would
+    /// make them unusable. Records that the caller may not read are a daemon's of another user.
+    fn refuse_left_writes(&self, daemon: &Path) -> Result<()> {
+        let folder = redo_folder(daemon);
+        if !folder.is_dir() {
+            return Ok(());
+        }
+        let Ok(records) = FileRecords::open(&folder) else { return Ok(()) };
+        let file = self.files.open(&self.name, FileUse::Read, 1)?;
+        let Some(id) = file.facts().id else { return Ok(()) };
+        let key = id.to_string();
+        let is_clean = records.load(&key).is_ok_and(|redo| redo.is_none());
+        if !is_clean {
+            bail!(
+                "/{}: a killed daemon has acknowledged writes that are not in the image ({}): \
+                 start suimond with the disk, or use --store",
+                self.name,
+                records.place(&key)
+            );
+        }
+        Ok(())
+    }
+}
+
+fn carry_out(verb: &ImageVerb) -> Result<u8> {
+    with_seeds(|seeds| match verb {
+        ImageVerb::Info(flags) => {
+            print(&plain(inspect::info(Found::new(flags)?.target(), seeds))?)?;
+            Ok(0)
+        }
+        ImageVerb::Check(flags) => {
+            let check = plain(inspect::check(Found::new(flags)?.target()))?;
+            print(&check)?;
+            Ok(check.verdict.exit_code())
+        }
+        ImageVerb::Repair { image, dry_run, undo } => {
+            let found = Found::new(image)?;
+            found.refuse_left_writes(&image.daemon)?;
+            let changes = plain(match undo {
+                Some(backup) => inspect::undo(found.target(), &name_of(backup)?, *dry_run),
+                None => inspect::repair(found.target(), *dry_run, seeds),
+            })?;
+            print(&changes)?;
+            Ok(if undo.is_some() { 0 } else { changes.check.verdict.exit_code() })
+        }
+        ImageVerb::Relink { image, parent, dry_run } => {
+            let found = Found::new(image)?;
+            found.refuse_left_writes(&image.daemon)?;
+            let parent = name_of(parent)?;
+            print(&plain(inspect::relink(found.target(), &parent, *dry_run, seeds))?)?;
+            Ok(0)
+        }
+    })
+}
+
+/// Shows the file of an error with its path. The error's text has its source already.
+fn plain<T>(result: Result<T, DiskError>) -> Result<T> {
+    result.map_err(|error| anyhow!("/{}: {}", error.file.trim_start_matches('/'), error.fault))
+}
+
+/// The name of a file below the root directory, without links.
+fn name_of(path: &Path) -> Result<FileName> {
+    let found = path.canonicalize().with_context(|| path.display().to_string())?;
+    let text = found.to_str().with_context(|| format!("{}: not UTF-8", found.display()))?;
+    FileName::new(text.trim_start_matches('/')).with_context(|| path.display().to_string())
+}
+
+fn with_seeds<T>(run: impl FnOnce(&mut Seeds<'_>) -> T) -> T {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let left = LeftRecords::Redo;
+    run(&mut Seeds { random: &mut random, now_unix_s: now.as_secs(), records: None, left })
+}
+
+fn print<T: Serialize>(report: &T) -> Result<()> {
+    println!("{}", serde_json::to_string_pretty(report)?);
+    Ok(())
+}

@@ -1,0 +1,178 @@
+//! Reports of `suimon image`: what an image file is, whether it is sound, and what was changed.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{DiskFormat, DiskKind};
+
+/// An image file, as `suimon image info` reports it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ImageInfo {
+    /// Path of the file, or its name in the store.
+    pub file: String,
+    /// Image format.
+    pub format: DiskFormat,
+    /// Kind of the image; absent for a raw file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<DiskKind>,
+    /// Bytes of the disk, as a guest sees it.
+    pub size_bytes: u64,
+    /// Length of the file.
+    pub file_bytes: u64,
+    /// Bytes that the file takes on the file system.
+    pub allocated_bytes: u64,
+    /// Bytes of a block; absent for formats and kinds without blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_bytes: Option<u64>,
+    /// Bytes of a logical sector.
+    pub logical_sector: u32,
+    /// Bytes of a physical sector.
+    pub physical_sector: u32,
+    /// True if the image was not closed. The next writer replays its log.
+    pub dirty: bool,
+    /// Identity of the disk: Unique Id of a VHD, Virtual Disk Id of a VHDX; absent for a raw file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_id: Option<String>,
+    /// VHDX: identity of the content, which children record as their parent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_id: Option<String>,
+    /// differencing: the parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ImageParent>,
+}
+
+/// The parent of a differencing image.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ImageParent {
+    /// Paths that the image records, in Windows syntax.
+    pub recorded: Vec<String>,
+    /// File of the parent that was found; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Why no parent was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Result of a check, with the exit codes of `qemu-img check`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ImageVerdict {
+    /// No errors.
+    Sound,
+    /// Errors were found.
+    Damaged,
+    /// Unreferenced space was found, and no errors.
+    Leaks,
+    /// The format has no metadata that could be checked.
+    Unsupported,
+}
+
+impl ImageVerdict {
+    /// Exit code, as `qemu-img check` documents it.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Sound => 0,
+            Self::Damaged => 2,
+            Self::Leaks => 3,
+            Self::Unsupported => 63,
+        }
+    }
+}
+
+/// Severity of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ImageSeverity {
+    /// Metadata is damaged, or content may be.
+    Error,
+    /// Space of the file is unreferenced.
+    Leak,
+    /// Nothing is wrong, or programs may disagree.
+    Note,
+}
+
+/// Something that a check found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ImageFinding {
+    /// Severity.
+    pub severity: ImageSeverity,
+    /// Field, offset and fault.
+    pub message: String,
+}
+
+/// An image file, as `suimon image check` reports it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ImageCheck {
+    /// Path of the file, or its name in the store.
+    pub file: String,
+    /// Image format.
+    pub format: DiskFormat,
+    /// Result.
+    pub verdict: ImageVerdict,
+    /// Number of errors.
+    pub errors: u64,
+    /// Unreferenced bytes at the end of the file, which a repair gives back.
+    pub leaked_bytes: u64,
+    /// Unreferenced bytes between blocks. Writes reuse them; `suimon disk compact` gives them back.
+    pub unused_bytes: u64,
+    /// Blocks of the disk; 0 without blocks.
+    pub blocks: u64,
+    /// Blocks that are in the file.
+    pub allocated_blocks: u64,
+    /// Findings, in the order of the file's structures; at most 1000.
+    pub findings: Vec<ImageFinding>,
+    /// Number of findings beyond these.
+    pub findings_left_off: u64,
+}
+
+/// A range of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ImageChange {
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub bytes: u64,
+}
+
+/// Changes of metadata, as `suimon image repair` and `suimon image relink` report them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ImageChanges {
+    /// Path of the file, or its name in the store.
+    pub file: String,
+    /// True if nothing was written.
+    pub dry_run: bool,
+    /// What was done, or would be done.
+    pub actions: Vec<String>,
+    /// Ranges of the file that change.
+    pub changes: Vec<ImageChange>,
+    /// Length of the file before.
+    pub file_bytes_before: u64,
+    /// Length of the file afterwards.
+    pub file_bytes_after: u64,
+    /// File with the former metadata; absent if nothing changed, and for a dry run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup: Option<String>,
+    /// Check of the image afterwards.
+    pub check: ImageCheck,
+}
+
+/// What to do with an image of a store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ImageRequest {
+    /// File, relative to the store's path.
+    pub file: crate::StoreFile,
+    /// Image format; detected if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<DiskFormat>,
+    /// relink: file of the parent, relative to the store's path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<crate::StoreFile>,
+    /// repair: file of the backup that is written back instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo: Option<crate::StoreFile>,
+    /// repair, relink: report what would change, and write nothing.
+    #[serde(default)]
+    pub dry_run: bool,
+}

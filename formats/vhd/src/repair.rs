@@ -1,0 +1,166 @@
+//! Repairing the structures of an image that have a copy, and recording another parent.
+
+use suimon_image::{ByteRange, FileError, ImageError, ImageFault, ImageFile};
+
+use crate::fields::SECTOR;
+use crate::find::{Footers, footers};
+use crate::footer::{DiskType, FOOTER, SizeRule};
+use crate::header::{LOCATORS, NAME_UNITS};
+use crate::locator::{LOCATOR_BYTES_MAX, LocatorEntry, Parent};
+use crate::open::Structures;
+use crate::space::{exceeds_room, tail};
+use crate::table;
+
+/// One repair that was carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// The footer was written from its copy, or completed.
+    Footer {
+        /// Offset in the file.
+        offset: u64,
+    },
+    /// The copy of the footer was written from the footer.
+    FooterCopy,
+    /// Unreferenced space before the footer was given back.
+    Reclaimed {
+        /// Bytes by which the file is shorter.
+        bytes: u64,
+    },
+}
+
+/// Repairs what can be told from a copy: the footer, its copy, and unreferenced space at the end
+/// of the file. Payload, the header and the block allocation table are not written. A file that
+/// needs none of this is not written at all.
+///
+/// # Errors
+/// Neither footer can be read, or the file cannot be written.
+pub fn repair(file: &dyn ImageFile, rule: SizeRule) -> Result<Vec<Repair>, ImageError> {
+    let footers = footers(file)?;
+    if footers.found.footer.disk_type == DiskType::Fixed {
+        return Ok(Vec::new());
+    }
+    let mut done = Vec::new();
+    let is_whole = footers.is_at_end && footers.is_whole;
+    let (place, exceeds) = place_of(file, &footers, rule)?;
+    let failed = |error: FileError| ImageError::new("footer", place, error);
+    if !is_whole || exceeds {
+        let before = file.len().map_err(failed)?;
+        let after = place.saturating_add(FOOTER);
+        file.write_at(place, &footers.found.bytes).map_err(failed)?;
+        file.flush().map_err(failed)?;
+        file.set_len(after).map_err(failed)?;
+        file.flush().map_err(failed)?;
+        if !is_whole {
+            done.push(Repair::Footer { offset: place });
+        }
+        if exceeds {
+            done.push(Repair::Reclaimed { bytes: before.saturating_sub(after) });
+        }
+    }
+    if footers.is_at_end && footers.other.is_some() {
+        file.write_at(0, &footers.found.bytes).map_err(failed)?;
+        file.flush().map_err(failed)?;
+        done.push(Repair::FooterCopy);
+    }
+    Ok(done)
+}
+
+/// Where the footer goes, and whether more room is before it than images keep.
+fn place_of(
+    file: &dyn ImageFile,
+    footers: &Footers,
+    rule: SizeRule,
+) -> Result<(u64, bool), ImageError> {
+    let len = file.len().map_err(|error| ImageError::new("footer", 0, error))?;
+    let tail = Structures::read(file, footers, rule).and_then(|structures| {
+        let (_, gaps) = structures.read_table(file, footers)?;
+        let tail = tail(&gaps, footers.place);
+        Ok((tail.start * SECTOR, exceeds_room(&structures.layout, tail)))
+    });
+    // Where the rest is damaged, nobody knows what is unreferenced.
+    let Ok((end_of_use, exceeds)) = tail else { return Ok((footers.place, false)) };
+    if exceeds {
+        return Ok((end_of_use, true));
+    }
+    if footers.is_at_end {
+        return Ok((footers.place, false));
+    }
+    // The damaged one, if it is not a part of a block.
+    let last = len.checked_sub(FOOTER).filter(|last| *last >= end_of_use && last % SECTOR == 0);
+    Ok((last.unwrap_or(end_of_use), false))
+}
+
+/// Returns where the payload of a dynamic or differencing image is, bitmaps included; nothing
+/// for a fixed one.
+///
+/// # Errors
+/// The image is damaged or cannot be read.
+pub fn payload_ranges(file: &dyn ImageFile, rule: SizeRule) -> Result<Vec<ByteRange>, ImageError> {
+    let footers = footers(file)?;
+    if footers.found.footer.disk_type == DiskType::Fixed {
+        return Ok(ByteRange::new(0, footers.limit).into_iter().collect());
+    }
+    let structures = Structures::read(file, &footers, rule)?;
+    let blocks = table::sorted(&table::read(file, &structures.layout)?);
+    let bytes = structures.layout.slot_sectors() * SECTOR;
+    let range = |sector: u32| ByteRange::new(u64::from(sector) * SECTOR, bytes);
+    Ok(blocks.into_iter().filter_map(|(sector, _)| range(sector)).collect())
+}
+
+/// Records another place, name and time of the parent in a differencing image. Recorded paths of
+/// other kinds are dropped, because they name the old place. A crash leaves the old or the new
+/// record.
+///
+/// # Errors
+/// The image is not differencing or has to be repaired first, a path is too long, or the file
+/// cannot be written.
+pub fn relink(file: &dyn ImageFile, parent: &Parent, rule: SizeRule) -> Result<(), ImageError> {
+    let footers = footers(file)?;
+    let found = &footers.found;
+    if found.footer.disk_type != DiskType::Differencing {
+        let fault = ImageFault::Value { value: found.footer.disk_type.code().into(), allowed: "4" };
+        return Err(ImageError::new("Disk Type", found.offset + 60, fault));
+    }
+    if !footers.is_at_end || !footers.is_whole {
+        let what = "a footer that is damaged: repair the image first".to_owned();
+        return Err(ImageError::new("footer", footers.place, ImageFault::Unsupported { what }));
+    }
+    let Structures { mut header, .. } = Structures::read(file, &footers, rule)?;
+    let at = found.footer.data_offset;
+    let too_long = |name, value: usize, allowed| {
+        let fault = ImageFault::Value { value: value as u64, allowed };
+        Err(ImageError::new(name, at, fault))
+    };
+    let units = parent.name.encode_utf16().count();
+    if units > NAME_UNITS {
+        return too_long("Parent Unicode Name", units, "up to 256 UTF-16 units");
+    }
+    header.parent_unique_id = parent.unique_id;
+    header.parent_modified = parent.modified;
+    header.parent_name.clone_from(&parent.name);
+    header.locators = [LocatorEntry::default(); LOCATORS];
+    let failed = |error: FileError| ImageError::new("parent locator", at, error);
+    let (mut paths, mut end) = (Vec::new(), footers.place);
+    for (entry, locator) in header.locators.iter_mut().zip(&parent.locators) {
+        let (platform, bytes) = locator.encode();
+        let data_length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        if data_length > LOCATOR_BYTES_MAX || data_length == 0 {
+            return too_long("Platform Data Length", bytes.len(), "1 to 65536 bytes");
+        }
+        let data_space = data_length.div_ceil(512);
+        *entry = LocatorEntry { platform, data_space, data_length, data_offset: end };
+        paths.push((end, bytes));
+        end = end.saturating_add(u64::from(data_space) * SECTOR);
+    }
+    // The new record is whole before the header names it.
+    file.write_at(end, &found.bytes).map_err(failed)?;
+    file.flush().map_err(failed)?;
+    for (offset, bytes) in paths {
+        let mut sectors = bytes;
+        sectors.resize(sectors.len().next_multiple_of(512), 0);
+        file.write_at(offset, &sectors).map_err(failed)?;
+    }
+    file.flush().map_err(failed)?;
+    file.write_at(at, &header.encode()).map_err(failed)?;
+    file.flush().map_err(failed)
+}

@@ -1,0 +1,143 @@
+//! Repairing the structures of an image that have a copy, and recording another parent.
+
+use suimon_image::{ByteRange, ImageError, ImageFault, ImageFile, Redo};
+
+use crate::check::exceeds_room;
+use crate::fields::put;
+use crate::header::{Headers, restore_identifier};
+use crate::metadata::parent_slot;
+use crate::open::{Structures, failed};
+use crate::region::restore_copies;
+use crate::space::Space;
+use crate::view::{Overlay, View};
+use crate::{Guid, ParentLocator, Vhdx, WriteGuids};
+
+/// One repair that was carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// The signature of the file identifier was written.
+    Identifier,
+    /// The damaged one of the two headers was written from the other.
+    Header,
+    /// A copy of the region table was written from the other.
+    RegionTable {
+        /// Offset in the file.
+        offset: u64,
+    },
+    /// The log was replayed, and the headers state that the image is closed.
+    LogReplayed {
+        /// Entries of the log.
+        entries: usize,
+    },
+    /// Unreferenced space at the end of the file was given back.
+    Reclaimed {
+        /// Bytes by which the file is shorter.
+        bytes: u64,
+    },
+}
+
+/// What [`repair`] has done, and what ended it early.
+#[derive(Debug, Default)]
+pub struct Repaired {
+    /// Repairs, in order.
+    pub done: Vec<Repair>,
+    /// Damage that has no copy, because of which the log was not replayed and no space was given
+    /// back.
+    pub left: Option<ImageError>,
+}
+
+/// Repairs what can be told from a copy or from the log: the identifier, headers, region tables,
+/// an image that was not closed, and unreferenced space at the end of the file. Payload is not
+/// written, and to children the image stays the same: `guids.data_write` is not used. A file that
+/// needs none of this is not written at all.
+///
+/// # Errors
+/// No header or no region table can be read, or the file cannot be written.
+pub fn repair(file: &dyn ImageFile, guids: &WriteGuids) -> Result<Repaired, ImageError> {
+    let mut repaired = Repaired::default();
+    let len = file.len().map_err(failed)?;
+    if restore_identifier(file, len)? {
+        repaired.done.push(Repair::Identifier);
+    }
+    let mut headers = Headers::read(file, len)?;
+    if headers.other_fault.is_some() {
+        headers.update(file, |header| header.file_write = guids.file_write)?;
+        repaired.done.push(Repair::Header);
+    }
+    for offset in restore_copies(file, len)? {
+        repaired.done.push(Repair::RegionTable { offset });
+    }
+    let read = match Structures::read(file, false, &Redo::default(), &mut Err) {
+        Ok(read) => read,
+        Err(error) => {
+            repaired.left = Some(error);
+            return Ok(repaired);
+        }
+    };
+    let is_open = !headers.current.log_guid.is_nil();
+    let end =
+        Space::new(&read.occupancy, read.metadata.block, read.geometry.has_parent).end_bytes();
+    let exceeds = exceeds_room(len.saturating_sub(end), read.metadata.block);
+    if !is_open && !exceeds {
+        return Ok(repaired);
+    }
+    let guids = WriteGuids { data_write: headers.current.data_write, ..*guids };
+    Vhdx::open(file, &guids)?.close(file)?;
+    if is_open {
+        repaired.done.push(Repair::LogReplayed { entries: read.log_entries });
+    }
+    if exceeds {
+        repaired.done.push(Repair::Reclaimed { bytes: len - end });
+    }
+    Ok(repaired)
+}
+
+/// Records another path of the parent in a differencing image. Recorded paths of other kinds are
+/// dropped, because they name the old place. A crash leaves the old or the new record.
+///
+/// # Errors
+/// The image has no parent or was not closed, the path is too long, or the file cannot be
+/// written.
+pub fn relink(
+    file: &dyn ImageFile,
+    linkage: Guid,
+    path: &str,
+    file_write: Guid,
+) -> Result<(), ImageError> {
+    let mut read = Structures::read(file, false, &Redo::default(), &mut Err)?;
+    if read.metadata.parent.is_none() {
+        return Err(ImageError::new("ParentLocator", 0, ImageFault::Missing));
+    }
+    if !read.headers.current.log_guid.is_nil() {
+        let what = "an image that was not closed: repair it first".to_owned();
+        return Err(ImageError::new("Header.LogGuid", 0, ImageFault::Unsupported { what }));
+    }
+    let locator = ParentLocator::new(linkage).with_relative_path(path).encode()?;
+    let overlay = Overlay::default();
+    let view = View { file, file_len: read.file_len, len: read.file_len, overlay: &overlay };
+    let slot = parent_slot(&view, read.regions.metadata, locator.len() as u64)?;
+    read.headers.update(file, |header| header.file_write = file_write)?;
+    // The new record is whole before the table names it.
+    file.write_at(slot.content.offset(), &locator).map_err(failed)?;
+    file.flush().map_err(failed)?;
+    let offset = slot.content.offset() - read.regions.metadata.offset();
+    let mut entry = [0; 8];
+    put(&mut entry, 0, &u32::try_from(offset).unwrap_or(u32::MAX).to_le_bytes());
+    put(&mut entry, 4, &u32::try_from(locator.len()).unwrap_or(u32::MAX).to_le_bytes());
+    file.write_at(slot.entry_offset, &entry).map_err(failed)?;
+    file.flush().map_err(failed)
+}
+
+impl Vhdx {
+    /// Returns true if the image was not closed: its log has to be replayed by the next writer.
+    #[must_use]
+    pub fn is_dirty(&self) -> bool {
+        !self.headers.current.log_guid.is_nil()
+    }
+
+    /// Returns where the payload of blocks is in the file, in the order of the disk.
+    pub fn payload_ranges(&self) -> impl Iterator<Item = ByteRange> {
+        let present = self.bat.entries().filter(|entry| entry.is_present());
+        present.filter_map(|entry| ByteRange::new(entry.offset(), self.metadata.block))
+    }
+}

@@ -1,0 +1,69 @@
+//! What is at its limit is refused with the limit, and goes on as before.
+
+use suimon_contract::{ApiError, DiskFormat, ErrorCode, StorageState};
+
+use crate::testing::{DISK_STORE, Harness, PATIENCE, host, name};
+use crate::{DiskWork, Edit, ResourceEdit};
+
+fn harness(format: &str) -> Harness {
+    let harness = Harness::with_store();
+    harness.apply_well(&host(&format!(
+        "[[store]]\nname = \"fast\"\npath = \"/srv/fast\"\n[[disk]]\nname = \"data\"\n\
+         store = \"fast\"\nformat = \"{format}\"\nsize_bytes = 8388608\n\
+         nbd = {{ socket = \"/run/nbd.sock\" }}\n"
+    )));
+    harness
+}
+
+/// The disk is in service with its size and its file.
+fn goes_on(harness: &Harness) {
+    let disk = harness.node.disk("data").unwrap();
+    assert_eq!((disk.state, disk.size_bytes), (StorageState::Ready, Some(8 << 20)));
+    assert_eq!(harness.disks.files(DISK_STORE).len(), 1);
+}
+
+fn work(harness: &Harness, work: DiskWork) -> ApiError {
+    match harness.node.work_on_disk(&name("data"), work) {
+        Ok(begun) => harness.node.wait_operation(begun.id, PATIENCE).unwrap().error.unwrap(),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn a_size_beyond_the_format_is_refused() {
+    for (format, size, limit) in [
+        ("vhd", "2041 GiB", "2040 GiB"),
+        ("vhdx", "65 TiB", "64 TiB"),
+        ("raw", "2048 TiB", "1024 TiB"),
+    ] {
+        let harness = harness(format);
+        let patch = format!("{{\"size_bytes\": \"{size}\"}}").into_bytes();
+        let edit = Edit::Disk(ResourceEdit::Patch(name("data"), patch));
+        let error = match harness.node.submit(edit) {
+            Ok(begun) => harness.node.wait_operation(begun.id, PATIENCE).unwrap().error.unwrap(),
+            Err(errors) => errors.into_iter().next().unwrap(),
+        };
+        assert_eq!(error.field.as_deref(), Some("size_bytes"), "{error}");
+        assert!(error.message.contains(limit), "{error}");
+        goes_on(&harness);
+    }
+}
+
+#[test]
+fn a_file_name_that_leaves_no_room_for_what_is_beside_it_is_refused() {
+    // 255 bytes are what a file system takes; the file that is being made has 12 more.
+    let long = format!("{}.vhdx", "x".repeat(245));
+    let harness = harness("vhdx");
+    let snapshot = suimon_contract::SnapshotDiskRequest { file: long.parse().unwrap() };
+    let convert = suimon_contract::ConvertDiskRequest {
+        file: long.parse().unwrap(),
+        format: DiskFormat::Vhdx,
+        kind: None,
+    };
+    for begun in [DiskWork::Snapshot(snapshot), DiskWork::Convert(convert)] {
+        let error = work(&harness, begun);
+        assert_eq!(error.code, ErrorCode::InvalidValue, "{error}");
+        assert!(error.message.contains("a name that leaves room for 12 bytes"), "{error}");
+        goes_on(&harness);
+    }
+}

@@ -1,0 +1,193 @@
+//! Requests about image files of stores: described, checked, repaired and linked to their parents.
+//!
+//! A request runs in the caller's thread. Files that a disk has in service are locked and refused.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use suimon_contract::{
+    ApiError, DiskFormat, ErrorCode, EventKind, ImageChanges, ImageCheck, ImageInfo, ImageRequest,
+    Kind, Name, StoreFile,
+};
+use suimon_ports::{FileName, StoreFiles};
+use suimon_storage::images::{DiskError, LeftRecords, Seeds};
+use suimon_storage::inspect::{self, ImageTarget};
+
+use super::opening::{disk_error, store_file_error};
+use super::wanted::{disk_format, file_name};
+use crate::edit::not_found;
+use crate::events::Draft;
+use crate::shared::Shared;
+
+/// Requests that run at a time: each has a thread that may wait for a store.
+const REQUESTS_MAX: usize = 4;
+
+/// Counts requests that run.
+#[derive(Default)]
+pub(crate) struct ImageRequests(AtomicUsize);
+
+/// A request that runs.
+struct Running<'a>(&'a AtomicUsize);
+
+impl ImageRequests {
+    fn begin(&self) -> Result<Running<'_>, ApiError> {
+        let begun = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, |running| {
+            (running < REQUESTS_MAX).then_some(running + 1)
+        });
+        let text = format!("{REQUESTS_MAX} requests about images run already: try again later");
+        let busy = |_| ApiError::new(ErrorCode::InUse, text);
+        begun.map(|_| Running(&self.0)).map_err(busy)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// An image file of a store.
+struct Found {
+    label: String,
+    files: Arc<dyn StoreFiles>,
+    name: FileName,
+    format: Option<suimon_storage::images::DiskFormat>,
+}
+
+impl Found {
+    fn target(&self) -> ImageTarget<'_> {
+        ImageTarget { files: &self.files, name: &self.name, format: self.format, prefix: "" }
+    }
+
+    fn failed(&self, error: &DiskError) -> ApiError {
+        disk_error(&self.label, error)
+    }
+}
+
+impl Shared {
+    /// Describes an image.
+    ///
+    /// # Errors
+    /// There is no such store or file, it is in use, or cannot be opened.
+    pub(crate) fn image_info(
+        &self,
+        store: &Name,
+        request: &ImageRequest,
+    ) -> Result<ImageInfo, ApiError> {
+        self.with_image(store, request, |found, seeds| {
+            inspect::info(found.target(), seeds).map_err(|error| found.failed(&error))
+        })
+    }
+
+    /// Checks the metadata of an image.
+    ///
+    /// # Errors
+    /// There is no such store or file, or it is in use.
+    pub(crate) fn image_check(
+        &self,
+        store: &Name,
+        request: &ImageRequest,
+    ) -> Result<ImageCheck, ApiError> {
+        self.with_image(store, request, |found, _| {
+            inspect::check(found.target()).map_err(|error| found.failed(&error))
+        })
+    }
+
+    /// Repairs the metadata of an image, or takes that back.
+    ///
+    /// # Errors
+    /// There is no such store or file, it is in use, or cannot be repaired or written.
+    pub(crate) fn image_repair(
+        &self,
+        store: &Name,
+        request: &ImageRequest,
+    ) -> Result<ImageChanges, ApiError> {
+        let undo = request.undo.as_ref().map(named).transpose()?;
+        let changes = self.with_image(store, request, |found, seeds| {
+            let (target, dry_run) = (found.target(), request.dry_run);
+            let done = inspect::redo_left(target, dry_run, seeds).and_then(|()| match &undo {
+                Some(backup) => inspect::undo(target, backup, dry_run),
+                None => inspect::repair(target, dry_run, seeds),
+            });
+            done.map_err(|error| found.failed(&error))
+        })?;
+        self.tell_change(EventKind::ImageRepaired, store, &changes);
+        Ok(changes)
+    }
+
+    /// Records where the parent of an image is.
+    ///
+    /// # Errors
+    /// There is no such store or file, it is in use, or is no child of the parent.
+    pub(crate) fn image_relink(
+        &self,
+        store: &Name,
+        request: &ImageRequest,
+    ) -> Result<ImageChanges, ApiError> {
+        let missing = || {
+            let text = "missing; name the file of the parent, relative to the store's path";
+            ApiError::new(ErrorCode::MissingKey, text).field("parent")
+        };
+        let parent = named(request.parent.as_ref().ok_or_else(missing)?)?;
+        let changes = self.with_image(store, request, |found, seeds| {
+            let (target, dry_run) = (found.target(), request.dry_run);
+            inspect::redo_left(target, dry_run, seeds)
+                .and_then(|()| inspect::relink(target, &parent, dry_run, seeds))
+                .map_err(|error| found.failed(&error))
+        })?;
+        self.tell_change(EventKind::ImageRelinked, store, &changes);
+        Ok(changes)
+    }
+
+    fn with_image<T>(
+        &self,
+        store: &Name,
+        request: &ImageRequest,
+        run: impl FnOnce(&Found, &mut Seeds<'_>) -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
+        let desired = self.desired();
+        let found = desired.config.stores.iter().find(|of| of.name == *store);
+        let path = &found.ok_or_else(|| not_found(Kind::Store, store))?.path;
+        let label = format!("store/{store}");
+        if request.format == Some(DiskFormat::PassThrough) {
+            let text = "raw, vhd and vhdx are formats of files";
+            return Err(ApiError::new(ErrorCode::InvalidValue, text).about(label).field("format"));
+        }
+        let _running = self.disks.image_requests.begin()?;
+        let files = self.disks.stores.files(path);
+        let files = files.map_err(|error| store_file_error(&label, &error))?;
+        let format = request.format.map(disk_format);
+        let found = Found { label, files, name: named(&request.file)?, format };
+        let parts = &self.disks.parts;
+        run(
+            &found,
+            &mut Seeds {
+                random: &mut || (parts.random)(),
+                now_unix_s: (self.clock)() / 1000,
+                records: parts.records.as_deref(),
+                left: LeftRecords::Redo,
+            },
+        )
+    }
+
+    fn tell_change(&self, kind: EventKind, store: &Name, changes: &ImageChanges) {
+        let Some(backup) = changes.backup.as_ref() else { return };
+        let text = format!(
+            "{}: {}. The former metadata is in {backup}.",
+            changes.file,
+            changes.actions.join(", ")
+        );
+        let draft = Draft::new(kind, format!("store/{store}"), text);
+        self.events.append(vec![draft.with("file", &changes.file).with("backup", backup)]);
+    }
+}
+
+fn named(file: &StoreFile) -> Result<FileName, ApiError> {
+    file_name(file).ok_or_else(|| {
+        ApiError::new(ErrorCode::InvalidValue, format!("{file} names no file of a store"))
+    })
+}
+
+#[cfg(test)]
+#[path = "image_requests_tests.rs"]
+mod tests;

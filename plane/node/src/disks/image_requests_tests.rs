@@ -1,0 +1,71 @@
+use suimon_contract::{ErrorCode, EventKind, ImageRequest, ImageVerdict, StorageState};
+use suimon_ports::{FileName, FileUse, StoreFiles};
+
+use super::{ImageRequests, REQUESTS_MAX};
+use crate::testing::{DISK_STORE, Harness, host, name};
+
+const STORE: &str = "[[store]]\nname = \"fast\"\npath = \"/srv/fast\"\n";
+const DISK: &str = "[[disk]]\nname = \"data\"\nstore = \"fast\"\nformat = \"vhdx\"\n\
+                    size_bytes = 8388608\nnbd = { socket = \"/run/nbd.sock\" }\n";
+
+fn request(file: &str) -> ImageRequest {
+    let file = file.parse().unwrap();
+    ImageRequest { file, format: None, parent: None, undo: None, dry_run: false }
+}
+
+/// The first of the two headers is damaged.
+fn damage(harness: &Harness) {
+    let files = harness.disks.store(DISK_STORE);
+    let file = files.open(&FileName::new("data.vhdx").unwrap(), FileUse::Write, 1).unwrap();
+    file.write_at(64 << 10, &[0x5a; 4096]).unwrap();
+}
+
+#[test]
+fn an_image_is_refused_in_service_and_repaired_out_of_it() {
+    let harness = Harness::with_store();
+    harness.apply_well(&host(&format!("{STORE}{DISK}")));
+    let (store, image) = (name("fast"), request("data.vhdx"));
+    let error = harness.node.image_info(&store, &image).unwrap_err();
+    assert_eq!(error.code, ErrorCode::DeviceBusy, "{error}");
+    harness.apply_well(&host(STORE));
+    let info = harness.node.image_info(&store, &image).unwrap();
+    assert_eq!((info.size_bytes, info.file.as_str()), (8 << 20, "data.vhdx"));
+
+    damage(&harness);
+    let check = harness.node.image_check(&store, &image).unwrap();
+    assert_eq!(check.verdict, ImageVerdict::Damaged);
+    let dry = ImageRequest { dry_run: true, ..image.clone() };
+    let planned = harness.node.image_repair(&store, &dry).unwrap();
+    assert!(planned.backup.is_none() && planned.check.verdict == ImageVerdict::Sound);
+    let done = harness.node.image_repair(&store, &image).unwrap();
+    assert_eq!((done.actions, done.check.verdict), (planned.actions, ImageVerdict::Sound));
+    harness.wait_events(EventKind::ImageRepaired.id(), 1);
+    let undo = ImageRequest { undo: done.backup.map(|of| of.parse().unwrap()), ..image.clone() };
+    let undone = harness.node.image_repair(&store, &undo).unwrap();
+    assert_eq!(undone.check.verdict, ImageVerdict::Damaged);
+    let again = harness.node.image_repair(&store, &image).unwrap();
+    assert!(again.backup.is_some() && again.backup != undo.undo.map(|of| of.to_string()));
+    harness.apply_well(&host(&format!("{STORE}{DISK}")));
+    assert_eq!(harness.node.disk("data").unwrap().state, StorageState::Ready);
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused() {
+    let harness = Harness::with_store();
+    harness.apply_well(&host(STORE));
+    let error = harness.node.image_info(&name("slow"), &request("a.vhdx")).unwrap_err();
+    assert_eq!(error.code, ErrorCode::NotFound, "{error}");
+    let error = harness.node.image_check(&name("fast"), &request("a.vhdx")).unwrap_err();
+    assert_eq!(error.code, ErrorCode::DeviceMissing, "{error}");
+    let error = harness.node.image_relink(&name("fast"), &request("a.vhdx")).unwrap_err();
+    assert_eq!((error.code, error.field.as_deref()), (ErrorCode::MissingKey, Some("parent")));
+}
+
+#[test]
+fn so_many_requests_run_at_a_time() {
+    let requests = ImageRequests::default();
+    let mut running: Vec<_> = (0..REQUESTS_MAX).map(|_| requests.begin().unwrap()).collect();
+    assert_eq!(requests.begin().err().unwrap().code, ErrorCode::InUse);
+    running.pop();
+    requests.begin().unwrap();
+}

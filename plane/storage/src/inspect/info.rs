@@ -1,0 +1,62 @@
+//! What an image file is.
+
+use suimon_contract::{ImageInfo, ImageParent};
+use suimon_ports::FileUse;
+
+use super::{ImageTarget, UNIT, contract_format};
+use crate::images::{
+    DiskError, DiskFormat, DiskKind, Identity, OpenLayer, Seeds, candidates, find_parent,
+    recorded_paths,
+};
+
+/// Reads what an image states of itself, and finds its parent. Nothing is written.
+///
+/// # Errors
+/// The file is missing, locked, no image of the format, or damaged so that it cannot be opened.
+pub fn info(target: ImageTarget<'_>, seeds: &mut Seeds<'_>) -> Result<ImageInfo, DiskError> {
+    let format = target.read_format()?;
+    let options = target.options(format, FileUse::Read);
+    let file = target.files.open(target.name, FileUse::Read, UNIT)?;
+    let layer = OpenLayer::on(file, target.name, options, None, seeds)?;
+    let status = target.files.status(target.name)?;
+    let shape = layer.shape();
+    let (disk_id, content_id) = match layer.identity() {
+        Identity::None => (None, None),
+        Identity::Vhd(id) => (Some(id.iter().map(|byte| format!("{byte:02x}")).collect()), None),
+        Identity::Vhdx { disk, content } => (Some(disk.to_string()), Some(content.to_string())),
+    };
+    let parent = layer.is_differencing().then(|| {
+        let (recorded, tried) = (recorded_paths(&layer), candidates(&layer));
+        match find_parent(target.files.as_ref(), &layer, recorded.clone(), &tried, options, seeds) {
+            Ok(parent) => {
+                ImageParent { recorded, file: Some(target.show(&parent.name)), reason: None }
+            }
+            Err(error) => {
+                ImageParent { recorded, file: None, reason: Some(error.fault.to_string()) }
+            }
+        }
+    });
+    Ok(ImageInfo {
+        file: target.show(target.name),
+        format: contract_format(format),
+        kind: layer.kind().map(contract_kind),
+        size_bytes: shape.size,
+        file_bytes: status.len,
+        allocated_bytes: status.allocated_bytes,
+        block_bytes: layer.block_bytes().filter(|_| format != DiskFormat::Raw),
+        logical_sector: shape.logical_sector,
+        physical_sector: shape.physical_sector,
+        dirty: layer.is_dirty(),
+        disk_id,
+        content_id,
+        parent,
+    })
+}
+
+const fn contract_kind(kind: DiskKind) -> suimon_contract::DiskKind {
+    match kind {
+        DiskKind::Fixed => suimon_contract::DiskKind::Fixed,
+        DiskKind::Dynamic => suimon_contract::DiskKind::Dynamic,
+        DiskKind::Differencing => suimon_contract::DiskKind::Differencing,
+    }
+}

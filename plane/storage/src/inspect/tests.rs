@@ -1,0 +1,283 @@
+//! Damage is found, repaired from copies without touching payload, and can be taken back.
+
+use std::sync::Arc;
+
+use suimon_contract::{ImageCheck, ImageSeverity, ImageVerdict};
+use suimon_ports::testing::MemoryStore;
+use suimon_ports::{FileName, FileUse, StoreFault, StoreFiles};
+
+use super::*;
+use crate::images::open_tests::{child, name, plan, seeded};
+use crate::images::{DiskFormat, DiskKind, DiskPlan, close, create, open};
+use crate::jobs::still_disk::{Depth, StillDisk, Whereabouts};
+
+const MB: u64 = 1 << 20;
+const NOW: u64 = 1_700_000_000;
+
+struct Bench {
+    store: MemoryStore,
+    files: Arc<dyn StoreFiles>,
+}
+
+/// What is overwritten of a file: from where (from the end if negative), and how much.
+type Damage = (i64, usize);
+
+impl Bench {
+    /// A dynamic image whose name has the format's ending, with payload in its second megabyte.
+    fn new(format: DiskFormat) -> (Self, FileName) {
+        let store = MemoryStore::default();
+        store.set_time(NOW);
+        let bench = Self { files: Arc::new(store.clone()), store };
+        let file = name(&format!("disk.{}", format.word()));
+        let plan = plan(format, DiskKind::Dynamic, file.as_str());
+        seeded(1, |seeds| create(&bench.files, &plan, seeds)).unwrap();
+        bench.fill(&plan, 7);
+        bench.store.set_time(NOW + 100);
+        (bench, file)
+    }
+
+    fn fill(&self, plan: &DiskPlan, byte: u8) {
+        let opened = seeded(50, |seeds| open(self.files.as_ref(), plan, seeds)).unwrap();
+        let mut disk = StillDisk::from(opened);
+        let range = suimon_image::ByteRange::new(MB, MB).unwrap();
+        disk.write(range, &vec![byte; MB as usize]).unwrap();
+        disk.close().unwrap();
+    }
+
+    fn target<'a>(&'a self, name: &'a FileName) -> ImageTarget<'a> {
+        ImageTarget { files: &self.files, name, format: None, prefix: "" }
+    }
+
+    fn check(&self, name: &FileName) -> ImageCheck {
+        check(self.target(name)).unwrap()
+    }
+
+    fn bytes(&self, name: &FileName) -> Vec<u8> {
+        self.store.files()[name].clone()
+    }
+
+    fn damage(&self, name: &FileName, (at, len): Damage) {
+        let file = self.files.open(name, FileUse::Write, 1).unwrap();
+        let from =
+            if at < 0 { file.len().unwrap().checked_add_signed(at).unwrap() } else { at as u64 };
+        let mut bytes = vec![0; len];
+        file.read_at(from, &mut bytes).unwrap();
+        bytes.iter_mut().for_each(|byte| *byte = !*byte);
+        file.write_at(from, &bytes).unwrap();
+    }
+
+    fn repair(&self, name: &FileName, dry_run: bool) -> suimon_contract::ImageChanges {
+        seeded(700, |seeds| repair(self.target(name), dry_run, seeds)).unwrap()
+    }
+
+    /// The payload is as it was written.
+    fn reads(&self, name: &FileName) {
+        let format = self.target(name).read_format().unwrap();
+        let plan = DiskPlan {
+            is_read_only: true,
+            size: None,
+            ..plan(format, DiskKind::Dynamic, name.as_str())
+        };
+        let opened = seeded(60, |seeds| open(self.files.as_ref(), &plan, seeds)).unwrap();
+        let range = suimon_image::ByteRange::new(MB, MB).unwrap();
+        let mut disk = StillDisk::from(opened);
+        let mut bytes = vec![0; MB as usize];
+        for (piece, place) in disk.pieces(range, Depth::All).unwrap() {
+            let Whereabouts::File { layer, offset } = place else { continue };
+            let at = (piece.offset() - MB) as usize..(piece.end() - MB) as usize;
+            disk.read(layer, offset, &mut bytes[at]).unwrap();
+        }
+        assert!(bytes.iter().all(|byte| *byte == 7), "{name}");
+    }
+}
+
+fn formats() -> [DiskFormat; 2] {
+    [DiskFormat::Vhd, DiskFormat::Vhdx]
+}
+
+#[test]
+fn an_image_is_described_and_sound() {
+    for format in formats() {
+        let (bench, file) = Bench::new(format);
+        let info = seeded(5, |seeds| info(bench.target(&file), seeds)).unwrap();
+        assert_eq!((info.size_bytes, info.file_bytes), (3 * MB, bench.bytes(&file).len() as u64));
+        assert_eq!(info.kind, Some(suimon_contract::DiskKind::Dynamic));
+        assert_eq!(info.block_bytes, Some(if format == DiskFormat::Vhd { 2 * MB } else { MB }));
+        assert!(!info.dirty && info.parent.is_none() && info.disk_id.is_some());
+        let check = bench.check(&file);
+        assert_eq!((check.verdict, check.errors, check.leaked_bytes), (ImageVerdict::Sound, 0, 0));
+        assert!(check.allocated_blocks == 1 && check.blocks > 1, "{check:?}");
+        let before = bench.bytes(&file);
+        let repaired = bench.repair(&file, false);
+        assert!(repaired.actions.is_empty() && repaired.backup.is_none(), "{repaired:?}");
+        assert_eq!(bench.bytes(&file), before);
+        assert_eq!(bench.store.files().len(), 1);
+    }
+}
+
+#[test]
+fn damage_with_a_copy_is_repaired_backed_up_and_can_be_taken_back() {
+    let vhd: [Damage; 4] = [(-512, 512), (0, 512), (-300, 8), (64, 4)];
+    let vhdx: [Damage; 6] =
+        [(0, 8), (64 << 10, 4096), (128 << 10, 8), (192 << 10, 16), (256 << 10, 65536), (65540, 4)];
+    let all = vhd.map(|of| (DiskFormat::Vhd, of)).into_iter();
+    for (format, damage) in all.chain(vhdx.map(|of| (DiskFormat::Vhdx, of))) {
+        let (bench, file) = Bench::new(format);
+        let sound = bench.bytes(&file);
+        bench.damage(&file, damage);
+        let damaged = bench.bytes(&file);
+        let modified = bench.files.status(&file).unwrap().modified_unix_s;
+        bench.store.set_time(NOW + 500);
+        let found = bench.check(&file);
+        assert!(found.verdict == ImageVerdict::Damaged && found.errors > 0, "{damage:?} {found:?}");
+        let planned = bench.repair(&file, true);
+        assert_eq!(planned.check.verdict, ImageVerdict::Sound, "{damage:?} {planned:?}");
+        assert!(planned.dry_run && planned.backup.is_none());
+        assert_eq!(bench.bytes(&file), damaged);
+        let done = bench.repair(&file, false);
+        assert_eq!((&done.actions, &done.changes), (&planned.actions, &planned.changes));
+        assert_eq!(bench.check(&file).verdict, ImageVerdict::Sound, "{damage:?}");
+        assert_eq!(bench.files.status(&file).unwrap().modified_unix_s, modified);
+        if format == DiskFormat::Vhd {
+            assert_eq!(bench.bytes(&file), sound, "{damage:?}");
+        }
+        bench.reads(&file);
+        let backup = name(done.backup.as_deref().unwrap());
+        let back = undo(bench.target(&file), &backup, false).unwrap();
+        assert_eq!(back.check.verdict, ImageVerdict::Damaged);
+        assert_eq!(bench.bytes(&file), damaged, "{damage:?}");
+        // What was written to since is not taken back.
+        bench.damage(&file, (damage.0, 1));
+        assert!(undo(bench.target(&file), &backup, false).is_err());
+    }
+}
+
+#[test]
+fn damage_without_a_copy_is_reported_and_left() {
+    for (format, damage) in [
+        (DiskFormat::Vhd, (1536, 1)),
+        (DiskFormat::Vhd, (512, 8)),
+        (DiskFormat::Vhdx, (3 << 20, 8)),
+        (DiskFormat::Vhdx, (2 << 20, 8)),
+    ] {
+        let (bench, file) = Bench::new(format);
+        bench.damage(&file, damage);
+        let damaged = bench.bytes(&file);
+        let found = bench.check(&file);
+        assert_eq!(found.verdict, ImageVerdict::Damaged, "{damage:?} {found:?}");
+        let repaired = bench.repair(&file, false);
+        assert_eq!(repaired.check.verdict, ImageVerdict::Damaged, "{repaired:?}");
+        assert_eq!(bench.bytes(&file), damaged);
+    }
+}
+
+#[test]
+fn unreferenced_space_at_the_end_is_a_leak_and_given_back() {
+    for format in formats() {
+        let (bench, file) = Bench::new(format);
+        let len = bench.bytes(&file).len() as u64;
+        let opened = bench.files.open(&file, FileUse::Write, 1).unwrap();
+        let added = 80 * MB;
+        let mut footer = [0; 512];
+        opened.read_at(len - 512, &mut footer).unwrap();
+        opened.set_len(len + added).unwrap();
+        if format == DiskFormat::Vhd {
+            opened.write_at(len + added - 512, &footer).unwrap();
+        }
+        drop(opened);
+        let check = bench.check(&file);
+        assert_eq!((check.verdict, check.errors), (ImageVerdict::Leaks, 0), "{check:?}");
+        assert!(check.leaked_bytes >= added, "{check:?}");
+        assert!(check.findings.iter().all(|found| found.severity == ImageSeverity::Leak));
+        let done = bench.repair(&file, false);
+        assert!(done.file_bytes_after <= len, "{done:?}");
+        assert_eq!(done.check.verdict, ImageVerdict::Sound, "{done:?}");
+        bench.reads(&file);
+        let backup = name(done.backup.as_deref().unwrap());
+        let back = undo(bench.target(&file), &backup, false).unwrap();
+        assert_eq!(back.check.verdict, ImageVerdict::Leaks, "{back:?}");
+    }
+}
+
+#[test]
+fn an_image_that_was_not_closed_is_dirty_until_it_is_repaired() {
+    let (bench, file) = Bench::new(DiskFormat::Vhdx);
+    let writing = plan(DiskFormat::Vhdx, DiskKind::Dynamic, file.as_str());
+    let opened = seeded(70, |seeds| open(bench.files.as_ref(), &writing, seeds)).unwrap();
+    // While it is in use, it is refused.
+    let error = check(bench.target(&file)).unwrap_err();
+    assert!(matches!(*error.fault, DiskFault::Store(StoreFault::InUse { .. })), "{error}");
+    drop(opened);
+    let described = || seeded(5, |seeds| info(bench.target(&file), seeds)).unwrap();
+    let before = described();
+    assert!(before.dirty);
+    assert_eq!(bench.check(&file).verdict, ImageVerdict::Sound);
+    let done = bench.repair(&file, false);
+    assert!(done.actions[0].contains("close the image"), "{done:?}");
+    let after = described();
+    assert!(!after.dirty && after.content_id == before.content_id);
+    bench.reads(&file);
+}
+
+#[test]
+fn a_parent_is_recorded_at_its_new_place() {
+    for format in formats() {
+        let (bench, base) = Bench::new(format);
+        let top = name(&format!("top.{}", format.word()));
+        let made = child(format, top.as_str(), base.as_str());
+        seeded(100, |seeds| create(&bench.files, &made, seeds)).unwrap();
+        bench.fill(&made, 9);
+        let moved = name(&format!("elsewhere/parent.{}", format.word()));
+        bench.files.rename(&base, &moved).unwrap();
+        let described =
+            || seeded(5, |seeds| info(bench.target(&top), seeds)).unwrap().parent.unwrap();
+        let lost = described();
+        assert!(lost.file.is_none() && lost.reason.unwrap().contains("is missing"));
+        let link = |dry_run, to: &FileName| {
+            seeded(900, |seeds| relink(bench.target(&top), to, dry_run, seeds))
+        };
+        let before = bench.bytes(&top);
+        let planned = link(true, &moved).unwrap();
+        assert_eq!(bench.bytes(&top), before);
+        // Another disk is not its parent.
+        let other = name(&format!("other.{}", format.word()));
+        let stranger = plan(format, DiskKind::Dynamic, other.as_str());
+        seeded(5000, |seeds| create(&bench.files, &stranger, seeds)).unwrap();
+        assert!(link(false, &other).is_err());
+        assert!(link(false, &name("nothing")).is_err());
+        assert_eq!(bench.bytes(&top), before);
+        // Several times, so that room for the record is used again.
+        for _ in 0..3 {
+            let done = link(false, &moved).unwrap();
+            assert_eq!(done.actions.len(), planned.actions.len());
+            assert_eq!(done.check.verdict, ImageVerdict::Sound, "{done:?}");
+            bench.files.remove(&name(done.backup.as_deref().unwrap())).unwrap();
+        }
+        let found = described();
+        assert_eq!(found.file.as_deref(), Some(moved.as_str()));
+        assert_eq!(found.recorded[0], format!(r".\elsewhere\parent.{}", format.word()));
+        let plan = DiskPlan { parent: None, size: None, ..made };
+        let opened = seeded(60, |seeds| open(bench.files.as_ref(), &plan, seeds)).unwrap();
+        assert_eq!(opened.layers, [top.clone(), moved.clone()]);
+        close(opened.spec, "top").unwrap();
+        // An image without a parent has none to record.
+        let none = seeded(900, |seeds| relink(bench.target(&moved), &other, false, seeds));
+        assert!(none.unwrap_err().to_string().contains("others have no parent"));
+    }
+}
+
+#[test]
+fn what_a_guest_wrote_into_a_raw_disk_makes_it_no_image() {
+    let store = MemoryStore::with_files([(
+        name("disk.raw"),
+        [b"vhdxfile".to_vec(), vec![0; 4096]].concat(),
+    )]);
+    let files: Arc<dyn StoreFiles> = Arc::new(store);
+    let file = name("disk.raw");
+    let target = ImageTarget { files: &files, name: &file, format: None, prefix: "" };
+    let error = seeded(1, |seeds| repair(target, false, seeds)).unwrap_err().to_string();
+    assert!(error.contains("named with --format"), "{error}");
+    let raw = ImageTarget { format: Some(DiskFormat::Raw), ..target };
+    assert_eq!(check(raw).unwrap().verdict, ImageVerdict::Unsupported);
+    assert!(seeded(1, |seeds| repair(raw, false, seeds)).is_err());
+}

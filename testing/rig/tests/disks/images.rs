@@ -1,0 +1,243 @@
+//! Image files, with and without a daemon, compared with QEMU's tools.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use serde_json::Value;
+use suimon_rig::{Daemon, Output, Process, Rig, program, run, run_any, until};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+const MIB: usize = 1 << 20;
+
+/// `suimon image` without a daemon.
+fn image(rig: &Rig, words: &[&str]) -> Output {
+    let socket = rig.path("none.sock");
+    let program = program("suimon").unwrap();
+    let all = [&[program.as_str(), "--socket", &socket, "--json", "image"][..], words].concat();
+    run_any(&all, PATIENCE).unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_str(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+}
+
+/// What QEMU's tool reports, and its exit code.
+fn qemu(words: &[&str]) -> (i32, Value) {
+    let output = run_any(&[&["qemu-img"][..], words].concat(), PATIENCE).unwrap();
+    (output.code, serde_json::from_str(&output.stdout).unwrap_or(Value::Null))
+}
+
+/// A raw file with content, and images of it that QEMU has made: format, kind, QEMU's word.
+fn made_by_qemu(rig: &Rig) -> Vec<(&'static str, &'static str, String)> {
+    let mut bytes = vec![0; 20 * MIB];
+    for (nth, byte) in (0_u32..).zip(&mut bytes[3 * MIB..9 * MIB]) {
+        *byte = (nth.wrapping_mul(2_654_435_761) >> 24) as u8;
+    }
+    fs::write(rig.path("content.raw"), bytes).unwrap();
+    let all = [("vhd", "dynamic"), ("vhd", "fixed"), ("vhdx", "dynamic"), ("vhdx", "fixed")];
+    all.map(|(format, kind)| {
+        let file = rig.path(&format!("{kind}.{format}"));
+        let (theirs, exact) =
+            if format == "vhd" { ("vpc", ",force_size=on") } else { (format, "") };
+        let options = format!("subformat={kind}{exact}");
+        let content = rig.path("content.raw");
+        run(&["qemu-img", "convert", "-f", "raw", "-O", theirs, "-o", &options, &content, &file])
+            .unwrap();
+        (theirs, kind, file)
+    })
+    .into()
+}
+
+fn has_content(rig: &Rig, theirs: &str, file: &str) {
+    let content = rig.path("content.raw");
+    run(&["qemu-img", "compare", "-f", "raw", "-F", theirs, &content, file]).unwrap();
+}
+
+/// Overwrites bytes of a file, from its end if negative.
+fn damage(file: &str, at: i64, len: usize) {
+    let opened = fs::File::options().write(true).open(file).unwrap();
+    let end = opened.metadata().unwrap().len();
+    let from = if at < 0 { end.checked_add_signed(at).unwrap() } else { at.unsigned_abs() };
+    opened.write_all_at(&vec![0x5a; len], from).unwrap();
+}
+
+#[test]
+fn images_are_described_and_checked_as_qemu_does() {
+    let rig = Rig::new().unwrap();
+    for (theirs, kind, file) in made_by_qemu(&rig) {
+        let (_, expected) = qemu(&["info", "--output=json", "-f", theirs, &file]);
+        let output = image(&rig, &["info", &file]);
+        let info = json(&output);
+        assert!(output.is_ok(), "{output:?}");
+        for (ours, of_qemu) in [
+            ("size_bytes", "virtual-size"),
+            ("allocated_bytes", "actual-size"),
+            ("block_bytes", "cluster-size"),
+            ("dirty", "dirty-flag"),
+        ] {
+            assert_eq!(info[ours], expected[of_qemu], "{file} {ours}: {info} {expected}");
+        }
+        assert_eq!(
+            (info["kind"].as_str(), info["file"].as_str()),
+            (Some(kind), Some(file.as_str()))
+        );
+        let (code, _) = qemu(&["check", "--output=json", "-f", theirs, &file]);
+        let output = image(&rig, &["check", &file]);
+        // QEMU checks no VHD.
+        assert_eq!(output.code, if theirs == "vpc" { 0 } else { code }, "{output:?}");
+        assert_eq!(json(&output)["verdict"], "sound", "{output:?}");
+    }
+    let raw = rig.path("content.raw");
+    let (code, _) = qemu(&["check", "--output=json", "-f", "raw", &raw]);
+    let output = image(&rig, &["check", &raw]);
+    assert_eq!((output.code, code), (63, 63), "{output:?}");
+    let output = image(&rig, &["check", &rig.path("nothing.vhdx")]);
+    let (code, _) = qemu(&["check", "-f", "vhdx", &rig.path("nothing.vhdx")]);
+    assert_eq!((output.code, code), (1, 1), "{output:?}");
+}
+
+#[test]
+fn damaged_images_are_repaired_so_that_qemu_reads_their_content() {
+    let rig = Rig::new().unwrap();
+    let (vhd, vhdx) = (rig.path("dynamic.vhd"), rig.path("dynamic.vhdx"));
+    for (theirs, file, at, len) in [
+        ("vpc", &vhd, -512, 512),
+        ("vpc", &vhd, 0, 512),
+        ("vhdx", &vhdx, 64 << 10, 4096),
+        ("vhdx", &vhdx, 128 << 10, 4096),
+        ("vhdx", &vhdx, 192 << 10, 64 << 10),
+        ("vhdx", &vhdx, 0, 8),
+    ] {
+        made_by_qemu(&rig);
+        damage(file, at, len);
+        let damaged = fs::read(file).unwrap();
+        let output = image(&rig, &["check", file]);
+        assert_eq!((output.code, json(&output)["verdict"].as_str()), (2, Some("damaged")), "{at}");
+        let planned = image(&rig, &["repair", "--dry-run", file]);
+        assert!(planned.is_ok() && fs::read(file).unwrap() == damaged, "{planned:?}");
+        let done = image(&rig, &["repair", file]);
+        assert!(done.is_ok(), "{done:?}");
+        assert_eq!(json(&done)["actions"], json(&planned)["actions"]);
+        assert_eq!(image(&rig, &["check", file]).code, 0);
+        if theirs == "vhdx" {
+            assert_eq!(qemu(&["check", "-f", theirs, file]).0, 0, "{at}");
+        }
+        has_content(&rig, theirs, file);
+        let backup = json(&done)["backup"].as_str().unwrap().to_owned();
+        let undone = image(&rig, &["repair", "--undo", &backup, file]);
+        assert!(undone.is_ok() && fs::read(file).unwrap() == damaged, "{undone:?}");
+        fs::remove_file(backup).unwrap();
+    }
+    // What has no copy is reported and left as it is: an entry of the block allocation table.
+    made_by_qemu(&rig);
+    damage(&vhd, 1536 + 4, 4);
+    let damaged = fs::read(&vhd).unwrap();
+    assert_eq!(image(&rig, &["repair", &vhd]).code, 2);
+    assert_eq!(fs::read(&vhd).unwrap(), damaged);
+    // Leaks only.
+    let opened = fs::File::options().write(true).open(&vhdx).unwrap();
+    opened
+        .set_len(opened.metadata().unwrap().len().next_multiple_of(1 << 20) + (40 << 20))
+        .unwrap();
+    assert_eq!(image(&rig, &["check", &vhdx]).code, 3);
+    assert!(image(&rig, &["repair", &vhdx]).is_ok());
+    has_content(&rig, "vhdx", &vhdx);
+}
+
+#[test]
+fn images_in_use_are_refused() {
+    let rig = Rig::new().unwrap();
+    made_by_qemu(&rig);
+    let file = rig.path("dynamic.vhdx");
+    let socket = rig.path("qemu-nbd.sock");
+    let words = ["qemu-nbd", "--persistent", "-f", "vhdx", "-k", &socket, &file];
+    let words: Vec<String> = words.map(str::to_owned).into();
+    let server = Process::start(&rig, "qemu-nbd", &words).unwrap();
+    until("QEMU has the image", PATIENCE, || Ok(fs::exists(&socket)?)).unwrap();
+    for words in [["info", &file].as_slice(), &["check", &file], &["repair", &file]] {
+        let output = image(&rig, words);
+        assert!(output.code == 1 && output.stderr.contains("uses it"), "{words:?} {output:?}");
+    }
+    drop(server);
+    until("the image is free", PATIENCE, || Ok(image(&rig, &["info", &file]).is_ok())).unwrap();
+}
+
+fn host(rig: &Rig, file: &str, more: &str) -> String {
+    format!(
+        "[[store]]\nname = \"s\"\npath = \"{}\"\n[[disk]]\nname = \"web\"\nstore = \"s\"\n\
+         file = \"{file}\"\nformat = \"vhdx\"\n{more}\nnbd = {{ socket = \"{}\" }}\n",
+        rig.path("store"),
+        rig.path("nbd.sock")
+    )
+}
+
+fn state(daemon: &Daemon) -> Value {
+    daemon.json(&["disk", "show", "web"]).unwrap()
+}
+
+/// An existing child needs neither kind nor parent in the configuration; a moved parent is named with
+/// what repairs it, and set or linked again.
+#[test]
+fn a_child_is_opened_as_its_image_says_and_linked_to_a_moved_parent() {
+    let rig = Rig::new().unwrap();
+    let store = |name: &str| rig.path(&format!("store/{name}"));
+    fs::create_dir_all(store("moved")).unwrap();
+    run(&["qemu-img", "create", "-q", "-f", "vhdx", &store("base.vhdx"), "20M"]).unwrap();
+    let mut daemon = Daemon::start(&rig, &host(&rig, "base.vhdx", "")).unwrap();
+    daemon.ok(&["disk", "snapshot", "web", "child.vhdx"]).unwrap();
+    daemon.apply_ok(&host(&rig, "child.vhdx", "")).unwrap();
+    let shown = state(&daemon);
+    assert_eq!(
+        (shown["kind"].as_str(), shown["parent"].as_str()),
+        (Some("differencing"), Some("base.vhdx"))
+    );
+    assert_eq!((shown["state"].as_str(), &shown["config"]["kind"]), (Some("ready"), &Value::Null));
+    // A file in service is refused, through the daemon and without it.
+    let in_use = daemon.cli(&["image", "repair", "--store", "s", "child.vhdx"]).unwrap();
+    assert!(in_use.code == 6 && in_use.stderr.contains("uses it"), "{in_use:?}");
+    let in_use = image(&rig, &["check", &store("child.vhdx")]);
+    assert!(in_use.code == 1 && in_use.stderr.contains("uses it"), "{in_use:?}");
+
+    assert!(daemon.stop().unwrap().success());
+    fs::rename(store("base.vhdx"), store("moved/base.vhdx")).unwrap();
+    daemon.restart(&rig).unwrap();
+    until("the parent is missing", PATIENCE, || Ok(state(&daemon)["state"] == "failed")).unwrap();
+    let reason = state(&daemon)["reason"].as_str().unwrap().to_owned();
+    let commands =
+        "suimon disk set web --parent PARENT, or suimon image relink --store s child.vhdx PARENT";
+    assert!(reason.contains(r"the image records .\base.vhdx; searched base.vhdx"), "{reason}");
+    assert!(reason.contains(commands), "{reason}");
+
+    let info = daemon.json(&["image", "info", "--store", "s", "child.vhdx"]).unwrap();
+    assert!(info["parent"]["reason"].as_str().unwrap().contains("is missing"), "{info}");
+    let link = ["image", "relink", "--store", "s", "child.vhdx", "moved/base.vhdx"];
+    daemon.ok(&[&link[..], &["--dry-run"]].concat()).unwrap();
+    assert_eq!(state(&daemon)["state"], "failed");
+    let linked = daemon.json(&link).unwrap();
+    assert!(linked["backup"].as_str().unwrap().starts_with("child.vhdx.backup-"), "{linked}");
+    until("the disk works", PATIENCE, || Ok(state(&daemon)["state"] == "ready")).unwrap();
+    assert_eq!(state(&daemon)["parent"], "moved/base.vhdx");
+    assert!(daemon.ok(&["event", "list", "--id", "6141"]).unwrap().contains("child.vhdx"));
+
+    // The key in the configuration counts more than the image.
+    assert!(daemon.stop().unwrap().success());
+    fs::rename(store("moved/base.vhdx"), store("moved/again.vhdx")).unwrap();
+    daemon.restart(&rig).unwrap();
+    until("the parent is missing", PATIENCE, || Ok(state(&daemon)["state"] == "failed")).unwrap();
+    daemon.ok(&["disk", "set", "web", "--parent", "moved/again.vhdx"]).unwrap();
+    assert_eq!(state(&daemon)["state"], "ready");
+    let refused =
+        daemon.cli(&["disk", "set", "web", "--kind", "dynamic", "--unset", "parent"]).unwrap();
+    assert!(
+        refused.code == 3 && refused.stderr.contains("differencing in the image"),
+        "{refused:?}"
+    );
+    assert_eq!(state(&daemon)["state"], "ready");
+    // Without a daemon, from wherever.
+    assert!(daemon.stop().unwrap().success());
+    let linked = image(&rig, &["relink", &store("child.vhdx"), &store("moved/again.vhdx")]);
+    assert!(linked.is_ok(), "{linked:?}");
+    let info = json(&image(&rig, &["info", &store("child.vhdx")]));
+    assert_eq!(info["parent"]["file"].as_str(), Some(store("moved/again.vhdx").as_str()), "{info}");
+}
