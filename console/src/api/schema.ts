@@ -973,6 +973,77 @@ export interface paths {
         patch: operations["change_store"];
         trace?: never;
     };
+    "/1.0/stores/{name}/image-check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Checks the metadata of an image file of the store. Nothing is written. */
+        post: operations["image_check"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/1.0/stores/{name}/image-info": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Describes an image file of the store, and finds its parent. */
+        post: operations["image_info"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/1.0/stores/{name}/image-relink": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Records where the parent of a differencing image file is, after a backup beside the file. */
+        post: operations["image_relink"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/1.0/stores/{name}/image-repair": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Repairs metadata of an image file of which there is a copy, after a backup beside the file.
+         *     With `undo`, writes back what a backup has instead. Payload is not written.
+         */
+        post: operations["image_repair"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/1.0/stores/{name}/measure": {
         parameters: {
             query?: never;
@@ -2183,6 +2254,8 @@ export interface components {
             reason?: string | null;
             /** @description Absolute path of its file, or of the block device that it is. */
             file: string;
+            kind?: null | components["schemas"]["DiskKind"];
+            parent?: null | components["schemas"]["StoreFile"];
             /**
              * Format: int64
              * @description Bytes of the disk, as the guest sees it; absent while it is not open.
@@ -2505,6 +2578,166 @@ export interface components {
             /** @description What the daemon's threads can no longer ask of the kernel. */
             confinement?: components["schemas"]["ConfinementStatus"];
         };
+        /** @description A range of a file. */
+        ImageChange: {
+            /**
+             * Format: int64
+             * @description First byte.
+             */
+            offset: number;
+            /**
+             * Format: int64
+             * @description Number of bytes.
+             */
+            bytes: number;
+        };
+        /** @description Changes of metadata, as `suimon image repair` and `suimon image relink` report them. */
+        ImageChanges: {
+            /** @description Path of the file, or its name in the store. */
+            file: string;
+            /** @description True if nothing was written. */
+            dry_run: boolean;
+            /** @description What was done, or would be done. */
+            actions: string[];
+            /** @description Ranges of the file that change. */
+            changes: components["schemas"]["ImageChange"][];
+            /**
+             * Format: int64
+             * @description Length of the file before.
+             */
+            file_bytes_before: number;
+            /**
+             * Format: int64
+             * @description Length of the file afterwards.
+             */
+            file_bytes_after: number;
+            /** @description File with the former metadata; absent if nothing changed, and for a dry run. */
+            backup?: string | null;
+            /** @description Check of the image afterwards. */
+            check: components["schemas"]["ImageCheck"];
+        };
+        /** @description An image file, as `suimon image check` reports it. */
+        ImageCheck: {
+            /** @description Path of the file, or its name in the store. */
+            file: string;
+            /** @description Image format. */
+            format: components["schemas"]["DiskFormat"];
+            /** @description Result. */
+            verdict: components["schemas"]["ImageVerdict"];
+            /**
+             * Format: int64
+             * @description Number of errors.
+             */
+            errors: number;
+            /**
+             * Format: int64
+             * @description Unreferenced bytes at the end of the file, which a repair gives back.
+             */
+            leaked_bytes: number;
+            /**
+             * Format: int64
+             * @description Unreferenced bytes between blocks. Writes reuse them; `suimon disk compact` gives them back.
+             */
+            unused_bytes: number;
+            /**
+             * Format: int64
+             * @description Blocks of the disk; 0 without blocks.
+             */
+            blocks: number;
+            /**
+             * Format: int64
+             * @description Blocks that are in the file.
+             */
+            allocated_blocks: number;
+            /** @description Findings, in the order of the file's structures; at most 1000. */
+            findings: components["schemas"]["ImageFinding"][];
+            /**
+             * Format: int64
+             * @description Number of findings beyond these.
+             */
+            findings_left_off: number;
+        };
+        /** @description Something that a check found. */
+        ImageFinding: {
+            /** @description Severity. */
+            severity: components["schemas"]["ImageSeverity"];
+            /** @description Field, offset and fault. */
+            message: string;
+        };
+        /** @description An image file, as `suimon image info` reports it. */
+        ImageInfo: {
+            /** @description Path of the file, or its name in the store. */
+            file: string;
+            /** @description Image format. */
+            format: components["schemas"]["DiskFormat"];
+            kind?: null | components["schemas"]["DiskKind"];
+            /**
+             * Format: int64
+             * @description Bytes of the disk, as a guest sees it.
+             */
+            size_bytes: number;
+            /**
+             * Format: int64
+             * @description Length of the file.
+             */
+            file_bytes: number;
+            /**
+             * Format: int64
+             * @description Bytes that the file takes on the file system.
+             */
+            allocated_bytes: number;
+            /**
+             * Format: int64
+             * @description Bytes of a block; absent for formats and kinds without blocks.
+             */
+            block_bytes?: number | null;
+            /**
+             * Format: int32
+             * @description Bytes of a logical sector.
+             */
+            logical_sector: number;
+            /**
+             * Format: int32
+             * @description Bytes of a physical sector.
+             */
+            physical_sector: number;
+            /** @description True if the image was not closed. The next writer replays its log. */
+            dirty: boolean;
+            /** @description Identity of the disk: Unique Id of a VHD, Virtual Disk Id of a VHDX; absent for a raw file. */
+            disk_id?: string | null;
+            /** @description VHDX: identity of the content, which children record as their parent's. */
+            content_id?: string | null;
+            parent?: null | components["schemas"]["ImageParent"];
+        };
+        /** @description The parent of a differencing image. */
+        ImageParent: {
+            /** @description Paths that the image records, in Windows syntax. */
+            recorded: string[];
+            /** @description File of the parent that was found; absent if there is none. */
+            file?: string | null;
+            /** @description Why no parent was found. */
+            reason?: string | null;
+        };
+        /** @description What to do with an image of a store. */
+        ImageRequest: {
+            /** @description File, relative to the store's path. */
+            file: components["schemas"]["StoreFile"];
+            format?: null | components["schemas"]["DiskFormat"];
+            parent?: null | components["schemas"]["StoreFile"];
+            undo?: null | components["schemas"]["StoreFile"];
+            /** @description repair, relink: report what would change, and write nothing. */
+            dry_run?: boolean;
+        };
+        /**
+         * @description Severity of a finding.
+         * @enum {string}
+         */
+        ImageSeverity: "error" | "leak" | "note";
+        /**
+         * @description Result of a check, with the exit codes of `qemu-img check`.
+         * @enum {string}
+         */
+        ImageVerdict: "sound" | "damaged" | "leaks" | "unsupported";
         /**
          * @description The path of a NIC's frames.
          * @enum {string}
@@ -8082,6 +8315,138 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    image_check: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImageRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImageCheck"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    image_info: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImageRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImageInfo"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    image_relink: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImageRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImageChanges"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    image_repair: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImageRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImageChanges"];
                 };
             };
             "4XX": {

@@ -3,6 +3,7 @@
 use suimon_image::{ImageError, ImageFile, Redo};
 
 use crate::fields::MB;
+use crate::metadata::Metadata;
 use crate::open::Structures;
 
 /// Faults that are told one by one.
@@ -50,9 +51,10 @@ impl Report {
 /// Bytes that QEMU 7.2 has at the end of a new image at most.
 const ROOM_BYTES: u64 = 8 * MB;
 
-/// Returns true if bytes behind the last one in use are more than programs keep there.
-pub(crate) fn exceeds_room(tail: u64, block: u64) -> bool {
-    tail > block.max(ROOM_BYTES)
+/// Returns true if bytes behind the last one in use are more than programs keep there. A fixed
+/// image may have all its space there: QEMU sets space aside, and entries say zeros.
+pub(crate) fn exceeds_room(tail: u64, metadata: &Metadata) -> bool {
+    !metadata.leave_allocated && tail > metadata.block.max(ROOM_BYTES)
 }
 
 /// Reads all structures of an image and compares them. Nothing is written; payload is not
@@ -76,7 +78,7 @@ pub fn check(file: &dyn ImageFile) -> Report {
     report.is_dirty = !read.headers.current.log_guid.is_nil();
     report.blocks = read.bat.entries().count() as u64;
     let tail = read.file_len.saturating_sub(u64::from(read.occupancy.end()) * MB);
-    report.tail_bytes = if exceeds_room(tail, read.metadata.block) { tail } else { 0 };
+    report.tail_bytes = if exceeds_room(tail, &read.metadata) { tail } else { 0 };
     for fault in read.headers.other_fault.into_iter().chain(read.regions.copy_faults) {
         report.add(fault);
     }

@@ -77,7 +77,7 @@ pub fn repair(file: &dyn ImageFile, guids: &WriteGuids) -> Result<Repaired, Imag
     let is_open = !headers.current.log_guid.is_nil();
     let end =
         Space::new(&read.occupancy, read.metadata.block, read.geometry.has_parent).end_bytes();
-    let exceeds = exceeds_room(len.saturating_sub(end), read.metadata.block);
+    let exceeds = exceeds_room(len.saturating_sub(end), &read.metadata);
     if !is_open && !exceeds {
         return Ok(repaired);
     }

@@ -3,15 +3,13 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use suimon_image::{Linear, Shape};
 use suimon_nbd::{Export, ExportSpec};
 use suimon_nbd_server::{NbdExports, NbdHost, NbdQueue};
 use suimon_ports::{DiskFile, DiskQueueHost, FileName};
 use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
-use suimon_storage::images::{
-    self, DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, LeftRecords, Seeds,
-};
+use suimon_storage::images::{self, DiskFormat, DiskPlan, LeftRecords, Seeds};
 use suimon_storage::{DiskLayer, DiskSpec};
 use suimon_storage_qos::Limits;
 use suimon_uring::{FileAccess, HostFile, HostStore};

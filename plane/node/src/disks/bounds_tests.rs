@@ -67,3 +67,22 @@ fn a_file_name_that_leaves_no_room_for_what_is_beside_it_is_refused() {
         goes_on(&harness);
     }
 }
+
+#[test]
+fn a_merge_that_has_no_room_for_its_note_is_refused() {
+    // The note beside a VHD has 14 bytes more than the parent, the file that was made 12.
+    let long = format!("{}.vhd", "x".repeat(239));
+    let harness = harness("vhd");
+    let mut config = harness.node.config();
+    config.disks[0].file = Some(long.parse().unwrap());
+    harness.apply_well(&config);
+    let request = suimon_contract::SnapshotDiskRequest { file: "child.vhd".parse().unwrap() };
+    let begun = harness.node.work_on_disk(&name("data"), DiskWork::Snapshot(request)).unwrap();
+    harness.node.wait_operation(begun.id, PATIENCE).unwrap();
+    let files = harness.disks.files(DISK_STORE);
+    let error = work(&harness, DiskWork::Merge);
+    assert!(error.message.contains("a name that leaves room for 14 bytes"), "{error}");
+    let disk = harness.node.disk("data").unwrap();
+    assert_eq!((disk.state, disk.layers), (StorageState::Ready, Some(2)));
+    assert_eq!(harness.disks.files(DISK_STORE), files);
+}

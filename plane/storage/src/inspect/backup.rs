@@ -16,6 +16,7 @@ use suimon_contract::{ImageChange, ImageChanges};
 use suimon_image::ImageError;
 use suimon_ports::{FileName, FileStatus, FileUse, StoreFault};
 
+use super::change::refuse_payload;
 use super::check::check_file;
 use super::planned_file::{Touched, read_padded};
 use super::{ImageTarget, UNIT};
@@ -163,6 +164,9 @@ pub fn undo(
     if !is_same {
         return Err(refuse("the backup of the image's last change: it was written to since"));
     }
+    // Where a file only looks like a backup, a guest may have written it.
+    refuse_payload(file.as_image_file(), format, len, &kept.touched)
+        .map_err(|error| DiskError::new(label.clone(), error))?;
     if !dry_run {
         for stretch in &kept.touched {
             file.write_at(stretch.offset, &stretch.before).map_err(failed)?;

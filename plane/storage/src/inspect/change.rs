@@ -2,7 +2,7 @@
 
 use suimon_contract::{ImageChange, ImageChanges};
 use suimon_image::{ImageError, ImageFault, ImageFile};
-use suimon_ports::{FileName, FileStatus, FileUse};
+use suimon_ports::{FileName, FileUse};
 use suimon_vhd::{Parent, ParentLocator, SizeRule};
 use suimon_vhdx::Vhdx;
 
@@ -178,7 +178,7 @@ fn change(
     let after_len = planned.len().map_err(of_file)?;
     let mut touched = planned.touched().map_err(of_file)?;
     touched.extend(planned.cut_end().map_err(of_file)?);
-    refuse_payload(&planned, format, before, &touched).map_err(failed)?;
+    refuse_payload(&planned, format, before.len, &touched).map_err(failed)?;
     let mut changes = ImageChanges {
         file: label.clone(),
         dry_run,
@@ -208,15 +208,15 @@ fn change(
 
 /// Fails if a planned change would touch payload. Where that cannot be told because the rest is
 /// damaged, only headers and footers may be touched.
-fn refuse_payload(
-    planned: &PlannedFile<'_>,
+pub(super) fn refuse_payload(
+    file: &dyn ImageFile,
     format: DiskFormat,
-    before: FileStatus,
+    len: u64,
     touched: &[Touched],
 ) -> Result<(), ImageError> {
     let payload = match format {
-        DiskFormat::Vhd => suimon_vhd::payload_ranges(planned, SizeRule::Creator),
-        _ => Vhdx::open_read_only(planned).map(|image| image.payload_ranges().collect()),
+        DiskFormat::Vhd => suimon_vhd::payload_ranges(file, SizeRule::Creator),
+        _ => Vhdx::open_read_only(file).map(|image| image.payload_ranges().collect()),
     };
     for stretch in touched {
         let is_payload = match (&payload, format) {
@@ -224,7 +224,7 @@ fn refuse_payload(
                 payload.iter().any(|of| of.offset() < stretch.end() && stretch.offset < of.end())
             }
             (Err(_), DiskFormat::Vhd) => {
-                stretch.offset >= SECTOR && stretch.offset + 2 * SECTOR <= before.len
+                stretch.offset >= SECTOR && stretch.end().saturating_add(SECTOR) <= len
             }
             (Err(_), _) => stretch.end() > VHDX_HEADER_SECTION,
         };

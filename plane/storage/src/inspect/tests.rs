@@ -267,6 +267,31 @@ fn a_parent_is_recorded_at_its_new_place() {
 }
 
 #[test]
+fn a_backup_that_names_payload_is_refused() {
+    for format in formats() {
+        let (bench, file) = Bench::new(format);
+        let bytes = bench.bytes(&file);
+        let payload = bytes.iter().position(|byte| *byte == 7).unwrap();
+        let head = format!(
+            "Suimon image backup 1\nlength {0} {0}\nmodified 1\nrange {payload} 512\n\n",
+            bytes.len()
+        );
+        let forged = [head.as_bytes(), &[9; 512], &[7; 512]].concat();
+        let backup = bench.files.create(&name("forged"), 1).unwrap();
+        backup.write_at(0, &forged).unwrap();
+        drop(backup);
+        let error = undo(bench.target(&file), &name("forged"), false).unwrap_err().to_string();
+        assert!(error.contains("a change of payload"), "{error}");
+        assert_eq!(bench.bytes(&file), bytes);
+        for broken in ["", "Suimon image backup 1\n", "Suimon image backup 1\nlength 1\n\n"] {
+            bench.files.remove(&name("forged")).unwrap();
+            bench.files.create(&name("forged"), 1).unwrap().write_at(0, broken.as_bytes()).unwrap();
+            assert!(undo(bench.target(&file), &name("forged"), false).is_err(), "{broken}");
+        }
+    }
+}
+
+#[test]
 fn what_a_guest_wrote_into_a_raw_disk_makes_it_no_image() {
     let store = MemoryStore::with_files([(
         name("disk.raw"),
