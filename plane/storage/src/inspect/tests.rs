@@ -271,7 +271,7 @@ fn a_backup_that_names_payload_is_refused() {
     for format in formats() {
         let (bench, file) = Bench::new(format);
         let bytes = bench.bytes(&file);
-        let payload = bytes.iter().position(|byte| *byte == 7).unwrap();
+        let payload = bytes.windows(512).position(|part| part == [7; 512]).unwrap();
         let head = format!(
             "Suimon image backup 1\nlength {0} {0}\nmodified 1\nrange {payload} 512\n\n",
             bytes.len()
