@@ -121,12 +121,10 @@ fn limited_by() -> Vec<QosTimeShare> {
     all.map(|(factor, share_ppm)| QosTimeShare { factor, share_ppm }).into()
 }
 
-fn disks() -> Vec<DiskStatus> {
-    let mut disks = parse_toml(HOST, None).unwrap().disks.into_iter();
-    let (web, old) = (disks.next().unwrap(), disks.next().unwrap());
+fn flow(web: &DiskConfig) -> QosFlowStatus {
     let limits: DiskQos = web.qos;
     let waits = [("own-maximum", 1_500_000_000), ("device-depth", 2_000_000), ("own-bandwidth", 0)];
-    let flow = QosFlowStatus {
+    QosFlowStatus {
         disk: web.name.clone(),
         store: web.store.clone(),
         holder: "disk/web".to_owned(),
@@ -144,7 +142,13 @@ fn disks() -> Vec<DiskStatus> {
             ..QosDelivery::default()
         },
         last_5_min: QosDelivery { delivered_iops: 400, ..QosDelivery::default() },
-    };
+    }
+}
+
+fn disks() -> Vec<DiskStatus> {
+    let mut disks = parse_toml(HOST, None).unwrap().disks.into_iter();
+    let (web, old) = (disks.next().unwrap(), disks.next().unwrap());
+    let qos = Some(flow(&web));
     vec![
         DiskStatus {
             config: web,
@@ -175,7 +179,7 @@ fn disks() -> Vec<DiskStatus> {
                 writes: requests(10),
                 ..DiskCounters::default()
             },
-            qos: Some(flow),
+            qos,
         },
         DiskStatus {
             config: old,
