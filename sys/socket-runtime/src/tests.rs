@@ -176,7 +176,7 @@ fn a_spurious_readiness_is_waited_out() {
             calls += 1;
             match calls {
                 1 => Err(io::ErrorKind::Interrupted.into()),
-                2 => Err(io::ErrorKind::WouldBlock.into()),
+                2 | 3 => Err(io::ErrorKind::WouldBlock.into()),
                 _ => Ok(()),
             }
         });
@@ -187,6 +187,26 @@ fn a_spurious_readiness_is_waited_out() {
     wait_for("the second byte to be noticed", || {
         // Fails when the task has ended and closed its side.
         let _ = ours.write_all(b"x");
-        matches!(tells.try_recv(), Ok(3))
+        matches!(tells.try_recv(), Ok(4))
     });
+}
+
+/// A task that finds something each time it looks does not keep others from running.
+#[test]
+fn a_peer_that_never_stops_sending_does_not_hold_up_others() {
+    let runtime = SocketRuntime::new("flood", 1, ThreadHooks::default()).unwrap();
+    let (_ours, theirs) = UnixStream::pair().unwrap();
+    theirs.set_nonblocking(true).unwrap();
+    let watched = {
+        let _guard = runtime.enter();
+        Watched::new(theirs.into()).unwrap()
+    };
+    let _flooded = runtime.spawn(|stop| async move {
+        while !stop.is_set() {
+            watched.read(|_| Ok(())).await.unwrap();
+        }
+    });
+    let (done, is_done) = channel();
+    let _other = runtime.spawn(|_| async move { done.send(()).unwrap() });
+    is_done.recv_timeout(LIMIT).unwrap();
 }

@@ -235,7 +235,7 @@ fn flows_are_shown_for_those_who_were_asked_for() {
     let run = |args: &[&str]| told(&daemon.run(&[&["qos", "flows"], args].concat()));
     let (code, out, _) = run(&[]);
     assert_eq!((code, out.lines().count()), (0, 3), "{out}");
-    assert!(out.contains("device depth"), "{out}");
+    assert!(out.contains("the device is saturated"), "{out}");
     let (_, out, _) = run(&["db", "--json"]);
     let flows: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!((flows.as_array().unwrap().len(), &flows[0]["disk"]), (1, &"db".into()));

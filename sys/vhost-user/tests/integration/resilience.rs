@@ -84,6 +84,26 @@ fn whoever_says_nothing_is_not_noticed_and_keeps_nobody_out() {
     session(&bench, FrontEnd::connect(&bench.socket));
 }
 
+/// Connections are served one after another in the order in which they arrive: one that sends nonsense
+/// does not cost the next one its connection.
+#[test]
+fn who_connects_behind_strangers_is_served() {
+    let bench = Bench::new(1);
+    for _ in 0..20 {
+        let strangers: Vec<_> = (0..3)
+            .map(|_| {
+                let stranger = FrontEnd::connect(&bench.socket);
+                stranger.send_raw(&[0xee; 64], &[]);
+                stranger
+            })
+            .collect();
+        let mut front_end = FrontEnd::connect(&bench.socket);
+        assert_eq!(front_end.get_number(17), 1);
+        drop((strangers, front_end));
+        while !matches!(bench.notice(), DeviceNotice::LinkDown { .. }) {}
+    }
+}
+
 #[test]
 fn strangers_do_not_touch_the_front_end_that_is_served() {
     let bench = Bench::new(1);
