@@ -30,11 +30,11 @@ mod unfinished;
 mod wanted;
 mod work;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use suimon_contract::{ApiError, ErrorCode, Name};
+use suimon_contract::{ApiError, ErrorCode, HostConfig, Name};
 use suimon_ports::{DiskDevices, FileIoSource, RedoRecords, StoreFiles, StoreSource};
 use suimon_quantity::{DiskId, StoreId};
 use suimon_storage_qos::PolicyId;
@@ -107,12 +107,44 @@ pub(crate) struct Disks {
     in_measurement: Mutex<BTreeMap<Name, StoreInMeasurement>>,
 }
 
-/// Numbers of what has a name, for as long as the daemon runs; none is given twice.
+/// Numbers of disks, stores and policies. No number is given twice while the daemon runs.
 #[derive(Default)]
 struct Ids {
-    disks: BTreeMap<Name, u32>,
-    stores: BTreeMap<Name, u32>,
-    policies: BTreeMap<Name, u32>,
+    disks: Numbers,
+    stores: Numbers,
+    policies: Numbers,
+}
+
+/// Numbers of objects of one kind, by name. It holds the names of the configuration, and those that
+/// were looked up since the configuration was last changed.
+#[derive(Default)]
+struct Numbers {
+    by_name: BTreeMap<Name, u32>,
+    given: u32,
+}
+
+impl Numbers {
+    /// Returns the number of a name, which gets the next one if it has none.
+    fn of(&mut self, name: &Name) -> u32 {
+        if let Some(number) = self.by_name.get(name) {
+            return *number;
+        }
+        let number = self.given;
+        self.given = number.saturating_add(1);
+        self.by_name.insert(name.clone(), number);
+        number
+    }
+
+    fn name(&self, number: u32) -> Option<Name> {
+        let (name, _) = self.by_name.iter().find(|(_, of)| **of == number)?;
+        Some(name.clone())
+    }
+
+    /// Removes all names but these and those whose numbers are in use.
+    fn retain<'a>(&mut self, names: impl Iterator<Item = &'a Name>, is_used: impl Fn(u32) -> bool) {
+        let kept: BTreeSet<&Name> = names.collect();
+        self.by_name.retain(|name, number| kept.contains(name) || is_used(*number));
+    }
 }
 
 impl Disks {
@@ -181,39 +213,61 @@ impl Disks {
     }
 
     pub(crate) fn disk_id(&self, name: &Name) -> DiskId {
-        DiskId(number(&mut self.ids().disks, name))
+        DiskId(self.ids().disks.of(name))
     }
 
     pub(crate) fn store_id(&self, name: &Name) -> StoreId {
-        StoreId(number(&mut self.ids().stores, name))
+        StoreId(self.ids().stores.of(name))
     }
 
     pub(crate) fn policy_id(&self, name: &Name) -> PolicyId {
-        PolicyId(number(&mut self.ids().policies, name))
+        PolicyId(self.ids().policies.of(name))
     }
 
-    /// The name of a policy that had this number.
+    /// Returns the name of the policy with this number.
     pub(crate) fn policy_name(&self, id: PolicyId) -> Option<Name> {
-        name_of(&self.ids().policies, id.0)
+        self.ids().policies.name(id.0)
     }
 
-    /// The name of a store that had this number.
+    /// Returns the name of the store with this number.
     pub(crate) fn store_name(&self, id: StoreId) -> Option<Name> {
-        name_of(&self.ids().stores, id.0)
+        self.ids().stores.name(id.0)
     }
 
-    /// The name of a disk that had this number.
+    /// Returns the name of the disk with this number.
     pub(crate) fn disk_name(&self, id: DiskId) -> Option<Name> {
-        name_of(&self.ids().disks, id.0)
+        self.ids().disks.name(id.0)
     }
 
-    /// What all numbers are called, of disks and of stores.
+    /// Returns the names of disks and of stores by number.
     pub(crate) fn names(&self) -> (BTreeMap<u32, String>, BTreeMap<u32, String>) {
-        let names = |of: &BTreeMap<Name, u32>| {
-            of.iter().map(|(name, number)| (*number, name.to_string())).collect()
+        let names = |of: &Numbers| {
+            of.by_name.iter().map(|(name, number)| (*number, name.to_string())).collect()
         };
         let ids = self.ids();
         (names(&ids.disks), names(&ids.stores))
+    }
+
+    /// Returns how many disks, stores and policies have numbers.
+    #[cfg(test)]
+    fn numbered(&self) -> [usize; 3] {
+        let ids = self.ids();
+        [&ids.disks, &ids.stores, &ids.policies].map(|of| of.by_name.len())
+    }
+
+    /// Removes the numbers and the minimums of objects that neither the configuration nor the plane
+    /// has. A disk that is being created or deleted keeps its number.
+    fn forget_deleted(&self, config: &HostConfig, told: &BTreeMap<StoreId, ToldStore>) {
+        let open: BTreeSet<u32> = self.all().iter().map(|entry| entry.id.0).collect();
+        let mut ids = self.ids();
+        ids.disks.retain(config.disks.iter().map(|disk| &disk.name), |id| open.contains(&id));
+        ids.stores.retain(config.stores.iter().map(|store| &store.name), |id| {
+            told.contains_key(&StoreId(id))
+        });
+        ids.policies.retain(config.qos_policies.iter().map(|policy| &policy.name), |_| false);
+        drop(ids);
+        let mut covered = self.covered.write().unwrap_or_else(PoisonError::into_inner);
+        covered.retain(|name, _| config.stores.iter().any(|store| store.name == *name));
     }
 
     fn ids(&self) -> MutexGuard<'_, Ids> {
@@ -239,16 +293,6 @@ impl Disks {
     pub(crate) fn forget_stores(&self, wanted: &WantedDisks) {
         self.stores.retain(|path| wanted.values().any(|disk| disk.store.path == path));
     }
-}
-
-/// The number of a name, which gets the next one if it has none.
-fn number(numbers: &mut BTreeMap<Name, u32>, name: &Name) -> u32 {
-    let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
-    *numbers.entry(name.clone()).or_insert(next)
-}
-
-fn name_of(numbers: &BTreeMap<Name, u32>, number: u32) -> Option<Name> {
-    numbers.iter().find(|(_, of)| **of == number).map(|(name, _)| name.clone())
 }
 
 #[cfg(test)]

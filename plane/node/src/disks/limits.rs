@@ -164,6 +164,7 @@ impl Disks {
             let wanted: BTreeSet<StoreId> =
                 config.stores.iter().map(|store| self.store_id(&store.name)).collect();
             all.retain(|id, _| wanted.contains(id) || plane.remove_store(*id).is_err());
+            self.forget_deleted(config, &all);
         }
         Ok(())
     }

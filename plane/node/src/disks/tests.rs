@@ -50,6 +50,26 @@ fn disks_are_made_served_and_offered_and_their_files_stay() {
     assert!(harness.disks.sockets().0.is_empty() && harness.offered().is_empty());
 }
 
+/// Hosts create and delete disks of ever new names for years.
+#[test]
+fn numbers_of_deleted_disks_stores_and_policies_are_not_kept() {
+    let harness = Harness::with_store();
+    for round in 0..20 {
+        let mut config = two_disks();
+        config.disks[0].name = name(&format!("boot-{round}"));
+        config.disks[1].name = name(&format!("data-{round}"));
+        config.disks[1].qos_policy = Some(name(&format!("gold-{round}")));
+        config.stores[0].name = name(&format!("fast-{round}"));
+        config.disks.iter_mut().for_each(|disk| disk.store = config.stores[0].name.clone());
+        config.qos_policies = host("[[qos_policy]]\nname = \"gold\"").qos_policies;
+        config.qos_policies[0].name = name(&format!("gold-{round}"));
+        harness.apply_well(&config);
+    }
+    assert_eq!(harness.node.shared().disks.numbered(), [2, 1, 1]);
+    harness.apply_well(&HostConfig::default());
+    assert_eq!(harness.node.shared().disks.numbered(), [0, 0, 0]);
+}
+
 #[test]
 fn a_change_that_fails_leaves_neither_disk_nor_file() {
     let harness = Harness::with_store();

@@ -10,6 +10,7 @@ mod isolation;
 mod monitoring;
 mod parts;
 mod power;
+mod soak;
 #[path = "../support/mod.rs"]
 mod support;
 mod threads;

@@ -21,8 +21,13 @@ impl Driver {
             self.change_cluster(config.cluster.clone());
         }
         let wanted = shared_stores(config);
+        // A store that was deleted and created again is another one.
+        let disks = &self.shared.disks;
+        let is_gone = |(name, store): &(&Name, &SharedStore)| {
+            !wanted.contains_key(*name) || store.id != disks.store_id(name)
+        };
         let gone: Vec<Name> =
-            self.stores.keys().filter(|name| !wanted.contains_key(name)).cloned().collect();
+            self.stores.iter().filter(is_gone).map(|(name, _)| name.clone()).collect();
         for name in gone {
             if let Some(store) = self.stores.remove(&name) {
                 self.shared.disks.parts.plane.set_cap(store.id, None);

@@ -1,0 +1,180 @@
+//! What the daemon holds while all loads are parked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+/// Threads of blocking calls end after 10 s without a call, and the daemon closes connections whose
+/// clients have left. On a loaded machine both may take longer.
+const SETTLE_LIMIT: Duration = Duration::from_secs(120);
+/// Longer than a thread of the pool for blocking calls is kept without a call.
+const STEADY: Duration = Duration::from_secs(12);
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Objects of the kernel that the daemon holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    /// Number of descriptors by what they refer to. Numbers of sockets and pipes are left out.
+    descriptors: BTreeMap<String, usize>,
+    /// Number of threads by name, without workers of io_uring, which have a limit of their own.
+    threads: BTreeMap<String, usize>,
+}
+
+impl Held {
+    fn of(process: u32) -> Result<Self> {
+        let mut held = Self::default();
+        // A descriptor or thread may be gone when it is looked at.
+        for entry in fs::read_dir(format!("/proc/{process}/fd"))?.flatten() {
+            let Ok(target) = fs::read_link(entry.path()) else { continue };
+            let target = target.to_string_lossy().into_owned();
+            let kind = match target.split_once(":[") {
+                Some((kind, _)) if !target.starts_with('/') => kind.to_owned(),
+                _ => target,
+            };
+            *held.descriptors.entry(kind).or_default() += 1;
+        }
+        for entry in fs::read_dir(format!("/proc/{process}/task"))?.flatten() {
+            let Ok(name) = fs::read_to_string(entry.path().join("comm")) else { continue };
+            if !name.starts_with("iou-") {
+                *held.threads.entry(name.trim().to_owned()).or_default() += 1;
+            }
+        }
+        Ok(held)
+    }
+
+    fn counts(&self) -> (usize, usize) {
+        (self.descriptors.values().sum(), self.threads.values().sum())
+    }
+
+    /// Returns what the other one has more or fewer of.
+    fn difference(&self, other: &Self) -> String {
+        let mut text = String::new();
+        for (kind, before, now) in [
+            ("descriptor", &self.descriptors, &other.descriptors),
+            ("thread", &self.threads, &other.threads),
+        ] {
+            let names: BTreeSet<_> = before.keys().chain(now.keys()).collect();
+            for name in names {
+                let count = |of: &BTreeMap<String, usize>| of.get(name).copied().unwrap_or(0);
+                if count(before) != count(now) {
+                    let _ = write!(text, "{kind} {name}: {} -> {}; ", count(before), count(now));
+                }
+            }
+        }
+        text
+    }
+}
+
+/// Memory of the daemon, in KiB.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Memory {
+    /// Anonymous memory: heap, stacks, and private copies of pages of files.
+    pub(super) anonymous: u64,
+    /// Pages that no other process maps, those of files included.
+    pub(super) private: u64,
+}
+
+impl Memory {
+    pub(super) fn of(process: u32) -> Result<Self> {
+        let text = fs::read_to_string(format!("/proc/{process}/smaps_rollup"))?;
+        let field = |key: &str| -> Result<u64> {
+            let line = text.lines().find(|line| line.starts_with(key)).context("no such field")?;
+            Ok(line.split_whitespace().nth(1).context("no number")?.parse()?)
+        };
+        let private = field("Private_Clean:")? + field("Private_Dirty:")?;
+        Ok(Self { anonymous: field("Anonymous:")?, private })
+    }
+}
+
+/// What a checkpoint found.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Checkpoint {
+    /// Since the loads began.
+    pub(super) time: Duration,
+    pub(super) held: Held,
+    pub(super) memory: Memory,
+    pub(super) files: BTreeSet<PathBuf>,
+    /// Bytes of the files that are allocated.
+    pub(super) file_bytes: u64,
+    /// Difference to the objects of the first checkpoint that was left after [`SETTLE_LIMIT`].
+    pub(super) difference: String,
+}
+
+/// Where the daemon has files.
+pub(super) struct Watched {
+    pub(super) process: u32,
+    pub(super) folders: Vec<PathBuf>,
+}
+
+impl Watched {
+    /// Takes a checkpoint that later ones are compared with: descriptors and threads have been the
+    /// same for a while.
+    pub(super) fn first(&self, time: Duration) -> Result<Checkpoint> {
+        let deadline = Instant::now() + SETTLE_LIMIT;
+        let (mut held, mut since) = (Held::of(self.process)?, Instant::now());
+        while since.elapsed() < STEADY {
+            if Instant::now() > deadline {
+                bail!("descriptors and threads do not settle: {held:?}");
+            }
+            std::thread::sleep(LOOK_EVERY);
+            let now = Held::of(self.process)?;
+            if now != held {
+                (held, since) = (now, Instant::now());
+            }
+        }
+        self.take(time, held, String::new())
+    }
+
+    /// Takes a checkpoint as soon as descriptors and threads are those of `first`.
+    pub(super) fn next(&self, time: Duration, first: &Checkpoint) -> Result<Checkpoint> {
+        let deadline = Instant::now() + SETTLE_LIMIT;
+        loop {
+            let held = Held::of(self.process)?;
+            let difference = first.held.difference(&held);
+            if difference.is_empty() || Instant::now() > deadline {
+                return self.take(time, held, difference);
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    fn take(&self, time: Duration, held: Held, difference: String) -> Result<Checkpoint> {
+        let (mut files, mut file_bytes) = (BTreeSet::new(), 0);
+        for folder in &self.folders {
+            list(folder, &mut files, &mut file_bytes);
+        }
+        let memory = Memory::of(self.process)?;
+        Ok(Checkpoint { time, held, memory, files, file_bytes, difference })
+    }
+}
+
+fn list(folder: &Path, files: &mut BTreeSet<PathBuf>, bytes: &mut u64) {
+    use std::os::unix::fs::MetadataExt;
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let Ok(about) = entry.metadata() else { continue };
+        if about.is_dir() {
+            list(&entry.path(), files, bytes);
+        }
+        *bytes += about.blocks() * 512;
+        files.insert(entry.path());
+    }
+}
+
+impl Checkpoint {
+    /// Returns the columns of the report.
+    pub(super) fn columns(&self) -> String {
+        let (descriptors, threads) = self.held.counts();
+        format!(
+            "{:7.1} {:10} {:10} {descriptors:6} {threads:7} {:6} {:9}",
+            self.time.as_secs_f64() / 60.0,
+            self.memory.anonymous,
+            self.memory.private,
+            self.files.len(),
+            self.file_bytes >> 10,
+        )
+    }
+}

@@ -1,0 +1,155 @@
+//! Loads on the control plane: API calls, event streams, metrics, changes, captures, VMs.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+
+use anyhow::{Result, ensure};
+use serde_json::Value;
+
+use super::client::Client;
+use super::gate::Tally;
+use super::site::Site;
+
+/// Requests over one connection.
+const CALLS: usize = 400;
+
+/// Reads of everything that a console, an operator or Prometheus reads.
+const PATHS: [&str; 20] = [
+    "/1.0",
+    "/1.0/config",
+    "/1.0/switches",
+    "/1.0/switches/lan/addresses",
+    "/1.0/uplinks",
+    "/1.0/nics",
+    "/1.0/nics/a",
+    "/1.0/queues",
+    "/1.0/processors",
+    "/1.0/vmq",
+    "/1.0/stores",
+    "/1.0/disks",
+    "/1.0/disks/d0",
+    "/1.0/qos/flows",
+    "/1.0/top",
+    "/1.0/vms",
+    "/1.0/power",
+    "/1.0/sriov",
+    "/1.0/events?limit=10",
+    "/1.0/disks/unknown",
+];
+
+/// Many requests over one connection, then another connection.
+pub(super) fn reads<'a>(
+    site: &'a Site,
+    tally: &'a Tally,
+) -> impl FnMut() -> Result<()> + Send + 'a {
+    move || {
+        let mut api = Client::connect(&site.socket(), tally)?;
+        for turn in 0..CALLS {
+            let path = PATHS[turn % PATHS.len()];
+            let (status, body) = api.call("GET", path, "")?;
+            let expected = if path.ends_with("unknown") { 404 } else { 200 };
+            let text = String::from_utf8_lossy(&body);
+            ensure!(status == expected, "GET {path}: {status}: {text}");
+        }
+        Ok(())
+    }
+}
+
+/// The CLI, metrics, and the lists that are long.
+pub(super) fn scrapes<'a>(
+    site: &'a Site,
+    tally: &'a Tally,
+) -> impl FnMut() -> Result<()> + Send + 'a {
+    move || {
+        let mut api = Client::connect(&site.socket(), tally)?;
+        for _ in 0..10 {
+            let (status, body) = api.call("GET", "/metrics", "")?;
+            ensure!(status == 200 && body.starts_with(b"#"), "metrics: {status}");
+        }
+        api.get("/1.0/operations")?;
+        api.get("/1.0/events?limit=10000")?;
+        site.daemon.ok(&["nic", "list"])?;
+        Ok(())
+    }
+}
+
+/// Clients that follow events, an operation or a capture and leave, and such that leave a request
+/// unfinished.
+pub(super) fn streams<'a>(
+    site: &'a Site,
+    tally: &'a Tally,
+) -> impl FnMut() -> Result<()> + Send + 'a {
+    move || {
+        for path in [
+            "/1.0/events/follow?after=0",
+            "/1.0/events/follow?after=0&severity=warning",
+            "/1.0/nics/a/capture?snaplen=64",
+            "/1.0/uplinks/up/capture?max_frames=10",
+        ] {
+            let mut follower = Client::connect(&site.socket(), tally)?;
+            follower.send("GET", path, "")?;
+            let (status, _) = follower.head()?;
+            ensure!(status == 200, "GET {path}: {status}");
+            follower.read_some()?;
+        }
+        // Nothing is read of this one.
+        Client::connect(&site.socket(), tally)?.send("GET", "/1.0/events/follow?after=0", "")?;
+        for cut in ["", "G", "GET /1.0/ni", "POST /1.0/nics HTTP/1.1\r\ncontent-length: 9\r\n\r\n{"]
+        {
+            UnixStream::connect(site.socket())?.write_all(cut.as_bytes())?;
+            tally.count_connections(1);
+        }
+        let mut malformed = UnixStream::connect(site.socket())?;
+        malformed.write_all(b"\0\xff no request\r\n\r\n")?;
+        tally.count_connections(1);
+        Ok(())
+    }
+}
+
+/// NICs that are changed, created and deleted, changes that are refused.
+pub(super) fn changes<'a>(
+    site: &'a Site,
+    tally: &'a Tally,
+) -> impl FnMut() -> Result<()> + Send + 'a {
+    let mut turn = 0_u32;
+    move || {
+        let mut api = Client::connect(&site.socket(), tally)?;
+        for _ in 0..20 {
+            turn += 1;
+            let vlan = turn % 4094 + 1;
+            api.change("PATCH", "/1.0/nics/idle", &format!("{{\"vlan\":{vlan}}}"))?;
+        }
+        let name = format!("t{turn}");
+        let body = format!("{{\"name\":\"{name}\",\"switch\":\"lan\",\"backend\":\"tap\"}}");
+        api.change("POST", "/1.0/nics", &body)?;
+        api.change("DELETE", &format!("/1.0/nics/{name}"), "")?;
+        let refused = api.change("PATCH", "/1.0/nics/a", "{\"vlan\":70000}");
+        ensure!(refused.is_err(), "VLAN 70000 is accepted");
+        Ok(())
+    }
+}
+
+/// A VM is started and killed.
+pub(super) fn vms<'a>(site: &'a Site, tally: &'a Tally) -> impl FnMut() -> Result<()> + Send + 'a {
+    move || {
+        let mut api = Client::connect(&site.socket(), tally)?;
+        api.change("POST", "/1.0/vms/web/start", "{}")?;
+        let status = api.get("/1.0/vms/web")?;
+        ensure!(status["state"] == "running", "{status}");
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        api.change("POST", "/1.0/vms/web/kill", "")
+    }
+}
+
+/// Returns the sequence of the last event.
+pub(super) fn last_event(api: &mut Client<'_>) -> Result<u64> {
+    let events = api.get("/1.0/events?limit=1")?;
+    Ok(events[0]["sequence"].as_u64().unwrap_or(0))
+}
+
+/// Returns the counters of frames of all NICs.
+pub(super) fn frames(api: &mut Client<'_>) -> Result<u64> {
+    let nics = api.get("/1.0/nics")?;
+    let of = |nic: &Value| nic["counters"]["rx_frames"].as_u64();
+    Ok(nics.as_array().into_iter().flatten().filter_map(of).sum())
+}

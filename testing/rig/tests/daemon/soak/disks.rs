@@ -1,0 +1,207 @@
+//! Loads on disks: vhost-user-blk, NBD with and without TLS, disks that come and go.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use suimon_rig::{NbdClient, example, fio, run, run_any, until, until_some};
+
+use super::client::Client;
+use super::gate::Tally;
+use super::site::Site;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Connections of one iteration.
+const CONNECTIONS: u64 = 100;
+
+/// Options of `disk_speed`; each iteration is a new front-end with the next ones.
+const FRONT_ENDS: [&str; 6] = [
+    "--read-percent 50",
+    "--packed --read-percent 70",
+    "--block-kib 64 --read-percent 0 --sequential",
+    "--without event-index --wait",
+    "--without indirect --read-percent 30",
+    "--packed --wait --block-kib 16",
+];
+
+/// A front-end comes, has a second's requests served, and leaves.
+pub(super) fn vhost_user<'a>(
+    site: &'a Site,
+    tally: &'a Tally,
+    disk: &'a str,
+) -> impl FnMut() -> Result<()> + Send + 'a {
+    let (socket, program) = (site.path(&format!("{disk}.sock")), example("disk_speed").unwrap());
+    let mut turn = 0;
+    move || {
+        let options = FRONT_ENDS[turn % FRONT_ENDS.len()];
+        turn += 1;
+        let mut words = vec![program.as_str(), "--json", "--disk-mib", "64", "--socket", &socket];
+        words.extend(options.split_whitespace());
+        words.extend(["1", "1", "32"]);
+        // A disk has one front-end at a time and turns others away.
+        until("the front-end before to have left", PATIENCE, || {
+            let status = site.daemon.get(&format!("/1.0/disks/{disk}"))?;
+            Ok(status["vhost_user"]["queues"].as_u64().unwrap_or(0) == 0)
+        })?;
+        run(&words)?;
+        tally.count_connections(1);
+        Ok(())
+    }
+}
+
+/// Several connections with many requests at a time.
+pub(super) fn nbd_requests(site: &Site, tally: &Tally) -> impl FnMut() -> Result<()> + Send {
+    let (folder, socket) = (site.folder(), site.path("nbd.sock"));
+    let mut turn = 0;
+    move || {
+        let disk = Site::NBD_DISKS[turn % Site::NBD_DISKS.len()];
+        turn += 1;
+        let bytes = Site::SHARED_BYTES;
+        let job = format!(
+            "--rw=randrw --bs=4k --iodepth=32 --size={bytes} --time_based --runtime=1 --fsync=64"
+        );
+        let done = fio::run(&folder, &socket, disk, &job)?;
+        ensure!(done.errors == 0, "{done:?}");
+        tally.count_connections(1);
+        Ok(())
+    }
+}
+
+/// Clients that come, have few requests served and leave; one of eight is refused, and one of eight
+/// leaves in the middle of the handshake or of a request.
+pub(super) fn nbd_connections(site: &Site, tally: &Tally) -> impl FnMut() -> Result<()> + Send {
+    let socket = site.path("nbd.sock");
+    let mut turn = 0_u64;
+    move || {
+        for _ in 0..CONNECTIONS {
+            turn += 1;
+            match turn % 8 {
+                0 => leave_early(&socket, turn / 8)?,
+                1 => {
+                    let refused = NbdClient::connect(&socket, &format!("unknown-{turn}"));
+                    ensure!(refused.is_err(), "an unknown disk is exported");
+                }
+                _ => serve(&socket, Site::NBD_DISKS[turn as usize % Site::NBD_DISKS.len()], turn)?,
+            }
+        }
+        tally.count_connections(CONNECTIONS);
+        Ok(())
+    }
+}
+
+fn serve(socket: &str, disk: &str, turn: u64) -> Result<()> {
+    let mut client = NbdClient::connect(socket, disk)?;
+    let offset = Site::SHARED_BYTES + turn * 4096 % (Site::DISK_BYTES - Site::SHARED_BYTES);
+    client.write(offset, &[turn as u8; 4096], turn % 16 == 2)?;
+    let mut back = [0; 4096];
+    client.read(offset, &mut back)?;
+    ensure!(back == [turn as u8; 4096], "disk {disk}, byte {offset}: not what was written");
+    if turn % 32 == 3 {
+        client.write_zeroes(offset & !0xffff, 1 << 16)?;
+        client.flush()?;
+    }
+    Ok(())
+}
+
+/// Leaves after a part of what a client sends.
+fn leave_early(socket: &str, turn: u64) -> Result<()> {
+    let option = [&b"\0\0\0\x03IHAVEOPT\0\0\0\x07\0\0\0\x08\0\0\0\x02d0\0\0"[..]].concat();
+    let request = b"\x25\x60\x95\x13\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\x10\0half";
+    if turn % 4 == 0 {
+        // The rest of a write never comes.
+        let mut stream = UnixStream::connect(socket)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut words = [0; 18];
+        stream.read_exact(&mut words)?;
+        stream.write_all(&option)?;
+        stream.read_exact(&mut words)?;
+        stream.write_all(request)?;
+        return Ok(());
+    }
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    if turn % 4 > 1 {
+        let mut greeting = [0; 18];
+        stream.read_exact(&mut greeting)?;
+        stream.write_all(&option[..turn as usize % option.len()])?;
+    }
+    Ok(())
+}
+
+/// Clients over TLS, with a certificate, with a wrong one, and such that leave in the handshake.
+pub(super) fn nbd_tls(site: &Site, tally: &Tally) -> impl FnMut() -> Result<()> + Send {
+    let (port, good, other) = (site.tls_port, site.path("good"), site.path("other"));
+    let uri = move |folder: &str| format!("nbds://localhost:{port}/tls?tls-certificates={folder}");
+    move || {
+        run(&["nbdcopy", "--connections=2", "--no-extents", &uri(&good), "null:"])?;
+        run(&["nbdinfo", "--size", &uri(&good)])?;
+        let refused = run_any(&["nbdinfo", "--size", &uri(&other)], PATIENCE)?;
+        ensure!(!refused.is_ok(), "a certificate of another CA is accepted");
+        for cut in 0..20 {
+            leave_tls_handshake(port, cut)?;
+        }
+        tally.count_connections(24);
+        Ok(())
+    }
+}
+
+/// `NBD_OPT_STARTTLS`, then a part of a `ClientHello`.
+fn leave_tls_handshake(port: u16, cut: usize) -> Result<()> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut greeting = [0; 18];
+    stream.read_exact(&mut greeting)?;
+    stream.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x05\0\0\0\0")?;
+    let mut reply = [0; 20];
+    stream.read_exact(&mut reply)?;
+    let hello = b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    stream.write_all(&hello[..cut * 2 % hello.len()])?;
+    Ok(())
+}
+
+/// A disk of another name each time is created, written, changed and deleted with its file.
+pub(super) fn come_and_go<'a>(
+    site: &'a Site,
+    tally: &'a Tally,
+) -> impl FnMut() -> Result<()> + Send + 'a {
+    let mut turn = 0;
+    let formats =
+        [("raw", ""), ("vhdx", ",\"kind\":\"dynamic\""), ("vhd", ",\"kind\":\"dynamic\"")];
+    move || {
+        let (format, kind) = formats[turn % formats.len()];
+        let name = format!("new-{turn}");
+        turn += 1;
+        let mut api = Client::connect(&site.socket(), tally)?;
+        let socket = site.path("nbd.sock");
+        let body = format!(
+            "{{\"name\":\"{name}\",\"store\":\"s\",\"format\":\"{format}\"{kind},\
+             \"size_bytes\":8388608,\"nbd\":{{\"socket\":\"{socket}\"}}}}"
+        );
+        api.change("POST", "/1.0/disks", &body)?;
+        let mut client =
+            until_some("the new disk", PATIENCE, || NbdClient::connect(&socket, &name).map(Some))?;
+        for block in 0..16 {
+            client.write(block * 500 * 1024, &[1; 65536], false)?;
+        }
+        client.flush()?;
+        drop(client);
+        let path = format!("/1.0/disks/{name}");
+        api.change("PATCH", &path, "{\"qos\":{\"max_iops\":5000}}")?;
+        api.change("DELETE", &format!("{path}?with_file=true"), "")?;
+        tally.count_connections(1);
+        Ok(())
+    }
+}
+
+/// Returns the number of requests that the disks of the host file have completed.
+pub(super) fn requests(api: &mut Client<'_>) -> Result<u64> {
+    let disks = api.get("/1.0/disks")?;
+    let disks = disks.as_array().context("no list of disks")?;
+    let of = |disk: &serde_json::Value| -> u64 {
+        let counters = disk["counters"].as_object().into_iter().flatten();
+        counters.filter_map(|(_, kind)| kind["requests"].as_u64()).sum()
+    };
+    Ok(disks.iter().map(of).sum())
+}

@@ -1,0 +1,191 @@
+//! Gate between the iterations of loads. It is closed at checkpoints.
+
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+/// An iteration takes about a second. On a loaded machine a request may take many.
+const PARK_LIMIT: Duration = Duration::from_secs(180);
+
+/// Gate that every load passes between two iterations.
+#[derive(Default)]
+pub(super) struct Gate {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    is_closed: bool,
+    is_over: bool,
+    /// Loads whose threads run.
+    running: usize,
+    /// Loads that are blocked at the closed gate.
+    parked: usize,
+    /// First load that failed, and why.
+    failure: Option<String>,
+}
+
+impl Gate {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Blocks while the gate is closed. Returns false if the load is to end.
+    fn pass(&self) -> bool {
+        let mut state = self.lock();
+        while state.is_closed && !state.is_over {
+            state.parked += 1;
+            self.changed.notify_all();
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.parked -= 1;
+        }
+        !state.is_over
+    }
+
+    /// Starts a load. `iterate` is one iteration.
+    pub(super) fn start<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        name: &'static str,
+        tally: &'scope Tally,
+        mut iterate: impl FnMut() -> Result<()> + Send + 'scope,
+    ) {
+        self.lock().running += 1;
+        let _thread = scope.spawn(move || {
+            let mut ending = Ending { gate: self, failure: Some(format!("load {name} panicked")) };
+            while self.pass() {
+                let began = Instant::now();
+                if let Err(error) = iterate().with_context(|| format!("load {name}")) {
+                    ending.failure = Some(format!("{error:#}"));
+                    return;
+                }
+                tally.count_iteration(name, began.elapsed());
+            }
+            ending.failure = None;
+        });
+    }
+
+    /// Closes the gate and blocks until all loads are parked.
+    ///
+    /// # Errors
+    /// A load failed, or an iteration does not end.
+    pub(super) fn close(&self) -> Result<()> {
+        let mut state = self.lock();
+        state.is_closed = true;
+        let deadline = Instant::now() + PARK_LIMIT;
+        while state.parked < state.running && state.failure.is_none() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            ensure!(!left.is_zero(), "{} of {} loads are parked", state.parked, state.running);
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        check(&state)
+    }
+
+    /// Opens the gate.
+    pub(super) fn open(&self) {
+        self.lock().is_closed = false;
+        self.changed.notify_all();
+    }
+
+    /// Blocks for `time` while the loads run.
+    ///
+    /// # Errors
+    /// A load failed.
+    pub(super) fn run(&self, time: Duration) -> Result<()> {
+        let state = self.lock();
+        let waited = self
+            .changed
+            .wait_timeout_while(state, time, |state| state.failure.is_none())
+            .unwrap_or_else(PoisonError::into_inner);
+        check(&waited.0)
+    }
+
+    /// Ends all loads after their iterations.
+    pub(super) fn end(&self) {
+        self.lock().is_over = true;
+        self.changed.notify_all();
+    }
+}
+
+fn check(state: &State) -> Result<()> {
+    match &state.failure {
+        Some(failure) => anyhow::bail!("{failure}"),
+        None => Ok(()),
+    }
+}
+
+/// Reports the end of a load when it is dropped, after a panic too.
+struct Ending<'a> {
+    gate: &'a Gate,
+    failure: Option<String>,
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        let mut state = self.gate.lock();
+        state.running -= 1;
+        if state.failure.is_none() {
+            state.failure = self.failure.take();
+        }
+        drop(state);
+        self.gate.changed.notify_all();
+    }
+}
+
+/// Ends all loads when it is dropped, so that the scope of their threads ends after a failure.
+pub(super) struct EndGuard<'a>(pub(super) &'a Gate);
+
+impl Drop for EndGuard<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Counts of what the loads did.
+#[derive(Default)]
+pub(super) struct Tally {
+    /// API requests that got a response.
+    pub(super) calls: AtomicU64,
+    /// Connections of NBD clients, vhost-user front-ends and API clients.
+    pub(super) connections: AtomicU64,
+    /// Iterations and their time, by load.
+    iterations: Mutex<std::collections::BTreeMap<&'static str, (u64, Duration)>>,
+}
+
+impl Tally {
+    pub(super) fn count_call(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_connections(&self, connections: u64) {
+        self.connections.fetch_add(connections, Ordering::Relaxed);
+    }
+
+    fn count_iteration(&self, name: &'static str, time: Duration) {
+        let mut all = self.iterations.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = all.entry(name).or_default();
+        of.0 += 1;
+        of.1 += time;
+    }
+
+    /// Returns a line for each load: iterations and their mean time.
+    pub(super) fn describe(&self) -> String {
+        let all = self.iterations.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = |(name, (count, time)): (&&str, &(u64, Duration))| {
+            format!("{name}: {count} iterations of {:.2} s\n", time.as_secs_f64() / *count as f64)
+        };
+        all.iter().map(line).collect()
+    }
+}
+
+impl Debug for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.describe())
+    }
+}
