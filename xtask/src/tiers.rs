@@ -40,11 +40,23 @@ pub(crate) const FULL: &[Part] = &[
 pub(crate) const CAMPAIGNS: &[Part] = &[
     Part { name: "swarm", about: "10 000 seeds of each scenario", run: swarm },
     Part { name: "kills", about: "1000 kills of the daemon under load", run: kills },
+    Part {
+        name: "soak",
+        about: "load of every kind; what the daemon holds does not grow",
+        run: soak,
+    },
     Part { name: "fuzz", about: "every fuzz target for an hour", run: fuzz_for_an_hour },
 ];
 
 /// Environment variables that set the number of kills of the tests that kill the daemon.
 const KILLS: [(&str, &str); 2] = [("SUIMON_DISK_DEATHS", "1000"), ("SUIMON_VM_DEATHS", "1000")];
+
+/// Environment variables that set what the soak test does at least, in at least 12 minutes.
+const SOAK: [(&str, &str); 3] = [
+    ("SUIMON_SOAK_REQUESTS", "100000000"),
+    ("SUIMON_SOAK_CALLS", "1000000"),
+    ("SUIMON_SOAK_CONNECTIONS", "100000"),
+];
 
 /// Runs the parts with the given names, or all if none is given.
 ///
@@ -260,6 +272,16 @@ fn kills(session: &mut Session) -> Result<()> {
         let selection =
             Selection { profile: "campaign", filter, environment: &KILLS, ..Selection::default() };
         tests(session, "1000 kills of the daemon", &selection);
+    }
+    Ok(())
+}
+
+fn soak(session: &mut Session) -> Result<()> {
+    if build(session) {
+        let filter = Some("test(/soak::full::/)".to_owned());
+        let selection =
+            Selection { profile: "campaign", filter, environment: &SOAK, ..Selection::default() };
+        tests(session, "requests, API calls and connections until the goals are met", &selection);
     }
     Ok(())
 }

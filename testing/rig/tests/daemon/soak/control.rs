@@ -89,7 +89,9 @@ pub(super) fn streams<'a>(
             let mut follower = Client::connect(&site.socket(), tally)?;
             follower.send("GET", path, "")?;
             let (status, _) = follower.head()?;
-            ensure!(status == 200, "GET {path}: {status}");
+            // On a loaded machine captures whose clients have left may still have all places.
+            let has_no_place = status == 409 && path.contains("/capture");
+            ensure!(status == 200 || has_no_place, "GET {path}: {status}");
             follower.read_some()?;
         }
         // Nothing is read of this one.
