@@ -101,10 +101,11 @@ fn tcp_access(access: &NbdTcpAccess) -> Result<TcpAccess, DeviceError> {
     Ok(TcpAccess { tls, addresses: access.addresses.clone(), is_plaintext: access.is_plaintext })
 }
 
-/// What is offered, in NBD's words.
+/// Exports of a server.
 pub(crate) struct Exports {
     disks: Option<Arc<dyn DiskExports>>,
-    /// Disks of which it was told that they cannot be offered.
+    /// Disks of which it was reported that they cannot be offered. Holds only disks that the server
+    /// had when a client last connected.
     told: Mutex<BTreeSet<String>>,
 }
 
@@ -142,6 +143,9 @@ impl Exports {
 impl NbdExports for Exports {
     fn exports(&self) -> Vec<Export> {
         let disks = self.disks.as_ref().map(|disks| disks.exports()).unwrap_or_default();
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.retain(|name| disks.iter().any(|disk| disk.name == *name));
+        drop(told);
         disks.into_iter().filter_map(|disk| self.export(disk)).collect()
     }
 
@@ -154,5 +158,48 @@ impl NbdExports for Exports {
 
     fn handle_refused(&self, peer: String, reason: String) {
         self.tell(NbdNotice::Refused { peer, reason });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_ports::DiskQueue;
+
+    use super::*;
+
+    /// A server with one disk that NBD cannot name.
+    #[derive(Default)]
+    struct Renamed {
+        name: Mutex<String>,
+        told: Mutex<Vec<NbdNotice>>,
+    }
+
+    impl DiskExports for Renamed {
+        fn exports(&self) -> Vec<ExportedDisk> {
+            let name = self.name.lock().unwrap().clone();
+            vec![ExportedDisk { name, bytes: 1 << 20, sector_bytes: 512, is_read_only: false }]
+        }
+
+        fn attach(&self, _name: &str, _queue: Box<dyn DiskQueue>) -> Result<(), String> {
+            Err("not offered".to_owned())
+        }
+
+        fn handle_notice(&self, notice: NbdNotice) {
+            self.told.lock().unwrap().push(notice);
+        }
+    }
+
+    #[test]
+    fn disks_that_are_gone_are_not_remembered() {
+        let disks = Arc::new(Renamed::default());
+        let exports = Exports::new(disks.clone());
+        for round in 0..100 {
+            *disks.name.lock().unwrap() = format!("{round}{}", "x".repeat(5000));
+            for _ in 0..2 {
+                assert!(exports.exports().is_empty());
+            }
+        }
+        assert_eq!(disks.told.lock().unwrap().len(), 100, "each is reported once");
+        assert_eq!(exports.told.lock().unwrap().len(), 1);
     }
 }
