@@ -51,7 +51,7 @@ impl Held {
     }
 
     /// Returns what the other one has more or fewer of.
-    fn difference(&self, other: &Self) -> String {
+    pub(super) fn difference(&self, other: &Self) -> String {
         let mut text = String::new();
         for (kind, before, now) in [
             ("descriptor", &self.descriptors, &other.descriptors),

@@ -149,6 +149,10 @@ impl Run<'_> {
             drop(api);
             let last = &self.taken[self.taken.len() - 1];
             println!("{}", last.line());
+            if let [.., before, _] = self.taken.as_slice() {
+                let difference = before.checkpoint.held.difference(&last.checkpoint.held);
+                println!("since the checkpoint before: {difference}");
+            }
             let is_done = last.requests >= goals.requests
                 && last.calls >= goals.calls
                 && last.connections >= goals.connections;
