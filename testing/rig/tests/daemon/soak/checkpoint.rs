@@ -32,7 +32,7 @@ impl Held {
             let Ok(target) = fs::read_link(entry.path()) else { continue };
             let target = target.to_string_lossy().into_owned();
             let kind = match target.split_once(":[") {
-                Some((kind, _)) if !target.starts_with('/') => kind.to_owned(),
+                Some((kind @ ("socket" | "pipe"), _)) => kind.to_owned(),
                 _ => target,
             };
             *held.descriptors.entry(kind).or_default() += 1;
