@@ -166,7 +166,9 @@ fn check_root() -> Result<()> {
 }
 
 fn long(session: &mut Session) -> Result<()> {
-    full_tests(session, "long tests", "test(/(^|::)full::/) - binary_id(suimon-rig::lab)");
+    // The soak test is a campaign of its own until what it requires holds (SPECIFICATION.md, 350).
+    let filter = "test(/(^|::)full::/) - binary_id(suimon-rig::lab) - test(/^soak::/)";
+    full_tests(session, "long tests", filter);
     Ok(())
 }
 
