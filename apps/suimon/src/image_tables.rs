@@ -44,6 +44,7 @@ pub(crate) fn check_text(check: &ImageCheck) -> String {
     }
     let verdict = match check.verdict {
         ImageVerdict::Sound => "no errors were found".to_owned(),
+        ImageVerdict::Damaged if check.errors == 1 => "1 error was found".to_owned(),
         ImageVerdict::Damaged => format!("{} errors were found", check.errors),
         ImageVerdict::Leaks => format!("{} bytes are leaked", check.leaked_bytes),
         ImageVerdict::Unsupported => "the format has no metadata to check".to_owned(),

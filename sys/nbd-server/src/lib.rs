@@ -45,6 +45,8 @@ mod queue;
 #[cfg(test)]
 mod queue_tests;
 mod relay;
+#[cfg(test)]
+mod relay_tests;
 mod server;
 mod slot;
 mod ticket;

@@ -61,9 +61,7 @@ pub(crate) fn start_relay(
         let session = match session {
             Ok(session) => session,
             Err(error) => {
-                // Errors of the system have a number: the connection failed, and not what the
-                // client sent.
-                if error.raw_os_error().is_none() {
+                if !is_of_connection(&error) {
                     client.refuse(&format!("TLS failed: {error}"));
                 }
                 return;
@@ -74,6 +72,12 @@ pub(crate) fn start_relay(
         }
     });
     Ok((ours.into(), QueueLife(life)))
+}
+
+/// Returns true if the connection ended or failed, and not the negotiation on it. Errors of the
+/// system have a number.
+fn is_of_connection(error: &io::Error) -> bool {
+    error.raw_os_error().is_some() || error.kind() == io::ErrorKind::UnexpectedEof
 }
 
 /// Carries bytes both ways until the queue or the connection ends.

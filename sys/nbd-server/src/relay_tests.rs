@@ -1,0 +1,72 @@
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use suimon_nbd::Export;
+use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
+
+use crate::{NbdExports, NbdHost, NbdQueue, NbdServer, NbdTls, TcpAccess};
+
+/// Ample time for threads of a loaded host.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Offers nothing, and passes on why clients were refused.
+struct Refusals(Mutex<Sender<String>>);
+
+impl NbdExports for Refusals {
+    fn exports(&self) -> Vec<Export> {
+        Vec::new()
+    }
+
+    fn attach(&self, _name: &str, _queue: NbdQueue) -> Result<(), String> {
+        Err("nothing is offered".to_owned())
+    }
+
+    fn handle_refused(&self, _peer: String, reason: String) {
+        self.0.lock().unwrap().send(reason).unwrap();
+    }
+}
+
+/// Requests TLS (NBD protocol, `NBD_OPT_STARTTLS`); the client's next bytes are TLS.
+fn start_tls(server: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(server).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    stream.read_exact(&mut [0; 18]).unwrap();
+    let (flags, option) = (1_u32.to_be_bytes(), 5_u32.to_be_bytes());
+    stream.write_all(&[&flags[..], b"IHAVEOPT", &option, &[0; 4]].concat()).unwrap();
+    stream.read_exact(&mut [0; 20]).unwrap();
+    stream
+}
+
+#[test]
+fn who_leaves_during_tls_is_not_refused_and_who_sends_something_else_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let [certificate, key] = ["cert", "key"].map(|name| folder.path().join(name));
+    fs::write(&certificate, made.cert.pem()).unwrap();
+    fs::write(&key, made.key_pair.serialize_pem()).unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    let tls = Some(NbdTls::load(&certificate, &key, None, &[]).unwrap());
+    let access = TcpAccess { tls, ..TcpAccess::default() };
+    let (refused, refusals) = channel();
+    let runtime = SocketRuntime::new("nbd", 1, ThreadHooks::default()).unwrap();
+    let host = NbdHost::new(Arc::new(Refusals(Mutex::new(refused))), runtime);
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let server = NbdServer::listen_tcp(any, access, host).unwrap();
+    let address = server.address().unwrap();
+    for _ in 0..3 {
+        let mut leaving = start_tls(address);
+        leaving.shutdown(std::net::Shutdown::Write).unwrap();
+        // Until the server has ended the connection, too.
+        let _ = leaving.read_to_end(&mut Vec::new());
+    }
+    let mut nonsense = start_tls(address);
+    nonsense.write_all(&[0xee; 64]).unwrap();
+    let _ = nonsense.read_to_end(&mut Vec::new());
+    let reason = refusals.recv_timeout(LIMIT).unwrap();
+    assert!(reason.starts_with("TLS failed: ") && !reason.contains("eof"), "{reason}");
+}
