@@ -24,6 +24,11 @@ help:
 # Fails if a variable is given to a target that does not have it. It would start a long run.
 refuse = $(foreach name,$(1),$(if $(filter command,$(origin $(name))),$(error make $@ has no $(name)=; see make help)))
 
+# Fails if PART names a part that the given list of xtask/src/tiers.rs does not have. xtask would
+# say so too, but only once everything is installed and built.
+parts = $(shell sed -n '/const $(1):/,/^];/s/.*name: "\([a-z]*\)".*/\1/p' xtask/src/tiers.rs)
+check_parts = $(foreach name,$(filter-out $(call parts,$(1)),$(PART)),$(error no part $(name); the parts are $(call parts,$(1))))
+
 setup:
 	@./scripts/setup
 	@./scripts/nextest
@@ -44,12 +49,14 @@ test:
 
 test-full:
 	$(call refuse,CRATE TEST PLAN)
+	$(call check_parts,FULL)
 	@$(MAKE) --no-print-directory setup
 	@$(CARGO) xtask test-full $(PART)
 
 campaign:
 	$(call refuse,CRATE TEST PLAN)
-	$(if $(PART),,$(error name a campaign: make campaign PART=swarm; `cargo xtask` lists them))
+	$(if $(PART),,$(error name a campaign with PART=; the campaigns are $(call parts,CAMPAIGNS)))
+	$(call check_parts,CAMPAIGNS)
 	@$(MAKE) --no-print-directory setup
 	@$(CARGO) xtask campaign $(PART)
 

@@ -131,6 +131,28 @@ pub(super) fn changes<'a>(
     }
 }
 
+/// Changes a NIC until the daemon keeps as many events as it ever does.
+pub(super) fn fill_event_log(site: &Site, tally: &Tally, events_max: u64) -> Result<()> {
+    // A change is durable before it is complete: many at once share a commit.
+    const CLIENTS: u64 = 16;
+    std::thread::scope(|scope| {
+        let fill = |nth: u64| {
+            let mut api = Client::connect(&site.socket(), tally)?;
+            let mut vlan = 0;
+            while last_event(&mut api)? < events_max {
+                vlan = vlan % 4094 + 1;
+                let nic = if nth % 2 == 0 { "idle" } else { "vm" };
+                api.change("PATCH", &format!("/1.0/nics/{nic}"), &format!("{{\"vlan\":{vlan}}}"))?;
+            }
+            Ok(())
+        };
+        let clients: Vec<_> = (0..CLIENTS).map(|nth| scope.spawn(move || fill(nth))).collect();
+        clients.into_iter().try_for_each(|client| {
+            client.join().map_err(|_| anyhow::anyhow!("a client panicked"))?
+        })
+    })
+}
+
 /// A VM is started and killed.
 pub(super) fn vms<'a>(site: &'a Site, tally: &'a Tally) -> impl FnMut() -> Result<()> + Send + 'a {
     move || {

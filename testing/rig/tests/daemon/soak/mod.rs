@@ -67,6 +67,9 @@ fn soak(goals: &Goals) -> Result<()> {
     let watched = site.watched();
     let (gate, tally) = (Gate::default(), Tally::default());
     let mut run = Run { site: &site, gate: &gate, tally: &tally, watched, taken: Vec::new() };
+    let began = Instant::now();
+    control::fill_event_log(&site, &tally, EVENTS_MAX)?;
+    println!("the log was full of events after {:.0} s", began.elapsed().as_secs_f64());
     let loads = loads(&site, &tally)?;
     let result = std::thread::scope(|scope| {
         let _end = EndGuard(&gate);
