@@ -303,6 +303,26 @@ fn a_vf_is_free_when_its_nic_was_taken_from_a_vm_that_runs() {
 }
 
 #[test]
+fn a_guest_is_asked_for_a_nic_that_is_taken_away_when_it_has_let_go_of_the_vf() {
+    let bench = Bench::new(HOST);
+    bench.start("web");
+    bench.wait_path("web", IovPath::Vf);
+    let mut without = config(HOST);
+    without.vms.iter_mut().filter(|vm| vm.name.as_str() == "web").for_each(|vm| vm.nics.clear());
+    bench.harness.apply_well(&without);
+    let asked = || -> Vec<String> {
+        bench.vms.told().into_iter().filter(|told| told.contains("unplug")).collect()
+    };
+    wait_until("the guest is asked for the VF", || !asked().is_empty());
+    assert_eq!(asked(), ["web unplug VF of nic/web"]);
+    assert_eq!(bench.vms.vfs().len(), 1);
+    bench.vms.let_go_of_vf("web", "web");
+    wait_until("the guest is asked for the NIC", || asked().len() > 1);
+    assert_eq!(asked()[1], "web unplug nic/web");
+    assert!(bench.vms.vfs().is_empty());
+}
+
+#[test]
 fn a_change_of_the_nic_is_one_of_its_vf_and_a_vf_that_forgot_is_left() {
     let bench = Bench::new(HOST);
     bench.start("web");

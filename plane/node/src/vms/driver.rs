@@ -344,6 +344,7 @@ impl Driver {
                 disks: run.stored.disks.clone(),
                 standbys: run.stored.standbys.clone(),
                 takers: run.vfs.takers.clone(),
+                vfs: run.stored.vfs.keys().cloned().collect(),
                 refused: run.refused.clone(),
                 frozen_until: run.frozen.map(|frozen| frozen.until),
                 vm: run.vm.clone(),

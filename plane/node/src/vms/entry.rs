@@ -50,6 +50,8 @@ pub(crate) struct RunView {
     pub(crate) standbys: BTreeSet<Name>,
     /// Those of them whose guest's driver takes one beside them.
     pub(crate) takers: BTreeSet<Name>,
+    /// NICs that have a virtual function, plugged in or on its way into or out of the guest.
+    pub(crate) vfs: BTreeSet<Name>,
     /// Devices and CPUs that it could not be given or be freed of.
     pub(crate) refused: BTreeSet<String>,
     /// Until when its guest's file systems are frozen, if they are.

@@ -165,7 +165,9 @@ fn take_away(run: &mut Run, device: Device, wanted: &BTreeSet<Name>) -> Refusals
     let gone: Vec<Name> = device.plugged(run).difference(wanted).cloned().collect();
     for name in gone {
         let what = device.named(&name);
-        if run.leaving.contains(&what) {
+        // The virtual function of a NIC goes before the NIC. `Driver::release` looks again.
+        let has_vf = device == Device::Nic && run.stored.vfs.contains_key(&name);
+        if has_vf || run.leaving.contains(&what) {
             continue;
         }
         match run.vm.tell(&VmCommand::Unplug(what.clone())) {

@@ -10,7 +10,7 @@ use suimon_contract::Name;
 use suimon_ports::{Standby, VmCommand, VmDevice, VmError, VmErrorKind};
 
 use super::driver::{Driver, Run};
-use super::entry::VmEntry;
+use super::entry::{RunView, VmEntry};
 use super::inbox::Message;
 use crate::iov::{StoredVf, VfPlace, VfReport, for_nic, for_nobody};
 
@@ -44,11 +44,12 @@ impl VmEntry {
         self.inbox.put(Message::Vf(order));
     }
 
-    /// Whether the VM runs and has this NIC, or had it with a VF when it was last heard of.
+    /// Returns true if the VM runs and has this NIC or a VF of it, or had it with a VF when it was
+    /// last heard of.
     pub(crate) fn has_nic(&self, nic: &Name) -> bool {
         let view = self.view();
-        let has = view.running.as_ref().is_some_and(|run| run.nics.contains(nic));
-        has || view.vfs_left.contains(nic)
+        let has = |run: &RunView| run.nics.contains(nic) || run.vfs.contains(nic);
+        view.running.as_ref().is_some_and(has) || view.vfs_left.contains(nic)
     }
 }
 
@@ -156,7 +157,8 @@ impl Driver {
         run.vfs.leaving.remove(nic);
         self.free(nic, &stored);
         self.save_run();
-        self.publish_again();
+        // A NIC that is not wanted any more has waited for this.
+        self.look();
     }
 
     /// All VFs of a VM that is gone.
