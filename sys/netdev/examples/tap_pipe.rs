@@ -6,6 +6,7 @@
 //! wake-up.
 
 use std::collections::BTreeMap;
+use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,7 @@ use suimon_ports::{
     DeviceNotice, FrameSink, FrameSource, OffloadSwitches, PortObserver, QueueHost, TapSpec,
 };
 use suimon_quantity::{PortId, QueueId};
+use suimon_test_programs::end_program;
 
 #[derive(Default)]
 struct Shelf {
@@ -49,16 +51,26 @@ struct Lane {
     full: u64,
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    end_program("tap_pipe", run())
+}
+
+fn run() -> Result<()> {
     let arguments: Vec<String> = std::env::args().collect();
-    let seconds = arguments.get(3).map_or(Ok(10), |text| text.parse())?;
+    let seconds = arguments.get(3).map_or(Ok(10), |text| text.parse());
+    let seconds = seconds.context("SECONDS is a number: tap_pipe NETNS-A NETNS-B [SECONDS]")?;
     let devices = NetDevices::new()?;
     let shelf = Arc::new(Shelf::default());
     let mut opened = Vec::new();
     for (port, at) in [(0, 1), (1, 2)] {
         let spec = TapSpec {
             device: "tap0".to_owned(),
-            netns: Some(arguments.get(at).context("name two namespaces")?.clone()),
+            netns: Some(
+                arguments
+                    .get(at)
+                    .context("name two namespaces: tap_pipe NETNS-A NETNS-B [SECONDS]")?
+                    .clone(),
+            ),
             queue_pairs: 1,
             mac: None,
             keeps_mac: false,

@@ -14,7 +14,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -27,6 +27,7 @@ use suimon_ports::{
     UplinkDriver, UplinkSpec,
 };
 use suimon_quantity::{PortId, QueueId};
+use suimon_test_programs::end_program;
 
 const NETNS: &str = "smuplinkcost";
 /// Frames from flush to flush, of a batch that leaves by one uplink.
@@ -143,8 +144,13 @@ fn into(near: &mut End, far: &mut End, frame: &Frame) -> Result<(f64, usize)> {
     Ok((start.elapsed().as_nanos() as f64 / FRAMES as f64, came))
 }
 
-fn main() -> Result<()> {
-    let rounds = std::env::args().nth(1).map_or(Ok(9), |rounds| rounds.parse())?;
+fn main() -> ExitCode {
+    end_program("uplink_cost", run_rounds())
+}
+
+fn run_rounds() -> Result<()> {
+    let rounds = std::env::args().nth(1).map_or(Ok(9), |rounds| rounds.parse());
+    let rounds = rounds.context("ROUNDS is a number: uplink_cost [ROUNDS]")?;
     run(&format!("ip netns add {NETNS}"))?;
     let measured = measure(rounds);
     run(&format!("ip netns delete {NETNS}"))?;

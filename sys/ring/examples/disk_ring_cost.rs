@@ -15,9 +15,11 @@ mod disk;
 #[path = "../tests/integration/rig/mod.rs"]
 mod rig;
 
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::{Context, Result};
 use clock::{clock_cost, cpu_time};
 use disk::{DISK_FEATURES, Wanted};
 use rig::any::AnyDriver;
@@ -25,15 +27,21 @@ use rig::packed::RING_PACKED;
 use rig::{Vm, call_line};
 use suimon_ports::DiskOutcome;
 use suimon_ring::{DiskFacts, DiskRing, DiskShape, Inflight, InflightShape, RingRecords};
+use suimon_test_programs::end_program;
 
 /// Three descriptors for each request of the greatest depth have room.
 const SIZE: u16 = 512;
 const READ_BYTES: usize = 4096;
 
-fn main() {
+fn main() -> ExitCode {
+    end_program("disk_ring_cost", measure_all())
+}
+
+fn measure_all() -> Result<()> {
     let mut words = std::env::args().skip(1);
     let wanted = words.next().unwrap_or_default();
-    let requests = words.next().map_or(400_000, |text| text.parse().expect("REQUESTS"));
+    let requests = words.next().map_or(Ok(400_000), |text| text.parse());
+    let requests = requests.context("REQUESTS is a number: disk_ring_cost [FORM [REQUESTS]]")?;
     let measure = |name: &str, features, depth, indirect, keeps_inflight| {
         let name = format!("{name:34} depth {depth:3}");
         if name.split_whitespace().collect::<Vec<_>>().join(" ").starts_with(&wanted) {
@@ -56,6 +64,7 @@ fn main() {
             }
         }
     }
+    Ok(())
 }
 
 fn measure(

@@ -10,9 +10,11 @@ mod rig;
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::{Context, Result};
 use clock::{clock_cost, cpu_time};
 use rig::packed::{IN_ORDER, PackedDriver, RING_PACKED};
 use rig::{Driver, Vm, call_line, event};
@@ -22,6 +24,7 @@ use suimon_ring::{
     CallLine, DirtyLog, Inflight, InflightShape, OffloadMask, RingLog, RingRecords, RingSetup,
     RxRing, TxRing,
 };
+use suimon_test_programs::end_program;
 
 const BATCH: usize = 32;
 const ROUNDS: usize = 20_000;
@@ -63,7 +66,11 @@ impl BenchDriver for PackedDriver<'_> {
     }
 }
 
-fn main() {
+fn main() -> ExitCode {
+    end_program("ring_cost", measure_all())
+}
+
+fn measure_all() -> Result<()> {
     let forms = [
         ("split", FEATURES),
         ("split, in order", FEATURES | IN_ORDER),
@@ -77,21 +84,23 @@ fn main() {
     }
     // Not clipped to the memory in use: a bit for each page of 4 GB.
     let log_bytes = 0x2_0000;
-    let file =
-        File::from(rustix::fs::memfd_create("log", rustix::fs::MemfdFlags::CLOEXEC).unwrap());
-    file.set_len(log_bytes).unwrap();
-    let log = Arc::new(DirtyLog::map(file.as_fd(), 0, log_bytes).expect("a good log"));
+    let file = File::from(rustix::fs::memfd_create("log", rustix::fs::MemfdFlags::CLOEXEC)?);
+    file.set_len(log_bytes)?;
+    let log =
+        Arc::new(DirtyLog::map(file.as_fd(), 0, log_bytes).context("the log cannot be mapped")?);
     for (name, features) in [forms[0], forms[2]] {
         let log = RingLog { log: log.clone(), used_addr: Some(rig::GUEST_BASE) };
         let records = RingRecords { log: Some(log), inflight: None };
         measure(&format!("{name}, logged"), features, 64, &records);
         let is_packed = features & RING_PACKED != 0;
         let shape = InflightShape { queues: 1, queue_size: SIZE, is_packed };
-        let (region, _fd) = Inflight::create(shape).expect("a region");
+        let (region, _fd) =
+            Inflight::create(shape).context("the in-flight record cannot be made")?;
         // One part serves one ring: it is measured with the transmit ring.
         let records = RingRecords { log: None, inflight: region.queue(0) };
         measure(&format!("{name}, in-flight kept"), features, 64, &records);
     }
+    Ok(())
 }
 
 fn measure(name: &str, features: u64, frame_bytes: usize, records: &RingRecords) {

@@ -7,16 +7,20 @@
 //! Prints frames per second once per second; ends with its standard input.
 
 use std::io::Read;
+use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result, bail, ensure};
+use rustix::thread::{CpuSet, sched_setaffinity};
 use suimon_frame::FrameBatch;
 use suimon_ports::{
     DeviceNotice, FrameSink, FrameSource, OffloadSwitches, PortObserver, QueueHost, Sent,
     VhostUserMode, VhostUserPromise, VhostUserSpec,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
+use suimon_test_programs::end_program;
 use suimon_vhost_user::{VhostUserNic, VhostUserThreads};
 
 enum Change {
@@ -70,22 +74,35 @@ struct End {
     sink: Option<Box<dyn FrameSink>>,
 }
 
-fn main() {
+fn main() -> ExitCode {
+    end_program("patch_cable", run())
+}
+
+fn run() -> Result<()> {
+    const USAGE: &str = "usage: patch_cable CPU SOCKET SOCKET [client]";
     let arguments: Vec<String> = std::env::args().collect();
-    let [_, cpu, first, second, rest @ ..] = arguments.as_slice() else {
-        eprintln!("usage: patch_cable CPU SOCKET SOCKET [client]");
-        std::process::exit(2);
-    };
-    let cpu: usize = cpu.parse().expect("CPU is a number");
+    let [_, cpu, first, second, rest @ ..] = arguments.as_slice() else { bail!(USAGE) };
+    let cpu: usize = cpu.parse().with_context(|| format!("CPU is a number; {USAGE}"))?;
+    let mut cpus = CpuSet::new();
+    ensure!(cpu < CpuSet::MAX_CPU, "there is no CPU {cpu}");
+    cpus.set(cpu);
     let mode = match rest.first().map(String::as_str) {
         Some("client") => VhostUserMode::Client,
         _ => VhostUserMode::Server,
     };
     let (changes, incoming) = channel();
     let cable = Arc::new(Cable { changes: Mutex::new(changes) });
-    std::thread::spawn(move || carry(cpu, &incoming));
-    let threads = VhostUserThreads::unconfined().expect("threads");
-    let nics: Vec<_> = [first, second]
+    let (placed, placement) = channel();
+    std::thread::spawn(move || {
+        let is_placed = sched_setaffinity(None, &cpus);
+        let _ = placed.send(is_placed);
+        if is_placed.is_ok() {
+            carry(&incoming);
+        }
+    });
+    placement.recv()?.with_context(|| format!("no thread can run on CPU {cpu}"))?;
+    let threads = VhostUserThreads::unconfined()?;
+    let nics: Result<Vec<_>> = [first, second]
         .into_iter()
         .zip(0..)
         .map(|(socket, port)| {
@@ -98,17 +115,17 @@ fn main() {
                 offload: OffloadSwitches::default(),
                 promise: VhostUserPromise::default(),
             };
-            VhostUserNic::open(PortId(port), &spec, cable.clone(), cable.clone(), &threads).unwrap()
+            VhostUserNic::open(PortId(port), &spec, cable.clone(), cable.clone(), &threads)
+                .with_context(|| socket.clone())
         })
         .collect();
+    let nics = nics?;
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
     drop(nics);
+    Ok(())
 }
 
-fn carry(cpu: usize, incoming: &Receiver<Change>) {
-    let mut cpus = rustix::thread::CpuSet::new();
-    cpus.set(cpu);
-    rustix::thread::sched_setaffinity(None, &cpus).expect("the CPU exists");
+fn carry(incoming: &Receiver<Change>) {
     let mut ends = [End::default(), End::default()];
     let mut batch = FrameBatch::new();
     let (mut moved, mut dropped, mut batches) = (0_u64, 0_u64, 0_u64);

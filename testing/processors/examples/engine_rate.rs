@@ -4,21 +4,28 @@
 //!
 //! `cargo run --release -p suimon-processor-tests --example engine_rate`
 
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Result;
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
 use suimon_frame::Offloads;
 use suimon_ports::{ProcessorRuntime, QueueHost};
 use suimon_processor_tests::{Bottomless, Endless, Supply, mac, queue, small_frame};
 use suimon_quantity::{Direction, PortId, SwitchId};
 use suimon_switch::{DataPlane, PortTopology, Topology};
+use suimon_test_programs::end_program;
 use suimon_wait::ProcessorThreads;
 
 const WINDOW: Duration = Duration::from_millis(100);
 const WINDOWS: usize = 31;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> ExitCode {
+    end_program("engine_rate", measure_all())
+}
+
+fn measure_all() -> Result<()> {
     let no_stream = |id: u8| Endless::new(small_frame(id, 1 - id));
     let stream = |payload_bytes: u16| {
         move |id: u8| Endless::stream([mac(1 - id), mac(id)], 32, payload_bytes)
@@ -33,11 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Frames that come in; those that go out may be fewer.
-fn measure(
-    what: &str,
-    source: impl Fn(u8) -> Endless,
-    takes: Offloads,
-) -> Result<(), Box<dyn std::error::Error>> {
+fn measure(what: &str, source: impl Fn(u8) -> Endless, takes: Offloads) -> Result<()> {
     let runtime = Arc::new(ProcessorThreads);
     let cpu = runtime.cpus()[0];
     let plane = DataPlane::start(&[cpu], runtime)?;

@@ -5,9 +5,11 @@
 //! `cargo run --release -p suimon-processor-tests --example team_rate [words]`: of loads,
 //! modes and algorithms those whose line has all these words.
 
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::{Result, bail};
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
 use suimon_frame::{FrameBatch, MacAddr, Offloads, VnetHeader};
 use suimon_ports::{FrameSource, PortFault, ProcessorRuntime, QueueHost};
@@ -17,6 +19,7 @@ use suimon_switch::{DataPlane, PortTopology, TeamMember, TeamTopology, Topology}
 use suimon_teaming::{
     Algorithm, MemberId, MemberLink, MemberSpec, Team, TeamId, TeamMode, TeamPort, TeamSpec,
 };
+use suimon_test_programs::end_program;
 use suimon_wait::ProcessorThreads;
 
 const PAIRS: usize = 5;
@@ -86,8 +89,6 @@ impl Supply for Introduction {
     }
 }
 
-type Failure = Box<dyn std::error::Error>;
-
 /// What frames a plane is given to forward.
 struct Load {
     name: &'static str,
@@ -132,7 +133,11 @@ const ALGORITHMS: [Algorithm; 5] = [
     Algorithm::Dynamic,
 ];
 
-fn main() -> Result<(), Failure> {
+fn main() -> ExitCode {
+    end_program("team_rate", measure_all())
+}
+
+fn measure_all() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     println!("ns a frame: uplink, team of two, their ratio; medians");
     for load in &LOADS {
@@ -149,7 +154,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-fn measure(load: &Load, mode: TeamMode, algorithm: Algorithm) -> Result<[f64; 3], Failure> {
+fn measure(load: &Load, mode: TeamMode, algorithm: Algorithm) -> Result<[f64; 3]> {
     let mut samples = [Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..PAIRS {
         let [bare, team] = [sample(None, load)?, sample(Some((mode, algorithm)), load)?];
@@ -175,7 +180,7 @@ fn port(id: u32, role: PortRole, address: Option<u8>) -> PortTopology {
     }
 }
 
-fn team(mode: TeamMode, algorithm: Algorithm) -> Result<TeamTopology, Failure> {
+fn team(mode: TeamMode, algorithm: Algorithm) -> Result<TeamTopology> {
     let spec = |id: u32| MemberSpec {
         id: MemberId(id),
         mac: MacAddr::new([0, 0x1b, 0x21, 0, 0, id as u8]),
@@ -194,7 +199,7 @@ fn team(mode: TeamMode, algorithm: Algorithm) -> Result<TeamTopology, Failure> {
 }
 
 /// What a frame costs to or from an uplink, or a team in its place.
-fn sample(kind: Option<(TeamMode, Algorithm)>, load: &Load) -> Result<f64, Failure> {
+fn sample(kind: Option<(TeamMode, Algorithm)>, load: &Load) -> Result<f64> {
     let runtime = Arc::new(ProcessorThreads);
     let cpu = runtime.cpus()[0];
     let plane = DataPlane::start(&[cpu], runtime)?;
@@ -226,7 +231,7 @@ fn sample(kind: Option<(TeamMode, Algorithm)>, load: &Load) -> Result<f64, Failu
     let from = if load.is_incoming { links[0] } else { 0 };
     let lost = plane.port_counters(PortId(from)).rx_dropped;
     if !lost.is_empty() {
-        return Err(format!("frames went nowhere: {lost:?}").into());
+        bail!("frames went nowhere: {lost:?}");
     }
     plane.stop();
     Ok(median(windows))

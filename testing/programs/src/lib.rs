@@ -1,10 +1,10 @@
-//! How a program of the rig ends.
+//! How programs for tests, measurements and the demonstration end.
 
 use std::process::ExitCode;
 
 use anyhow::{Error, Result};
 
-/// The exit status for a result. An error is written to standard error as one line that begins with
+/// Returns the exit status for a result. An error is written to standard error as one line that begins with
 /// the program's name.
 pub fn end_program(program: &str, result: Result<()>) -> ExitCode {
     match result {

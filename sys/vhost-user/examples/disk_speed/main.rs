@@ -54,6 +54,7 @@ use packed::PackedRing;
 use requests::Requests;
 use rustix::event::{EventfdFlags, eventfd};
 use split::SplitRing;
+use suimon_test_programs::end_program;
 use wanted::Wanted;
 
 /// Rings are warm after this, or an eighth of the time that is measured.
@@ -242,11 +243,5 @@ fn measure_all() -> Result<()> {
 }
 
 fn main() -> ExitCode {
-    match measure_all() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("disk_speed: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    end_program("disk_speed", measure_all())
 }

@@ -24,6 +24,7 @@ use anyhow::{Context, Result, bail};
 use suimon_disk_tests::{DiskExports, DiskProcessor, Fault, FaultyIo, NullIo, Promises};
 use suimon_nbd_server::{NbdServer, UnixAccess};
 use suimon_ports::{FileIo, Placement, VhostUserDiskSpec, VhostUserMode};
+use suimon_test_programs::end_program;
 use suimon_uring::UringFileIo;
 use suimon_vhost_user::{VhostUserDisk, VhostUserThreads};
 
@@ -70,13 +71,7 @@ impl Options {
 }
 
 fn main() -> ExitCode {
-    match serve() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("serve-disk: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    end_program("serve-disk", serve())
 }
 
 fn serve() -> Result<()> {

@@ -7,5 +7,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    suimon_rig::end_program("guest_files", suimon_rig::prepare_guest_files())
+    suimon_test_programs::end_program("guest_files", suimon_rig::prepare_guest_files())
 }

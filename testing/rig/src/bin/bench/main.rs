@@ -45,7 +45,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 
-use suimon_rig::end_program;
+use suimon_test_programs::end_program;
 
 use crate::page::Group;
 use crate::report::Work;

@@ -17,9 +17,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use suimon_rig::{
-    Daemon, HostedGuest, HostedVms, Namespace, Process, Rig, StopSignal, Veth, end_program, iperf,
-    nginx, program,
+    Daemon, HostedGuest, HostedVms, Namespace, Process, Rig, StopSignal, Veth, iperf, nginx,
+    program,
 };
+use suimon_test_programs::end_program;
 
 use crate::disks::Places;
 
