@@ -11,6 +11,7 @@ mod handing;
 mod image_requests;
 mod job_thread;
 mod jobs;
+mod left_locks;
 mod limits;
 mod measured_words;
 mod measuring;

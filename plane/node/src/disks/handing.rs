@@ -23,10 +23,10 @@ use suimon_storage::{DiskSpec, NotResumed, PlaneError};
 
 use super::entry::{DiskEntry, Moving, OpenDisk};
 use super::file_work::Opened;
+use super::left_locks::{LEFT_LOCKS_MAX, until_unlocked};
 use super::notices::disk_failed;
 use super::opening::{NotOpened, disk_error};
 use super::pausing::plane_error;
-use super::steps::{LEFT_LOCKS_EVERY, LEFT_LOCKS_MAX};
 use super::store_threads::STORE_PATIENCE;
 use super::work::check_idle;
 use crate::control::Controller;
@@ -177,18 +177,9 @@ impl Shared {
 
     /// Gives a suspended disk its images, as those of a guest that knows this shape.
     fn open_suspended(&self, entry: &DiskEntry, known: Option<Shape>) -> Result<(), ApiError> {
-        let give_up_at = Instant::now() + LEFT_LOCKS_MAX;
-        loop {
-            match self.try_to_open_suspended(entry, known) {
-                // A process that was killed a moment ago may still have its locks.
-                Err(error)
-                    if error.code == ErrorCode::DeviceBusy && Instant::now() < give_up_at =>
-                {
-                    std::thread::sleep(LEFT_LOCKS_EVERY);
-                }
-                opened => return opened,
-            }
-        }
+        let is_busy = |error: &ApiError| error.code == ErrorCode::DeviceBusy;
+        let open = || self.try_to_open_suspended(entry, known);
+        until_unlocked(Instant::now() + LEFT_LOCKS_MAX, is_busy, open)
     }
 
     fn try_to_open_suspended(

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use suimon_contract::{
     ApiError, DiskFormat, ErrorCode, EventKind, ImageChanges, ImageCheck, ImageInfo, ImageRequest,
@@ -13,6 +14,7 @@ use suimon_ports::{FileName, StoreFiles};
 use suimon_storage::images::{DiskError, LeftRecords, Seeds};
 use suimon_storage::inspect::{self, ImageTarget};
 
+use super::left_locks::{LEFT_LOCKS_MAX, until_unlocked};
 use super::opening::{disk_error, store_file_error};
 use super::wanted::{disk_format, file_name};
 use crate::edit::not_found;
@@ -143,7 +145,7 @@ impl Shared {
         &self,
         store: &Name,
         request: &ImageRequest,
-        run: impl FnOnce(&Found, &mut Seeds<'_>) -> Result<T, ApiError>,
+        run: impl Fn(&Found, &mut Seeds<'_>) -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
         let desired = self.desired();
         let found = desired.config.stores.iter().find(|of| of.name == *store);
@@ -159,15 +161,20 @@ impl Shared {
         let format = request.format.map(disk_format);
         let found = Found { label, files, name: named(&request.file)?, format };
         let parts = &self.disks.parts;
-        run(
-            &found,
-            &mut Seeds {
-                random: &mut || (parts.random)(),
-                now_unix_s: (self.clock)() / 1000,
-                records: parts.records.as_deref(),
-                left: LeftRecords::Redo,
-            },
-        )
+        let attempt = || {
+            run(
+                &found,
+                &mut Seeds {
+                    random: &mut || (parts.random)(),
+                    now_unix_s: (self.clock)() / 1000,
+                    records: parts.records.as_deref(),
+                    left: LeftRecords::Redo,
+                },
+            )
+        };
+        // A disk that has failed is tried again every second, which locks its images.
+        let is_busy = |error: &ApiError| error.code == ErrorCode::DeviceBusy;
+        until_unlocked(Instant::now() + LEFT_LOCKS_MAX, is_busy, attempt)
     }
 
     fn tell_change(&self, kind: EventKind, store: &Name, changes: &ImageChanges) {

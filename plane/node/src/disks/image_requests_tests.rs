@@ -50,6 +50,21 @@ fn an_image_is_refused_in_service_and_repaired_out_of_it() {
 }
 
 #[test]
+fn an_image_that_is_locked_for_a_moment_is_waited_for() {
+    let harness = Harness::with_store();
+    harness.apply_well(&host(&format!("{STORE}{DISK}")));
+    harness.apply_well(&host(STORE));
+    let files = harness.disks.store(DISK_STORE);
+    let locked = files.open(&FileName::new("data.vhdx").unwrap(), FileUse::Write, 1).unwrap();
+    std::thread::scope(|scope| {
+        let info = scope.spawn(|| harness.node.image_info(&name("fast"), &request("data.vhdx")));
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        drop(locked);
+        assert_eq!(info.join().unwrap().unwrap().size_bytes, 8 << 20);
+    });
+}
+
+#[test]
 fn what_cannot_be_meant_is_refused() {
     let harness = Harness::with_store();
     harness.apply_well(&host(STORE));

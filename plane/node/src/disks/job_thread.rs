@@ -11,7 +11,7 @@ use suimon_storage::jobs::{
 };
 
 use super::file_work::FileWork;
-use super::steps::{LEFT_LOCKS_EVERY, LEFT_LOCKS_MAX};
+use super::left_locks::{LEFT_LOCKS_MAX, until_unlocked};
 use super::wanted::{disk_format, disk_kind, file_name};
 use super::work::DiskWork;
 use crate::operations::OperationHandle;
@@ -101,15 +101,9 @@ impl Job {
 
     /// The same after another process, which may have been killed a moment ago.
     fn go_on(verb: &DiskWork, work: &FileWork, left: &Checkpoint) -> Result<Self, ApiError> {
-        let patience = Instant::now() + LEFT_LOCKS_MAX;
-        loop {
-            match Self::begin(verb, work, Some(left)) {
-                Err(error) if error.code == ErrorCode::DeviceBusy && Instant::now() < patience => {
-                    std::thread::sleep(LEFT_LOCKS_EVERY);
-                }
-                begun => return begun,
-            }
-        }
+        let is_busy = |error: &ApiError| error.code == ErrorCode::DeviceBusy;
+        let begin = || Self::begin(verb, work, Some(left));
+        until_unlocked(Instant::now() + LEFT_LOCKS_MAX, is_busy, begin)
     }
 
     fn as_dyn(&mut self) -> &mut dyn DiskJob {

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name};
 use suimon_image::Shape;
 use suimon_ports::StoreError;
 
 use super::entry::{DiskEntry, Moving};
+use super::left_locks::{LEFT_LOCKS_MAX, until_unlocked};
 use super::notices::disk_failed;
 use super::opening::NotOpened;
 use super::store_threads::STORE_PATIENCE;
@@ -18,11 +19,6 @@ use crate::checks::Candidate;
 use crate::control::Controller;
 use crate::needed::Needed;
 use crate::records::load_measured;
-
-/// The kernel gives up the files of a killed process's rings some time after the process is
-/// gone, and their locks with them. So long a daemon that starts waits for that in all.
-pub(super) const LEFT_LOCKS_MAX: Duration = Duration::from_secs(3);
-pub(super) const LEFT_LOCKS_EVERY: Duration = Duration::from_millis(20);
 
 /// One step on the way to the new state.
 pub(crate) enum DiskStep {
@@ -319,16 +315,8 @@ impl Controller {
 
     /// Opens a disk that a process may have had which was killed a moment ago.
     fn open_left_disk(&mut self, entry: &DiskEntry, patience: Instant) -> Result<(), NotOpened> {
-        loop {
-            match self.open_disk_in_the_end(entry, STORE_PATIENCE) {
-                Err(NotOpened::Failed(error))
-                    if error.code == ErrorCode::DeviceBusy && Instant::now() < patience =>
-                {
-                    std::thread::sleep(LEFT_LOCKS_EVERY);
-                }
-                opened => return opened,
-            }
-        }
+        let is_busy = |error: &NotOpened| matches!(error, NotOpened::Failed(error) if error.code == ErrorCode::DeviceBusy);
+        until_unlocked(patience, is_busy, || self.open_disk_in_the_end(entry, STORE_PATIENCE))
     }
 
     /// Disks that are not wanted any more are closed; the change is made.
