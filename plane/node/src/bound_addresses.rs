@@ -55,8 +55,8 @@ struct State {
     bound: BTreeMap<Name, Binding>,
     /// NICs whose guests are connected.
     connected: BTreeSet<Name>,
-    /// NICs whose guests have disconnected since notices of the plane were handled last. A source that
-    /// is reported for one of them may be that of the former guest.
+    /// NICs whose guests have disconnected since the queue of notices of the plane was empty. A source
+    /// that is reported for one of them may be that of the former guest.
     recently_left: BTreeSet<Name>,
     /// NICs whose bindings have changed since they were published.
     changed: BTreeSet<Name>,
@@ -99,6 +99,16 @@ impl BoundAddresses {
         })?;
         self.state().bound = bound;
         Ok(())
+    }
+
+    /// Returns the NICs whose guests have left recently.
+    pub(crate) fn recently_left(&self) -> BTreeSet<Name> {
+        self.state().recently_left.clone()
+    }
+
+    /// Forgets that these guests have left: all notices of the plane about them were handled.
+    pub(crate) fn forget_recently_left(&self, nics: &BTreeSet<Name>) {
+        self.state().recently_left.retain(|nic| !nics.contains(nic));
     }
 
     /// Returns the bindings in effect under `config`. A configured address takes precedence over a
@@ -150,6 +160,13 @@ impl Controller {
     /// Binds the first source address of the guest at `port`, unless another NIC of its switch has it.
     pub(crate) fn bind_source(&mut self, port: PortId, mac: MacAddr) {
         let Some(port) = self.shared.ports.find_id(port) else { return };
+        // A device reports its guest before the guest can send: that report waits by now.
+        let waiting = port.lock().notices.clone();
+        if let Some(of) = waiting {
+            for notice in of.take() {
+                self.handle_notice_of(&of, notice);
+            }
+        }
         let desired = self.shared.desired();
         let Some(nic) = nic_of(&desired.config, &port.key).filter(|nic| binds_source(nic)) else {
             return;
@@ -229,7 +246,6 @@ impl Controller {
     pub(crate) fn write_bindings(&self) {
         let changes: Result<Vec<StoreChange>, StoreError> = {
             let mut state = self.shared.bound_addresses.state();
-            state.recently_left.clear();
             let changed = std::mem::take(&mut state.changed);
             changed.iter().map(|nic| stored(nic, state.bound.get(nic))).collect()
         };

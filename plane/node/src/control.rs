@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use suimon_contract::{
     ApiError, ArrivalRequest, ErrorCode, EventKind, HostConfig, MeasureStoreRequest, Name,
 };
-use suimon_ports::{DeviceNotice, NbdNotice, Placement, StateStore};
-use suimon_quantity::{DiskId, PortId, ProcessorId, QueueId};
+use suimon_ports::{NbdNotice, Placement, StateStore};
+use suimon_quantity::{ProcessorId, QueueId};
 use suimon_switch::MoveError;
 
+use crate::device_notices::DeviceNotices;
 use crate::devices::Devices;
 use crate::disks::{DiskJobUnderWay, DiskWork, MeasurementUnderWay, UnfinishedWorks, nbd_event};
 use crate::event_texts::{processors_changed, queue_moved, recovered};
@@ -50,11 +51,8 @@ pub(crate) enum Command {
         queue: QueueId,
         to: ProcessorId,
     },
-    Notice {
-        port: PortId,
-        generation: u64,
-        notice: DeviceNotice,
-    },
+    /// A device has notices.
+    DeviceNotices(Arc<DeviceNotices>),
     DiskWork {
         operation: OperationHandle,
         disk: Name,
@@ -85,11 +83,6 @@ pub(crate) enum Command {
         failure: Option<String>,
     },
     NbdNotice(NbdNotice),
-    DiskNotice {
-        disk: DiskId,
-        generation: u64,
-        notice: DeviceNotice,
-    },
     /// Desired state is what the host file says: work on disks goes on that was left.
     GoOn,
     /// Limits that disks have are others, although desired state is the same.
@@ -137,7 +130,7 @@ impl Controller {
                 Err(RecvTimeoutError::Disconnected) => stop = true,
             }
             self.follow_moves();
-            stop |= self.poll_plane(commands);
+            self.poll_plane();
             self.retry_due();
             if self.pfs_looked_at.elapsed() >= PF_LOOK {
                 self.look_at_pfs();
@@ -180,6 +173,7 @@ impl Controller {
         for disk in self.shared.disks.all() {
             self.close_disk(&disk);
         }
+        self.devices.promises.write();
     }
 
     /// Handles a command and the notices that are queued behind it. Returns
@@ -193,11 +187,10 @@ impl Controller {
                 Command::Look => {}
                 Command::FollowLimits => self.follow_limits(),
                 Command::GoOn => self.go_on_with_work(),
-                Command::Notice { port, generation, notice } => {
-                    self.handle_device_notice(port, generation, notice);
-                }
-                Command::DiskNotice { disk, generation, notice } => {
-                    self.handle_disk_notice(disk, generation, notice);
+                Command::DeviceNotices(of) => {
+                    for notice in of.take_queued() {
+                        self.handle_notice_of(&of, notice);
+                    }
                 }
                 Command::NbdNotice(notice) => self.drafts.push(nbd_event(notice)),
                 Command::Change { operation, edit, options } => {
@@ -279,35 +272,35 @@ impl Controller {
         retries.chain(disks).fold(PLANE_POLL, Duration::min)
     }
 
-    /// Handles notices of the planes. Returns whether to stop.
-    fn poll_plane(&mut self, commands: &Receiver<Command>) -> bool {
+    /// Handles notices of the planes.
+    fn poll_plane(&mut self) {
         let now = Instant::now();
         if self.plane_polled_at.is_some_and(|at| now.duration_since(at) < PLANE_POLL) {
-            return false;
+            return;
         }
         self.plane_polled_at = Some(now);
         self.shared.refresh_kernel_paths();
         // Bounded, so that a flood of notices does not keep changes waiting.
-        let plane = Arc::clone(&self.shared.plane);
-        let notices = std::iter::from_fn(|| plane.poll_notice()).take(NOTICES_PER_COMMIT);
-        let notices: Vec<_> = notices.collect();
-        // A device reports its guest before the guest can send: a report that belongs to one of the
-        // notices is queued by now.
-        let mut stop = false;
-        if let Ok(command) = commands.try_recv() {
-            stop = self.handle_all(command, commands);
-        }
-        for notice in notices {
+        let left_before = self.shared.bound_addresses.recently_left();
+        let mut has_more = true;
+        for _ in 0..NOTICES_PER_COMMIT {
+            let Some(notice) = self.shared.plane.poll_notice() else {
+                has_more = false;
+                break;
+            };
             self.handle_plane_notice(notice);
         }
+        if !has_more {
+            self.shared.bound_addresses.forget_recently_left(&left_before);
+        }
         self.write_bindings();
+        self.devices.promises.write();
         for _ in 0..NOTICES_PER_COMMIT {
             let Some(notice) = self.shared.disks.parts.plane.poll_notice() else { break };
             self.handle_storage_notice(notice);
         }
         let drafts = self.shared.drive_vmqs();
         self.drafts.extend(drafts);
-        stop
     }
 
     /// Opens again what could not be opened or has failed.

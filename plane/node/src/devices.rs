@@ -11,6 +11,7 @@ use suimon_quantity::PortId;
 
 use crate::belongings::Belongings;
 use crate::control::Command;
+use crate::device_notices::{DeviceNotices, DeviceOwner};
 use crate::devices::promises::Promises;
 use crate::port_table::Port;
 use crate::shared::Shared;
@@ -47,8 +48,10 @@ impl Devices {
             (state.spec.clone(), state.generation)
         };
         let spec = self.promises.add_to(&port.key, spec);
-        let (teams, notices) = (self.shared.teams.clone(), self.notices.clone());
-        let observer = Arc::new(NoticeSender { generation, teams, notices });
+        let owner = DeviceOwner::Port(port.id);
+        let notices = DeviceNotices::new(owner, generation, self.notices.clone());
+        port.lock().notices = Some(Arc::clone(&notices));
+        let observer = Arc::new(NoticeSender { teams: self.shared.teams.clone(), notices });
         let queues = self.shared.plane.queue_host();
         let device = self.shared.devices.open(port.id, &spec, queues, observer)?;
         let mut state = port.lock();
@@ -84,21 +87,15 @@ impl Devices {
 /// theirs: the control thread may be busy with a change, and a carrier that is lost
 /// cannot wait for it.
 struct NoticeSender {
-    generation: u64,
     teams: Arc<Teams>,
-    notices: SyncSender<Command>,
+    notices: Arc<DeviceNotices>,
 }
 
 impl PortObserver for NoticeSender {
     fn handle_notice(&self, port: PortId, notice: DeviceNotice) {
         if let DeviceNotice::LinkChanged(link) = notice {
-            self.teams.hear_link(port, self.generation, link);
+            self.teams.hear_link(port, self.notices.generation, link);
         }
-        // A full channel loses the event, not the state: whether the link is up
-        // is asked of the device itself.
-        let command = Command::Notice { port, generation: self.generation, notice };
-        if self.notices.try_send(command).is_err() {
-            tracing::warn!(port = port.0, "a device's notice was lost");
-        }
+        self.notices.put(notice);
     }
 }

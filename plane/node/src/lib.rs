@@ -46,6 +46,7 @@ mod checks;
 mod cluster;
 mod confinement;
 mod control;
+mod device_notices;
 mod devices;
 mod disks;
 mod drain;

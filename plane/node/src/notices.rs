@@ -10,17 +10,21 @@ use suimon_switch::PlaneNotice;
 
 use crate::PortKey;
 use crate::control::Controller;
+use crate::device_notices::{DeviceNotices, DeviceOwner};
 use crate::event_texts::failed;
 use crate::events::Draft;
 use crate::port_table::Port;
 
 impl Controller {
-    pub(crate) fn handle_device_notice(
-        &mut self,
-        port: PortId,
-        generation: u64,
-        notice: DeviceNotice,
-    ) {
+    /// Handles a notice of a device. One of a device that was closed does nothing.
+    pub(crate) fn handle_notice_of(&mut self, of: &DeviceNotices, notice: DeviceNotice) {
+        match of.owner {
+            DeviceOwner::Port(port) => self.handle_device_notice(port, of.generation, notice),
+            DeviceOwner::Disk(disk) => self.handle_disk_notice(disk, of.generation, notice),
+        }
+    }
+
+    fn handle_device_notice(&mut self, port: PortId, generation: u64, notice: DeviceNotice) {
         let Some(port) = self.shared.ports.find_id(port) else { return };
         {
             let mut state = port.lock();

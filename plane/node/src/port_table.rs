@@ -10,6 +10,7 @@ use suimon_ports::{DeviceStatus, PortDevice, PortSpec};
 use suimon_quantity::PortId;
 
 use crate::PortKey;
+use crate::device_notices::DeviceNotices;
 use crate::failing::Failing;
 
 /// All ports, by what they belong to.
@@ -61,6 +62,8 @@ pub(crate) struct PortState {
     /// Counts the devices that were opened, so that a notice of one that was
     /// closed is not taken for one of its successor.
     pub(crate) generation: u64,
+    /// Notices of the device that was opened last.
+    pub(crate) notices: Option<Arc<DeviceNotices>>,
     /// Why there is no device.
     pub(crate) failing: Failing,
     /// Why the other side is not there, in the device's words.
@@ -73,6 +76,7 @@ impl Port {
             spec,
             device: None,
             generation: 0,
+            notices: None,
             failing: Failing::default(),
             down_reason: None,
         };

@@ -4,14 +4,15 @@
 //! Table `promises`, key: the NIC's name, or the disk's like `disk/boot`; value: [`Kept`]
 //! as JSON.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use suimon_ports::{PortSpec, StateStore, StoreError, VhostUserPromise};
 
 use crate::PortKey;
-use crate::records::{decode, encode, scan_all};
+use crate::records::{StoreChange, decode, encode, scan_all};
 
 const TABLE: &str = "promises";
 
@@ -21,10 +22,23 @@ struct Kept {
     queue_pairs: u16,
 }
 
-/// All promises, as the store has them.
+/// Front-ends cause changes of promises. Those within this time are written in one commit.
+const WRITE_EVERY: Duration = Duration::from_millis(250);
+
+/// All promises.
 pub(crate) struct Promises {
     store: Arc<dyn StateStore>,
-    kept: Mutex<BTreeMap<String, Kept>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    kept: BTreeMap<String, Kept>,
+    /// Names whose promises the store does not have yet.
+    unwritten: BTreeSet<String>,
+    written_at: Option<Instant>,
+    /// True if the last commit failed.
+    has_failed: bool,
 }
 
 impl Promises {
@@ -34,7 +48,7 @@ impl Promises {
             kept.insert(key.to_owned(), decode(TABLE, key, value)?);
             Ok(())
         })?;
-        Ok(Self { store, kept: Mutex::new(kept) })
+        Ok(Self { store, state: Mutex::new(State { kept, ..State::default() }) })
     }
 
     /// The spec as the device is to be opened with.
@@ -47,7 +61,7 @@ impl Promises {
 
     /// What is kept under a name; nothing if nobody relies on anything.
     pub(crate) fn of(&self, name: &str) -> VhostUserPromise {
-        self.lock().get(name).map_or_else(VhostUserPromise::default, |kept| {
+        self.lock().kept.get(name).map_or_else(VhostUserPromise::default, |kept| {
             let Kept { features, queue_pairs } = *kept;
             VhostUserPromise { features, queue_pairs }
         })
@@ -64,20 +78,49 @@ impl Promises {
         let name = name.to_owned();
         let wanted =
             (promise != VhostUserPromise::default()).then_some(Kept { features, queue_pairs });
-        let mut kept = self.lock();
-        if kept.get(&name).copied() == wanted {
+        let mut state = self.lock();
+        if state.kept.get(&name).copied() == wanted {
             return;
         }
-        let value = wanted.map(|wanted| encode(TABLE, &wanted)).transpose();
-        let written = value.and_then(|value| self.store.commit(&[(TABLE, name.clone(), value)]));
-        if let Err(error) = written {
-            tracing::warn!(of = name, %error, "what its VM relies on is not on disk");
-        }
-        // The device that runs keeps it in any case.
+        state.unwritten.insert(name.clone());
         match wanted {
-            Some(wanted) => kept.insert(name, wanted),
-            None => kept.remove(&name),
+            Some(wanted) => state.kept.insert(name, wanted),
+            None => state.kept.remove(&name),
         };
+        if state.written_at.is_none_or(|at| at.elapsed() >= WRITE_EVERY) {
+            self.write_all(&mut state);
+        }
+    }
+
+    /// Writes the promises that the store does not have yet, in one commit. What the store does not
+    /// take is written by the next call; devices have their promises in any case.
+    pub(crate) fn write(&self) {
+        self.write_all(&mut self.lock());
+    }
+
+    fn write_all(&self, state: &mut State) {
+        if state.unwritten.is_empty() {
+            return;
+        }
+        state.written_at = Some(Instant::now());
+        let change = |name: &String| -> Result<StoreChange, StoreError> {
+            let value = state.kept.get(name).map(|kept| encode(TABLE, kept)).transpose()?;
+            Ok((TABLE, name.clone(), value))
+        };
+        let changes: Result<Vec<_>, _> = state.unwritten.iter().map(change).collect();
+        match changes.and_then(|changes| self.store.commit(&changes)) {
+            Ok(()) => {
+                state.unwritten.clear();
+                state.has_failed = false;
+            }
+            Err(error) => {
+                if !state.has_failed {
+                    let names = &state.unwritten;
+                    tracing::warn!(?names, %error, "what VMs rely on is not on disk; it is tried again");
+                }
+                state.has_failed = true;
+            }
+        }
     }
 
     /// The NIC is gone for good.
@@ -92,7 +135,7 @@ impl Promises {
         self.keep_named(label, VhostUserPromise::default());
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,6 @@
 //! Opening and closing disks.
 
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ErrorCode, EventKind};
@@ -21,22 +20,17 @@ use super::store_threads::{SILENT_AFTER, Unanswered};
 use super::wanted::WantedDisk;
 use super::work::has_stopped_vm;
 use crate::checks::error_code;
-use crate::control::{Command, Controller};
+use crate::control::Controller;
+use crate::device_notices::{DeviceNotices, DeviceOwner};
 use crate::events::Draft;
 use crate::shared::Shared;
 
 /// Passes what is heard of a disk's VM on to the control thread.
-struct NoticeSender {
-    generation: u64,
-    notices: SyncSender<Command>,
-}
+struct NoticeSender(Arc<DeviceNotices>);
 
 impl DiskObserver for NoticeSender {
-    fn handle_notice(&self, disk: DiskId, notice: DeviceNotice) {
-        let command = Command::DiskNotice { disk, generation: self.generation, notice };
-        if self.notices.try_send(command).is_err() {
-            tracing::warn!(?disk, "a notice of a disk's front-end was lost");
-        }
+    fn handle_notice(&self, _disk: DiskId, notice: DeviceNotice) {
+        self.0.put(notice);
     }
 }
 
@@ -193,8 +187,9 @@ impl Controller {
         let device = match wanted.vhost_user(shape, promise) {
             None => None,
             Some(spec) => {
-                let observer =
-                    Arc::new(NoticeSender { generation, notices: self.devices.notices.clone() });
+                let (owner, commands) = (DeviceOwner::Disk(entry.id), self.devices.notices.clone());
+                let notices = DeviceNotices::new(owner, generation, commands);
+                let observer = Arc::new(NoticeSender(notices));
                 let opened =
                     parts.devices.open(entry.id, &spec, parts.plane.queue_host(), observer);
                 Some(opened.map_err(|error| offer_error(entry, "vhost_user", &error))?)

@@ -1,0 +1,52 @@
+use std::sync::mpsc::sync_channel;
+
+use suimon_ports::{DeviceNotice, VhostUserPromise};
+use suimon_quantity::PortId;
+
+use super::{DeviceNotices, DeviceOwner, WAITING_MAX};
+
+fn promised(queue_pairs: u16) -> DeviceNotice {
+    DeviceNotice::Promised(VhostUserPromise { features: 1, queue_pairs })
+}
+
+fn negotiated(queue_pairs: u16) -> DeviceNotice {
+    DeviceNotice::Negotiated { features: 1, queue_pairs }
+}
+
+/// A front-end that does the same again and again takes one place on the way to the control thread,
+/// which has room for notices of others.
+#[test]
+fn however_many_notices_a_device_has_one_command_is_sent() {
+    let (commands, receiver) = sync_channel(2);
+    let hostile = DeviceNotices::new(DeviceOwner::Port(PortId(1)), 1, commands.clone());
+    let other = DeviceNotices::new(DeviceOwner::Port(PortId(2)), 1, commands);
+    for turn in 0..10_000 {
+        hostile.put(promised(turn % 2 + 1));
+        hostile.put(negotiated(turn % 2 + 1));
+    }
+    other.put(DeviceNotice::LinkUp);
+    assert_eq!(receiver.try_iter().count(), 2);
+    assert_eq!(hostile.take_queued(), [promised(2), negotiated(2)]);
+    assert_eq!(other.take_queued(), [DeviceNotice::LinkUp]);
+    other.put(DeviceNotice::LinkUp);
+    assert_eq!(receiver.try_iter().count(), 1);
+}
+
+#[test]
+fn the_newest_notices_and_those_that_are_no_events_are_kept() {
+    let (commands, _receiver) = sync_channel(1);
+    let notices = DeviceNotices::new(DeviceOwner::Port(PortId(1)), 1, commands);
+    let lost = DeviceNotice::Lost { reason: "gone".to_owned() };
+    notices.put(promised(1));
+    notices.put(lost.clone());
+    let down = |turn: usize| DeviceNotice::LinkDown { reason: turn.to_string() };
+    for turn in 0..1000 {
+        notices.put(DeviceNotice::LinkUp);
+        notices.put(down(turn));
+    }
+    notices.put(DeviceNotice::LinkUp);
+    let kept = Vec::from(notices.take());
+    assert_eq!(kept.len(), WAITING_MAX);
+    assert_eq!(kept[..2], [promised(1), lost]);
+    assert_eq!(kept[WAITING_MAX - 3..], [DeviceNotice::LinkUp, down(999), DeviceNotice::LinkUp]);
+}
