@@ -22,16 +22,16 @@ const STORE: StoreId = StoreId(1);
 const TAKES: Duration = Duration::from_nanos(700);
 
 /// A processor with a disk on a store that has one request at a time.
-struct Processor {
+pub(crate) struct Processor {
     resident: Resident,
-    commands: Sender<Command>,
+    pub(crate) commands: Sender<Command>,
     wait: Sleepless,
-    client: Arc<Mutex<Client>>,
+    pub(crate) client: Arc<Mutex<Client>>,
     trouble: Arc<Mutex<Trouble>>,
 }
 
 impl Processor {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (commands, receiver) = channel();
         let mailbox = Arc::new(Mailbox::new(Arc::new(NoWaker)));
         let resident = Resident::new(ProcessorId(0), receiver, Arc::default(), mailbox, None);
@@ -71,7 +71,7 @@ impl Processor {
     }
 
     /// A turn. What was answered by its end.
-    fn poll(&mut self) -> Vec<(u32, DiskOutcome)> {
+    pub(crate) fn poll(&mut self) -> Vec<(u32, DiskOutcome)> {
         let now = self.wait.now + Duration::from_micros(20);
         self.wait.now = now + TAKES;
         self.resident.poll(now, false, &mut Watches::new(&mut self.wait));

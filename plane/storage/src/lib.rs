@@ -110,6 +110,8 @@ mod qos_tests;
 mod queue_key;
 mod request;
 mod resident;
+#[cfg(test)]
+mod resident_tests;
 mod resolve;
 mod respite;
 mod rotation;

@@ -236,6 +236,9 @@ impl Resident {
         self.set_mirror(number, mirror);
         for (key, queue) in queues {
             self.add_queue(number, key, queue, watches);
+            // One that cannot be watched was closed.
+            self.tell();
+            self.give_back(watches);
         }
         Ok(())
     }
@@ -411,6 +414,9 @@ impl ProcessorWork for Resident {
         }
         let mut has_worked = false;
         while let Ok(command) = self.commands.try_recv() {
+            // The number of what the engine has closed is free for what a command adds.
+            self.tell();
+            self.give_back(watches);
             self.handle_command(command, watches);
             has_worked = true;
         }

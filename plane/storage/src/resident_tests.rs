@@ -1,0 +1,68 @@
+//! Commands that a processor receives together.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+use suimon_quantity::DiskId;
+
+use crate::at_once_tests::Processor;
+use crate::command::{Command, Mirrored, Taken};
+use crate::fakes::{FakeFile, FakeQueue};
+use crate::kinds::KINDS;
+use crate::plane_suspend_tests::DISK;
+use crate::queue_key::{QueueKey, Which};
+use crate::{DiskLayer, DiskSpec};
+
+/// The engine gives the number of a queue that is closed to the next one. A queue that is added in
+/// the same turn must not be taken for the closed one: it could not be taken back any more, and the
+/// processor would go on with a ring of a VM that has stopped it.
+#[test]
+fn a_queue_that_is_added_when_another_one_goes_can_be_taken_back() {
+    let mut processor = Processor::new();
+    let queue = FakeQueue::new(4);
+    let client = Arc::clone(&queue.client);
+    let (detached, gone) = channel();
+    for command in [
+        Command::Detach(DISK, Which::Clients, detached),
+        Command::AddQueue(DISK, QueueKey::Client(1), Box::new(queue)),
+    ] {
+        processor.commands.send(command).unwrap();
+    }
+    processor.poll();
+    assert!(gone.try_recv().is_err() && Arc::strong_count(&processor.client) == 1);
+    assert_eq!(Arc::strong_count(&client), 2, "it is served");
+    let (detached, gone) = channel();
+    let one = Which::One(QueueKey::Client(1));
+    processor.commands.send(Command::Detach(DISK, one, detached)).unwrap();
+    processor.poll();
+    assert!(gone.try_recv().is_err());
+    assert_eq!(Arc::strong_count(&client), 1, "it was given back");
+}
+
+/// The same of disks.
+#[test]
+fn a_disk_that_is_added_when_another_one_goes_is_there() {
+    const OTHER: DiskId = DiskId(77);
+    let mut processor = Processor::new();
+    let memory = (KINDS[0].create)();
+    let image = (KINDS[0].open)(&memory);
+    let layers = vec![DiskLayer { image, file: FakeFile::new(memory) }];
+    let (spec, mirror) = (DiskSpec { layers }, Mirrored::default());
+    let other = Taken { spec, place: None, mirror, queues: Vec::new() };
+    let (take, taken) = channel();
+    let (add, added) = channel();
+    processor.commands.send(Command::Take(DISK, take)).unwrap();
+    processor.commands.send(Command::AddDisk { disk: OTHER, taken: other, reply: add }).unwrap();
+    let taken = (0..100).find_map(|_| {
+        processor.poll();
+        taken.try_recv().ok()
+    });
+    let taken = taken.expect("it was given back").ok().unwrap();
+    assert_eq!(taken.queues.len(), 1);
+    assert!(added.recv().unwrap().is_ok());
+    let (reply, views) = channel();
+    processor.commands.send(Command::View(Arc::default(), reply)).unwrap();
+    processor.poll();
+    let disks: Vec<_> = views.recv().unwrap().disks.iter().map(|disk| disk.disk).collect();
+    assert_eq!(disks, [OTHER]);
+}
