@@ -127,8 +127,19 @@ impl StoreScheduler {
         }
         disk.id = Some(id);
         disk.flow = flow.0;
+        if !is_new && from != flow.0 {
+            self.rebase_history(index, from, flow.0);
+        }
         self.leave(now, slot.0, from, waiting, in_flight);
         self.join(now, slot.0, flow.0, waiting, in_flight);
+    }
+
+    fn rebase_history(&mut self, disk: usize, from: u32, to: u32) {
+        let totals = |flow: u32| self.flows.get(flow as usize).map(|flow| self.totals_of(flow));
+        let totals = totals(from).zip(totals(to));
+        if let Some((history, (from, to))) = self.histories.get_mut(disk).zip(totals) {
+            history.change_flow(&from, &to);
+        }
     }
 
     fn remove_disk(&mut self, now: Time, slot: DiskSlot) -> Vec<u32> {

@@ -13,8 +13,11 @@ const READINGS: usize = 11;
 
 /// How often readings are taken while a store is used.
 pub const SAMPLE: Duration = Duration::from_millis(500);
-/// Samples between readings of the long window.
-const LONG_EVERY: u32 = 60;
+/// Time between readings of the long window.
+const LONG_EVERY: Duration = Duration::from_secs(30);
+/// Lengths of the windows.
+const SHORT: Duration = Duration::from_secs(5);
+const LONG: Duration = Duration::from_secs(300);
 
 /// Normalised operations since a disk is there, and its waits. They wrap.
 #[derive(Clone, Copy, Debug, Default)]
@@ -180,6 +183,15 @@ impl Delivery {
     }
 }
 
+impl Window {
+    const fn length(self) -> Duration {
+        match self {
+            Self::Short => SHORT,
+            Self::Long => LONG,
+        }
+    }
+}
+
 /// The two windows that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -205,9 +217,30 @@ impl Ring {
         self.taken += 1;
     }
 
-    fn oldest(&self) -> Option<&(Time, Totals)> {
-        let at = if self.taken < READINGS { 0 } else { self.taken % READINGS };
-        self.readings.get(at).filter(|_| self.taken > 0)
+    /// Returns the readings, the newest first.
+    fn newest_first(&self) -> impl Iterator<Item = &(Time, Totals)> {
+        let taken = (0..self.taken).rev().take(READINGS);
+        taken.filter_map(|at| self.readings.get(at % READINGS))
+    }
+
+    fn newest(&self) -> Option<&(Time, Totals)> {
+        self.newest_first().next()
+    }
+
+    /// Returns the newest reading that is as old as the window is long, or else the oldest one.
+    fn since(&self, now: Time, window: Duration) -> Option<&(Time, Totals)> {
+        let old_enough = self.newest_first().find(|(at, _)| now.since(*at) >= window);
+        old_enough.or_else(|| self.newest_first().last())
+    }
+
+    /// Takes a reading again at the begin of the window, if a disk did nothing for longer than the
+    /// window is: then it says the same, and earlier readings count no more.
+    fn skip_pause(&mut self, now: Time, last: &(Time, Totals), window: Duration) {
+        if now.since(last.0) >= window {
+            self.taken = 0;
+            let begin = now.as_ns().saturating_sub(window.as_nanos() as u64);
+            self.take(Time::from_ns(begin), last.1);
+        }
     }
 }
 
@@ -216,17 +249,36 @@ impl Ring {
 pub(crate) struct History {
     short: Ring,
     long: Ring,
-    samples: u32,
 }
 
 impl History {
     pub(crate) fn sample(&mut self, now: Time, totals: &Totals, flow: &FlowTotals) {
         let totals = Totals { entitled: flow.entitled, turns: flow.turns, ..*totals };
+        if let Some(last) = self.short.newest().copied() {
+            self.short.skip_pause(now, &last, SHORT);
+            self.long.skip_pause(now, &last, LONG);
+        }
         self.short.take(now, totals);
-        if self.samples % LONG_EVERY == 0 {
+        if self.long.newest().is_none_or(|(at, _)| now.since(*at) >= LONG_EVERY) {
             self.long.take(now, totals);
         }
-        self.samples = self.samples.wrapping_add(1);
+    }
+
+    /// The disk has another flow from now on. Readings of the former one are made comparable.
+    pub(crate) fn change_flow(&mut self, from: &FlowTotals, to: &FlowTotals) {
+        let rebase = |value: &mut u64, from: u64, to: u64| {
+            *value = value.wrapping_add(to.wrapping_sub(from));
+        };
+        for (_, totals) in self.short.readings.iter_mut().chain(&mut self.long.readings) {
+            rebase(&mut totals.entitled, from.entitled, to.entitled);
+            let (before, after) = (from.turns, to.turns);
+            rebase(&mut totals.turns.all, before.all, after.all);
+            rebase(
+                &mut totals.turns.others_minimums,
+                before.others_minimums,
+                after.others_minimums,
+            );
+        }
     }
 
     pub(crate) fn delivery(
@@ -240,9 +292,12 @@ impl History {
             Window::Short => &self.short,
             Window::Long => &self.long,
         };
-        let Some((since, before)) = ring.oldest() else { return Delivery::default() };
+        let length = window.length();
+        let Some((since, before)) = ring.since(now, length) else { return Delivery::default() };
+        // The store was idle between a reading that is much older and the next one.
+        let longest_ns = (length + length / 10).as_nanos() as u64;
         Delivery {
-            window_ns: now.as_ns().saturating_sub(since.as_ns()),
+            window_ns: now.as_ns().saturating_sub(since.as_ns()).min(longest_ns),
             entitled: flow.entitled.wrapping_sub(before.entitled),
             demanded: totals.demanded.wrapping_sub(before.demanded),
             delivered: totals.delivered.wrapping_sub(before.delivered),
@@ -256,3 +311,7 @@ impl History {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "history_tests.rs"]
+mod tests;

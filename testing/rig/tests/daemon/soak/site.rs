@@ -52,7 +52,8 @@ impl Site {
             "--record".to_owned(),
             rig.path("recording"),
             "--record-bytes-max".to_owned(),
-            (64 << 20).to_string(),
+            // More than is recorded in a day: the recorder ends when it has written so much.
+            (64_u64 << 30).to_string(),
         ];
         let options = DaemonOptions { arguments, ..DaemonOptions::default() };
         let daemon = Daemon::start_with(&rig, &host, &options)?;

@@ -1,0 +1,74 @@
+use core::time::Duration;
+
+use suimon_quantity::Time;
+
+use super::{FlowTotals, History, SAMPLE, Totals, Turns, Window};
+
+const START: Time = Time::from_ns(1 << 44);
+
+fn totals(delivered: u64) -> Totals {
+    Totals { delivered, ..Totals::default() }
+}
+
+/// Samples a disk that completes 10 operations in each half second.
+fn run(history: &mut History, from: Time, delivered: &mut u64, time: Duration) -> Time {
+    let mut now = from;
+    while now.since(from) < time {
+        history.sample(now, &totals(*delivered), &FlowTotals::default());
+        now = now + SAMPLE;
+        *delivered += 10;
+    }
+    now
+}
+
+fn delivery(history: &History, window: Window, now: Time, delivered: u64) -> (f64, u64) {
+    let of = history.delivery(window, now, &totals(delivered), &FlowTotals::default());
+    (of.window_ns as f64 / 1e9, of.delivered)
+}
+
+#[test]
+fn a_window_is_at_most_a_tenth_longer_than_asked_for() {
+    let (mut history, mut delivered) = (History::default(), 0);
+    let mut now = START;
+    for _ in 0..1200 {
+        now = run(&mut history, now, &mut delivered, SAMPLE);
+        let age = now.since(START).as_secs_f64();
+        for (window, length) in [(Window::Short, 5.0_f64), (Window::Long, 300.0)] {
+            let (long, operations) = delivery(&history, window, now, delivered);
+            assert!(long >= length.min(age) && long <= length * 1.1 + 1e-6, "{age}: {long}");
+            assert_eq!(operations, (long * 20.0) as u64, "{age}");
+        }
+    }
+}
+
+/// Nobody takes readings while a store is idle.
+#[test]
+fn a_pause_is_not_part_of_windows_after_it() {
+    let (mut history, mut delivered) = (History::default(), 0);
+    let evening = run(&mut history, START, &mut delivered, Duration::from_secs(3600));
+    let before = delivered;
+    let morning = evening + Duration::from_secs(9 * 3600);
+    // As long as nothing has come, and at once when something has.
+    assert_eq!(delivery(&history, Window::Short, morning, delivered).1, 10);
+    let now = run(&mut history, morning, &mut delivered, Duration::from_secs(2));
+    for (window, length) in [(Window::Short, 5.0_f64), (Window::Long, 300.0)] {
+        let (long, operations) = delivery(&history, window, now, delivered);
+        assert!(long >= length && long <= length * 1.1, "{window:?}: {long}");
+        assert!((40..=50).contains(&operations), "{window:?}: {operations}, {before} before");
+    }
+}
+
+#[test]
+fn readings_of_another_flow_are_made_comparable() {
+    let flow = |entitled: u64, all: u64, others_minimums: u64| FlowTotals {
+        entitled,
+        turns: Turns { all, others_minimums },
+        ..FlowTotals::default()
+    };
+    let mut history = History::default();
+    history.sample(START, &totals(0), &flow(1000, 500, 100));
+    history.change_flow(&flow(1010, 505, 101), &flow(3, 505, 405));
+    let now = START + Duration::from_secs(1);
+    let of = history.delivery(Window::Short, now, &totals(20), &flow(8, 510, 407));
+    assert_eq!((of.entitled, of.turns, of.turns_of_minimums), (15, 10, 3));
+}
