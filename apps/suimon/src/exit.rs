@@ -196,6 +196,7 @@ const fn code_of(code: ErrorCode) -> u8 {
         ErrorCode::AlreadyExists | ErrorCode::InUse | ErrorCode::DeviceBusy => 6,
         ErrorCode::Cancelled => 7,
         ErrorCode::PermissionDenied
+        | ErrorCode::Unreachable
         | ErrorCode::HostError
         | ErrorCode::MethodNotAllowed
         | ErrorCode::Unauthorized

@@ -22,7 +22,7 @@ impl ClusterStores for HostClusters {
             let (code, field) = match error.kind {
                 Kind::NotAllowed => (ErrorCode::PermissionDenied, "user"),
                 Kind::Refused => (ErrorCode::Unsupported, "endpoints"),
-                _ => (ErrorCode::HostError, "endpoints"),
+                _ => (ErrorCode::Unreachable, "endpoints"),
             };
             refused(code, field, error.to_string())
         })?;
@@ -52,16 +52,21 @@ fn spec(config: &ClusterConfig) -> Result<EtcdSpec, ApiError> {
 }
 
 fn file(field: &str, path: &Path) -> Result<Vec<u8>, ApiError> {
-    std::fs::read(path).map_err(|error| {
-        refused(ErrorCode::HostError, field, format!("cannot read {}: {error}", path.display()))
-    })
+    std::fs::read(path).map_err(|error| unreadable(field, path, &error))
+}
+
+/// A file that the configuration names and that cannot be read.
+fn unreadable(field: &str, path: &Path, error: &std::io::Error) -> ApiError {
+    let code = match error.kind() {
+        std::io::ErrorKind::PermissionDenied => ErrorCode::PermissionDenied,
+        _ => ErrorCode::DeviceMissing,
+    };
+    refused(code, field, format!("cannot read {}: {error}", path.display()))
 }
 
 /// A file that not everybody may read.
 fn secret(field: &str, path: &Path) -> Result<Vec<u8>, ApiError> {
-    let unreadable = |error: std::io::Error| {
-        refused(ErrorCode::HostError, field, format!("cannot read {}: {error}", path.display()))
-    };
+    let unreadable = |error: std::io::Error| unreadable(field, path, &error);
     let opened = std::fs::File::open(path).map_err(unreadable)?;
     let mode = opened.metadata().map_err(unreadable)?.permissions().mode();
     if mode & 0o007 != 0 {

@@ -83,7 +83,7 @@ impl FarNodes for HostFarNodes {
                 TlsError::Authority(_) => "authority",
                 TlsError::Token(_) => "token_file",
             };
-            refused(ErrorCode::HostError, field, error.to_string())
+            refused(ErrorCode::DeviceMissing, field, error.to_string())
         })?;
         let runtime = self.lines.handle().map_err(|error| {
             let text = format!("no thread can be started to reach it: {error}");

@@ -10,6 +10,10 @@ use utoipa::ToSchema;
 /// Units by their word and the power of two that they are.
 const UNITS: [(&str, u32); 5] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10), ("B", 0)];
 
+/// Texts that are sizes, as a regular expression (ECMA-262). The numbers of digits keep each below
+/// 2^60 bytes.
+pub(crate) const BYTE_SIZE_PATTERN: &str = r"^\s*((0|[1-9][0-9]{0,17})(\s*B)?|(0|[1-9][0-9]{0,14})\s*KiB|(0|[1-9][0-9]{0,11})\s*MiB|(0|[1-9][0-9]{0,8})\s*GiB|(0|[1-9][0-9]{0,5})\s*TiB)\s*$";
+
 /// A number of bytes. Read from a number or from a text like `"10 GiB"`; written as a
 /// number in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -71,6 +75,9 @@ impl FromStr for ByteSize {
         let read = || {
             let (digits, unit) = whole.split_at_checked(digits_end)?;
             let unit = unit.trim_start();
+            if digits.len() > 1 && digits.starts_with('0') {
+                return None;
+            }
             let shift = match unit {
                 "" => 0,
                 _ => UNITS.into_iter().find(|(known, _)| *known == unit)?.1,

@@ -27,6 +27,7 @@ fn sizes_are_read_as_people_write_them() {
         "1 G",
         "1 GiB x",
         "0x10",
+        "010 GiB",
         "1_000",
         "١",
         "16777216 TiB",

@@ -37,10 +37,12 @@ pub enum ErrorCode {
     InUse,
     /// More minimums would be promised than a store can keep.
     Overcommitted,
-    /// A device, namespace, directory or CPU does not exist on this host.
+    /// A device, file, namespace, directory or CPU does not exist on this host.
     DeviceMissing,
     /// A device is held by something else.
     DeviceBusy,
+    /// Another host that the request names does not answer.
+    Unreachable,
     /// The host does not let the daemon do this.
     PermissionDenied,
     /// The device or host cannot do this.
@@ -57,7 +59,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, in the order of the reference.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Malformed,
         Self::UnknownKey,
         Self::InvalidValue,
@@ -74,6 +76,7 @@ impl ErrorCode {
         Self::Overcommitted,
         Self::DeviceMissing,
         Self::DeviceBusy,
+        Self::Unreachable,
         Self::PermissionDenied,
         Self::Unsupported,
         Self::HostError,
@@ -101,6 +104,7 @@ impl ErrorCode {
             Self::Overcommitted => "overcommitted",
             Self::DeviceMissing => "device_missing",
             Self::DeviceBusy => "device_busy",
+            Self::Unreachable => "unreachable",
             Self::PermissionDenied => "permission_denied",
             Self::Unsupported => "unsupported",
             Self::HostError => "host_error",
@@ -131,8 +135,10 @@ impl ErrorCode {
             | Self::UnknownReference
             | Self::Overcommitted
             | Self::DeviceMissing
+            | Self::Unreachable
+            | Self::PermissionDenied
             | Self::Unsupported => 422,
-            Self::HostError | Self::PermissionDenied | Self::Internal => 500,
+            Self::HostError | Self::Internal => 500,
         }
     }
 
@@ -162,9 +168,10 @@ impl ErrorCode {
                 "More minimums would be promised than a store can keep; it can be forced."
             }
             Self::DeviceMissing => {
-                "A device, namespace, directory or CPU does not exist on this host."
+                "A device, file, namespace, directory or CPU does not exist on this host."
             }
             Self::DeviceBusy => "A device is held by something else.",
+            Self::Unreachable => "Another host that the request names does not answer.",
             Self::PermissionDenied => "The host does not let the daemon do this.",
             Self::Unsupported => "The device or host cannot do this.",
             Self::HostError => "The host refused; the text has its words.",

@@ -114,6 +114,7 @@ pub fn patch_resource<T: Resource>(resource: &T, patch: &[u8]) -> Result<T, Vec<
         ]);
     };
     merge(&mut table, patch, PATCH_DEPTH_MAX);
+    shape::drop_removed(T::KIND, &mut table);
     read_resource(table)
 }
 
@@ -166,6 +167,7 @@ fn patch_section<T: Serialize + DeserializeOwned>(
         _ => Map::new(),
     };
     merge(&mut table, patch, PATCH_DEPTH_MAX);
+    shape::drop_removed(kind, &mut table);
     read_section(kind, table)
 }
 
@@ -183,7 +185,7 @@ fn read_section<T: DeserializeOwned>(
 /// All that is wrong; never empty.
 pub fn parse_apply(body: &[u8]) -> Result<HostConfig, Vec<ApiError>> {
     let mut table = object(body)?;
-    let config = table.remove("config").filter(|config| !config.is_null());
+    let config = table.remove("config");
     let wrong: Vec<_> =
         table.iter().filter_map(|(key, value)| wrong_in_apply(key, value)).collect();
     if !wrong.is_empty() {
@@ -195,7 +197,7 @@ pub fn parse_apply(body: &[u8]) -> Result<HostConfig, Vec<ApiError>> {
         (Some(toml), None) => parse_toml(&toml, request.file.as_deref()),
         (None, Some(Value::Object(config))) => read_document(config)
             .map_err(|errors| errors.into_iter().map(|found| found.error).collect()),
-        (None, Some(_)) => Err(vec![malformed("`config` must be an object")]),
+        (None, Some(_)) => Err(vec![malformed("`config` must be an object").field("config")]),
         _ => Err(vec![malformed("give either `toml` or `config`")]),
     }
 }
@@ -203,7 +205,7 @@ pub fn parse_apply(body: &[u8]) -> Result<HostConfig, Vec<ApiError>> {
 /// What is wrong with a key of [`ApplyRequest`] other than `config`.
 fn wrong_in_apply(key: &str, value: &Value) -> Option<ApiError> {
     let error = match key {
-        "toml" | "file" if value.is_string() || value.is_null() => return None,
+        "toml" | "file" if value.is_string() => return None,
         "toml" | "file" => malformed("it must be a text"),
         _ => ApiError::new(
             ErrorCode::UnknownKey,
@@ -211,6 +213,12 @@ fn wrong_in_apply(key: &str, value: &Value) -> Option<ApiError> {
         ),
     };
     Some(error.field(shape::quote(key)))
+}
+
+/// Whether the body of `POST /1.0/apply` has the host file as text. Errors in the text are no
+/// violations of the API's schema.
+pub fn applies_a_file(body: &[u8]) -> bool {
+    matches!(serde_json::from_slice(body), Ok(ApplyRequest { toml: Some(_), config: None, .. }))
 }
 
 /// Adds file and line to errors that were found after the body of

@@ -117,7 +117,11 @@ fn a_body_that_is_no_resource_is_refused() {
 #[test]
 fn apply_takes_toml_or_json_but_not_both() {
     assert_eq!(parse_apply(br#"{"toml":""}"#), Ok(HostConfig::default()));
-    assert_eq!(parse_apply(br#"{"config":{},"toml":null}"#), Ok(HostConfig::default()));
+    for null in
+        [r#"{"config":{},"toml":null}"#, r#"{"toml":"","config":null}"#, r#"{"config":null}"#]
+    {
+        assert!(parse_apply(null.as_bytes()).is_err(), "{null}");
+    }
     assert!(parse_apply(br#"{"config":{},"toml":""}"#).is_err());
     assert!(parse_apply(br#"{"config":3}"#).is_err());
     let unknown = parse_apply(br#"{"tomml":"","file":3}"#).unwrap_err();

@@ -90,11 +90,49 @@ pub struct Key {
     pub form: Form,
     /// Whether it must be there.
     pub required: bool,
+    /// Whether a value takes the place of an absent key ([`default_of`](crate::default_of)). A key
+    /// without one has a meaning of its own where it is absent or null.
+    pub has_default: bool,
     /// What a change of its value does.
     pub effect: Effect,
 }
 
+impl Key {
+    /// Whether null is a value, and stands for an absent key.
+    pub const fn takes_null(&self) -> bool {
+        !self.required && !self.has_default
+    }
+}
+
 impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 24] = [
+        Self::File,
+        Self::Host,
+        Self::Api,
+        Self::Console,
+        Self::Lab,
+        Self::Power,
+        Self::Cluster,
+        Self::Uplink,
+        Self::Team,
+        Self::Switch,
+        Self::Nic,
+        Self::Store,
+        Self::QosPolicy,
+        Self::Disk,
+        Self::Vm,
+        Self::Pf,
+        Self::Node,
+        Self::Offload,
+        Self::Vmq,
+        Self::DiskQos,
+        Self::DiskVhostUser,
+        Self::DiskNbd,
+        Self::ClusterTls,
+        Self::Vf,
+    ];
+
     /// The kinds of resources: what a host has several of, each with a name.
     pub const RESOURCES: [Self; 10] = [
         Self::Switch,
@@ -190,11 +228,16 @@ impl Kind {
 }
 
 pub(crate) const fn required(name: &'static str, form: Form, effect: Effect) -> Key {
-    Key { name, form, required: true, effect }
+    Key { name, form, required: true, has_default: false, effect }
 }
 
 pub(crate) const fn optional(name: &'static str, form: Form, effect: Effect) -> Key {
-    Key { name, form, required: false, effect }
+    Key { name, form, required: false, has_default: false, effect }
+}
+
+/// A key that need not be there and then has its default.
+pub(crate) const fn defaulted(name: &'static str, form: Form, effect: Effect) -> Key {
+    Key { name, form, required: false, has_default: true, effect }
 }
 
 /// Linux numbers at most 1024 nodes (`NODES_SHIFT` of at most 10).
@@ -205,22 +248,22 @@ const MTU: Form = Form::Number { least: 68, most: 9216 };
 const PROCESSOR: Form = Form::Number { least: 0, most: PROCESSORS_MAX as u64 - 1 };
 
 const FILE: &[Key] = &[
-    optional("host", Form::Table(Kind::Host), Effect::Live),
+    defaulted("host", Form::Table(Kind::Host), Effect::Live),
     optional("api", Form::Table(Kind::Api), Effect::NextStart),
     optional("console", Form::Table(Kind::Console), Effect::NextStart),
     optional("lab", Form::Table(Kind::Lab), Effect::NextStart),
     optional("power", Form::Table(Kind::Power), Effect::Live),
     optional("cluster", Form::Table(Kind::Cluster), Effect::Live),
-    optional("switch", Form::Tables(Kind::Switch), Effect::Live),
-    optional("uplink", Form::Tables(Kind::Uplink), Effect::Live),
-    optional("team", Form::Tables(Kind::Team), Effect::Live),
-    optional("nic", Form::Tables(Kind::Nic), Effect::Live),
-    optional("store", Form::Tables(Kind::Store), Effect::Live),
-    optional("qos_policy", Form::Tables(Kind::QosPolicy), Effect::Live),
-    optional("disk", Form::Tables(Kind::Disk), Effect::Live),
-    optional("vm", Form::Tables(Kind::Vm), Effect::Live),
-    optional("pf", Form::Tables(Kind::Pf), Effect::Live),
-    optional("node", Form::Tables(Kind::Node), Effect::Live),
+    defaulted("switch", Form::Tables(Kind::Switch), Effect::Live),
+    defaulted("uplink", Form::Tables(Kind::Uplink), Effect::Live),
+    defaulted("team", Form::Tables(Kind::Team), Effect::Live),
+    defaulted("nic", Form::Tables(Kind::Nic), Effect::Live),
+    defaulted("store", Form::Tables(Kind::Store), Effect::Live),
+    defaulted("qos_policy", Form::Tables(Kind::QosPolicy), Effect::Live),
+    defaulted("disk", Form::Tables(Kind::Disk), Effect::Live),
+    defaulted("vm", Form::Tables(Kind::Vm), Effect::Live),
+    defaulted("pf", Form::Tables(Kind::Pf), Effect::Live),
+    defaulted("node", Form::Tables(Kind::Node), Effect::Live),
 ];
 
 const HOST: &[Key] = &[
@@ -247,34 +290,34 @@ const CONSOLE: &[Key] = &[
     optional("token_file", Form::FilePath, Effect::NextStart),
 ];
 
-const LAB: &[Key] = &[optional("results", Form::FilePath, Effect::NextStart)];
+const LAB: &[Key] = &[defaulted("results", Form::FilePath, Effect::NextStart)];
 
 const SWITCH: &[Key] = &[
     required("name", Form::Name, Effect::Identity),
     required("kind", Form::OneOf(&["private", "internal", "external"]), Effect::Live),
     optional("uplink", Form::Name, Effect::Live),
     optional("host_device", Form::Device, Effect::Live),
-    optional("host_offload", Form::Table(Kind::Offload), Effect::Live),
-    optional("ageing_s", Form::Number { least: 10, most: 1_000_000 }, Effect::Live),
-    optional("iov", Form::Flag, Effect::Live),
+    defaulted("host_offload", Form::Table(Kind::Offload), Effect::Live),
+    defaulted("ageing_s", Form::Number { least: 10, most: 1_000_000 }, Effect::Live),
+    defaulted("iov", Form::Flag, Effect::Live),
 ];
 
 const UPLINK: &[Key] = &[
     required("name", Form::Name, Effect::Identity),
     required("device", Form::Device, Effect::Replace),
-    optional("driver", Form::OneOf(&["af_packet", "af_xdp", "tap"]), Effect::Replace),
-    optional("queues", QUEUES, Effect::Replace),
+    defaulted("driver", Form::OneOf(&["af_packet", "af_xdp", "tap"]), Effect::Replace),
+    defaulted("queues", QUEUES, Effect::Replace),
     optional("mtu", MTU, Effect::Live),
-    optional("host_addresses", Form::StationIps { most: HOST_ADDRESSES_MAX }, Effect::Live),
-    optional("offload", Form::Table(Kind::Offload), Effect::Live),
-    optional("vmq", Form::Table(Kind::Vmq), Effect::Live),
+    defaulted("host_addresses", Form::StationIps { most: HOST_ADDRESSES_MAX }, Effect::Live),
+    defaulted("offload", Form::Table(Kind::Offload), Effect::Live),
+    defaulted("vmq", Form::Table(Kind::Vmq), Effect::Live),
 ];
 
 const TEAM: &[Key] = &[
     required("name", Form::Name, Effect::Identity),
     required("members", Form::Names { most: TEAM_MEMBERS_MAX }, Effect::Live),
     required("mode", Form::OneOf(&["static", "lacp", "switch-independent"]), Effect::Live),
-    optional(
+    defaulted(
         "algorithm",
         Form::OneOf(&[
             "hyper-v-port",
@@ -288,10 +331,10 @@ const TEAM: &[Key] = &[
     optional("lacp_timer", Form::OneOf(&["slow", "fast"]), Effect::Live),
     optional("lacp_active", Form::Flag, Effect::Live),
     optional("lacp_system_priority", Form::Number { least: 0, most: 65_535 }, Effect::Live),
-    optional("min_links", Form::Number { least: 1, most: TEAM_MEMBERS_MAX as u64 }, Effect::Live),
+    defaulted("min_links", Form::Number { least: 1, most: TEAM_MEMBERS_MAX as u64 }, Effect::Live),
     optional("standby", Form::Name, Effect::Live),
     optional("primary", Form::Name, Effect::Live),
-    optional("vmq", Form::Table(Kind::Vmq), Effect::Live),
+    defaulted("vmq", Form::Table(Kind::Vmq), Effect::Live),
 ];
 
 const NIC: &[Key] = &[
@@ -305,21 +348,21 @@ const NIC: &[Key] = &[
     optional("mac", Form::StationAddress, Effect::LiveOnTap),
     optional("vlan", Form::Vlan, Effect::Live),
     optional("trunk", Form::Vlans, Effect::Live),
-    optional("queues", QUEUES, Effect::Replace),
-    optional("mtu", MTU, Effect::LiveOnTap),
-    optional("mac_spoofing", Form::Flag, Effect::Live),
-    optional("isolated", Form::Flag, Effect::Live),
+    defaulted("queues", QUEUES, Effect::Replace),
+    defaulted("mtu", MTU, Effect::LiveOnTap),
+    defaulted("mac_spoofing", Form::Flag, Effect::Live),
+    defaulted("isolated", Form::Flag, Effect::Live),
     optional("storm_limit_fps", Form::Number { least: 1, most: 10_000_000 }, Effect::Live),
     optional(
         "bandwidth_max_bps",
         Form::Number { least: 8000, most: 1_000_000_000_000_000 },
         Effect::Live,
     ),
-    optional("learned_max", Form::Number { least: 1, most: 65_536 }, Effect::Live),
-    optional("kernel_path", Form::Flag, Effect::Live),
-    optional("vmq_weight", Form::Number { least: 0, most: 100 }, Effect::Live),
-    optional("iov_weight", Form::Number { least: 0, most: 100 }, Effect::Live),
-    optional("offload", Form::Table(Kind::Offload), Effect::Live),
+    defaulted("learned_max", Form::Number { least: 1, most: 65_536 }, Effect::Live),
+    defaulted("kernel_path", Form::Flag, Effect::Live),
+    defaulted("vmq_weight", Form::Number { least: 0, most: 100 }, Effect::Live),
+    defaulted("iov_weight", Form::Number { least: 0, most: 100 }, Effect::Live),
+    defaulted("offload", Form::Table(Kind::Offload), Effect::Live),
 ];
 
 const NODE: &[Key] = &[
@@ -331,19 +374,19 @@ const NODE: &[Key] = &[
 ];
 
 const OFFLOAD: &[Key] = &[
-    optional("tx_checksum", Form::Flag, Effect::Live),
-    optional("rx_checksum", Form::Flag, Effect::Live),
-    optional("tx_ip_checksum", Form::Flag, Effect::Live),
-    optional("rx_ip_checksum", Form::Flag, Effect::Live),
-    optional("segmentation", Form::Flag, Effect::Live),
-    optional("receive_coalescing", Form::Flag, Effect::Live),
+    defaulted("tx_checksum", Form::Flag, Effect::Live),
+    defaulted("rx_checksum", Form::Flag, Effect::Live),
+    defaulted("tx_ip_checksum", Form::Flag, Effect::Live),
+    defaulted("rx_ip_checksum", Form::Flag, Effect::Live),
+    defaulted("segmentation", Form::Flag, Effect::Live),
+    defaulted("receive_coalescing", Form::Flag, Effect::Live),
 ];
 
 const VMQ: &[Key] = &[
-    optional("enabled", Form::Flag, Effect::Live),
-    optional("mode", Form::OneOf(&["static", "dynamic"]), Effect::Live),
+    defaulted("enabled", Form::Flag, Effect::Live),
+    defaulted("mode", Form::OneOf(&["static", "dynamic"]), Effect::Live),
     optional("base_processor", PROCESSOR, Effect::Live),
-    optional(
+    defaulted(
         "max_processors",
         Form::Number { least: 1, most: PROCESSORS_MAX as u64 },
         Effect::Live,

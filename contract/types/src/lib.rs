@@ -109,8 +109,10 @@ mod drain;
 mod error;
 mod event;
 mod event_kinds;
+mod examples;
 mod finding;
 mod form;
+mod form_schema;
 mod image_report;
 mod iov_fits;
 mod iov_status;
@@ -118,6 +120,7 @@ mod json_body;
 mod json_tree;
 mod kernel_path_status;
 mod key_meaning;
+mod key_schema;
 mod keys;
 mod lab_run;
 mod lab_status;
@@ -204,6 +207,7 @@ pub use drain::{DrainPlan, DrainRequest, DrainStatus, DrainedVm};
 pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use event::{Event, EventFilter, Severity};
 pub use event_kinds::EventKind;
+pub use examples::example_of;
 pub use form::Form;
 pub use image_report::{
     ImageChange, ImageChanges, ImageCheck, ImageFinding, ImageInfo, ImageParent, ImageRequest,
@@ -211,11 +215,12 @@ pub use image_report::{
 };
 pub use iov_status::{IovPath, IovStatus};
 pub use json_body::{
-    JSON_BYTES_MAX, Resource, locate_errors_of_apply, parse_apply, parse_cluster, parse_power,
-    parse_resource, patch_cluster, patch_power, patch_resource,
+    JSON_BYTES_MAX, Resource, applies_a_file, locate_errors_of_apply, parse_apply, parse_cluster,
+    parse_power, parse_resource, patch_cluster, patch_power, patch_resource,
 };
 pub use kernel_path_status::KernelPathStatus;
 pub use key_meaning::{default_text, meaning_of};
+pub use key_schema::{Components, describe_keys, patch_name};
 pub use keys::{Effect, Key, Kind};
 pub use lab_run::{
     LabAgreement, LabCompared, LabComparison, LabEstimate, LabFigure, LabFinding, LabRunDetails,

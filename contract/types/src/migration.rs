@@ -94,6 +94,7 @@ pub struct ArrivingPort {
     /// `nic/NAME` or `disk/NAME`.
     pub device: String,
     /// The machine's port, from 0 on.
+    #[schema(minimum = 0, maximum = 255)]
     pub port: u8,
 }
 
@@ -104,10 +105,13 @@ pub struct DiskHandedOver {
     /// The disk.
     pub name: Name,
     /// Its bytes.
+    #[schema(minimum = 0, maximum = 9_223_372_036_854_775_807usize)]
     pub size_bytes: u64,
     /// Bytes of a sector.
+    #[schema(minimum = 0, maximum = 4_294_967_295usize)]
     pub logical_sector: u32,
     /// Bytes that are written at a time without being read before.
+    #[schema(minimum = 0, maximum = 4_294_967_295usize)]
     pub physical_sector: u32,
 }
 
@@ -127,6 +131,7 @@ pub struct StoreToken {
 #[serde(deny_unknown_fields)]
 pub struct ArrivalRequest {
     /// [`MIGRATION_PROTOCOL`] of the node that it leaves.
+    #[schema(minimum = 0, maximum = 4_294_967_295usize)]
     pub protocol: u32,
     /// Names the migration, 32 hexadecimal digits; chosen by the node that it leaves, at random.
     pub id: String,
@@ -156,6 +161,7 @@ pub struct ArrivalRequest {
     /// Whether KVM runs it; otherwise QEMU translates.
     pub is_kvm: bool,
     /// Virtual CPUs that it has now.
+    #[schema(minimum = 0, maximum = 65_535)]
     pub cpus_now: u16,
     /// QEMU's version, like `7.2.22`.
     pub qemu_version: String,

@@ -1,6 +1,6 @@
 //! The keys of adapters with SR-IOV and of their virtual functions.
 
-use crate::keys::{Key, optional, required};
+use crate::keys::{Key, defaulted, optional, required};
 use crate::pf_config::VF_RATE_STEP_BPS;
 use crate::{Effect, Form, Kind};
 
@@ -13,8 +13,8 @@ const RATE: Form = Form::Number { least: VF_RATE_STEP_BPS, most: 1_000_000_000_0
 pub(crate) const PF: &[Key] = &[
     required("name", Form::Name, Effect::Identity),
     required("device", Form::Adapter, Effect::Live),
-    optional("vfs", VFS, Effect::Live),
-    optional("vf", Form::Tables(Kind::Vf), Effect::Live),
+    defaulted("vfs", VFS, Effect::Live),
+    defaulted("vf", Form::Tables(Kind::Vf), Effect::Live),
 ];
 
 pub(crate) const VF: &[Key] = &[

@@ -28,11 +28,11 @@ pub struct FieldChange {
     pub field: String,
     /// Its value before, as JSON; absent if it had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<Value>)]
     pub from: Option<serde_json::Value>,
     /// Its value after, as JSON; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<Value>)]
     pub to: Option<serde_json::Value>,
 }
 

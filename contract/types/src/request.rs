@@ -1,13 +1,16 @@
 //! Bodies of requests that are not configuration itself.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use serde_json::json;
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder, Type};
+use utoipa::openapi::{Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::{DiskFormat, DiskKind, HostConfig, StoreFile};
 
 /// `POST /1.0/apply`: make the host be as described. Exactly one of `toml` and
 /// `config` is given; with `toml`, errors name the line.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApplyRequest {
     /// The host file as text.
@@ -21,11 +24,42 @@ pub struct ApplyRequest {
     pub config: Option<HostConfig>,
 }
 
+impl PartialSchema for ApplyRequest {
+    fn schema() -> RefOr<Schema> {
+        let text = |about| ObjectBuilder::new().schema_type(Type::String).description(Some(about));
+        let body = |title, about, name, value: RefOr<Schema>| {
+            ObjectBuilder::new()
+                .title(Some(title))
+                .description(Some(about))
+                .property(name, value)
+                .required(name)
+                .property("file", text("Name of the file, for errors."))
+                .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)))
+        };
+        let config = Ref::from_schema_name(HostConfig::name()).into();
+        let toml = text("The host file as text.").into();
+        OneOfBuilder::new()
+            .description(Some("What the host is to be: the host file as text or as a value."))
+            .item(body("ApplyFile", "The host file as text; errors name the line.", "toml", toml))
+            .item(body("ApplyConfig", "The host file as a value.", "config", config))
+            .examples([json!({ "config": { "switch": [{ "name": "lan", "kind": "private" }] } })])
+            .into()
+    }
+}
+
+impl ToSchema for ApplyRequest {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((HostConfig::name().into_owned(), HostConfig::schema()));
+        HostConfig::schemas(schemas);
+    }
+}
+
 /// `POST /1.0/queues/{port}/{rx|tx}/{index}/move`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MoveQueueRequest {
     /// The processor that is to own it.
+    #[schema(minimum = 0, maximum = 65_535)]
     pub processor: u16,
 }
 
@@ -61,6 +95,7 @@ pub const MEASURE_SECONDS_MAX: u64 = 600;
 #[serde(deny_unknown_fields, default)]
 pub struct MeasureStoreRequest {
     /// Seconds for which each pattern is measured, 1 to 600; 10 if absent.
+    #[schema(minimum = 1, maximum = 600)]
     pub seconds: u64,
     /// Measure although VMs or NBD clients use disks of the store: they get less meanwhile,
     /// and what is measured is what they leave.

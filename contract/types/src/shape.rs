@@ -31,12 +31,26 @@ pub(crate) fn read<T: DeserializeOwned>(
     })
 }
 
-/// Null is how JSON spells an absent key; keys with a default do not read it.
+/// Removes keys that are null: JSON's way to write an absent key.
 fn drop_nulls(table: &mut Map<String, Value>) {
     table.retain(|_, value| !value.is_null());
     for value in table.values_mut() {
         if let Value::Object(inner) = value {
             inner.retain(|_, value| !value.is_null());
+        }
+    }
+}
+
+/// Removes the nulls that a merge patch left at keys that need not be there: it removes what is
+/// not there. Those at other keys stay, and are found by [`check`].
+pub(crate) fn drop_removed(kind: Kind, table: &mut Map<String, Value>) {
+    let is_removed = |name: &str| kind.key(name).is_some_and(|key| !key.required);
+    table.retain(|name, value| !(value.is_null() && is_removed(name)));
+    for (name, value) in table {
+        if let (Some(Form::Table(inner)), Value::Object(table)) =
+            (kind.key(name).map(|key| key.form), value)
+        {
+            drop_removed(inner, table);
         }
     }
 }
@@ -95,7 +109,7 @@ fn check_value(place: Place, key: &Key, field: &str, value: &Value, findings: &m
         }
         return;
     }
-    if value.is_null() && !key.required {
+    if value.is_null() && key.takes_null() {
         return;
     }
     let code =

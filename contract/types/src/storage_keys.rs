@@ -1,7 +1,7 @@
 //! The keys of stores, disks and QoS policies.
 
 use crate::disk_config::SERIAL_BYTES_MAX;
-use crate::keys::{Key, QUEUES, optional, required};
+use crate::keys::{Key, QUEUES, defaulted, optional, required};
 use crate::{Effect, Form, Kind};
 
 const KIB: u64 = 1 << 10;
@@ -20,13 +20,13 @@ pub(crate) const STORE: &[Key] = &[
     required("name", Form::Name, Effect::Identity),
     required("path", Form::FilePath, Effect::Replace),
     optional("capability_iops", CAPABILITY, Effect::Live),
-    optional(
+    defaulted(
         "normalization_bytes",
         Form::Bytes { least: 512, most: MIB, step: 512 },
         Effect::Replace,
     ),
-    optional("depth_max", Form::Number { least: 1, most: 1024 }, Effect::Replace),
-    optional("shared", Form::Flag, Effect::Live),
+    defaulted("depth_max", Form::Number { least: 1, most: 1024 }, Effect::Replace),
+    defaulted("shared", Form::Flag, Effect::Live),
     optional("fallback_iops", IOPS, Effect::Live),
 ];
 
@@ -34,14 +34,14 @@ const MIN_IOPS: Key = optional("min_iops", IOPS, Effect::Live);
 const MAX_IOPS: Key = optional("max_iops", IOPS, Effect::Live);
 const MAX_BYTES_PER_S: Key =
     optional("max_bytes_per_s", Form::Bytes { least: 512, most: 1 << 40, step: 1 }, Effect::Live);
-const WEIGHT: Key = optional("weight", Form::Number { least: 1, most: 10_000 }, Effect::Live);
+const WEIGHT: Key = defaulted("weight", Form::Number { least: 1, most: 10_000 }, Effect::Live);
 const BURST_IOPS: Key = optional("burst_iops", IOPS, Effect::Live);
 const BURST_S: Key = optional("burst_s", Form::Number { least: 1, most: 3600 }, Effect::Live);
 
 pub(crate) const QOS_POLICY: &[Key] = &[
     required("name", Form::Name, Effect::Identity),
-    optional("kind", Form::OneOf(&["dedicated", "aggregated"]), Effect::Live),
-    optional("shared", Form::Flag, Effect::Live),
+    defaulted("kind", Form::OneOf(&["dedicated", "aggregated"]), Effect::Live),
+    defaulted("shared", Form::Flag, Effect::Live),
     MIN_IOPS,
     MAX_IOPS,
     MAX_BYTES_PER_S,
@@ -61,22 +61,22 @@ pub(crate) const DISK: &[Key] = &[
     optional("kind", Form::OneOf(&["fixed", "dynamic", "differencing"]), Effect::Replace),
     optional("size_bytes", DISK_BYTES, Effect::Live),
     optional("parent", Form::StoreFile, Effect::Replace),
-    optional("read_only", Form::Flag, Effect::Replace),
+    defaulted("read_only", Form::Flag, Effect::Replace),
     optional("serial", Form::Serial { most: SERIAL_BYTES_MAX }, Effect::Replace),
-    optional("logical_sector", SECTOR, Effect::Replace),
-    optional("physical_sector", SECTOR, Effect::Replace),
+    defaulted("logical_sector", SECTOR, Effect::Replace),
+    defaulted("physical_sector", SECTOR, Effect::Replace),
     optional("block_bytes", BLOCK_BYTES, Effect::Live),
     optional("qos_policy", Form::Name, Effect::Live),
-    optional("qos", Form::Table(Kind::DiskQos), Effect::Live),
-    optional("controller", Form::OneOf(&["virtio", "ide", "sata"]), Effect::Replace),
+    defaulted("qos", Form::Table(Kind::DiskQos), Effect::Live),
+    defaulted("controller", Form::OneOf(&["virtio", "ide", "sata"]), Effect::Replace),
     optional("vhost_user", Form::Table(Kind::DiskVhostUser), Effect::Replace),
     optional("nbd", Form::Table(Kind::DiskNbd), Effect::Live),
 ];
 
 pub(crate) const DISK_VHOST_USER: &[Key] = &[
     required("socket", Form::UnixSocketPath, Effect::Replace),
-    optional("mode", Form::OneOf(&["server", "client"]), Effect::Replace),
-    optional("queues", QUEUES, Effect::Replace),
+    defaulted("mode", Form::OneOf(&["server", "client"]), Effect::Replace),
+    defaulted("queues", QUEUES, Effect::Replace),
 ];
 
 /// Users, groups, names or addresses that an NBD server lets in.
@@ -92,5 +92,5 @@ pub(crate) const DISK_NBD: &[Key] = &[
     optional("tls_client_ca", Form::FilePath, Effect::Live),
     optional("tls_clients", Form::DnsNames { most: LET_IN_MAX }, Effect::Live),
     optional("addresses", Form::Networks { most: LET_IN_MAX }, Effect::Live),
-    optional("plaintext", Form::Flag, Effect::Live),
+    defaulted("plaintext", Form::Flag, Effect::Live),
 ];

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use toml_edit::{Array, InlineTable, Value as TomlValue};
 
+use crate::examples::example_of;
 use crate::{ByteSize, Form, HostConfig, Kind};
 
 /// The host file that [`parse_toml`](crate::parse_toml) reads as `config`, if
@@ -68,58 +69,67 @@ pub fn to_toml(config: &HostConfig) -> String {
 
 /// The value a key has when it is not written, or `None` if that is no value.
 pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
-    let minimal = match kind {
-        Kind::Switch => r#"{"name":"a","kind":"private"}"#,
-        Kind::Uplink => r#"{"name":"a","device":"a"}"#,
-        Kind::Nic => r#"{"name":"a","switch":"a","backend":"tap"}"#,
-        Kind::Team => r#"{"name":"a","members":["a"],"mode":"static"}"#,
-        Kind::Store => r#"{"name":"a","path":"/a"}"#,
-        Kind::QosPolicy => r#"{"name":"a"}"#,
-        Kind::Disk => r#"{"name":"a","store":"a","format":"raw"}"#,
-        Kind::Vm => r#"{"name":"a","memory_bytes":16777216}"#,
-        Kind::Pf => r#"{"name":"a","device":"a"}"#,
-        Kind::Vf => r#"{"index":0}"#,
-        Kind::Node => r#"{"name":"a","address":"a:1","authority":"/a","token_file":"/a"}"#,
-        Kind::DiskVhostUser => r#"{"socket":"/a"}"#,
-        Kind::Power => r#"{"plan":"custom"}"#,
-        Kind::Cluster => r#"{"name":"a","node":"a","endpoints":["http://a:1"]}"#,
-        Kind::ClusterTls => r#"{"authority":"/a"}"#,
-        Kind::Lab | Kind::Offload | Kind::Vmq | Kind::DiskQos | Kind::DiskNbd => "{}",
-        Kind::File | Kind::Host | Kind::Api | Kind::Console => return None,
-    };
-    if kind.key(key)?.required {
+    let known = kind.key(key)?;
+    if known.required {
         return None;
     }
-    let full = match kind {
-        Kind::Switch => filled_in::<crate::SwitchConfig>(minimal)?,
-        Kind::Uplink => filled_in::<crate::UplinkConfig>(minimal)?,
-        Kind::Team => filled_in::<crate::TeamConfig>(minimal)?,
-        Kind::Nic => filled_in::<crate::NicConfig>(minimal)?,
-        Kind::Store => filled_in::<crate::StoreConfig>(minimal)?,
-        Kind::QosPolicy => filled_in::<crate::QosPolicyConfig>(minimal)?,
-        Kind::Disk => filled_in::<crate::DiskConfig>(minimal)?,
-        Kind::Vm => filled_in::<crate::VmConfig>(minimal)?,
-        Kind::Lab => filled_in::<crate::LabConfig>(minimal)?,
-        Kind::Power => filled_in::<crate::PowerConfig>(minimal)?,
-        Kind::Cluster => filled_in::<crate::ClusterConfig>(minimal)?,
-        Kind::ClusterTls => filled_in::<crate::ClusterTls>(minimal)?,
-        Kind::Pf => filled_in::<crate::PfConfig>(minimal)?,
-        Kind::Vf => filled_in::<crate::VfConfig>(minimal)?,
-        Kind::Node => filled_in::<crate::NodeConfig>(minimal)?,
-        Kind::Vmq => filled_in::<crate::VmqConfig>(minimal)?,
-        Kind::DiskQos => filled_in::<crate::DiskQos>(minimal)?,
-        Kind::DiskVhostUser => filled_in::<crate::DiskVhostUser>(minimal)?,
-        Kind::DiskNbd => filled_in::<crate::DiskNbd>(minimal)?,
-        Kind::Offload | Kind::File | Kind::Host | Kind::Api | Kind::Console => {
-            filled_in::<crate::OffloadConfig>(minimal)?
+    let minimal = example_of(kind)?;
+    let full = filled_in_as(kind, &minimal)?;
+    if let Some(value) = full.get(key) {
+        return Some(value.clone());
+    }
+    if !known.has_default {
+        return None;
+    }
+    // Types leave some defaults out: the default is then what changes nothing when it is written.
+    candidates(known.form).into_iter().find(|value| {
+        let mut written = minimal.clone();
+        if let Value::Object(table) = &mut written {
+            table.insert(key.to_owned(), value.clone());
         }
-    };
-    full.get(key).cloned()
+        filled_in_as(kind, &written).as_ref() == Some(&full)
+    })
+}
+
+/// Values of a form that has few.
+fn candidates(form: Form) -> Vec<Value> {
+    match form {
+        Form::Flag => vec![false.into(), true.into()],
+        Form::OneOf(words) => words.iter().map(|word| Value::from(*word)).collect(),
+        Form::Tables(_) => vec![Value::Array(Vec::new())],
+        _ => Vec::new(),
+    }
+}
+
+fn filled_in_as(kind: Kind, minimal: &Value) -> Option<Map<String, Value>> {
+    match kind {
+        Kind::Switch => filled_in::<crate::SwitchConfig>(minimal),
+        Kind::Uplink => filled_in::<crate::UplinkConfig>(minimal),
+        Kind::Team => filled_in::<crate::TeamConfig>(minimal),
+        Kind::Nic => filled_in::<crate::NicConfig>(minimal),
+        Kind::Store => filled_in::<crate::StoreConfig>(minimal),
+        Kind::QosPolicy => filled_in::<crate::QosPolicyConfig>(minimal),
+        Kind::Disk => filled_in::<crate::DiskConfig>(minimal),
+        Kind::Vm => filled_in::<crate::VmConfig>(minimal),
+        Kind::Lab => filled_in::<crate::LabConfig>(minimal),
+        Kind::Power => filled_in::<crate::PowerConfig>(minimal),
+        Kind::Cluster => filled_in::<crate::ClusterConfig>(minimal),
+        Kind::ClusterTls => filled_in::<crate::ClusterTls>(minimal),
+        Kind::Pf => filled_in::<crate::PfConfig>(minimal),
+        Kind::Vf => filled_in::<crate::VfConfig>(minimal),
+        Kind::Node => filled_in::<crate::NodeConfig>(minimal),
+        Kind::Vmq => filled_in::<crate::VmqConfig>(minimal),
+        Kind::DiskQos => filled_in::<crate::DiskQos>(minimal),
+        Kind::DiskVhostUser => filled_in::<crate::DiskVhostUser>(minimal),
+        Kind::DiskNbd => filled_in::<crate::DiskNbd>(minimal),
+        Kind::Offload => filled_in::<crate::OffloadConfig>(minimal),
+        Kind::File | Kind::Host | Kind::Api | Kind::Console => None,
+    }
 }
 
 /// A table with the defaults of what is not written in it.
-fn filled_in<T: Serialize + DeserializeOwned>(minimal: &str) -> Option<Map<String, Value>> {
-    Some(object(&serde_json::from_str::<T>(minimal).ok()?))
+fn filled_in<T: Serialize + DeserializeOwned>(minimal: &Value) -> Option<Map<String, Value>> {
+    Some(object(&serde_json::from_value::<T>(minimal.clone()).ok()?))
 }
 
 fn object<T: Serialize>(value: &T) -> Map<String, Value> {

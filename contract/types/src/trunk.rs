@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 use suimon_frame::VlanId;
 use utoipa::ToSchema;
 
+/// Texts that are a VLAN or a range of them, as a regular expression (ECMA-262).
+pub(crate) const VLANS_PATTERN: &str = r"^\s*[0-9]{1,4}\s*(-\s*[0-9]{1,4}\s*)?$";
+
 /// The VLANs a trunk port carries, in writing order: numbers and ranges, such as
 /// `[10, "20-29"]`. Overlaps are refused when the host file is validated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -55,7 +58,11 @@ impl TryFrom<VlanRangeText> for VlanRange {
     type Error = String;
 
     fn try_from(text: VlanRangeText) -> Result<Self, Self::Error> {
-        let parse = |n: &str| n.trim().parse().ok().and_then(VlanId::new);
+        let is_number = |n: &str| n.len() <= 4 && n.bytes().all(|byte| byte.is_ascii_digit());
+        let parse = |n: &str| {
+            let n = Some(n.trim()).filter(|n| is_number(n))?;
+            n.parse().ok().and_then(VlanId::new)
+        };
         let range = match &text {
             VlanRangeText::One(id) => VlanId::new(*id).and_then(|id| Self::new(id, id)),
             VlanRangeText::Range(range) => match range.split_once('-') {

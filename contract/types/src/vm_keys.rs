@@ -1,6 +1,6 @@
 //! The keys of VMs.
 
-use crate::keys::{Key, optional, required};
+use crate::keys::{Key, defaulted, optional, required};
 use crate::vm_config::VM_DEVICES_MAX;
 use crate::{Effect, Form};
 
@@ -13,17 +13,17 @@ const COMMAND_LINE_BYTES_MAX: usize = 2047;
 
 pub(crate) const VM: &[Key] = &[
     required("name", Form::Name, Effect::Identity),
-    optional("cpus", CPUS, Effect::Live),
+    defaulted("cpus", CPUS, Effect::Live),
     optional("cpus_max", CPUS, Effect::NextBoot),
     required("memory_bytes", MEMORY, Effect::NextBoot),
-    optional("huge_pages", Form::Flag, Effect::NextBoot),
-    optional("firmware", Form::OneOf(&["bios", "uefi"]), Effect::NextBoot),
+    defaulted("huge_pages", Form::Flag, Effect::NextBoot),
+    defaulted("firmware", Form::OneOf(&["bios", "uefi"]), Effect::NextBoot),
     optional("kernel", Form::FilePath, Effect::NextBoot),
     optional("initrd", Form::FilePath, Effect::NextBoot),
     optional("command_line", Form::Line { most: COMMAND_LINE_BYTES_MAX }, Effect::NextBoot),
-    optional("nics", Form::Names { most: VM_DEVICES_MAX }, Effect::Live),
-    optional("disks", Form::Names { most: VM_DEVICES_MAX }, Effect::Live),
+    defaulted("nics", Form::Names { most: VM_DEVICES_MAX }, Effect::Live),
+    defaulted("disks", Form::Names { most: VM_DEVICES_MAX }, Effect::Live),
     optional("cdrom", Form::FilePath, Effect::NextBoot),
-    optional("accelerator", Form::OneOf(&["auto", "kvm", "tcg"]), Effect::NextBoot),
-    optional("autostart", Form::Flag, Effect::Live),
+    defaulted("accelerator", Form::OneOf(&["auto", "kvm", "tcg"]), Effect::NextBoot),
+    defaulted("autostart", Form::Flag, Effect::Live),
 ];

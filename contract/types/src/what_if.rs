@@ -18,6 +18,7 @@ const PROPOSALS_MAX: usize = 256;
 #[serde(deny_unknown_fields)]
 pub struct WhatIfRequest {
     /// What would be, 1 to 256.
+    #[schema(min_items = 1, max_items = 256)]
     pub proposals: Vec<QosProposal>,
 }
 
@@ -72,7 +73,8 @@ pub struct QosPolicyProposal {
 pub struct StoreProposal {
     /// Its name; it exists.
     pub name: Name,
-    /// Normalised operations per second that it could do.
+    /// Normalised operations per second that it could do, 1 to 1 000 000 000.
+    #[schema(minimum = 1, maximum = 1_000_000_000)]
     pub capability_iops: u64,
 }
 

@@ -374,9 +374,10 @@ impl<T: Resource> ResourceEdit<T> {
     }
 }
 
-/// The error for a change of the cluster of a host without one.
-fn no_cluster() -> ApiError {
-    let text = "no cluster is configured; join one with `suimon cluster join`";
+/// The error of a request about the cluster of a host that is in none.
+pub(crate) fn no_cluster() -> ApiError {
+    let text = "this host is in no cluster; join one with `suimon cluster join`, or create one with \
+                `suimon cluster init`";
     ApiError::new(ErrorCode::NotFound, text).about("cluster")
 }
 

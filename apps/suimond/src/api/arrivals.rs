@@ -119,7 +119,8 @@ async fn activate(
 /// Takes the memory and devices of a VM that comes: with `Upgrade: suimon-memory` the connection
 /// carries what QEMU sends from then on.
 #[utoipa::path(get, path = "/1.0/arrivals/{id}/memory", tag = "arrivals",
-    operation_id = "arrival_memory", params(("id" = String, Path)),
+    operation_id = "connect_arrival_memory",
+    params(("id" = String, Path), ("Upgrade" = String, Header, pattern = "^suimon-memory$")),
     responses((status = SWITCHING_PROTOCOLS), (status = "4XX", body = ErrorBody)))]
 async fn memory(
     State(state): State<ApiState>,
@@ -133,7 +134,9 @@ async fn memory(
 /// Takes the content of a disk of a VM that comes: with `Upgrade: suimon-nbd` the connection
 /// carries NBD from then on, and this side is the server.
 #[utoipa::path(get, path = "/1.0/arrivals/{id}/disks/{disk}", tag = "arrivals",
-    operation_id = "arrival_disk", params(("id" = String, Path), ("disk" = String, Path)),
+    operation_id = "connect_arrival_disk",
+    params(("id" = String, Path), ("disk" = String, Path),
+        ("Upgrade" = String, Header, pattern = "^suimon-nbd$")),
     responses((status = SWITCHING_PROTOCOLS), (status = "4XX", body = ErrorBody)))]
 async fn disk(
     State(state): State<ApiState>,

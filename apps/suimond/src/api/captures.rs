@@ -20,6 +20,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use utoipa::IntoParams;
 
+use crate::api::bounded::{Bounded, Count};
 use crate::api::failure::Failure;
 use crate::api::state::ApiState;
 use crate::pcapng::{self, Packet, PacketDirection};
@@ -33,17 +34,23 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long to wait for room in the channel before looking again.
 const ROOM_EVERY: Duration = Duration::from_millis(10);
 
+/// Bytes kept of a frame.
+type SnapLength = Bounded<0, { u32::MAX as u64 }>;
+
 /// Bounds of a capture.
 #[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub(super) struct CaptureParameters {
     /// Bytes kept of each frame; all if absent or 0.
-    pub snaplen: Option<u32>,
+    #[param(inline)]
+    pub snaplen: Option<SnapLength>,
     /// Frames after which the capture ends.
-    pub max_frames: Option<u64>,
+    #[param(inline)]
+    pub max_frames: Option<Count>,
     /// Bytes of frames after which the capture ends.
-    pub max_bytes: Option<u64>,
+    #[param(inline)]
+    pub max_bytes: Option<Count>,
 }
 
 /// Begins a capture; the answer is its pcapng.
@@ -52,7 +59,8 @@ pub(super) async fn begin(
     key: PortKey,
     parameters: CaptureParameters,
 ) -> Result<Response, Failure> {
-    let snaplen = parameters.snaplen.filter(|snaplen| *snaplen > 0);
+    let snaplen = parameters.snaplen.and_then(|snaplen| u32::try_from(snaplen.value()).ok());
+    let snaplen = snaplen.filter(|snaplen| *snaplen > 0);
     let mut options = CaptureOptions::default();
     options.snaplen = snaplen.unwrap_or(options.snaplen).min(options.snaplen);
     let is_uplink = matches!(key, PortKey::Uplink(_));
@@ -121,8 +129,9 @@ impl Writer {
 
     /// How many frames may still come at once; `None` when a bound is reached.
     fn wanted(&self) -> Option<usize> {
-        let frames = self.parameters.max_frames.map(|max| max.saturating_sub(self.frames));
-        let is_full = self.parameters.max_bytes.is_some_and(|max| self.bytes >= max);
+        let CaptureParameters { max_frames, max_bytes, .. } = self.parameters;
+        let frames = max_frames.map(|max| max.value().saturating_sub(self.frames));
+        let is_full = max_bytes.is_some_and(|max| self.bytes >= max.value());
         let frames = frames.unwrap_or(u64::MAX).min(FRAMES_PER_PIECE as u64);
         (frames > 0 && !is_full).then_some(usize::try_from(frames).unwrap_or(FRAMES_PER_PIECE))
     }

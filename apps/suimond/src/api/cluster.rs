@@ -1,7 +1,7 @@
 //! Endpoints of the cluster that the host is a node of.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use suimon_contract::{
@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 
 use crate::api::body::Body;
 use crate::api::changes::{ChangeParameters, change};
-use crate::api::failure::{Failure, Parameters};
+use crate::api::failure::{Failure, InPath, Parameters};
 use crate::api::state::ApiState;
 
 /// The endpoints of the cluster.
@@ -62,7 +62,7 @@ async fn put(
 /// Changes how the cluster is reached by a JSON merge patch (RFC 7386).
 #[utoipa::path(patch, path = "/1.0/cluster", tag = "cluster", operation_id = "change_cluster",
     params(ChangeParameters),
-    request_body(content = Object, content_type = "application/merge-patch+json"),
+    request_body(content = ref("#/components/schemas/ClusterConfigPatch"), content_type = "application/merge-patch+json"),
     responses((status = ACCEPTED, body = Operation), (status = OK, body = Plan),
         (status = "4XX", body = ErrorBody)))]
 async fn patch(
@@ -88,7 +88,7 @@ async fn delete(
 /// What disks on shared stores of all nodes are entitled to, want and get, as far as reports name
 /// them, and who displaces a minimum that is not met.
 #[utoipa::path(get, path = "/1.0/cluster/flows", tag = "cluster", operation_id = "list_cluster_flows",
-    responses((status = OK, body = Vec<ClusterDisk>), (status = "5XX", body = ErrorBody)))]
+    responses((status = OK, body = Vec<ClusterDisk>), (status = "4XX", body = ErrorBody)))]
 async fn flows(State(state): State<ApiState>) -> Result<Json<Vec<ClusterDisk>>, Failure> {
     state.ask(|node| node.cluster_flows()).await.map(Json)
 }
@@ -100,7 +100,7 @@ async fn flows(State(state): State<ApiState>) -> Result<Json<Vec<ClusterDisk>>, 
     responses((status = NO_CONTENT), (status = "4XX", body = ErrorBody)))]
 async fn remove(
     State(state): State<ApiState>,
-    Path(name): Path<String>,
+    InPath(name): InPath<String>,
 ) -> Result<StatusCode, Failure> {
     state.ask(move |node| node.remove_cluster_node(&name)).await?;
     Ok(StatusCode::NO_CONTENT)

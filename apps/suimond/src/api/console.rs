@@ -15,7 +15,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 }
 
 /// An address at which a browser on the host is logged in to the console, once.
-#[utoipa::path(post, path = "/1.0/console/logins", tag = "console", operation_id = "new_console_login",
+#[utoipa::path(post, path = "/1.0/console/logins", tag = "console", operation_id = "create_console_login",
     responses((status = OK, body = ConsoleLogin), (status = "4XX", body = ErrorBody)))]
 async fn log_in(State(state): State<ApiState>) -> Result<Json<ConsoleLogin>, Failure> {
     let Some(console) = &state.console else {

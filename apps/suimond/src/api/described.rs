@@ -1,13 +1,13 @@
 //! Descriptions of endpoints that are the same for several kinds of resource.
 
 use axum::routing::MethodRouter;
-use suimon_contract::{ErrorBody, Operation, Plan, Resource};
+use suimon_contract::{ErrorBody, Name, Operation, Plan, Resource, patch_name};
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{
     OperationBuilder, Parameter, ParameterBuilder, ParameterIn, PathItem, Paths,
 };
 use utoipa::openapi::request_body::RequestBodyBuilder;
-use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
+use utoipa::openapi::schema::ArrayBuilder;
 use utoipa::openapi::{Content, HttpMethod, Ref, RefOr, Required, Response, Schema};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 use utoipa_axum::router::UtoipaMethodRouter;
@@ -61,8 +61,9 @@ impl Described {
             .name("name")
             .parameter_in(ParameterIn::Path)
             .required(Required::True)
-            .schema(Some(ObjectBuilder::new().schema_type(Type::String)));
-        self.parameters([name.build()])
+            .description(Some("Name of the resource."))
+            .schema(Some(reference::<Name>()));
+        self.parameters([name.build()]).needs::<Name>()
     }
 
     /// It gives what is observed of all resources.
@@ -73,7 +74,7 @@ impl Described {
 
     /// It gives what is observed of one resource.
     pub(super) fn shows<R: Resource>(self) -> Self {
-        self.answers_with::<R::Status>("200").answers_with::<ErrorBody>("404")
+        self.answers_with::<R::Status>("200")
     }
 
     /// It changes desired state, or only says what would change.
@@ -90,9 +91,9 @@ impl Described {
     }
 
     /// It takes a JSON merge patch.
-    pub(super) fn merge_patch(self) -> Self {
-        let any = RefOr::T(ObjectBuilder::new().schema_type(Type::Object).into());
-        self.takes("application/merge-patch+json", any)
+    pub(super) fn merge_patch<R: Resource>(self) -> Self {
+        let patch = Ref::from_schema_name(patch_name(R::KIND));
+        self.takes("application/merge-patch+json", patch.into())
     }
 
     /// It gives the frames of a port.

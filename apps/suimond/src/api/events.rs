@@ -10,13 +10,17 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::api::bounded::{Bounded, Count};
 use crate::api::failure::{Failure, Parameters};
 use crate::api::lines::{Lines, Next, lines};
 use crate::api::state::ApiState;
 
-/// Events in one answer unless asked otherwise, and at most.
+/// Events in one answer if the client names no number.
 const LIMIT_DEFAULT: usize = 100;
-const LIMIT_MAX: usize = 10_000;
+/// Number of events in one answer.
+type Limit = Bounded<1, 10_000>;
+/// Number of a kind of event.
+type KindNumber = Bounded<0, { u32::MAX as u64 }>;
 
 /// Events read at a time for one follower.
 const FOLLOW_EVENTS: usize = 256;
@@ -31,16 +35,19 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 #[into_params(parameter_in = Query)]
 struct ListParameters {
     /// Only events after this sequence; without it, the last ones.
-    after: Option<u64>,
+    #[param(inline)]
+    after: Option<Count>,
     /// At most so many, 1 to 10 000; 100 if absent.
-    limit: Option<usize>,
+    #[param(inline)]
+    limit: Option<Limit>,
     /// Only events that matter at least so much.
     #[param(inline)]
     severity: Option<Severity>,
     /// Only events about this subject, like `disk/web`, or about all of a kind, like `disk`.
     subject: Option<String>,
     /// Only events of this kind, like 6108.
-    id: Option<u32>,
+    #[param(inline)]
+    id: Option<KindNumber>,
 }
 
 /// Events of the log, oldest first.
@@ -51,17 +58,23 @@ async fn list(
     State(state): State<ApiState>,
     Parameters(parameters): Parameters<ListParameters>,
 ) -> Result<Json<Vec<Event>>, Failure> {
-    let limit = parameters.limit.unwrap_or(LIMIT_DEFAULT).clamp(1, LIMIT_MAX);
+    let limit = parameters.limit.and_then(|limit| usize::try_from(limit.value()).ok());
+    let limit = limit.unwrap_or(LIMIT_DEFAULT);
     let ListParameters { after, severity, subject, id, .. } = parameters;
     let wanted = filter(severity, subject, id);
     let page = match after {
-        Some(after) => state.node.events(after, limit, &wanted),
+        Some(after) => state.node.events(after.value(), limit, &wanted),
         None => state.node.last_events(limit, &wanted),
     };
     Ok(Json(page.events))
 }
 
-fn filter(severity: Option<Severity>, subject: Option<String>, id: Option<u32>) -> EventFilter {
+fn filter(
+    severity: Option<Severity>,
+    subject: Option<String>,
+    id: Option<KindNumber>,
+) -> EventFilter {
+    let id = id.and_then(|id| u32::try_from(id.value()).ok());
     EventFilter { severity: severity.unwrap_or(Severity::Info), subject, id }
 }
 
@@ -70,14 +83,16 @@ fn filter(severity: Option<Severity>, subject: Option<String>, id: Option<u32>) 
 #[into_params(parameter_in = Query)]
 struct FollowParameters {
     /// Begin after this sequence; without it, with the next event.
-    after: Option<u64>,
+    #[param(inline)]
+    after: Option<Count>,
     /// Only events that matter at least so much.
     #[param(inline)]
     severity: Option<Severity>,
     /// Only events about this subject, like `disk/web`, or about all of a kind, like `disk`.
     subject: Option<String>,
     /// Only events of this kind, like 6108.
-    id: Option<u32>,
+    #[param(inline)]
+    id: Option<KindNumber>,
 }
 
 /// Events as they happen, one JSON object per line; empty lines keep the
@@ -94,7 +109,7 @@ async fn follow(
     let place = state.news.event_follower()?;
     let FollowParameters { after, severity, subject, id } = parameters;
     let wanted = filter(severity, subject, id);
-    let seen = after.unwrap_or_else(|| state.node.last_events(0, &wanted).seen);
+    let seen = after.map(Count::value).unwrap_or_else(|| state.node.last_events(0, &wanted).seen);
     let follower = EventFollower { state: state.clone(), seen, wanted, _place: place };
     Ok(lines(follower, state.news))
 }

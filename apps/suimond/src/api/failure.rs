@@ -26,9 +26,13 @@ impl Failure {
         ErrorBody { errors: self.errors }
     }
 
-    /// The same with lines, where `body`, of `POST /1.0/apply`, has a host file.
+    /// The same with lines, where `body`, of `POST /1.0/apply`, has a host file as text. A text that
+    /// is no host file conforms to the API's schema, so that the status is 422.
     pub(super) fn located(mut self, body: &[u8]) -> Self {
         suimon_contract::locate_errors_of_apply(body, &mut self.errors);
+        if self.status == StatusCode::BAD_REQUEST && suimon_contract::applies_a_file(body) {
+            self.status = StatusCode::UNPROCESSABLE_ENTITY;
+        }
         self
     }
 }

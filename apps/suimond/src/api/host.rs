@@ -94,9 +94,11 @@ async fn apply(
     Body(body): Body,
 ) -> Result<Response, Failure> {
     let text = body.clone();
-    let config = state.ask(move |_| parse_apply(&body)).await?;
-    let changed = change(&state, Edit::Apply(Box::new(config)), parameters).await;
-    changed.map_err(|failure| failure.located(&text))
+    let applied = async {
+        let config = state.ask(move |_| parse_apply(&body)).await?;
+        change(&state, Edit::Apply(Box::new(config)), parameters).await
+    };
+    applied.await.map_err(|failure: Failure| failure.located(&text))
 }
 
 /// All processors.
@@ -107,14 +109,14 @@ async fn processors(State(state): State<ApiState>) -> Result<Json<Vec<ProcessorS
 }
 
 /// All counters at one moment; rates are the differences of two.
-#[utoipa::path(get, path = "/1.0/top", tag = "host", operation_id = "top",
+#[utoipa::path(get, path = "/1.0/top", tag = "host", operation_id = "show_top",
     responses((status = OK, body = TopSnapshot)))]
 async fn top(State(state): State<ApiState>) -> Result<Json<TopSnapshot>, Failure> {
     state.read(|node| node.top()).await.map(Json)
 }
 
 /// Metrics in the OpenMetrics text format, which Prometheus reads.
-#[utoipa::path(get, path = "/metrics", tag = "host", operation_id = "metrics",
+#[utoipa::path(get, path = "/metrics", tag = "host", operation_id = "show_metrics",
     responses((status = OK, content_type = "text/plain", body = String)))]
 async fn export_metrics(State(state): State<ApiState>) -> Result<Response, Failure> {
     let text = state.ask(|node| metrics::render(&metrics::Readings::of(node))).await?;

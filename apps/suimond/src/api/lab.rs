@@ -40,14 +40,14 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 
 /// Plans that can be run, whether somebody is there to run them, and what was asked for.
 #[utoipa::path(get, path = "/1.0/lab", tag = "lab", operation_id = "show_lab",
-    responses((status = OK, body = LabStatus), (status = "5XX", body = ErrorBody)))]
+    responses((status = OK, body = LabStatus)))]
 async fn status(State(state): State<ApiState>) -> Result<Json<LabStatus>, Failure> {
     with_lab(&state, |lab| lab.status(now_ms())).await.map(Json)
 }
 
 /// The last 500 runs, the latest first: how far they are, and what came out.
 #[utoipa::path(get, path = "/1.0/lab/runs", tag = "lab", operation_id = "list_lab_runs",
-    responses((status = OK, body = Vec<LabRun>), (status = "5XX", body = ErrorBody)))]
+    responses((status = OK, body = Vec<LabRun>)))]
 async fn list(State(state): State<ApiState>) -> Result<Json<Vec<LabRun>>, Failure> {
     with_lab(&state, Lab::runs).await.map(Json)
 }
@@ -72,7 +72,7 @@ async fn ask(State(state): State<ApiState>, Body(body): Body) -> Result<Response
 /// A run, with the plan's figures: published, measured, simulated.
 #[utoipa::path(get, path = "/1.0/lab/runs/{id}", tag = "lab", operation_id = "show_lab_run",
     params(("id" = String, Path)),
-    responses((status = OK, body = LabRunDetails), (status = NOT_FOUND, body = ErrorBody)))]
+    responses((status = OK, body = LabRunDetails)))]
 async fn show(
     State(state): State<ApiState>,
     InPath(id): InPath<String>,
@@ -83,8 +83,7 @@ async fn show(
 /// The report of a run: one page that needs nothing else, in both languages.
 #[utoipa::path(get, path = "/1.0/lab/runs/{id}/report", tag = "lab",
     operation_id = "show_lab_report", params(("id" = String, Path)),
-    responses((status = OK, content_type = "text/html", body = String),
-        (status = NOT_FOUND, body = ErrorBody)))]
+    responses((status = OK, content_type = "text/html", body = String)))]
 async fn report(
     State(state): State<ApiState>,
     InPath(id): InPath<String>,
@@ -102,7 +101,7 @@ async fn report(
 /// as it is.
 #[utoipa::path(delete, path = "/1.0/lab/requests/{id}", tag = "lab",
     operation_id = "withdraw_lab_request", params(("id" = String, Path)),
-    responses((status = OK, body = LabRequest), (status = NOT_FOUND, body = ErrorBody)))]
+    responses((status = OK, body = LabRequest)))]
 async fn withdraw(
     State(state): State<ApiState>,
     InPath(id): InPath<String>,

@@ -5,12 +5,14 @@
 
 mod arrivals;
 mod body;
+mod bounded;
 mod captures;
 mod changes;
 mod cluster;
 mod console;
 mod described;
 mod disk_jobs;
+mod document;
 mod drain;
 mod events;
 mod failure;
@@ -47,9 +49,11 @@ pub use state::{ApiState, EVENT_FOLLOWERS_MAX, News, NewsSender};
 #[derive(OpenApi)]
 #[openapi(info(
     title = "Suimon",
-    description = "The I/O side of a virtualization host. Changes answer 202 with an operation \
-                   to watch; with `dry_run=true` they answer 200 with the plan. Answers that are \
-                   no success carry an `ErrorBody`.",
+    description = "The I/O side of a virtualization host. Changes answer 202 with an operation, \
+                   which `wait_operation` waits for; with `dry_run=true` they answer 200 with the \
+                   plan. Answers that are no success carry an `ErrorBody`: 400 if the request \
+                   violates this document, 422 if it conforms to it and violates a rule that JSON \
+                   Schema cannot express, 409 if the present state does not allow it.",
     license(name = "Apache-2.0", identifier = "Apache-2.0")
 ))]
 struct Document;
@@ -92,7 +96,8 @@ fn described() -> OpenApiRouter<ApiState> {
 /// # Errors
 /// A defect in the descriptions.
 pub fn openapi_document() -> serde_json::Result<String> {
-    let (_, document) = described().split_for_parts();
+    let (_, mut document) = described().split_for_parts();
+    document::complete(&mut document);
     document.to_pretty_json().map(|text| text + "\n")
 }
 

@@ -6,20 +6,21 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
-use suimon_contract::{ApiError, ErrorBody, ErrorCode, Operation, OperationState};
+use suimon_contract::{ApiError, ErrorCode, Operation, OperationState};
 use tokio::sync::watch;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::api::bounded::{Bounded, Count};
 use crate::api::failure::{Failure, InPath, Parameters};
 use crate::api::lines::{Lines, Next, lines};
 use crate::api::state::{ApiState, News};
 
-/// How long a request may wait for an operation, in seconds: unless asked
-/// otherwise, and at most.
+/// Seconds that a request waits for an operation if the client names no number.
 const WAIT_DEFAULT_S: u64 = 30;
-const WAIT_MAX_S: u64 = 3600;
+/// Seconds that a request waits for an operation.
+type WaitSeconds = Bounded<0, 3600>;
 
 /// The endpoints of operations.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
@@ -39,24 +40,27 @@ async fn list(State(state): State<ApiState>) -> Json<Vec<Operation>> {
 
 /// One operation.
 #[utoipa::path(get, path = "/1.0/operations/{id}", tag = "operations",
-    operation_id = "show_operation", params(("id" = u64, Path)),
-    responses((status = OK, body = Operation), (status = NOT_FOUND, body = ErrorBody)))]
+    operation_id = "show_operation", params(("id" = inline(Count), Path)),
+    responses((status = OK, body = Operation)))]
 async fn show(
     State(state): State<ApiState>,
-    InPath(id): InPath<u64>,
+    InPath(id): InPath<Count>,
 ) -> Result<Json<Operation>, Failure> {
+    let id = id.value();
     state.node.operation(id).map(Json).ok_or_else(|| not_found(id))
 }
 
-/// Asks an operation to stop. It ends before its next step, and everything is as
-/// before it; one that has ended stays as it is.
+/// Requests that an operation be cancelled. It ends before its next step, and desired state is as
+/// before it; an operation that has ended stays as it is. The operation remains: `GET` shows it as
+/// `cancelled` until 1000 later operations have ended.
 #[utoipa::path(delete, path = "/1.0/operations/{id}", tag = "operations",
-    operation_id = "cancel_operation", params(("id" = u64, Path)),
-    responses((status = OK, body = Operation), (status = NOT_FOUND, body = ErrorBody)))]
+    operation_id = "cancel_operation", params(("id" = inline(Count), Path)),
+    responses((status = OK, body = Operation)))]
 async fn cancel(
     State(state): State<ApiState>,
-    InPath(id): InPath<u64>,
+    InPath(id): InPath<Count>,
 ) -> Result<Json<Operation>, Failure> {
+    let id = id.value();
     state.node.cancel_operation(id).map(Json).ok_or_else(|| not_found(id))
 }
 
@@ -64,20 +68,22 @@ async fn cancel(
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 struct WaitParameters {
-    /// Seconds to wait at most, up to 3600; 30 if absent.
-    timeout_s: Option<u64>,
+    /// Seconds to wait at most, 0 to 3600; 30 if absent.
+    #[param(inline)]
+    timeout_s: Option<WaitSeconds>,
 }
 
 /// The operation as soon as it has ended, or as it is when the time is up.
 #[utoipa::path(get, path = "/1.0/operations/{id}/wait", tag = "operations",
-    operation_id = "wait_operation", params(("id" = u64, Path), WaitParameters),
-    responses((status = OK, body = Operation), (status = NOT_FOUND, body = ErrorBody)))]
+    operation_id = "wait_operation", params(("id" = inline(Count), Path), WaitParameters),
+    responses((status = OK, body = Operation)))]
 async fn wait(
     State(state): State<ApiState>,
-    InPath(id): InPath<u64>,
+    InPath(id): InPath<Count>,
     Parameters(parameters): Parameters<WaitParameters>,
 ) -> Result<Json<Operation>, Failure> {
-    let timeout_s = parameters.timeout_s.unwrap_or(WAIT_DEFAULT_S).min(WAIT_MAX_S);
+    let id = id.value();
+    let timeout_s = parameters.timeout_s.map_or(WAIT_DEFAULT_S, WaitSeconds::value);
     let deadline = tokio::time::sleep(Duration::from_secs(timeout_s));
     tokio::pin!(deadline);
     let mut news = state.news.clone();
@@ -102,13 +108,13 @@ async fn wait(
 /// The operation after each of its changes, one JSON object per line, until it
 /// has ended; empty lines keep the connection alive.
 #[utoipa::path(get, path = "/1.0/operations/{id}/follow", tag = "operations",
-    operation_id = "follow_operation", params(("id" = u64, Path)),
-    responses((status = OK, content_type = "application/x-ndjson", body = Operation),
-        (status = NOT_FOUND, body = ErrorBody)))]
+    operation_id = "follow_operation", params(("id" = inline(Count), Path)),
+    responses((status = OK, content_type = "application/x-ndjson", body = Operation)))]
 async fn follow(
     State(state): State<ApiState>,
-    InPath(id): InPath<u64>,
+    InPath(id): InPath<Count>,
 ) -> Result<Response, Failure> {
+    let id = id.value();
     if state.node.operation(id).is_none() {
         return Err(not_found(id));
     }

@@ -42,7 +42,7 @@ async fn put(
 /// Changes keys of the power plan by a JSON merge patch (RFC 7386).
 #[utoipa::path(patch, path = "/1.0/power", tag = "power", operation_id = "change_power",
     params(ChangeParameters),
-    request_body(content = Object, content_type = "application/merge-patch+json"),
+    request_body(content = ref("#/components/schemas/PowerConfigPatch"), content_type = "application/merge-patch+json"),
     responses((status = ACCEPTED, body = Operation), (status = OK, body = Plan),
         (status = "4XX", body = ErrorBody)))]
 async fn patch(

@@ -23,7 +23,7 @@ async fn flows(State(state): State<ApiState>) -> Result<Json<Vec<QosFlowStatus>>
 }
 
 /// What stores would promise if these proposals were made. Nothing is changed.
-#[utoipa::path(post, path = "/1.0/qos/what-if", tag = "qos", operation_id = "qos_what_if",
+#[utoipa::path(post, path = "/1.0/qos/what-if", tag = "qos", operation_id = "forecast_qos",
     request_body = WhatIfRequest,
     responses((status = OK, body = WhatIfAnswer), (status = "4XX", body = ErrorBody)))]
 async fn what_if(

@@ -216,7 +216,10 @@ pub(super) fn router<R: Served>() -> OpenApiRouter<ApiState> {
             Described::new::<R>("show", &format!("One {word}.")).named().shows::<R>(),
         ),
         (HttpMethod::Put, Described::new::<R>("replace", &put).named().changes().body::<R>()),
-        (HttpMethod::Patch, Described::new::<R>("change", &patch).named().changes().merge_patch()),
+        (
+            HttpMethod::Patch,
+            Described::new::<R>("change", &patch).named().changes().merge_patch::<R>(),
+        ),
         (HttpMethod::Delete, Described::new::<R>("delete", &delete).named().changes()),
     ];
     let of_collection = routing::get(list::<R>).post(create::<R>);

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use suimon_contract::{ErrorBody, SriovAdapter};
+use suimon_contract::SriovAdapter;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -16,7 +16,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 
 /// All network adapters of the host that have SR-IOV, with their virtual functions.
 #[utoipa::path(get, path = "/1.0/sriov", tag = "sriov", operation_id = "list_sriov",
-    responses((status = OK, body = Vec<SriovAdapter>), (status = "5XX", body = ErrorBody)))]
+    responses((status = OK, body = Vec<SriovAdapter>)))]
 async fn list(State(state): State<ApiState>) -> Result<Json<Vec<SriovAdapter>>, Failure> {
     state.ask(|node| node.sriov_adapters()).await.map(Json)
 }
@@ -24,7 +24,7 @@ async fn list(State(state): State<ApiState>) -> Result<Json<Vec<SriovAdapter>>, 
 /// One of them, by its PCI address, its network device, or the name of its `[[pf]]`.
 #[utoipa::path(get, path = "/1.0/sriov/{adapter}", tag = "sriov", operation_id = "show_sriov",
     params(("adapter" = String, Path, description = "PCI address, network device or name")),
-    responses((status = OK, body = SriovAdapter), (status = NOT_FOUND, body = ErrorBody)))]
+    responses((status = OK, body = SriovAdapter)))]
 async fn show(
     State(state): State<ApiState>,
     InPath(adapter): InPath<String>,

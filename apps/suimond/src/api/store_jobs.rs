@@ -31,7 +31,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 /// the store's status; where `capability_iops` is `measure`, promises go by it.
 #[utoipa::path(post, path = "/1.0/stores/{name}/measure", tag = "stores",
     operation_id = "measure_store", params(("name" = String, Path)),
-    request_body = MeasureStoreRequest,
+    request_body = Option<MeasureStoreRequest>,
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
 async fn measure(
     State(state): State<ApiState>,
@@ -45,7 +45,7 @@ async fn measure(
 
 /// Describes an image file of the store, and finds its parent.
 #[utoipa::path(post, path = "/1.0/stores/{name}/image-info", tag = "stores",
-    operation_id = "image_info", params(("name" = String, Path)), request_body = ImageRequest,
+    operation_id = "inspect_image", params(("name" = String, Path)), request_body = ImageRequest,
     responses((status = OK, body = ImageInfo), (status = "4XX", body = ErrorBody)))]
 async fn image_info(
     State(state): State<ApiState>,
@@ -59,7 +59,7 @@ async fn image_info(
 
 /// Checks the metadata of an image file of the store. Nothing is written.
 #[utoipa::path(post, path = "/1.0/stores/{name}/image-check", tag = "stores",
-    operation_id = "image_check", params(("name" = String, Path)), request_body = ImageRequest,
+    operation_id = "check_image", params(("name" = String, Path)), request_body = ImageRequest,
     responses((status = OK, body = ImageCheck), (status = "4XX", body = ErrorBody)))]
 async fn image_check(
     State(state): State<ApiState>,
@@ -74,7 +74,7 @@ async fn image_check(
 /// Repairs metadata of an image file of which there is a copy, after a backup beside the file.
 /// With `undo`, writes back what a backup has instead. Payload is not written.
 #[utoipa::path(post, path = "/1.0/stores/{name}/image-repair", tag = "stores",
-    operation_id = "image_repair", params(("name" = String, Path)), request_body = ImageRequest,
+    operation_id = "repair_image", params(("name" = String, Path)), request_body = ImageRequest,
     responses((status = OK, body = ImageChanges), (status = "4XX", body = ErrorBody)))]
 async fn image_repair(
     State(state): State<ApiState>,
@@ -88,7 +88,7 @@ async fn image_repair(
 
 /// Records where the parent of a differencing image file is, after a backup beside the file.
 #[utoipa::path(post, path = "/1.0/stores/{name}/image-relink", tag = "stores",
-    operation_id = "image_relink", params(("name" = String, Path)), request_body = ImageRequest,
+    operation_id = "relink_image", params(("name" = String, Path)), request_body = ImageRequest,
     responses((status = OK, body = ImageChanges), (status = "4XX", body = ErrorBody)))]
 async fn image_relink(
     State(state): State<ApiState>,

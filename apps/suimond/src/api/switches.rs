@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use suimon_contract::{AddressStatus, ErrorBody};
+use suimon_contract::AddressStatus;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -17,7 +17,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 /// The forwarding table of a switch: configured addresses, then learned ones.
 #[utoipa::path(get, path = "/1.0/switches/{name}/addresses", tag = "switches",
     operation_id = "list_addresses", params(("name" = String, Path)),
-    responses((status = OK, body = Vec<AddressStatus>), (status = NOT_FOUND, body = ErrorBody)))]
+    responses((status = OK, body = Vec<AddressStatus>)))]
 async fn addresses(
     State(state): State<ApiState>,
     InPath(name): InPath<String>,

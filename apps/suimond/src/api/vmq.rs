@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use suimon_contract::{ErrorBody, VmqStatus};
+use suimon_contract::VmqStatus;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -26,7 +26,7 @@ async fn list(State(state): State<ApiState>) -> Result<Json<Vec<VmqStatus>>, Fai
 /// and why.
 #[utoipa::path(get, path = "/1.0/vmq/{uplink}", tag = "vmq", operation_id = "show_vmq",
     params(("uplink" = String, Path, description = "Name of the team or uplink")),
-    responses((status = OK, body = VmqStatus), (status = NOT_FOUND, body = ErrorBody)))]
+    responses((status = OK, body = VmqStatus)))]
 async fn show(
     State(state): State<ApiState>,
     InPath(uplink): InPath<String>,

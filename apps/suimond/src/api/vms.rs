@@ -53,7 +53,7 @@ async fn start(
 /// Asks the VM's guest to turn itself off, through its agent or by its power button, and waits
 /// until it has.
 #[utoipa::path(post, path = "/1.0/vms/{name}/stop", tag = "vms",
-    operation_id = "stop_vm", params(("name" = String, Path)), request_body = StopVmRequest,
+    operation_id = "stop_vm", params(("name" = String, Path)), request_body = Option<StopVmRequest>,
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
 async fn stop(
     State(state): State<ApiState>,
@@ -109,7 +109,7 @@ async fn reset(
 
 /// Has the guest's agent write what waits and hold writes to file systems.
 #[utoipa::path(post, path = "/1.0/vms/{name}/freeze", tag = "vms",
-    operation_id = "freeze_vm", params(("name" = String, Path)), request_body = FreezeVmRequest,
+    operation_id = "freeze_vm", params(("name" = String, Path)), request_body = Option<FreezeVmRequest>,
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
 async fn freeze(
     State(state): State<ApiState>,
@@ -142,7 +142,7 @@ async fn begin(state: &ApiState, name: &str, work: VmWork) -> Result<Response, F
 
 /// What the agent in the VM's guest tells of it, asked now. It may take some seconds.
 #[utoipa::path(get, path = "/1.0/vms/{name}/guest", tag = "vms",
-    operation_id = "vm_guest", params(("name" = String, Path)),
+    operation_id = "show_vm_guest", params(("name" = String, Path)),
     responses((status = OK, body = VmGuest), (status = "4XX", body = ErrorBody)))]
 async fn guest(
     State(state): State<ApiState>,
@@ -155,7 +155,8 @@ async fn guest(
 /// The VM's serial console: with `Upgrade: suimon-console` the connection carries the bytes of
 /// both directions as they are from then on. One client at a time.
 #[utoipa::path(get, path = "/1.0/vms/{name}/console", tag = "vms",
-    operation_id = "vm_console", params(("name" = String, Path)),
+    operation_id = "connect_vm_console",
+    params(("name" = String, Path), ("Upgrade" = String, Header, pattern = "^suimon-console$")),
     responses((status = SWITCHING_PROTOCOLS), (status = "4XX", body = ErrorBody)))]
 async fn console(
     State(state): State<ApiState>,
@@ -171,7 +172,7 @@ async fn console(
 /// The elements `memoryBacking` and `devices` of a libvirt domain that has the VM's NICs and
 /// disks, for those who start it with libvirt.
 #[utoipa::path(get, path = "/1.0/vms/{name}/libvirt", tag = "vms",
-    operation_id = "vm_libvirt", params(("name" = String, Path)),
+    operation_id = "show_vm_libvirt", params(("name" = String, Path)),
     responses((status = OK, body = String, content_type = "application/xml"),
         (status = "4XX", body = ErrorBody)))]
 async fn libvirt(

@@ -8,6 +8,7 @@ use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition, ClusterStoreE
 use super::keys::{ALIVE, MEMBERS, MemberRecord, REPORTS, report_of};
 use super::session::read;
 use super::{cluster_prefix, shared_stores};
+use crate::edit::no_cluster;
 use crate::shared::Shared;
 use crate::{ClusterEdit, Edit};
 
@@ -128,7 +129,7 @@ impl Shared {
         let refused = |text: String| about(ErrorCode::HostError, text);
         let desired = self.desired();
         let cluster = desired.config.cluster.as_ref();
-        let cluster = cluster.ok_or_else(|| refused("no cluster is configured".to_owned()))?;
+        let cluster = cluster.ok_or_else(no_cluster)?;
         let store = self.cluster.view().store.clone();
         let store = store.ok_or_else(|| {
             refused("the cluster does not answer; see `suimon cluster status`".to_owned())

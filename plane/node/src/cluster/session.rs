@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use suimon_cluster_qos::{Grant, NodeId, Term};
-use suimon_contract::{ApiError, ClusterConfig, Name, QosPolicyConfig};
+use suimon_contract::{ApiError, ClusterConfig, ErrorCode, Name, QosPolicyConfig};
 use suimon_ports::{
     ClusterChange, ClusterCommit, ClusterCondition, ClusterElection, ClusterEntry, ClusterLease,
     ClusterStore, ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterWatch, StateStore,
@@ -75,6 +75,11 @@ pub(super) struct Session {
     led: BTreeMap<Name, (Term, Box<dyn ClusterWatch>)>,
 }
 
+/// Errors that end without a change of the configuration: those of etcd and of files.
+const fn may_pass(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::HostError | ErrorCode::Unreachable | ErrorCode::DeviceMissing)
+}
+
 impl Session {
     /// Connects and takes the node's name; and the policies that there are.
     pub(super) fn begin(
@@ -84,7 +89,7 @@ impl Session {
     ) -> Result<(Self, Policies), NotBegun> {
         let refused = |detail: String| NotBegun { is_refused: true, detail };
         let store = ground.stores.connect(config).map_err(|error| NotBegun {
-            is_refused: error.code != suimon_contract::ErrorCode::HostError,
+            is_refused: !may_pass(error.code),
             detail: error.message,
         })?;
         let root = cluster_prefix(&config.name);

@@ -18,6 +18,7 @@ use super::session::read;
 use super::shared_store::SharedStore;
 use super::{cluster_prefix, shared_stores};
 use crate::disks::capability;
+use crate::edit::no_cluster;
 use crate::shared::Shared;
 
 /// So many disks of other nodes are remembered by name.
@@ -222,7 +223,7 @@ impl Shared {
         let desired = self.desired();
         let refused = |text: &str| ApiError::new(ErrorCode::HostError, text).about("cluster");
         let Some(cluster) = &desired.config.cluster else {
-            return Err(refused("no cluster is configured; `suimon cluster join` makes one"));
+            return Err(no_cluster());
         };
         let reports = self
             .read_cluster(&cluster.name, REPORTS)

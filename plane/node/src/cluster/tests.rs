@@ -357,6 +357,12 @@ fn a_change_of_no_cluster_is_refused_with_what_to_do() {
     let errors = harness.node.submit(Edit::Cluster(ClusterEdit::Patch(patch))).unwrap_err();
     assert_eq!((errors.len(), errors[0].code), (1, ErrorCode::NotFound));
     assert!(errors[0].message.contains("suimon cluster join"), "{errors:?}");
+    for error in [
+        harness.node.cluster_flows().unwrap_err(),
+        harness.node.remove_cluster_node("n2").unwrap_err(),
+    ] {
+        assert_eq!(error, errors[0]);
+    }
 }
 
 #[test]

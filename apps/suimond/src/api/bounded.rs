@@ -1,0 +1,79 @@
+//! Whole numbers in parameters, with their range.
+
+use serde::de::{Deserialize, Deserializer, Error};
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{Number, PartialSchema, ToSchema};
+
+/// A whole number from `LEAST` to `MOST`. The range is checked where the number is read and stated
+/// in the OpenAPI document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bounded<const LEAST: u64, const MOST: u64>(u64);
+
+/// A number that only the document's `int64` bounds.
+pub(super) type Count = Bounded<0, { i64::MAX as u64 }>;
+
+impl<const LEAST: u64, const MOST: u64> Bounded<LEAST, MOST> {
+    /// The number.
+    pub(super) const fn value(self) -> u64 {
+        self.0
+    }
+}
+
+impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Bounded<LEAST, MOST> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Digits, and no sign: one number has one text.
+        let text = String::deserialize(deserializer)?;
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+        let number =
+            text.parse().ok().filter(|number| is_number && (LEAST..=MOST).contains(number));
+        number.map(Self).ok_or_else(|| {
+            D::Error::custom(format!("must be a whole number from {LEAST} to {MOST}"))
+        })
+    }
+}
+
+impl<const LEAST: u64, const MOST: u64> PartialSchema for Bounded<LEAST, MOST> {
+    fn schema() -> RefOr<Schema> {
+        let limit = |value: u64| Some(Number::UInt(usize::try_from(value).unwrap_or(usize::MAX)));
+        ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+            .minimum(limit(LEAST))
+            .maximum(limit(MOST))
+            .into()
+    }
+}
+
+impl<const LEAST: u64, const MOST: u64> ToSchema for Bounded<LEAST, MOST> {}
+
+#[cfg(test)]
+mod tests {
+    use axum::extract::Query;
+    use axum::http::Uri;
+    use serde::Deserialize;
+
+    use super::Bounded;
+
+    #[derive(Deserialize)]
+    struct Parameters {
+        limit: Option<Bounded<1, 300>>,
+    }
+
+    fn read(query: &str) -> Option<Option<u64>> {
+        let uri: Uri = format!("/events{query}").parse().unwrap();
+        let Query(read) = Query::<Parameters>::try_from_uri(&uri).ok()?;
+        Some(read.limit.map(Bounded::value))
+    }
+
+    #[test]
+    fn a_number_is_read_in_its_range_and_in_one_notation() {
+        assert_eq!(read(""), Some(None));
+        for good in [1, 20, 300] {
+            assert_eq!(read(&format!("?limit={good}")), Some(Some(good)));
+        }
+        for bad in ["0", "301", "-1", "+1", "1.0", "1e1", "", "one", "18446744073709551616"] {
+            assert_eq!(read(&format!("?limit={bad}")), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The parts of the OpenAPI document that follow from rules: constraints of configuration keys,
+//! responses to refused requests, authentication, links between operations.
+
+use suimon_contract::{ErrorBody, ErrorCode, Kind, describe_keys, example_of};
+use utoipa::ToSchema;
+use utoipa::openapi::link::Link;
+use utoipa::openapi::path::{Operation, ParameterIn, PathItem};
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{Content, OpenApi, Ref, RefOr, Response};
+
+/// Name of the security scheme.
+const TOKEN: &str = "token";
+
+/// A response to a request that is refused: its status, the name of its component, its meaning.
+struct Refusal {
+    status: u16,
+    name: &'static str,
+    meaning: &'static str,
+}
+
+const MALFORMED: Refusal = Refusal {
+    status: 400,
+    name: "Malformed",
+    meaning: "The request violates this document, or its body is not JSON.",
+};
+const UNAUTHORIZED: Refusal = Refusal {
+    status: 401,
+    name: "Unauthorized",
+    meaning: "The token is missing or wrong. Only over TCP; the Unix socket takes none.",
+};
+const NOT_FOUND: Refusal = Refusal {
+    status: 404,
+    name: "NotFound",
+    meaning: "The path names something that does not exist.",
+};
+const BODY_TIMEOUT: Refusal =
+    Refusal { status: 408, name: "BodyTimeout", meaning: "The body was not received in time." };
+const CONFLICT: Refusal = Refusal {
+    status: 409,
+    name: "Conflict",
+    meaning: "The present state does not allow the request.",
+};
+const TOO_LARGE: Refusal =
+    Refusal { status: 413, name: "BodyTooLarge", meaning: "The body is larger than 4 MiB." };
+const UNPROCESSABLE: Refusal = Refusal {
+    status: 422,
+    name: "Unprocessable",
+    meaning: "The request is valid JSON and cannot be carried out: a value is out of its range, or a \
+              rule is violated that JSON Schema cannot express, such as a reference to a resource \
+              that does not exist.",
+};
+const UPGRADE_REQUIRED: Refusal = Refusal {
+    status: 426,
+    name: "UpgradeRequired",
+    meaning: "The header `Upgrade` does not name the protocol of this operation.",
+};
+const HOST_ERROR: Refusal =
+    Refusal { status: 500, name: "HostError", meaning: "The host or the daemon failed." };
+
+const REFUSALS: [Refusal; 9] = [
+    MALFORMED,
+    UNAUTHORIZED,
+    NOT_FOUND,
+    BODY_TIMEOUT,
+    CONFLICT,
+    TOO_LARGE,
+    UNPROCESSABLE,
+    UPGRADE_REQUIRED,
+    HOST_ERROR,
+];
+
+/// Status by which a handler's description says that it asks the host for something, which can
+/// refuse it.
+const ASKS: &str = "4XX";
+
+/// Completes a document that was made from the descriptions of the handlers.
+pub(super) fn complete(document: &mut OpenApi) {
+    let components = document.components.get_or_insert_default();
+    describe_keys(&mut components.schemas);
+    components.responses.extend(
+        REFUSALS.iter().map(|refusal| (refusal.name.to_owned(), RefOr::T(refusal.response()))),
+    );
+    let mut token = Http::new(HttpAuthScheme::Bearer);
+    token.description = Some("The token of `api.token_file`; over TCP only.".to_owned());
+    components.add_security_scheme(TOKEN, SecurityScheme::Http(token));
+    let none: [&str; 0] = [];
+    document.security =
+        Some(vec![SecurityRequirement::default(), SecurityRequirement::new(TOKEN, none)]);
+
+    let known: Vec<String> = document
+        .paths
+        .paths
+        .values()
+        .flat_map(operations)
+        .filter_map(|operation| operation.operation_id.clone())
+        .collect();
+    for (path, item) in &mut document.paths.paths {
+        for operation in operations_mut(item) {
+            refuse(path, operation);
+            link(operation, &known);
+            exemplify(operation);
+        }
+    }
+}
+
+impl Refusal {
+    fn response(&self) -> Response {
+        let mut description = self.meaning.to_owned();
+        let codes: Vec<String> = ErrorCode::ALL
+            .into_iter()
+            .filter(|code| code.http_status() == self.status)
+            .map(|code| format!("`{code}`"))
+            .collect();
+        if !codes.is_empty() {
+            description.push_str(&format!(" Codes: {}.", codes.join(", ")));
+        }
+        let body = Ref::from_schema_name(ErrorBody::name());
+        Response::builder()
+            .description(description)
+            .content("application/json", Content::new(Some(body)))
+            .build()
+    }
+}
+
+/// Adds the responses with which requests are refused.
+fn refuse(path: &str, operation: &mut Operation) {
+    let responses = &mut operation.responses.responses;
+    let asks = responses.remove(ASKS).is_some();
+    responses.remove("5XX");
+    responses.remove("404");
+    let is_upgraded = responses.contains_key("101");
+    let has_body = operation.request_body.is_some();
+    let has_parameters = operation.parameters.as_ref().is_some_and(|all| {
+        all.iter().any(|parameter| parameter.parameter_in == ParameterIn::Query)
+    });
+    let mut refusals = vec![UNAUTHORIZED, HOST_ERROR];
+    if asks || has_parameters || has_body {
+        refusals.push(MALFORMED);
+    }
+    if asks || path.contains('{') {
+        refusals.push(NOT_FOUND);
+    }
+    if asks {
+        refusals.extend([CONFLICT, UNPROCESSABLE]);
+    }
+    if has_body {
+        refusals.extend([BODY_TIMEOUT, TOO_LARGE]);
+    }
+    if is_upgraded {
+        refusals.push(UPGRADE_REQUIRED);
+    }
+    for refusal in refusals {
+        let reference = Ref::from_response_name(refusal.name);
+        operation.responses.responses.insert(refusal.status.to_string(), reference.into());
+    }
+}
+
+/// Adds links to the operations that continue this one.
+fn link(operation: &mut Operation, known: &[String]) {
+    let Some(id) = operation.operation_id.clone() else { return };
+    let is_known = |id: &String| known.contains(id);
+    let mut add = |status: &str, name: &str, of: String, parameter: &str, value: &str| {
+        let response = operation.responses.responses.get_mut(status);
+        let Some(RefOr::T(response)) = response.filter(|_| is_known(&of)) else { return };
+        let link = Link::builder().operation_id(of).parameter(parameter, value).build();
+        response.links.insert(name.to_owned(), link.into());
+    };
+    let operation_id = "$response.body#/id";
+    if !matches!(id.as_str(), "request_lab_run") {
+        for (name, of) in [
+            ("operation", "show_operation"),
+            ("wait", "wait_operation"),
+            ("follow", "follow_operation"),
+            ("cancel", "cancel_operation"),
+        ] {
+            add("202", name, of.to_owned(), "id", operation_id);
+        }
+    }
+    if let Some(kind) = id.strip_prefix("add_") {
+        for verb in ["show", "change", "replace", "delete"] {
+            add("202", verb, format!("{verb}_{kind}"), "name", "$request.body#/name");
+        }
+    }
+    if let Some(kind) = id.strip_prefix("show_") {
+        for verb in ["change", "replace", "delete"] {
+            add("200", verb, format!("{verb}_{kind}"), "name", "$request.path.name");
+        }
+    }
+    match id.as_str() {
+        "list_operations" => {
+            add("200", "operation", "show_operation".to_owned(), "id", "$response.body#/0/id");
+        }
+        "show_operation" => {
+            add("200", "cancel", "cancel_operation".to_owned(), "id", "$request.path.id");
+        }
+        "prepare_arrival" => {
+            for verb in ["show", "activate", "abandon"] {
+                add("202", verb, format!("{verb}_arrival"), "id", "$request.body#/id");
+            }
+        }
+        "request_lab_run" => {
+            add("202", "withdraw", "withdraw_lab_request".to_owned(), "id", operation_id);
+        }
+        "list_lab_runs" => {
+            for (name, of) in [("run", "show_lab_run"), ("report", "show_lab_report")] {
+                add("200", name, of.to_owned(), "id", "$response.body#/0/id");
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Adds an example to a body that is a configuration.
+fn exemplify(operation: &mut Operation) {
+    let Some(body) = &mut operation.request_body else { return };
+    for content in body.content.values_mut() {
+        let Some(RefOr::Ref(reference)) = &content.schema else { continue };
+        let name = reference.ref_location.rsplit('/').next().unwrap_or_default();
+        let kind = Kind::ALL.into_iter().find(|kind| kind.schema_name() == name);
+        content.example = kind.and_then(example_of);
+    }
+}
+
+fn operations(item: &PathItem) -> impl Iterator<Item = &Operation> {
+    [&item.get, &item.put, &item.post, &item.patch, &item.delete].into_iter().flatten()
+}
+
+fn operations_mut(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    [&mut item.get, &mut item.put, &mut item.post, &mut item.patch, &mut item.delete]
+        .into_iter()
+        .flatten()
+}
+
+#[cfg(test)]
+#[path = "document_tests.rs"]
+mod tests;

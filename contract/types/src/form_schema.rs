@@ -1,0 +1,272 @@
+//! JSON Schemas of forms, for the OpenAPI document.
+//!
+//! A schema admits every value that [`Form::accepts`] accepts. Rules that JSON Schema cannot
+//! express (lengths in bytes, the range of a size written with a unit, the syntax of IPv6
+//! addresses) remain checks of the daemon; their violation is an `invalid_value`.
+
+use serde_json::{Value, json};
+use utoipa::openapi::schema::{
+    ArrayBuilder, KnownFormat, Object, ObjectBuilder, OneOf, OneOfBuilder, SchemaFormat,
+    SchemaType, Type,
+};
+use utoipa::openapi::{Array, Ref, RefOr, Schema};
+
+use crate::byte_size::BYTE_SIZE_PATTERN;
+use crate::form::PROCESSORS_MAX;
+use crate::trunk::VLANS_PATTERN;
+use crate::{Form, Kind};
+
+/// A control character, as `char::is_control` has it, in a character class.
+const CONTROL: &str = r"\x00-\x1f\x7f-\x9f";
+/// One label of a host name (RFC 1123, section 2.1).
+const LABEL: &str = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?";
+const IPV4: &str = r"[0-9]{1,3}(\.[0-9]{1,3}){3}";
+/// Between brackets. The daemon checks the groups.
+const IPV6: &str = "[0-9A-Fa-f:.%]+";
+const DEVICE: &str = r"[^\s/:%\x00-\x1f\x7f-\x9f]{1,15}";
+const PCI_ADDRESS: &str = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]";
+
+impl Form {
+    /// The schema of the form's values. Tables are references to their components.
+    pub fn schema(self) -> RefOr<Schema> {
+        match self {
+            Self::Name => named("Name"),
+            Self::Names { most } => list(named("Name"), most, false),
+            Self::HostName => text(&whole(LABEL)),
+            Self::Device => text(&whole(DEVICE)),
+            Self::Adapter => text(&whole(&format!("({DEVICE}|{PCI_ADDRESS})"))),
+            Self::Namespace => long_text(&whole(&format!("[^/{CONTROL}]+")), 255),
+            Self::UnixSocketPath => long_text(r"^/([^\x00]*[^/\x00])$", 107),
+            Self::FilePath => long_text(r"^/[^\x00]*$", 4095),
+            Self::SocketAddress => text(&format!(r"^({IPV4}|\[{IPV6}\]):[0-9]{{1,5}}$")),
+            Self::LoopbackAddress => text(&format!(r"^(127{OCTETS}|\[{IPV6}\]):[0-9]{{1,5}}$")),
+            Self::HostAndPort => text(&whole(&host_and_port())),
+            Self::Urls { most } => {
+                list(text(&format!("^https?://{}$", host_and_port())), most, true)
+            }
+            Self::StationIps { most } => list(text(&format!("^({IPV4}|{IPV6})$")), most, true),
+            Self::Accounts { most } => {
+                let one = "^[!-+.0-9;-~][!-+.0-9;-~-]{0,254}$";
+                list(text(one), most, true)
+            }
+            Self::DnsNames { most } => list(Self::DnsName.schema(), most, true),
+            Self::DnsName => long_text(&format!(r"^{LABEL}(\.{LABEL})*$"), 253),
+            Self::Networks { most } => {
+                list(text(&format!("^({IPV4}|{IPV6})(/[0-9]{{1,3}})?$")), most, true)
+            }
+            Self::StationAddress => {
+                let pair = "[0-9A-Fa-f]{2}";
+                let first = "[0-9A-Fa-f][02468ACEace]";
+                text(&format!("^{first}((:{pair}){{5}}|(-{pair}){{5}})$"))
+            }
+            Self::Vlan => number(1, 4094),
+            Self::Vlans => list(vlans(), usize::MAX, false),
+            Self::Cpus => list(number(0, u64::from(u16::MAX)), PROCESSORS_MAX, true),
+            Self::Number { least, most } => number(least, most),
+            Self::NumberOr { least, most, word } => {
+                either([number(least, most), words(&[word])], None)
+            }
+            Self::Bytes { least, most, step } => bytes(least, most, step),
+            Self::OneOfNumbers(numbers) => {
+                let values: Vec<Value> = numbers.iter().map(|number| json!(number)).collect();
+                of_type(Type::Integer).enum_values(Some(values)).into()
+            }
+            Self::StoreFile => long_text(&format!("^[^/{CONTROL}]+(/[^/{CONTROL}]+)*$"), 1023),
+            Self::Serial { most } => {
+                let inner = most.saturating_sub(2);
+                text(&format!("^[!-~]([ -~]{{0,{inner}}}[!-~])?$"))
+            }
+            Self::Line { most } => long_text(&format!("^[^{CONTROL}]+$"), most),
+            Self::Flag => of_type(Type::Boolean).into(),
+            Self::OneOf(known) => words(known),
+            Self::Table(kind) => named(kind.schema_name()),
+            Self::Tables(kind) => {
+                ArrayBuilder::new().items(named(kind.schema_name())).build().into()
+            }
+        }
+    }
+}
+
+const OCTETS: &str = r"(\.[0-9]{1,3}){3}";
+
+impl Kind {
+    /// The name of the component of the OpenAPI document that describes a table of this kind.
+    pub const fn schema_name(self) -> &'static str {
+        match self {
+            Self::File => "HostConfig",
+            Self::Host => "HostSection",
+            Self::Api => "ApiConfig",
+            Self::Console => "ConsoleConfig",
+            Self::Lab => "LabConfig",
+            Self::Power => "PowerConfig",
+            Self::Cluster => "ClusterConfig",
+            Self::Uplink => "UplinkConfig",
+            Self::Team => "TeamConfig",
+            Self::Switch => "SwitchConfig",
+            Self::Nic => "NicConfig",
+            Self::Store => "StoreConfig",
+            Self::QosPolicy => "QosPolicyConfig",
+            Self::Disk => "DiskConfig",
+            Self::Vm => "VmConfig",
+            Self::Pf => "PfConfig",
+            Self::Node => "NodeConfig",
+            Self::Offload => "OffloadConfig",
+            Self::Vmq => "VmqConfig",
+            Self::DiskQos => "DiskQos",
+            Self::DiskVhostUser => "DiskVhostUser",
+            Self::DiskNbd => "DiskNbd",
+            Self::ClusterTls => "ClusterTls",
+            Self::Vf => "VfConfig",
+        }
+    }
+}
+
+/// The schema of a value that may also be null.
+pub(crate) fn nullable(schema: RefOr<Schema>) -> RefOr<Schema> {
+    let null = || RefOr::from(Object::with_type(Type::Null));
+    match schema {
+        RefOr::T(Schema::Object(mut object)) => {
+            object.schema_type = with_null(object.schema_type);
+            if let Some(values) = &mut object.enum_values {
+                values.push(Value::Null);
+            }
+            object.into()
+        }
+        RefOr::T(Schema::Array(mut array)) => {
+            array.schema_type = with_null(array.schema_type);
+            RefOr::T(Schema::Array(array))
+        }
+        RefOr::T(Schema::OneOf(mut one_of)) => {
+            one_of.items.insert(0, null());
+            RefOr::T(Schema::OneOf(one_of))
+        }
+        other => either([null(), other], None),
+    }
+}
+
+fn with_null(schema_type: SchemaType) -> SchemaType {
+    match schema_type {
+        SchemaType::Type(one) => SchemaType::Array(vec![one, Type::Null]),
+        SchemaType::Array(mut types) => {
+            types.push(Type::Null);
+            SchemaType::Array(types)
+        }
+        SchemaType::AnyValue => SchemaType::AnyValue,
+    }
+}
+
+/// The schema with a description and a default beside what it has.
+pub(crate) fn annotated(
+    schema: RefOr<Schema>,
+    description: &str,
+    default: Option<Value>,
+) -> RefOr<Schema> {
+    match schema {
+        RefOr::Ref(mut reference) if default.is_none() => {
+            reference.description = description.to_owned();
+            RefOr::Ref(reference)
+        }
+        RefOr::Ref(reference) => {
+            let mut one_of = either_of([RefOr::Ref(reference)], Some(description));
+            one_of.default = default;
+            RefOr::T(Schema::OneOf(one_of))
+        }
+        RefOr::T(Schema::Object(mut object)) => {
+            object.description = Some(description.to_owned());
+            object.default = default;
+            object.into()
+        }
+        RefOr::T(Schema::Array(mut array)) => {
+            array.description = Some(description.to_owned());
+            array.default = default;
+            RefOr::T(Schema::Array(array))
+        }
+        RefOr::T(Schema::OneOf(mut one_of)) => {
+            one_of.description = Some(description.to_owned());
+            one_of.default = default;
+            RefOr::T(Schema::OneOf(one_of))
+        }
+        other @ RefOr::T(_) => other,
+    }
+}
+
+/// A size: a number of bytes, or a text with a unit.
+pub(crate) fn bytes(least: u64, most: u64, step: u64) -> RefOr<Schema> {
+    let mut number = bounded(least, most);
+    if step > 1 {
+        number.multiple_of = Some(limit(step));
+    }
+    either([number.into(), text(BYTE_SIZE_PATTERN)], None)
+}
+
+/// One VLAN or a range of them.
+pub(crate) fn vlans() -> RefOr<Schema> {
+    either([number(1, 4094), text(VLANS_PATTERN)], None)
+}
+
+/// A reference to a component.
+pub(crate) fn named(name: &str) -> RefOr<Schema> {
+    Ref::from_schema_name(name).into()
+}
+
+fn either<const N: usize>(items: [RefOr<Schema>; N], description: Option<&str>) -> RefOr<Schema> {
+    RefOr::T(Schema::OneOf(either_of(items, description)))
+}
+
+fn either_of<const N: usize>(items: [RefOr<Schema>; N], description: Option<&str>) -> OneOf {
+    let builder = OneOfBuilder::new().description(description);
+    items.into_iter().fold(builder, OneOfBuilder::item).build()
+}
+
+fn of_type(schema_type: Type) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(schema_type)
+}
+
+fn words(known: &[&str]) -> RefOr<Schema> {
+    of_type(Type::String).enum_values(Some(known.iter().copied())).into()
+}
+
+fn number(least: u64, most: u64) -> RefOr<Schema> {
+    bounded(least, most).into()
+}
+
+fn bounded(least: u64, most: u64) -> Object {
+    let format = if i32::try_from(most).is_ok() { KnownFormat::Int32 } else { KnownFormat::Int64 };
+    of_type(Type::Integer)
+        .format(Some(SchemaFormat::KnownFormat(format)))
+        .minimum(Some(limit(least)))
+        .maximum(Some(limit(most)))
+        .build()
+}
+
+fn limit(value: u64) -> utoipa::Number {
+    utoipa::Number::UInt(usize::try_from(value).unwrap_or(usize::MAX))
+}
+
+fn text(pattern: &str) -> RefOr<Schema> {
+    of_type(Type::String).pattern(Some(pattern)).into()
+}
+
+/// A text whose bytes are bounded; it has no more characters than bytes.
+fn long_text(pattern: &str, most: usize) -> RefOr<Schema> {
+    of_type(Type::String).pattern(Some(pattern)).max_length(Some(most)).into()
+}
+
+fn list(items: RefOr<Schema>, most: usize, unique: bool) -> RefOr<Schema> {
+    let mut list: Array = ArrayBuilder::new().items(items).unique_items(unique).build();
+    list.min_items = Some(1);
+    list.max_items = (most < usize::MAX).then_some(most);
+    RefOr::T(Schema::Array(list))
+}
+
+fn whole(pattern: &str) -> String {
+    format!("^{pattern}$")
+}
+
+fn host_and_port() -> String {
+    format!(r"({LABEL}(\.{LABEL})*|\[{IPV6}\]):[0-9]{{1,5}}")
+}
+
+#[cfg(test)]
+#[path = "form_schema_tests.rs"]
+pub(crate) mod tests;

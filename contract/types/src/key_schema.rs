@@ -1,0 +1,147 @@
+//! The OpenAPI components of configuration: made from the table of keys, so that the document
+//! states what the parser checks.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
+use utoipa::openapi::{Object, RefOr, Schema};
+
+use crate::form_schema::{annotated, bytes, named, nullable, vlans};
+use crate::{Effect, Form, Key, Kind, default_of, meaning_of};
+
+/// Largest size where no key bounds it. Texts stay below it, too.
+const SIZE_BYTES_MAX: u64 = 1 << 60;
+
+/// The components of an OpenAPI document, by their names.
+pub type Components = BTreeMap<String, RefOr<Schema>>;
+
+/// Replaces the components that describe configuration by those of the keys, and adds their merge
+/// patches ([`patch_name`]).
+pub fn describe_keys(components: &mut Components) {
+    components.insert("ByteSizeText".to_owned(), bytes(0, SIZE_BYTES_MAX, 1));
+    components.insert("VlanRangeText".to_owned(), vlans());
+    for kind in Kind::ALL {
+        let Some(known) = components.get(kind.schema_name()).cloned() else { continue };
+        components.insert(kind.schema_name().to_owned(), table(kind, &known));
+        if is_patched(kind) {
+            components.insert(patch_name(kind), patch(kind, &known));
+        }
+    }
+}
+
+/// The component that describes a merge patch (RFC 7386) of a table of this kind.
+pub fn patch_name(kind: Kind) -> String {
+    format!("{}Patch", kind.schema_name())
+}
+
+/// Sections that are read from the file alone, and tables in lists, are not patched.
+const fn is_patched(kind: Kind) -> bool {
+    !matches!(kind, Kind::File | Kind::Host | Kind::Api | Kind::Console | Kind::Lab | Kind::Vf)
+}
+
+/// A table: as the type describes it, with what the keys say of their values.
+fn table(kind: Kind, known: &RefOr<Schema>) -> RefOr<Schema> {
+    let description = match known {
+        RefOr::T(Schema::Object(object)) => object.description.clone(),
+        _ => None,
+    };
+    object(kind, description, |key| {
+        let value = value(key, property(known, key.name));
+        let value = if key.takes_null() { nullable(value) } else { value };
+        let default = if key.has_default { default_of(kind, key.name) } else { None };
+        Described { value, default, is_required: key.required }
+    })
+}
+
+/// A merge patch: every key may be absent, and null removes those that need not be there.
+fn patch(kind: Kind, known: &RefOr<Schema>) -> RefOr<Schema> {
+    let description = format!(
+        "Merge patch (RFC 7386) of `{}`: keys that are absent stay as they are, null removes a key.",
+        kind.word()
+    );
+    object(kind, Some(description), |key| {
+        let value = match key.form {
+            Form::Table(inner) => named(&patch_name(inner)),
+            _ => value(key, property(known, key.name)),
+        };
+        let value = if key.required { value } else { nullable(value) };
+        Described { value, default: None, is_required: false }
+    })
+}
+
+/// A property as the document has it.
+struct Described {
+    value: RefOr<Schema>,
+    default: Option<Value>,
+    is_required: bool,
+}
+
+fn object(
+    kind: Kind,
+    description: Option<String>,
+    property: impl Fn(&Key) -> Described,
+) -> RefOr<Schema> {
+    let mut object: Object = ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .description(description)
+        .additional_properties(Some(AdditionalProperties::FreeForm(false)))
+        .build();
+    for key in kind.keys() {
+        let Described { value, default, is_required } = property(key);
+        let value = annotated(value, &description_of(kind, key), default);
+        object.properties.insert(key.name.to_owned(), value);
+        if is_required {
+            object.required.push(key.name.to_owned());
+        }
+    }
+    object.into()
+}
+
+/// The meaning of a key, and what a change of its value does.
+fn description_of(kind: Kind, key: &Key) -> String {
+    let meaning = meaning_of(kind, key.name).unwrap_or_default();
+    match key.effect {
+        Effect::Live => meaning,
+        Effect::LiveOnTap => {
+            format!("{meaning} A change replaces a vhost-user NIC and is live on a TAP device.")
+        }
+        Effect::Replace => format!("{meaning} A change replaces the resource."),
+        Effect::NextBoot => format!("{meaning} A change takes effect when a VM starts."),
+        Effect::NextStart => format!("{meaning} A change takes effect when the daemon starts."),
+        Effect::Identity => format!("{meaning} It cannot be changed."),
+    }
+}
+
+/// The values of a key. Words are the component that the type of the key names.
+fn value(key: &Key, known: Option<&RefOr<Schema>>) -> RefOr<Schema> {
+    match key.form {
+        Form::OneOf(_) => known.and_then(reference).unwrap_or_else(|| key.form.schema()),
+        _ => key.form.schema(),
+    }
+}
+
+fn property<'a>(table: &'a RefOr<Schema>, name: &str) -> Option<&'a RefOr<Schema>> {
+    match table {
+        RefOr::T(Schema::Object(object)) => object.properties.get(name),
+        _ => None,
+    }
+}
+
+/// The component that a property refers to, whatever else it admits.
+fn reference(property: &RefOr<Schema>) -> Option<RefOr<Schema>> {
+    match property {
+        RefOr::Ref(reference) => {
+            let mut plain = reference.clone();
+            plain.description = String::new();
+            Some(RefOr::Ref(plain))
+        }
+        RefOr::T(Schema::OneOf(one_of)) => one_of.items.iter().find_map(reference),
+        RefOr::T(Schema::AllOf(all_of)) => all_of.items.iter().find_map(reference),
+        RefOr::T(_) => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "key_schema_tests.rs"]
+mod tests;
