@@ -71,7 +71,9 @@ impl Form {
                 let values: Vec<Value> = numbers.iter().map(|number| json!(number)).collect();
                 of_type(Type::Integer).enum_values(Some(values)).into()
             }
-            Self::StoreFile => long_text(&format!("^[^/{CONTROL}]+(/[^/{CONTROL}]+)*$"), 1023),
+            Self::StoreFile => {
+                long_text(&format!("^[^/{CONTROL}]{{1,255}}(/[^/{CONTROL}]{{1,255}})*$"), 1023)
+            }
             Self::Serial { most } => {
                 let inner = most.saturating_sub(2);
                 text(&format!("^[!-~]([ -~]{{0,{inner}}}[!-~])?$"))

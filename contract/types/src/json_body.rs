@@ -156,6 +156,52 @@ pub fn patch_cluster(
     patch_section(Kind::Cluster, cluster, patch)
 }
 
+/// Checks a merge patch (RFC 7386) of a table of this kind by itself, before the table that it
+/// changes is known.
+///
+/// # Errors
+/// All that is wrong with its keys and values; never empty.
+pub fn check_patch(kind: Kind, patch: &[u8]) -> Result<(), Vec<ApiError>> {
+    let patch = object(patch)?;
+    let findings = shape::check_patch(Place::new(kind, 0), &patch);
+    match findings.is_empty() {
+        true => Ok(()),
+        false => Err(findings.into_iter().map(|found| found.into_error(None)).collect()),
+    }
+}
+
+/// Reads the body of a request that is no configuration.
+///
+/// # Errors
+/// It is not JSON or violates the type's schema (`malformed`, `unknown_key`), or a text has not
+/// the syntax of its type (`invalid_value`).
+pub fn parse_request<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    let JsonTree(value) = tree(body)?;
+    T::deserialize(value).map_err(|error| {
+        let text = error.to_string();
+        let text = format!("the body cannot be read: {text}");
+        if let Some(name) =
+            text.split("unknown field `").nth(1).and_then(|rest| rest.split('`').next())
+        {
+            return ApiError::new(ErrorCode::UnknownKey, &text).field(shape::quote(name));
+        }
+        let violates = SCHEMA_VIOLATIONS.iter().any(|violation| text.contains(violation));
+        let code = if violates { ErrorCode::Malformed } else { ErrorCode::InvalidValue };
+        ApiError::new(code, text)
+    })
+}
+
+/// How messages of serde begin that tell of another shape than the type's. Others are those of the
+/// types themselves, about texts.
+const SCHEMA_VIOLATIONS: [&str; 6] = [
+    "invalid type: ",
+    "invalid value: ",
+    "invalid length ",
+    "missing field ",
+    "unknown variant ",
+    "did not match any variant",
+];
+
 fn patch_section<T: Serialize + DeserializeOwned>(
     kind: Kind,
     section: Option<&T>,
@@ -235,15 +281,19 @@ fn malformed(message: &str) -> ApiError {
 }
 
 fn object(body: &[u8]) -> Result<Map<String, Value>, Vec<ApiError>> {
-    if body.len() > JSON_BYTES_MAX {
-        let message = format!("it has {} bytes; at most {JSON_BYTES_MAX} are read", body.len());
-        return Err(vec![malformed(&message)]);
-    }
-    match serde_json::from_slice(body) {
+    match tree(body) {
         Ok(JsonTree(Value::Object(table))) => Ok(table),
         Ok(JsonTree(_)) => Err(vec![malformed("it must be a JSON object")]),
-        Err(error) => Err(vec![malformed(&error.to_string())]),
+        Err(error) => Err(vec![error]),
     }
+}
+
+fn tree(body: &[u8]) -> Result<JsonTree, ApiError> {
+    if body.len() > JSON_BYTES_MAX {
+        let message = format!("it has {} bytes; at most {JSON_BYTES_MAX} are read", body.len());
+        return Err(malformed(&message));
+    }
+    serde_json::from_slice(body).map_err(|error| malformed(&error.to_string()))
 }
 
 fn read_resource<T: Resource>(table: Map<String, Value>) -> Result<T, Vec<ApiError>> {

@@ -44,7 +44,13 @@ impl<'de> Visitor<'de> for TreeVisitor {
         Ok(Value::Number(value.into()))
     }
 
+    /// JSON does not tell `1.0` from `1` (RFC 8259, section 6), nor does JSON Schema: both are whole.
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        if value.fract() == 0.0
+            && let Ok(whole) = format!("{value:.0}").parse::<i64>()
+        {
+            return Ok(Value::Number(whole.into()));
+        }
         Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
     }
 

@@ -21,6 +21,8 @@ pub type Components = BTreeMap<String, RefOr<Schema>>;
 pub fn describe_keys(components: &mut Components) {
     components.insert("ByteSizeText".to_owned(), bytes(0, SIZE_BYTES_MAX, 1));
     components.insert("VlanRangeText".to_owned(), vlans());
+    let about = "A file by its path below its store's.";
+    components.insert("StoreFile".to_owned(), annotated(Form::StoreFile.schema(), about, None));
     for kind in Kind::ALL {
         let Some(known) = components.get(kind.schema_name()).cloned() else { continue };
         components.insert(kind.schema_name().to_owned(), table(kind, &known));

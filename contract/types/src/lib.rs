@@ -215,8 +215,9 @@ pub use image_report::{
 };
 pub use iov_status::{IovPath, IovStatus};
 pub use json_body::{
-    JSON_BYTES_MAX, Resource, applies_a_file, locate_errors_of_apply, parse_apply, parse_cluster,
-    parse_power, parse_resource, patch_cluster, patch_power, patch_resource,
+    JSON_BYTES_MAX, Resource, applies_a_file, check_patch, locate_errors_of_apply, parse_apply,
+    parse_cluster, parse_power, parse_request, parse_resource, patch_cluster, patch_power,
+    patch_resource,
 };
 pub use kernel_path_status::KernelPathStatus;
 pub use key_meaning::{default_text, meaning_of};

@@ -58,8 +58,23 @@ pub(crate) fn drop_removed(kind: Kind, table: &mut Map<String, Value>) {
 /// All that is wrong with the keys of `table` and their values, each by itself.
 pub(crate) fn check(place: Place, table: &Map<String, Value>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    check_keys(place, place.kind, "", table, &mut findings);
+    check_keys(place, place.kind, "", table, Way::Whole, &mut findings);
     findings
+}
+
+/// All that is wrong with a merge patch of a table: keys may be absent, and null removes those
+/// that need not be there.
+pub(crate) fn check_patch(place: Place, patch: &Map<String, Value>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    check_keys(place, place.kind, "", patch, Way::Patch, &mut findings);
+    findings
+}
+
+/// What a table is checked as.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Whole,
+    Patch,
 }
 
 fn check_keys(
@@ -67,6 +82,7 @@ fn check_keys(
     kind: Kind,
     prefix: &str,
     table: &Map<String, Value>,
+    way: Way,
     findings: &mut Vec<Finding>,
 ) {
     for (name, value) in table {
@@ -80,8 +96,11 @@ fn check_keys(
                 &quote(&field),
                 unknown_key(kind, name),
             )),
-            Some(key) => check_value(place, key, &field, value, findings),
+            Some(key) => check_value(place, key, &field, value, way, findings),
         }
+    }
+    if way == Way::Patch {
+        return;
     }
     for key in kind.keys().iter().filter(|key| key.required && !table.contains_key(key.name)) {
         findings.push(place.finding(
@@ -92,24 +111,32 @@ fn check_keys(
     }
 }
 
-fn check_value(place: Place, key: &Key, field: &str, value: &Value, findings: &mut Vec<Finding>) {
+fn check_value(
+    place: Place,
+    key: &Key,
+    field: &str,
+    value: &Value,
+    way: Way,
+    findings: &mut Vec<Finding>,
+) {
     if key.form.accepts(value) {
         // The tables of a file are resources; they are read each by itself.
         if place.kind == Kind::File {
             return;
         }
         if let (Form::Table(inner), Value::Object(table)) = (key.form, value) {
-            check_keys(place, inner, &format!("{field}."), table, findings);
+            check_keys(place, inner, &format!("{field}."), table, way, findings);
         }
         if let (Form::Tables(inner), Value::Array(tables)) = (key.form, value) {
             for (index, table) in tables.iter().enumerate() {
                 let Value::Object(table) = table else { continue };
-                check_keys(place, inner, &format!("{field}[{index}]."), table, findings);
+                let prefix = format!("{field}[{index}].");
+                check_keys(place, inner, &prefix, table, Way::Whole, findings);
             }
         }
         return;
     }
-    if value.is_null() && key.takes_null() {
+    if value.is_null() && (key.takes_null() || (way == Way::Patch && !key.required)) {
         return;
     }
     let code =

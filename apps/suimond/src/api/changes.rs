@@ -4,7 +4,7 @@ use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use suimon_contract::{ApiError, ErrorCode, Name, Operation, Resource};
+use suimon_contract::{ApiError, ErrorCode, Name, Operation, Resource, check_patch};
 use suimon_node::{ChangeOptions, Edit, ResourceEdit};
 use utoipa::IntoParams;
 
@@ -71,7 +71,9 @@ pub(super) fn add<T: Resource>(body: &[u8]) -> Result<ResourceEdit<T>, Failure> 
 
 /// The edit that changes keys of a resource.
 pub(super) fn patch<T: Resource>(name: &str, body: &[u8]) -> Result<ResourceEdit<T>, Failure> {
-    Ok(ResourceEdit::Patch(name_in_path::<T>(name)?, body.to_vec()))
+    let name = name_in_path::<T>(name)?;
+    check_patch(T::KIND, body)?;
+    Ok(ResourceEdit::Patch(name, body.to_vec()))
 }
 
 /// The edit that deletes a resource.

@@ -5,7 +5,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use suimon_contract::{
-    ClusterConfig, ClusterDisk, ClusterStatus, ErrorBody, Operation, Plan, parse_cluster,
+    ClusterConfig, ClusterDisk, ClusterStatus, ErrorBody, Kind, Operation, Plan, check_patch,
+    parse_cluster,
 };
 use suimon_node::{ClusterEdit, Edit};
 use utoipa_axum::router::OpenApiRouter;
@@ -70,6 +71,7 @@ async fn patch(
     Parameters(parameters): Parameters<ChangeParameters>,
     Body(body): Body,
 ) -> Result<Response, Failure> {
+    check_patch(Kind::Cluster, &body)?;
     change(&state, Edit::Cluster(ClusterEdit::Patch(body.to_vec())), parameters).await
 }
 

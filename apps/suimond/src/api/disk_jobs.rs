@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::Response;
 use serde::de::DeserializeOwned;
 use suimon_contract::{
-    ApiError, ConvertDiskRequest, DiskConfig, ErrorBody, ErrorCode, Operation, SnapshotDiskRequest,
+    ConvertDiskRequest, DiskConfig, ErrorBody, Operation, SnapshotDiskRequest, parse_request,
 };
 use suimon_node::DiskWork;
 use utoipa_axum::router::OpenApiRouter;
@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 
 use crate::api::body::Body;
 use crate::api::changes::{accepted, name_in_path};
-use crate::api::failure::{Failure, InPath, unknown_field};
+use crate::api::failure::{Failure, InPath};
 use crate::api::state::ApiState;
 
 /// The endpoints of work on disks.
@@ -93,11 +93,5 @@ async fn begin(state: &ApiState, name: &str, work: DiskWork) -> Result<Response,
 }
 
 pub(super) fn request<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
-    serde_json::from_slice(body).map_err(|error| {
-        let text = format!("the body cannot be read: {error}");
-        match unknown_field(&text) {
-            Some(name) => ApiError::new(ErrorCode::UnknownKey, &text).field(name).into(),
-            None => ApiError::new(ErrorCode::Malformed, &text).into(),
-        }
-    })
+    Ok(parse_request(body)?)
 }

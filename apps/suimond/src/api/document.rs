@@ -3,10 +3,13 @@
 
 use suimon_contract::{ErrorBody, ErrorCode, Kind, describe_keys, example_of};
 use utoipa::ToSchema;
+use utoipa::openapi::extensions::Extensions;
+use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::link::Link;
 use utoipa::openapi::path::{Operation, ParameterIn, PathItem};
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{Content, OpenApi, Ref, RefOr, Response};
+use utoipa::openapi::{Content, OpenApi, Ref, RefOr, Required, Response, Schema};
 
 /// Name of the security scheme.
 const TOKEN: &str = "token";
@@ -77,6 +80,7 @@ const ASKS: &str = "4XX";
 pub(super) fn complete(document: &mut OpenApi) {
     let components = document.components.get_or_insert_default();
     describe_keys(&mut components.schemas);
+    components.schemas.values_mut().for_each(close_tagged);
     components.responses.extend(
         REFUSALS.iter().map(|refusal| (refusal.name.to_owned(), RefOr::T(refusal.response()))),
     );
@@ -98,7 +102,8 @@ pub(super) fn complete(document: &mut OpenApi) {
         for operation in operations_mut(item) {
             refuse(path, operation);
             link(operation, &known);
-            exemplify(operation);
+            describe_body(operation);
+            describe_responses(operation);
         }
     }
 }
@@ -155,6 +160,52 @@ fn refuse(path: &str, operation: &mut Operation) {
     }
 }
 
+/// A link that passes one parameter. utoipa 5.5 writes the field `operationId` in snake case, so
+/// that it is written as an extension here.
+fn link_to(operation_id: &str, parameter: &str, value: &str) -> Link {
+    let id = Extensions::from_iter([("operationId", operation_id)]);
+    Link::builder().parameter(parameter, value).extensions(Some(id)).build()
+}
+
+/// Describes responses without a description, and the header that every accepted change has.
+fn describe_responses(operation: &mut Operation) {
+    for (status, response) in &mut operation.responses.responses {
+        let RefOr::T(response) = response else { continue };
+        if response.description.is_empty() {
+            response.description = match status.as_str() {
+                "101" => "The connection carries the protocol that `Upgrade` names.",
+                "202" => "Accepted. The body describes what was begun.",
+                "204" => "Done.",
+                _ => "Success.",
+            }
+            .to_owned();
+        }
+        let begins_operation = response.content.values().any(|content| {
+            let Some(RefOr::Ref(reference)) = &content.schema else { return false };
+            reference.ref_location.ends_with("/Operation")
+        });
+        if status == "202" && begins_operation {
+            let path = ObjectBuilder::new().schema_type(Type::String);
+            let header = HeaderBuilder::new()
+                .schema(path.build())
+                .description(Some("Path of the operation."))
+                .build();
+            response.headers.insert("Location".to_owned(), header);
+        }
+    }
+}
+
+/// Variants of an externally tagged enum have their tag and no other key.
+fn close_tagged(schema: &mut RefOr<Schema>) {
+    let RefOr::T(Schema::OneOf(one_of)) = schema else { return };
+    for item in &mut one_of.items {
+        let RefOr::T(Schema::Object(object)) = item else { continue };
+        if object.properties.len() == 1 && object.required.len() == 1 {
+            object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
+        }
+    }
+}
+
 /// Adds links to the operations that continue this one.
 fn link(operation: &mut Operation, known: &[String]) {
     let Some(id) = operation.operation_id.clone() else { return };
@@ -162,8 +213,7 @@ fn link(operation: &mut Operation, known: &[String]) {
     let mut add = |status: &str, name: &str, of: String, parameter: &str, value: &str| {
         let response = operation.responses.responses.get_mut(status);
         let Some(RefOr::T(response)) = response.filter(|_| is_known(&of)) else { return };
-        let link = Link::builder().operation_id(of).parameter(parameter, value).build();
-        response.links.insert(name.to_owned(), link.into());
+        response.links.insert(name.to_owned(), link_to(&of, parameter, value).into());
     };
     let operation_id = "$response.body#/id";
     if !matches!(id.as_str(), "request_lab_run") {
@@ -210,10 +260,18 @@ fn link(operation: &mut Operation, known: &[String]) {
     }
 }
 
-/// Adds an example to a body that is a configuration.
-fn exemplify(operation: &mut Operation) {
+/// Tells whether the body must be there, and adds an example to one that is a configuration.
+fn describe_body(operation: &mut Operation) {
     let Some(body) = &mut operation.request_body else { return };
+    body.required = Some(Required::True);
     for content in body.content.values_mut() {
+        // A body that may be absent; null is none.
+        if let Some(RefOr::T(Schema::OneOf(one_of))) = &mut content.schema
+            && let Some(RefOr::Ref(reference)) = one_of.items.pop()
+        {
+            content.schema = Some(reference.into());
+            body.required = Some(Required::False);
+        }
         let Some(RefOr::Ref(reference)) = &content.schema else { continue };
         let name = reference.ref_location.rsplit('/').next().unwrap_or_default();
         let kind = Kind::ALL.into_iter().find(|kind| kind.schema_name() == name);

@@ -92,8 +92,13 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> 
     }
 }
 
+/// The error, about this field if it names none.
+pub(super) fn in_field(error: ApiError, field: &str) -> ApiError {
+    if error.field.is_some() { error } else { error.field(field) }
+}
+
 /// The key that serde says does not exist.
-pub(super) fn unknown_field(text: &str) -> Option<&str> {
+fn unknown_field(text: &str) -> Option<&str> {
     text.split("unknown field `").nth(1).and_then(|rest| rest.split('`').next())
 }
 

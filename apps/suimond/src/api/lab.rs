@@ -9,15 +9,15 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use suimon_contract::{
-    ApiError, ErrorBody, ErrorCode, LabComparison, LabRequest, LabRun, LabRunDetails,
-    LabRunRequest, LabStatus,
+    ApiError, ErrorBody, LabComparison, LabRequest, LabRun, LabRunDetails, LabRunRequest,
+    LabStatus, parse_request,
 };
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::body::Body;
-use crate::api::failure::{Failure, InPath, Parameters, unknown_field};
+use crate::api::failure::{Failure, InPath, Parameters};
 use crate::api::state::ApiState;
 use crate::lab::Lab;
 
@@ -58,13 +58,7 @@ async fn list(State(state): State<ApiState>) -> Result<Json<Vec<LabRun>>, Failur
     request_body = LabRunRequest,
     responses((status = ACCEPTED, body = LabRequest), (status = "4XX", body = ErrorBody)))]
 async fn ask(State(state): State<ApiState>, Body(body): Body) -> Result<Response, Failure> {
-    let wanted: LabRunRequest = serde_json::from_slice(&body).map_err(|error| {
-        let text = format!("the body cannot be read: {error}");
-        match unknown_field(&text) {
-            Some(name) => ApiError::new(ErrorCode::UnknownKey, &text).about("lab").field(name),
-            None => ApiError::new(ErrorCode::Malformed, &text).about("lab"),
-        }
-    })?;
+    let wanted: LabRunRequest = parse_request(&body).map_err(|error| error.about("lab"))?;
     let request = with_lab(&state, move |lab| lab.ask(now_ms(), &wanted)).await?;
     Ok((StatusCode::ACCEPTED, Json(request)).into_response())
 }

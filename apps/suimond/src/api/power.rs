@@ -3,7 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
-use suimon_contract::{ErrorBody, Operation, Plan, PowerConfig, PowerStatus, parse_power};
+use suimon_contract::{
+    ErrorBody, Kind, Operation, Plan, PowerConfig, PowerStatus, check_patch, parse_power,
+};
 use suimon_node::{Edit, PowerEdit};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -50,6 +52,7 @@ async fn patch(
     Parameters(parameters): Parameters<ChangeParameters>,
     Body(body): Body,
 ) -> Result<Response, Failure> {
+    check_patch(Kind::Power, &body)?;
     change(&state, Edit::Power(PowerEdit::Patch(body.to_vec())), parameters).await
 }
 

@@ -2,12 +2,12 @@
 
 use axum::Json;
 use axum::extract::State;
-use suimon_contract::{ApiError, ErrorBody, ErrorCode, QosFlowStatus, WhatIfAnswer, WhatIfRequest};
+use suimon_contract::{ErrorBody, QosFlowStatus, WhatIfAnswer, WhatIfRequest, parse_request};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::body::Body;
-use crate::api::failure::{Failure, unknown_field};
+use crate::api::failure::{Failure, in_field};
 use crate::api::state::ApiState;
 
 /// The endpoints of Storage QoS.
@@ -30,12 +30,7 @@ async fn what_if(
     State(state): State<ApiState>,
     Body(body): Body,
 ) -> Result<Json<WhatIfAnswer>, Failure> {
-    let request: WhatIfRequest = serde_json::from_slice(&body).map_err(|error| {
-        let text = format!("the body cannot be read: {error}");
-        match unknown_field(&text) {
-            Some(name) => ApiError::new(ErrorCode::UnknownKey, &text).field(name),
-            None => ApiError::new(ErrorCode::Malformed, &text).field("proposals"),
-        }
-    })?;
+    let request: WhatIfRequest =
+        parse_request(&body).map_err(|error| in_field(error, "proposals"))?;
     state.ask(move |node| node.what_if(&request)).await.map(Json)
 }
