@@ -32,6 +32,7 @@ check_parts = $(foreach name,$(filter-out $(call parts,$(1)),$(PART)),$(error no
 setup:
 	@./scripts/setup
 	@./scripts/nextest
+	@./scripts/openapi-tools
 
 # The profile `demo` is chosen for build time. The guest's kernel is the one for use.
 run:

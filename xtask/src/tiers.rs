@@ -301,7 +301,8 @@ fn build(session: &mut Session) -> bool {
         })
 }
 
-/// Runs tests, after the files that their guests boot have been downloaded: tests have no network.
+/// Runs tests, after the files that their guests boot and tools of the full tier have been
+/// downloaded: tests have no network.
 fn tests(session: &mut Session, name: &str, selection: &Selection<'_>) {
     let is_prepared = session.check("guest files", |session| {
         let program = metadata::read(session.root())?.target_directory.join("debug/guest-files");
@@ -309,6 +310,11 @@ fn tests(session: &mut Session, name: &str, selection: &Selection<'_>) {
         ensure!(status.success(), "the files of test guests cannot be made");
         Ok(())
     });
+    let is_prepared = is_prepared
+        && (selection.profile != "full"
+            || session.check("tools of the OpenAPI tests", |session| {
+                run_script(session, "scripts/openapi-tools", &[], &[])
+            }));
     if !is_prepared {
         return;
     }

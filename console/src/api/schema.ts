@@ -98,7 +98,7 @@ export interface paths {
          * Takes the content of a disk of a VM that comes: with `Upgrade: suimon-nbd` the connection
          *     carries NBD from then on, and this side is the server.
          */
-        get: operations["arrival_disk"];
+        get: operations["connect_arrival_disk"];
         put?: never;
         post?: never;
         delete?: never;
@@ -118,7 +118,7 @@ export interface paths {
          * Takes the memory and devices of a VM that comes: with `Upgrade: suimon-memory` the connection
          *     carries what QEMU sends from then on.
          */
-        get: operations["arrival_memory"];
+        get: operations["connect_arrival_memory"];
         put?: never;
         post?: never;
         delete?: never;
@@ -212,7 +212,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** An address at which a browser on the host is logged in to the console, once. */
-        post: operations["new_console_login"];
+        post: operations["create_console_login"];
         delete?: never;
         options?: never;
         head?: never;
@@ -674,8 +674,9 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Asks an operation to stop. It ends before its next step, and everything is as
-         *     before it; one that has ended stays as it is.
+         * Requests that an operation be cancelled. It ends before its next step, and desired state is as
+         *     before it; an operation that has ended stays as it is. The operation remains: `GET` shows it as
+         *     `cancelled` until 1000 later operations have ended.
          */
         delete: operations["cancel_operation"];
         options?: never;
@@ -860,7 +861,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** What stores would promise if these proposals were made. Nothing is changed. */
-        post: operations["qos_what_if"];
+        post: operations["forecast_qos"];
         delete?: never;
         options?: never;
         head?: never;
@@ -983,7 +984,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Checks the metadata of an image file of the store. Nothing is written. */
-        post: operations["image_check"];
+        post: operations["check_image"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1000,7 +1001,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Describes an image file of the store, and finds its parent. */
-        post: operations["image_info"];
+        post: operations["inspect_image"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1017,7 +1018,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Records where the parent of a differencing image file is, after a backup beside the file. */
-        post: operations["image_relink"];
+        post: operations["relink_image"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1037,7 +1038,7 @@ export interface paths {
          * Repairs metadata of an image file of which there is a copy, after a backup beside the file.
          *     With `undo`, writes back what a backup has instead. Payload is not written.
          */
-        post: operations["image_repair"];
+        post: operations["repair_image"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1166,7 +1167,7 @@ export interface paths {
             cookie?: never;
         };
         /** All counters at one moment; rates are the differences of two. */
-        get: operations["top"];
+        get: operations["show_top"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1322,7 +1323,7 @@ export interface paths {
          * The VM's serial console: with `Upgrade: suimon-console` the connection carries the bytes of
          *     both directions as they are from then on. One client at a time.
          */
-        get: operations["vm_console"];
+        get: operations["connect_vm_console"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1356,7 +1357,7 @@ export interface paths {
             cookie?: never;
         };
         /** What the agent in the VM's guest tells of it, asked now. It may take some seconds. */
-        get: operations["vm_guest"];
+        get: operations["show_vm_guest"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1393,7 +1394,7 @@ export interface paths {
          * The elements `memoryBacking` and `devices` of a libvirt domain that has the VM's NICs and
          *     disks, for those who start it with libvirt.
          */
-        get: operations["vm_libvirt"];
+        get: operations["show_vm_libvirt"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1535,7 +1536,7 @@ export interface paths {
             cookie?: never;
         };
         /** Metrics in the OpenMetrics text format, which Prometheus reads. */
-        get: operations["metrics"];
+        get: operations["show_metrics"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1572,21 +1573,15 @@ export interface components {
          *     token. Read when the daemon starts.
          */
         ApiConfig: {
-            /** @description Address and port, like `192.0.2.1:8443`. */
+            /** @description Address and port, like `192.0.2.1:8443`. A change takes effect when the daemon starts. */
             listen: string;
-            /** @description PEM file with the server's certificate chain. */
-            tls_certificate?: string | null;
-            /** @description PEM file with its private key. */
-            tls_key?: string | null;
-            /**
-             * @description File whose first line is the bearer token every request must carry;
-             *     at least 16 characters, not readable by others.
-             */
-            token_file?: string | null;
-            /**
-             * @description File whose first line is a bearer token for `GET /metrics` only, such as that of Prometheus; at
-             *     least 16 characters, not readable by others, and not the token of `token_file`.
-             */
+            /** @description PEM file with the server's certificate chain. A change takes effect when the daemon starts. */
+            tls_certificate: string;
+            /** @description PEM file with its private key. A change takes effect when the daemon starts. */
+            tls_key: string;
+            /** @description File whose first line is the bearer token every request must carry; at least 16 characters, not readable by others. A change takes effect when the daemon starts. */
+            token_file: string;
+            /** @description File whose first line is a bearer token for `GET /metrics` only, such as that of Prometheus; at least 16 characters, not readable by others, and not the token of `token_file`. A change takes effect when the daemon starts. */
             metrics_token_file?: string | null;
         };
         /** @description One error: what is wrong, where, and what to do. */
@@ -1605,15 +1600,27 @@ export interface components {
             line?: number | null;
         };
         /**
-         * @description `POST /1.0/apply`: make the host be as described. Exactly one of `toml` and
-         *     `config` is given; with `toml`, errors name the line.
+         * @description What the host is to be: the host file as text or as a value.
+         * @example {
+         *       "config": {
+         *         "switch": [
+         *           {
+         *             "kind": "private",
+         *             "name": "lan"
+         *           }
+         *         ]
+         *       }
+         *     }
          */
         ApplyRequest: {
             /** @description The host file as text. */
-            toml?: string | null;
-            /** @description Its name, for errors. */
-            file?: string | null;
-            config?: null | components["schemas"]["HostConfig"];
+            toml: string;
+            /** @description Name of the file, for errors. */
+            file?: string;
+        } | {
+            config: components["schemas"]["HostConfig"];
+            /** @description Name of the file, for errors. */
+            file?: string;
         };
         /** @description `GET /1.0/arrivals/{id}`. */
         Arrival: {
@@ -1693,7 +1700,6 @@ export interface components {
          *     number in JSON.
          */
         ByteSize: components["schemas"]["ByteSizeText"];
-        /** @description How a size is written: `10737418240` or `"10 GiB"`. */
         ByteSizeText: number | string;
         /**
          * @description How it is known what a store can do.
@@ -1786,7 +1792,23 @@ export interface components {
             node: components["schemas"]["Name"];
             /** @description URLs of etcd's members, such as `https://192.0.2.10:2379`. */
             endpoints: string[];
+            /** @description With `https`: whom to believe and who asks. */
             tls?: null | components["schemas"]["ClusterTls"];
+            /** @description The user of etcd that this node is, if etcd wants one. */
+            user?: string | null;
+            /** @description Absolute path of a file whose first line is the user's password. Nobody else may read it. */
+            password_file?: string | null;
+        };
+        /** @description Merge patch (RFC 7386) of `cluster`: keys that are absent stay as they are, null removes a key. */
+        ClusterConfigPatch: {
+            /** @description The cluster's name: nodes with the same name and etcd are in the same cluster. */
+            name?: components["schemas"]["Name"];
+            /** @description This host's name in it, which no other node has. */
+            node?: components["schemas"]["Name"];
+            /** @description URLs of etcd's members, such as `https://192.0.2.10:2379`. */
+            endpoints?: string[];
+            /** @description With `https`: whom to believe and who asks. */
+            tls?: null | components["schemas"]["ClusterTlsPatch"];
             /** @description The user of etcd that this node is, if etcd wants one. */
             user?: string | null;
             /** @description Absolute path of a file whose first line is the user's password. Nobody else may read it. */
@@ -1914,6 +1936,15 @@ export interface components {
             /** @description Absolute path of its private key. */
             key?: string | null;
         };
+        /** @description Merge patch (RFC 7386) of `tls`: keys that are absent stay as they are, null removes a key. */
+        ClusterTlsPatch: {
+            /** @description Absolute path of the certificates, in PEM, of which one has signed those of etcd's members. */
+            authority?: string;
+            /** @description Absolute path of this node's certificate, in PEM, if etcd wants one. */
+            certificate?: string | null;
+            /** @description Absolute path of its private key. */
+            key?: string | null;
+        };
         /** @description Health with its reason. */
         Condition: {
             /** @description In one word. */
@@ -1958,15 +1989,9 @@ export interface components {
         };
         /** @description `[console]`: the web console, for browsers on this machine. Read when the daemon starts. */
         ConsoleConfig: {
-            /**
-             * @description Loopback address and port, like `127.0.0.1:7446`. From elsewhere through a tunnel, such as
-             *     `ssh -L 7446:127.0.0.1:7446 HOST`.
-             */
+            /** @description Loopback address and port, like `127.0.0.1:7446`. From elsewhere through a tunnel, such as `ssh -L 7446:127.0.0.1:7446 HOST`. A change takes effect when the daemon starts. */
             listen: string;
-            /**
-             * @description File whose first line is a token with which one can log in; at least 16 characters, not
-             *     readable by others. Without it `suimon console` alone says how to log in.
-             */
+            /** @description File whose first line is a token with which one can log in; at least 16 characters, not readable by others. Without it `suimon console` alone says how to log in. A change takes effect when the daemon starts. */
             token_file?: string | null;
         };
         /** @description An address that logs a browser in to the console. */
@@ -2009,44 +2034,97 @@ export interface components {
         };
         /** @description `[[disk]]`. */
         DiskConfig: {
-            /** @description Unique among disks. */
+            /** @description Unique among disks. It cannot be changed. */
             name: components["schemas"]["Name"];
-            /** @description The store it is in. */
+            /** @description The store it is in. A change replaces the resource. */
             store: components["schemas"]["Name"];
-            file?: null | components["schemas"]["StoreFile"];
-            /** @description How it is kept; with `pass-through` the disk is all of its store's block device. */
+            /** @description Its file, relative to the store's path; the disk's name with `.raw`, `.vhd` or `.vhdx` if absent. It is made if it is not there, and stays when the disk is deleted. A change replaces the resource. */
+            file?: string | null;
+            /** @description How it is kept; with `pass-through` the disk is all of its store's block device. A change replaces the resource. */
             format: components["schemas"]["DiskFormat"];
+            /** @description What of it is in its file: all (`fixed`), what was written (`dynamic`; a raw file is sparse then), or what was written beside a parent (`differencing`). If absent, an existing VHD or VHDX is opened as the kind that it is; a new file is `differencing` with `parent`, `dynamic` as `vhd` or `vhdx`, else `fixed`. A change replaces the resource. */
             kind?: null | components["schemas"]["DiskKind"];
-            size_bytes?: null | components["schemas"]["ByteSize"];
-            parent?: null | components["schemas"]["StoreFile"];
-            /** @description Whether nothing can be written. */
-            read_only?: boolean;
+            /** @description Bytes of the disk, like `"10 GiB"`; needed where its file is not there yet. It can grow and never shrinks. As large as its file says if absent. */
+            size_bytes?: null | number | string;
+            /** @description differencing: the file that has what was not written here, relative to the store's path. Nothing may write to it. If absent, the parent that the image records is searched: at the recorded path, then under the same name in the image's directory. A new differencing file needs it. A change replaces the resource. */
+            parent?: string | null;
             /**
-             * @description Serial number that the guest sees, to 20 printable ASCII characters; the beginning of
-             *     the disk's name if absent.
+             * @description Whether nothing can be written. A change replaces the resource.
+             * @default false
              */
+            read_only?: boolean;
+            /** @description Serial number that the guest sees, to 20 printable ASCII characters; the beginning of the disk's name if absent. A change replaces the resource. */
             serial?: string | null;
             /**
-             * Format: int32
-             * @description Bytes of a sector as the guest addresses it, 512 or 4096.
+             * @description Bytes of a sector as the guest addresses it, 512 or 4096. A change replaces the resource.
+             * @default 512
+             * @enum {integer}
              */
-            logical_sector?: number;
+            logical_sector?: 512 | 4096;
             /**
-             * Format: int32
-             * @description Bytes that are written best at a time, as the guest sees it, 512 or 4096.
+             * @description Bytes that are written best at a time, as the guest sees it, 512 or 4096. A change replaces the resource.
+             * @default 4096
+             * @enum {integer}
              */
-            physical_sector?: number;
-            block_bytes?: null | components["schemas"]["ByteSize"];
+            physical_sector?: 512 | 4096;
+            /** @description Bytes of a block, a power of two: 512 KiB to 2 MiB in a VHD, 2 MiB if absent; 1 to 256 MiB in a VHDX, 32 MiB if absent. Read when the file is made. */
+            block_bytes?: null | number | string;
+            /** @description The QoS policy whose limits it has. Not together with limits of its own. */
             qos_policy?: null | components["schemas"]["Name"];
             /** @description Limits of its own. */
             qos?: components["schemas"]["DiskQos"];
             /**
-             * @description On what its VM finds it. An IDE or SATA disk is there from a start of the VM on, and
-             *     needs neither `vhost_user` nor `nbd` for it.
+             * @description On what its VM finds it. An IDE or SATA disk is there from a start of the VM on, and needs neither `vhost_user` nor `nbd` for it. A change replaces the resource.
+             * @default virtio
              */
             controller?: components["schemas"]["DiskController"];
+            /** @description The VM that it is attached to as a virtio disk; not attached so if absent. A change replaces the resource. */
             vhost_user?: null | components["schemas"]["DiskVhostUser"];
+            /** @description Where NBD clients find it, by its name; nowhere if absent. */
             nbd?: null | components["schemas"]["DiskNbd"];
+        };
+        /** @description Merge patch (RFC 7386) of `disk`: keys that are absent stay as they are, null removes a key. */
+        DiskConfigPatch: {
+            /** @description Unique among disks. It cannot be changed. */
+            name?: components["schemas"]["Name"];
+            /** @description The store it is in. A change replaces the resource. */
+            store?: components["schemas"]["Name"];
+            /** @description Its file, relative to the store's path; the disk's name with `.raw`, `.vhd` or `.vhdx` if absent. It is made if it is not there, and stays when the disk is deleted. A change replaces the resource. */
+            file?: string | null;
+            /** @description How it is kept; with `pass-through` the disk is all of its store's block device. A change replaces the resource. */
+            format?: components["schemas"]["DiskFormat"];
+            /** @description What of it is in its file: all (`fixed`), what was written (`dynamic`; a raw file is sparse then), or what was written beside a parent (`differencing`). If absent, an existing VHD or VHDX is opened as the kind that it is; a new file is `differencing` with `parent`, `dynamic` as `vhd` or `vhdx`, else `fixed`. A change replaces the resource. */
+            kind?: null | components["schemas"]["DiskKind"];
+            /** @description Bytes of the disk, like `"10 GiB"`; needed where its file is not there yet. It can grow and never shrinks. As large as its file says if absent. */
+            size_bytes?: null | number | string;
+            /** @description differencing: the file that has what was not written here, relative to the store's path. Nothing may write to it. If absent, the parent that the image records is searched: at the recorded path, then under the same name in the image's directory. A new differencing file needs it. A change replaces the resource. */
+            parent?: string | null;
+            /** @description Whether nothing can be written. A change replaces the resource. */
+            read_only?: boolean | null;
+            /** @description Serial number that the guest sees, to 20 printable ASCII characters; the beginning of the disk's name if absent. A change replaces the resource. */
+            serial?: string | null;
+            /**
+             * @description Bytes of a sector as the guest addresses it, 512 or 4096. A change replaces the resource.
+             * @enum {integer|null}
+             */
+            logical_sector?: 512 | 4096 | null;
+            /**
+             * @description Bytes that are written best at a time, as the guest sees it, 512 or 4096. A change replaces the resource.
+             * @enum {integer|null}
+             */
+            physical_sector?: 512 | 4096 | null;
+            /** @description Bytes of a block, a power of two: 512 KiB to 2 MiB in a VHD, 2 MiB if absent; 1 to 256 MiB in a VHDX, 32 MiB if absent. Read when the file is made. */
+            block_bytes?: null | number | string;
+            /** @description The QoS policy whose limits it has. Not together with limits of its own. */
+            qos_policy?: null | components["schemas"]["Name"];
+            /** @description Limits of its own. */
+            qos?: null | components["schemas"]["DiskQosPatch"];
+            /** @description On what its VM finds it. An IDE or SATA disk is there from a start of the VM on, and needs neither `vhost_user` nor `nbd` for it. A change replaces the resource. */
+            controller?: null | components["schemas"]["DiskController"];
+            /** @description The VM that it is attached to as a virtio disk; not attached so if absent. A change replaces the resource. */
+            vhost_user?: null | components["schemas"]["DiskVhostUserPatch"];
+            /** @description Where NBD clients find it, by its name; nowhere if absent. */
+            nbd?: null | components["schemas"]["DiskNbdPatch"];
         };
         /**
          * @description On what a VM finds a disk.
@@ -2101,46 +2179,25 @@ export interface components {
         DiskNbd: {
             /** @description Path of the Unix socket on which the daemon listens. Disks may share it. */
             socket?: string | null;
-            /**
-             * @description Users of this host who are let in at `socket`, by name or number, beside those of
-             *     `groups`; if both are absent, the daemon's user and group.
-             */
+            /** @description Users of this host who are let in at `socket`, by name or number, beside those of `groups`; if both are absent, the daemon's user and group. */
             users?: string[] | null;
-            /**
-             * @description Groups of this host whose members are let in at `socket`, by name or number, beside
-             *     `users`.
-             */
+            /** @description Groups of this host whose members are let in at `socket`, by name or number, beside `users`. */
             groups?: string[] | null;
-            /**
-             * @description Address and TCP port on which the daemon listens, like `192.0.2.1:10809`. Disks may
-             *     share it.
-             */
+            /** @description Address and TCP port on which the daemon listens, like `192.0.2.1:10809`. Disks may share it. */
             listen?: string | null;
-            /**
-             * @description PEM file with the certificate chain that is shown at `listen`, where nothing is
-             *     answered before TLS then.
-             */
+            /** @description PEM file with the certificate chain that is shown at `listen`, where nothing is answered before TLS then. */
             tls_certificate?: string | null;
             /** @description PEM file with the certificate's private key, not readable by everybody. */
             tls_key?: string | null;
-            /**
-             * @description PEM file with the authorities of clients: who does not show a certificate that one
-             *     of them has signed is refused.
-             */
+            /** @description PEM file with the authorities of clients: who does not show a certificate that one of them has signed is refused. */
             tls_client_ca?: string | null;
-            /**
-             * @description Names of which a client's certificate must have one, as a DNS name among its
-             *     alternative names; any if absent.
-             */
+            /** @description Names of which a client's certificate must have one, as a DNS name among its alternative names; any if absent. */
             tls_clients?: string[] | null;
-            /**
-             * @description Addresses and networks whose clients are let in at `listen`, like `192.0.2.0/24`;
-             *     all if absent.
-             */
+            /** @description Addresses and networks whose clients are let in at `listen`, like `192.0.2.0/24`; all if absent. */
             addresses?: string[] | null;
             /**
-             * @description Whether others than this host may be served without TLS, so that everybody on the
-             *     way can read and change what passes. Needs `addresses`.
+             * @description Whether others than this host may be served without TLS, so that everybody on the way can read and change what passes. Needs `addresses`.
+             * @default false
              */
             plaintext?: boolean;
         };
@@ -2150,6 +2207,29 @@ export interface components {
             way: components["schemas"]["NbdWay"];
             /** @description Who it is: the process and its user, or the address and port. */
             peer: string;
+        };
+        /** @description Merge patch (RFC 7386) of `nbd`: keys that are absent stay as they are, null removes a key. */
+        DiskNbdPatch: {
+            /** @description Path of the Unix socket on which the daemon listens. Disks may share it. */
+            socket?: string | null;
+            /** @description Users of this host who are let in at `socket`, by name or number, beside those of `groups`; if both are absent, the daemon's user and group. */
+            users?: string[] | null;
+            /** @description Groups of this host whose members are let in at `socket`, by name or number, beside `users`. */
+            groups?: string[] | null;
+            /** @description Address and TCP port on which the daemon listens, like `192.0.2.1:10809`. Disks may share it. */
+            listen?: string | null;
+            /** @description PEM file with the certificate chain that is shown at `listen`, where nothing is answered before TLS then. */
+            tls_certificate?: string | null;
+            /** @description PEM file with the certificate's private key, not readable by everybody. */
+            tls_key?: string | null;
+            /** @description PEM file with the authorities of clients: who does not show a certificate that one of them has signed is refused. */
+            tls_client_ca?: string | null;
+            /** @description Names of which a client's certificate must have one, as a DNS name among its alternative names; any if absent. */
+            tls_clients?: string[] | null;
+            /** @description Addresses and networks whose clients are let in at `listen`, like `192.0.2.0/24`; all if absent. */
+            addresses?: string[] | null;
+            /** @description Whether others than this host may be served without TLS, so that everybody on the way can read and change what passes. Needs `addresses`. */
+            plaintext?: boolean | null;
         };
         /** @description A disk as an NBD export. */
         DiskNbdStatus: {
@@ -2173,21 +2253,17 @@ export interface components {
         /** @description `[disk.qos]`: limits of one disk, as a dedicated policy of its own would have them. */
         DiskQos: {
             /**
-             * Format: int64
-             * @description Normalised operations per second that the disk gets whenever it wants them, 1 to
-             *     1 000 000 000; none if absent.
-             * @default null
+             * Format: int32
+             * @description Normalised operations per second that the disk gets whenever it wants them, 1 to 1 000 000 000; none if absent.
              */
             min_iops?: number | null;
             /**
-             * Format: int64
-             * @description Normalised operations per second that it never exceeds, 1 to 1 000 000 000; no limit
-             *     if absent.
-             * @default null
+             * Format: int32
+             * @description Normalised operations per second that it never exceeds, 1 to 1 000 000 000; no limit if absent.
              */
             max_iops?: number | null;
-            /** @default null */
-            max_bytes_per_s?: null | components["schemas"]["ByteSize"];
+            /** @description Bytes per second that it never exceeds, 512 to 1 TiB; no limit if absent. */
+            max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
              * @description Its share of what nobody is entitled to, beside the weights of others, 1 to 10 000.
@@ -2195,16 +2271,43 @@ export interface components {
              */
             weight?: number;
             /**
-             * Format: int64
-             * @description Normalised operations per second that it may do for a while, above `max_iops` and to
-             *     1 000 000 000; needs `burst_s`.
-             * @default null
+             * Format: int32
+             * @description Normalised operations per second that it may do for a while, above `max_iops` and to 1 000 000 000; needs `burst_s`.
              */
             burst_iops?: number | null;
             /**
              * Format: int32
              * @description Seconds for which it may keep up `burst_iops` after it was idle, 1 to 3600.
-             * @default null
+             */
+            burst_s?: number | null;
+        };
+        /** @description Merge patch (RFC 7386) of `qos`: keys that are absent stay as they are, null removes a key. */
+        DiskQosPatch: {
+            /**
+             * Format: int32
+             * @description Normalised operations per second that the disk gets whenever it wants them, 1 to 1 000 000 000; none if absent.
+             */
+            min_iops?: number | null;
+            /**
+             * Format: int32
+             * @description Normalised operations per second that it never exceeds, 1 to 1 000 000 000; no limit if absent.
+             */
+            max_iops?: number | null;
+            /** @description Bytes per second that it never exceeds, 512 to 1 TiB; no limit if absent. */
+            max_bytes_per_s?: null | number | string;
+            /**
+             * Format: int32
+             * @description Its share of what nobody is entitled to, beside the weights of others, 1 to 10 000.
+             */
+            weight?: number | null;
+            /**
+             * Format: int32
+             * @description Normalised operations per second that it may do for a while, above `max_iops` and to 1 000 000 000; needs `burst_s`.
+             */
+            burst_iops?: number | null;
+            /**
+             * Format: int32
+             * @description Seconds for which it may keep up `burst_iops` after it was idle, 1 to 3600.
              */
             burst_s?: number | null;
         };
@@ -2292,15 +2395,31 @@ export interface components {
         };
         /** @description `[disk.vhost_user]`: the disk as a virtio disk of a VM. */
         DiskVhostUser: {
-            /** @description Path of the Unix socket. */
+            /** @description Path of the Unix socket. A change replaces the resource. */
             socket: string;
-            /** @description Who listens on it. */
+            /**
+             * @description Who listens on it. A change replaces the resource.
+             * @default server
+             */
             mode?: components["schemas"]["SocketMode"];
             /**
              * Format: int32
-             * @description Queues that the guest may use, 1 to 64.
+             * @description Queues that the guest may use, 1 to 64. A change replaces the resource.
+             * @default 1
              */
             queues?: number;
+        };
+        /** @description Merge patch (RFC 7386) of `vhost_user`: keys that are absent stay as they are, null removes a key. */
+        DiskVhostUserPatch: {
+            /** @description Path of the Unix socket. A change replaces the resource. */
+            socket?: string;
+            /** @description Who listens on it. A change replaces the resource. */
+            mode?: null | components["schemas"]["SocketMode"];
+            /**
+             * Format: int32
+             * @description Queues that the guest may use, 1 to 64. A change replaces the resource.
+             */
+            queues?: number | null;
         };
         /** @description A disk as a virtio disk of a VM. */
         DiskVhostUserStatus: {
@@ -2387,7 +2506,7 @@ export interface components {
          * @description What kind of error. The names are part of the API.
          * @enum {string}
          */
-        ErrorCode: "malformed" | "unknown_key" | "invalid_value" | "missing_key" | "key_not_applicable" | "duplicate_name" | "conflict" | "overlapping_vlans" | "unknown_reference" | "not_found" | "method_not_allowed" | "already_exists" | "in_use" | "overcommitted" | "device_missing" | "device_busy" | "permission_denied" | "unsupported" | "host_error" | "unauthorized" | "cancelled" | "internal";
+        ErrorCode: "malformed" | "unknown_key" | "invalid_value" | "missing_key" | "key_not_applicable" | "duplicate_name" | "conflict" | "overlapping_vlans" | "unknown_reference" | "not_found" | "method_not_allowed" | "already_exists" | "in_use" | "overcommitted" | "device_missing" | "device_busy" | "unreachable" | "permission_denied" | "unsupported" | "host_error" | "unauthorized" | "cancelled" | "internal";
         /**
          * @description What happened. The numbers are part of the API: they are never given to
          *     another meaning. 1xxx host, 2xxx switch, 3xxx NIC, 4xxx uplink and team, 5xxx
@@ -2425,9 +2544,9 @@ export interface components {
             /** @description The key, like `vlan` or `offload.tx_checksum`. */
             field: string;
             /** @description Its value before, as JSON; absent if it had none. */
-            from?: Record<string, never> | null;
+            from?: unknown;
             /** @description Its value after, as JSON; absent if it has none. */
-            to?: Record<string, never> | null;
+            to?: unknown;
         };
         /**
          * @description `POST /1.0/vms/{name}/freeze`: the agent of the VM's guest writes what waits and holds writes to
@@ -2448,94 +2567,51 @@ export interface components {
         Health: "up" | "down" | "failed";
         /** @description Everything desired of one host: the host file as a value. */
         HostConfig: {
-            /** @default {} */
+            /** @description The host itself. */
             host?: components["schemas"]["HostSection"];
-            /** @default null */
+            /** @description The optional TCP listener of the API; absent means none. A change takes effect when the daemon starts. */
             api?: null | components["schemas"]["ApiConfig"];
-            /** @default null */
+            /** @description The optional web console; absent means none. A change takes effect when the daemon starts. */
             console?: null | components["schemas"]["ConsoleConfig"];
-            /** @default null */
+            /** @description Where the lab keeps its runs; absent means in its usual folder. A change takes effect when the daemon starts. */
             lab?: null | components["schemas"]["LabConfig"];
-            /** @default null */
+            /** @description The host's power plan; absent means that CPUs are left alone. */
             power?: null | components["schemas"]["PowerConfig"];
-            /** @default null */
+            /** @description The cluster that the host is a node of; absent means that it is by itself. */
             cluster?: null | components["schemas"]["ClusterConfig"];
-            /**
-             * @description Switches.
-             * @default []
-             */
+            /** @description Switches. */
             switch?: components["schemas"]["SwitchConfig"][];
-            /**
-             * @description Uplinks.
-             * @default []
-             */
+            /** @description Uplinks. */
             uplink?: components["schemas"]["UplinkConfig"][];
-            /**
-             * @description Teams of uplinks.
-             * @default []
-             */
+            /** @description Teams of uplinks. */
             team?: components["schemas"]["TeamConfig"][];
-            /**
-             * @description NICs.
-             * @default []
-             */
+            /** @description NICs. */
             nic?: components["schemas"]["NicConfig"][];
-            /**
-             * @description Stores of disks.
-             * @default []
-             */
+            /** @description Stores of disks. */
             store?: components["schemas"]["StoreConfig"][];
-            /**
-             * @description Storage QoS policies.
-             * @default []
-             */
+            /** @description Storage QoS policies. */
             qos_policy?: components["schemas"]["QosPolicyConfig"][];
-            /**
-             * @description Disks.
-             * @default []
-             */
+            /** @description Disks. */
             disk?: components["schemas"]["DiskConfig"][];
-            /**
-             * @description VMs that the daemon starts.
-             * @default []
-             */
+            /** @description VMs that the daemon starts. */
             vm?: components["schemas"]["VmConfig"][];
-            /**
-             * @description Adapters with SR-IOV.
-             * @default []
-             */
+            /** @description Adapters with SR-IOV. */
             pf?: components["schemas"]["PfConfig"][];
-            /**
-             * @description Other nodes, to which VMs can go.
-             * @default []
-             */
+            /** @description Other nodes, to which VMs can go. */
             node?: components["schemas"]["NodeConfig"][];
         };
         /** @description `[host]`. */
         HostSection: {
-            /**
-             * @description Name of the host, for people; the machine's host name if absent.
-             * @default null
-             */
+            /** @description Name of the host, for people; the machine's host name if absent. */
             name?: string | null;
-            /**
-             * @description Logical CPUs given to the data plane, one processor each, which stays on it. If
-             *     absent, `floating_processors` counts.
-             * @default null
-             */
+            /** @description Logical CPUs given to the data plane, one processor each, which stays on it. If absent, `floating_processors` counts. */
             processors?: number[] | null;
             /**
              * Format: int32
-             * @description How many processors run on any CPU the daemon may use, 1 to 64, where `processors`
-             *     names none; 1 if absent.
-             * @default null
+             * @description How many processors run on any CPU the daemon may use, 1 to 64, where `processors` names none; 1 if absent.
              */
             floating_processors?: number | null;
-            /**
-             * @description Absolute path of the folder in which each VM has one for its sockets and its log;
-             *     `/run/suimon/vms` if absent. Read by VMs when they start.
-             * @default null
-             */
+            /** @description Absolute path of the folder in which each VM has one for its sockets and its log; `/run/suimon/vms` if absent. Read by VMs when they start. A change takes effect when a VM starts. */
             vm_folder?: string | null;
         };
         /** @description `GET /1.0`. */
@@ -2844,8 +2920,8 @@ export interface components {
          */
         LabConfig: {
             /**
-             * @description Absolute path of the folder of results, for which `suimon lab work` does what the API is
-             *     asked for.
+             * @description Absolute path of the folder of results, for which `suimon lab work` does what the API is asked for. A change takes effect when the daemon starts.
+             * @default /var/lib/suimon/lab
              */
             results?: string;
         };
@@ -3276,92 +3352,155 @@ export interface components {
         NicBackend: "vhost-user" | "tap" | "legacy";
         /** @description `[[nic]]`. */
         NicConfig: {
-            /** @description Unique among NICs. */
+            /** @description Unique among NICs. It cannot be changed. */
             name: components["schemas"]["Name"];
             /** @description The switch it is connected to. */
             switch: components["schemas"]["Name"];
-            /** @description What it stands on. */
+            /** @description What it stands on. A change replaces the resource. */
             backend: components["schemas"]["NicBackend"];
-            /**
-             * @description vhost-user, legacy: path of the Unix socket; one in the folder of the NIC's VM if
-             *     absent. A NIC without a socket that no VM has is not connected.
-             */
+            /** @description vhost-user, legacy: path of the Unix socket; one in the folder of the NIC's VM if absent. A NIC without a socket that no VM has is not connected. A change replaces the resource. */
             socket?: string | null;
+            /** @description vhost-user: who listens; `server` if absent. A change replaces the resource. */
             mode?: null | components["schemas"]["SocketMode"];
-            /** @description tap: device name, 1 to 15 bytes; the NIC's name if absent. */
+            /** @description tap: device name, 1 to 15 bytes; the NIC's name if absent. A change replaces the resource. */
             device?: string | null;
-            /** @description tap: network namespace the device lives in, as `ip netns` names it. */
+            /** @description tap: network namespace the device lives in, as `ip netns` names it. A change replaces the resource. */
             netns?: string | null;
-            /**
-             * @description The NIC's address. The guest may send from no other one, and frames from it are dropped on
-             *     other ports, unless `mac_spoofing` is set. If absent, a TAP NIC and a NIC of a VM get a random
-             *     address when they are added, which they keep. The guest of another NIC may send from any
-             *     address. Other NICs of the switch may not send from the first one that it used, until it
-             *     disconnects.
-             * @example 52:54:00:12:34:56
-             */
+            /** @description The NIC's address. The guest may send from no other one, and frames from it are dropped on other ports, unless `mac_spoofing` is set. If absent, a TAP NIC and a NIC of a VM get a random address when they are added, which they keep. The guest of another NIC may send from any address. Other NICs of the switch may not send from the first one that it used, until it disconnects. A change replaces a vhost-user NIC and is live on a TAP device. */
             mac?: string | null;
             /**
              * Format: int32
-             * @description Access VLAN; with `trunk` the native VLAN, which is untagged here. If
-             *     absent, untagged frames are of the switch's untagged network.
+             * @description Access VLAN; with `trunk` the native VLAN, which is untagged here. If absent, untagged frames are of the switch's untagged network.
              */
             vlan?: number | null;
-            trunk?: null | components["schemas"]["TrunkVlans"];
+            /** @description Makes this a trunk port that carries these VLANs tagged, such as `[10, "20-29"]`. */
+            trunk?: (number | string)[] | null;
             /**
              * Format: int32
-             * @description Queue pairs, 1 to 64.
+             * @description Queue pairs, 1 to 64. A change replaces the resource.
+             * @default 1
              */
             queues?: number;
             /**
              * Format: int32
-             * @description Largest IP packet, 68 to 9216 bytes.
+             * @description Largest IP packet, 68 to 9216 bytes. A change replaces a vhost-user NIC and is live on a TAP device.
+             * @default 1500
              */
             mtu?: number;
             /**
-             * @description Whether the guest may send from addresses other than `mac`, and other ports from `mac`. If it is
-             *     set on a NIC without an address, no source address is bound to the NIC.
+             * @description Whether the guest may send from addresses other than `mac`, and other ports from `mac`. If it is set on a NIC without an address, no source address is bound to the NIC.
+             * @default false
              */
             mac_spoofing?: boolean;
-            /** @description Whether the port is kept apart from other isolated ports. */
+            /**
+             * @description Whether the port is kept apart from other isolated ports.
+             * @default false
+             */
             isolated?: boolean;
             /**
              * Format: int32
-             * @description Flooded frames per second the port may cause (broadcast, multicast,
-             *     unknown destination), 1 to 10 000 000; no limit if absent.
+             * @description Flooded frames per second the port may cause (broadcast, multicast, unknown destination), 1 to 10 000 000; no limit if absent.
              */
             storm_limit_fps?: number | null;
             /**
              * Format: int64
-             * @description Bits per second the guest may send, 8000 to 1 000 000 000 000 000; no
-             *     limit if absent.
+             * @description Bits per second the guest may send, 8000 to 1 000 000 000 000 000; no limit if absent.
+             */
+            bandwidth_max_bps?: number | null;
+            /**
+             * Format: int32
+             * @description Addresses the switch learns on this port at most, 1 to 65 536.
+             * @default 1024
+             */
+            learned_max?: number;
+            /**
+             * @description tap: whether the kernel may move frames between this NIC and others that have it set too, where nothing asks the switch to look at each of them. Needs `netns`.
+             * @default false
+             */
+            kernel_path?: boolean;
+            /**
+             * Format: int32
+             * @description The NIC's share of processors where VMQ assigns queues by weight, to 100. With 0 it has no queue of its own: the base processor works it off.
+             * @default 100
+             */
+            vmq_weight?: number;
+            /**
+             * Format: int32
+             * @description How much the NIC is to have a virtual function: those of higher weight get one first, 1 to 100. With 0 it has none. Needs `mac`; on a switch without `iov` it has no effect.
+             * @default 0
+             */
+            iov_weight?: number;
+            /** @description What the guest and we may leave to each other. */
+            offload?: components["schemas"]["OffloadConfig"];
+        };
+        /** @description Merge patch (RFC 7386) of `nic`: keys that are absent stay as they are, null removes a key. */
+        NicConfigPatch: {
+            /** @description Unique among NICs. It cannot be changed. */
+            name?: components["schemas"]["Name"];
+            /** @description The switch it is connected to. */
+            switch?: components["schemas"]["Name"];
+            /** @description What it stands on. A change replaces the resource. */
+            backend?: components["schemas"]["NicBackend"];
+            /** @description vhost-user, legacy: path of the Unix socket; one in the folder of the NIC's VM if absent. A NIC without a socket that no VM has is not connected. A change replaces the resource. */
+            socket?: string | null;
+            /** @description vhost-user: who listens; `server` if absent. A change replaces the resource. */
+            mode?: null | components["schemas"]["SocketMode"];
+            /** @description tap: device name, 1 to 15 bytes; the NIC's name if absent. A change replaces the resource. */
+            device?: string | null;
+            /** @description tap: network namespace the device lives in, as `ip netns` names it. A change replaces the resource. */
+            netns?: string | null;
+            /** @description The NIC's address. The guest may send from no other one, and frames from it are dropped on other ports, unless `mac_spoofing` is set. If absent, a TAP NIC and a NIC of a VM get a random address when they are added, which they keep. The guest of another NIC may send from any address. Other NICs of the switch may not send from the first one that it used, until it disconnects. A change replaces a vhost-user NIC and is live on a TAP device. */
+            mac?: string | null;
+            /**
+             * Format: int32
+             * @description Access VLAN; with `trunk` the native VLAN, which is untagged here. If absent, untagged frames are of the switch's untagged network.
+             */
+            vlan?: number | null;
+            /** @description Makes this a trunk port that carries these VLANs tagged, such as `[10, "20-29"]`. */
+            trunk?: (number | string)[] | null;
+            /**
+             * Format: int32
+             * @description Queue pairs, 1 to 64. A change replaces the resource.
+             */
+            queues?: number | null;
+            /**
+             * Format: int32
+             * @description Largest IP packet, 68 to 9216 bytes. A change replaces a vhost-user NIC and is live on a TAP device.
+             */
+            mtu?: number | null;
+            /** @description Whether the guest may send from addresses other than `mac`, and other ports from `mac`. If it is set on a NIC without an address, no source address is bound to the NIC. */
+            mac_spoofing?: boolean | null;
+            /** @description Whether the port is kept apart from other isolated ports. */
+            isolated?: boolean | null;
+            /**
+             * Format: int32
+             * @description Flooded frames per second the port may cause (broadcast, multicast, unknown destination), 1 to 10 000 000; no limit if absent.
+             */
+            storm_limit_fps?: number | null;
+            /**
+             * Format: int64
+             * @description Bits per second the guest may send, 8000 to 1 000 000 000 000 000; no limit if absent.
              */
             bandwidth_max_bps?: number | null;
             /**
              * Format: int32
              * @description Addresses the switch learns on this port at most, 1 to 65 536.
              */
-            learned_max?: number;
-            /**
-             * @description tap: whether the kernel may move frames between this NIC and others that have it
-             *     set too, where nothing asks the switch to look at each of them. Needs `netns`.
-             */
-            kernel_path?: boolean;
+            learned_max?: number | null;
+            /** @description tap: whether the kernel may move frames between this NIC and others that have it set too, where nothing asks the switch to look at each of them. Needs `netns`. */
+            kernel_path?: boolean | null;
             /**
              * Format: int32
-             * @description The NIC's share of processors where VMQ assigns queues by weight, to 100. With 0 it
-             *     has no queue of its own: the base processor works it off.
+             * @description The NIC's share of processors where VMQ assigns queues by weight, to 100. With 0 it has no queue of its own: the base processor works it off.
              */
-            vmq_weight?: number;
+            vmq_weight?: number | null;
             /**
              * Format: int32
-             * @description How much the NIC is to have a virtual function: those of higher weight get one first,
-             *     1 to 100. With 0 it has none. Needs `mac`; on a switch without `iov` it
-             *     has no effect.
+             * @description How much the NIC is to have a virtual function: those of higher weight get one first, 1 to 100. With 0 it has none. Needs `mac`; on a switch without `iov` it has no effect.
              */
-            iov_weight?: number;
+            iov_weight?: number | null;
             /** @description What the guest and we may leave to each other. */
-            offload?: components["schemas"]["OffloadConfig"];
+            offload?: null | components["schemas"]["OffloadConfigPatch"];
         };
         /** @description A NIC. */
         NicStatus: {
@@ -3395,20 +3534,27 @@ export interface components {
         };
         /** @description `[[node]]`: another host with Suimon, as this one reaches it. */
         NodeConfig: {
-            /** @description Unique among nodes. */
+            /** @description Unique among nodes. It cannot be changed. */
             name: components["schemas"]["Name"];
             /** @description The address and port of its API, like `192.0.2.2:8443` or `node2.example.net:8443`. */
             address: string;
-            /**
-             * @description Absolute path of the certificates, in PEM, of which one has signed the node's own, or is
-             *     it.
-             */
+            /** @description Absolute path of the certificates, in PEM, of which one has signed the node's own, or is it. */
             authority: string;
-            /**
-             * @description Absolute path of a file whose first line is the token of the node's API. Nobody else may
-             *     read it.
-             */
+            /** @description Absolute path of a file whose first line is the token of the node's API. Nobody else may read it. */
             token_file: string;
+            /** @description The name that its certificate is for; that in `address` if absent. */
+            server_name?: string | null;
+        };
+        /** @description Merge patch (RFC 7386) of `node`: keys that are absent stay as they are, null removes a key. */
+        NodeConfigPatch: {
+            /** @description Unique among nodes. It cannot be changed. */
+            name?: components["schemas"]["Name"];
+            /** @description The address and port of its API, like `192.0.2.2:8443` or `node2.example.net:8443`. */
+            address?: string;
+            /** @description Absolute path of the certificates, in PEM, of which one has signed the node's own, or is it. */
+            authority?: string;
+            /** @description Absolute path of a file whose first line is the token of the node's API. Nobody else may read it. */
+            token_file?: string;
             /** @description The name that its certificate is for; that in `address` if absent. */
             server_name?: string | null;
         };
@@ -3431,14 +3577,12 @@ export interface components {
          */
         OffloadConfig: {
             /**
-             * @description What is sent may lack its transport checksum: the guest leaves it to us, and we
-             *     leave it to an uplink's device.
+             * @description What is sent may lack its transport checksum: the guest leaves it to us, and we leave it to an uplink's device.
              * @default true
              */
             tx_checksum?: boolean;
             /**
-             * @description What is received may lack its transport checksum, and an uplink's device is
-             *     believed where it says that one is good.
+             * @description What is received may lack its transport checksum, and an uplink's device is believed where it says that one is good.
              * @default true
              */
             rx_checksum?: boolean;
@@ -3448,8 +3592,7 @@ export interface components {
              */
             tx_ip_checksum?: boolean;
             /**
-             * @description What is received may have an unchecked IPv4 header checksum; no virtio NIC
-             *     offloads it.
+             * @description What is received may have an unchecked IPv4 header checksum; no virtio NIC offloads it.
              * @default true
              */
             rx_ip_checksum?: boolean;
@@ -3459,11 +3602,25 @@ export interface components {
              */
             segmentation?: boolean;
             /**
-             * @description Received segments may be joined; both the uplink's switch and the NIC's must be
-             *     on.
+             * @description Received segments may be joined; both the uplink's switch and the NIC's must be on.
              * @default true
              */
             receive_coalescing?: boolean;
+        };
+        /** @description Merge patch (RFC 7386) of `offload`: keys that are absent stay as they are, null removes a key. */
+        OffloadConfigPatch: {
+            /** @description What is sent may lack its transport checksum: the guest leaves it to us, and we leave it to an uplink's device. */
+            tx_checksum?: boolean | null;
+            /** @description What is received may lack its transport checksum, and an uplink's device is believed where it says that one is good. */
+            rx_checksum?: boolean | null;
+            /** @description What is sent may lack its IPv4 header checksum; no virtio NIC offloads it. */
+            tx_ip_checksum?: boolean | null;
+            /** @description What is received may have an unchecked IPv4 header checksum; no virtio NIC offloads it. */
+            rx_ip_checksum?: boolean | null;
+            /** @description Large TCP and UDP frames both ways. */
+            segmentation?: boolean | null;
+            /** @description Received segments may be joined; both the uplink's switch and the NIC's must be on. */
+            receive_coalescing?: boolean | null;
         };
         /**
          * @description Who does what an offload is about, whenever a frame asks for it.
@@ -3544,17 +3701,35 @@ export interface components {
          *     functions that it is to have.
          */
         PfConfig: {
-            /** @description Unique among adapters. */
+            /** @description Unique among adapters. It cannot be changed. */
             name: components["schemas"]["Name"];
             /** @description The adapter: its network device, or its PCI address, which never changes. */
             device: string;
             /**
              * Format: int32
              * @description Virtual functions that it has. Their number changes only while nobody uses one.
+             * @default 0
              */
             vfs?: number;
-            /** @description How they are set up. What is not written stays as it is. */
+            /**
+             * @description How they are set up. What is not written stays as it is.
+             * @default []
+             */
             vf?: components["schemas"]["VfConfig"][];
+        };
+        /** @description Merge patch (RFC 7386) of `pf`: keys that are absent stay as they are, null removes a key. */
+        PfConfigPatch: {
+            /** @description Unique among adapters. It cannot be changed. */
+            name?: components["schemas"]["Name"];
+            /** @description The adapter: its network device, or its PCI address, which never changes. */
+            device?: string;
+            /**
+             * Format: int32
+             * @description Virtual functions that it has. Their number changes only while nobody uses one.
+             */
+            vfs?: number | null;
+            /** @description How they are set up. What is not written stays as it is. */
+            vf?: components["schemas"]["VfConfig"][] | null;
         };
         /** @description What is desired of an adapter, and how it is. */
         PfStatus: {
@@ -3662,7 +3837,9 @@ export interface components {
         PowerConfig: {
             /** @description The plan; `custom` asks for nothing but what is written beside it. */
             plan: components["schemas"]["PowerPlanName"];
+            /** @description cpufreq governor by its name, such as `schedutil`. */
             governor?: null | components["schemas"]["Name"];
+            /** @description What a CPU that chooses its frequency itself is told to prefer. */
             energy_preference?: null | components["schemas"]["EnergyPreference"];
             /**
              * Format: int32
@@ -3680,28 +3857,69 @@ export interface components {
             idle_state_max?: string | null;
             /**
              * Format: int32
-             * @description Longest time in microseconds that leaving an idle state may take, 0 to 1 000 000; CPUs
-             *     enter no other. No plan limits it.
+             * @description Longest time in microseconds that leaving an idle state may take, 0 to 1 000 000; CPUs enter no other. No plan limits it.
              */
             idle_latency_us_max?: number | null;
             /** @description Whether dynamic VMQ empties processors with little to do, so that they park. */
             parking?: boolean | null;
             /**
              * Format: int32
-             * @description How long in microseconds a processor polls rings after the last frame or request before it
-             *     sleeps, 0 to 10 000; up to four times as long for answers of devices that come so soon.
+             * @description How long in microseconds a processor polls rings after the last frame or request before it sleeps, 0 to 10 000; up to four times as long for answers of devices that come so soon.
              */
             poll_us?: number | null;
             /**
              * Format: int32
-             * @description High-water mark of dynamic VMQ, in percent of a processor, 50 to 95: a processor above
-             *     it gives queues away.
+             * @description High-water mark of dynamic VMQ, in percent of a processor, 50 to 95: a processor above it gives queues away.
              */
             vmq_high_percent?: number | null;
             /**
              * Format: int32
-             * @description Low-water mark of dynamic VMQ, in percent of a processor, 0 to 65, and 30 below the high
-             *     one at the least: a processor whose queues take no more can be emptied.
+             * @description Low-water mark of dynamic VMQ, in percent of a processor, 0 to 65, and 30 below the high one at the least: a processor whose queues take no more can be emptied.
+             */
+            vmq_low_percent?: number | null;
+        };
+        /** @description Merge patch (RFC 7386) of `power`: keys that are absent stay as they are, null removes a key. */
+        PowerConfigPatch: {
+            /** @description The plan; `custom` asks for nothing but what is written beside it. */
+            plan?: components["schemas"]["PowerPlanName"];
+            /** @description cpufreq governor by its name, such as `schedutil`. */
+            governor?: null | components["schemas"]["Name"];
+            /** @description What a CPU that chooses its frequency itself is told to prefer. */
+            energy_preference?: null | components["schemas"]["EnergyPreference"];
+            /**
+             * Format: int32
+             * @description Lowest frequency, in percent of the highest that the CPU has, 0 to 100.
+             */
+            performance_percent_min?: number | null;
+            /**
+             * Format: int32
+             * @description Highest frequency, in percent of the highest that the CPU has, 1 to 100.
+             */
+            performance_percent_max?: number | null;
+            /** @description Whether frequencies above the nominal one may be used. */
+            turbo?: boolean | null;
+            /** @description Name of the deepest idle state that CPUs may enter, such as `C1E`; no plan limits them. */
+            idle_state_max?: string | null;
+            /**
+             * Format: int32
+             * @description Longest time in microseconds that leaving an idle state may take, 0 to 1 000 000; CPUs enter no other. No plan limits it.
+             */
+            idle_latency_us_max?: number | null;
+            /** @description Whether dynamic VMQ empties processors with little to do, so that they park. */
+            parking?: boolean | null;
+            /**
+             * Format: int32
+             * @description How long in microseconds a processor polls rings after the last frame or request before it sleeps, 0 to 10 000; up to four times as long for answers of devices that come so soon.
+             */
+            poll_us?: number | null;
+            /**
+             * Format: int32
+             * @description High-water mark of dynamic VMQ, in percent of a processor, 50 to 95: a processor above it gives queues away.
+             */
+            vmq_high_percent?: number | null;
+            /**
+             * Format: int32
+             * @description Low-water mark of dynamic VMQ, in percent of a processor, 0 to 65, and 30 below the high one at the least: a processor whose queues take no more can be emptied.
              */
             vmq_low_percent?: number | null;
         };
@@ -4035,38 +4253,75 @@ export interface components {
          *     request counts as one for each `normalization_bytes` of its store that it has begun.
          */
         QosPolicyConfig: {
-            /** @description Unique among QoS policies. */
+            /** @description Unique among QoS policies. It cannot be changed. */
             name: components["schemas"]["Name"];
-            /** @description Whether each of its disks has these limits, or all together on each store. */
+            /**
+             * @description Whether each of its disks has these limits, or all together on each store.
+             * @default dedicated
+             */
             kind?: components["schemas"]["QosPolicyKind"];
             /**
-             * @description Whether it is the cluster's: all nodes have it, with the same limits, and a change on one is
-             *     a change on all. Where it is aggregated, its disks on a shared store have the limits together on
-             *     whichever nodes they are. Means nothing on a host that is in no cluster.
+             * @description Whether it is the cluster's: all nodes have it, with the same limits, and a change on one is a change on all. Where it is aggregated, its disks on a shared store have the limits together on whichever nodes they are. Means nothing on a host that is in no cluster.
+             * @default false
              */
             shared?: boolean;
             /**
-             * Format: int64
-             * @description Normalised operations per second that are delivered whenever they are wanted, 1 to
-             *     1 000 000 000; none if absent.
+             * Format: int32
+             * @description Normalised operations per second that are delivered whenever they are wanted, 1 to 1 000 000 000; none if absent.
              */
             min_iops?: number | null;
             /**
-             * Format: int64
-             * @description Normalised operations per second that are never exceeded, 1 to 1 000 000 000; no
-             *     limit if absent.
+             * Format: int32
+             * @description Normalised operations per second that are never exceeded, 1 to 1 000 000 000; no limit if absent.
              */
             max_iops?: number | null;
-            max_bytes_per_s?: null | components["schemas"]["ByteSize"];
+            /** @description Bytes per second that are never exceeded, 512 to 1 TiB; no limit if absent. */
+            max_bytes_per_s?: null | number | string;
+            /**
+             * Format: int32
+             * @description The share of what nobody is entitled to, beside the weights of others, 1 to 10 000.
+             * @default 100
+             */
+            weight?: number;
+            /**
+             * Format: int32
+             * @description Normalised operations per second that may be done for a while, above `max_iops` and to 1 000 000 000; needs `burst_s`.
+             */
+            burst_iops?: number | null;
+            /**
+             * Format: int32
+             * @description Seconds for which a disk that was idle may keep up `burst_iops`, 1 to 3600.
+             */
+            burst_s?: number | null;
+        };
+        /** @description Merge patch (RFC 7386) of `qos_policy`: keys that are absent stay as they are, null removes a key. */
+        QosPolicyConfigPatch: {
+            /** @description Unique among QoS policies. It cannot be changed. */
+            name?: components["schemas"]["Name"];
+            /** @description Whether each of its disks has these limits, or all together on each store. */
+            kind?: null | components["schemas"]["QosPolicyKind"];
+            /** @description Whether it is the cluster's: all nodes have it, with the same limits, and a change on one is a change on all. Where it is aggregated, its disks on a shared store have the limits together on whichever nodes they are. Means nothing on a host that is in no cluster. */
+            shared?: boolean | null;
+            /**
+             * Format: int32
+             * @description Normalised operations per second that are delivered whenever they are wanted, 1 to 1 000 000 000; none if absent.
+             */
+            min_iops?: number | null;
+            /**
+             * Format: int32
+             * @description Normalised operations per second that are never exceeded, 1 to 1 000 000 000; no limit if absent.
+             */
+            max_iops?: number | null;
+            /** @description Bytes per second that are never exceeded, 512 to 1 TiB; no limit if absent. */
+            max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
              * @description The share of what nobody is entitled to, beside the weights of others, 1 to 10 000.
              */
-            weight?: number;
+            weight?: number | null;
             /**
-             * Format: int64
-             * @description Normalised operations per second that may be done for a while, above `max_iops` and
-             *     to 1 000 000 000; needs `burst_s`.
+             * Format: int32
+             * @description Normalised operations per second that may be done for a while, above `max_iops` and to 1 000 000 000; needs `burst_s`.
              */
             burst_iops?: number | null;
             /**
@@ -4318,32 +4573,54 @@ export interface components {
         StoreCapability: number | components["schemas"]["MeasureWord"];
         /** @description `[[store]]`: where disks are, with one queue for all of them. */
         StoreConfig: {
-            /** @description Unique among stores. */
+            /** @description Unique among stores. It cannot be changed. */
             name: components["schemas"]["Name"];
-            /**
-             * @description Absolute path of a directory, in which disks are files, or of a block device, which
-             *     one disk has all of.
-             */
+            /** @description Absolute path of a directory, in which disks are files, or of a block device, which one disk has all of. A change replaces the resource. */
             path: string;
-            capability_iops?: null | components["schemas"]["StoreCapability"];
-            /** @description Bytes that count as one operation, a power of two from 512 B to 1 MiB. */
-            normalization_bytes?: components["schemas"]["ByteSize"];
+            /** @description Normalised operations per second that it can do, 1 to 1 000 000 000, or `measure`: what `suimon store measure` found out last. If absent, and before it was measured, that is not known, and minimums are promised only with force. */
+            capability_iops?: null | number | "measure";
+            /**
+             * @description Bytes that count as one operation, a power of two from 512 B to 1 MiB. A change replaces the resource.
+             * @default 8192
+             */
+            normalization_bytes?: number | string;
             /**
              * Format: int32
-             * @description Requests that the device gets at a time at most, 1 to 1024.
+             * @description Requests that the device gets at a time at most, 1 to 1024. A change replaces the resource.
+             * @default 256
              */
             depth_max?: number;
             /**
-             * @description Whether other nodes have the same directory as a store of this name, by a file system
-             *     that all of them see. Disks in it are handed over with their VM and not copied; that it is
-             *     the same is proved before. It takes locks on files that hold between nodes.
+             * @description Whether other nodes have the same directory as a store of this name, by a file system that all of them see. Disks in it are handed over with their VM and not copied; that it is the same is proved before. It takes locks on files that hold between nodes.
+             * @default false
              */
             shared?: boolean;
             /**
-             * Format: int64
-             * @description Normalised operations per second that this host's disks in it may do together when the
-             *     cluster was not heard of for half a minute, 1 to 1 000 000 000; what is reserved for the host
-             *     if absent or less. It counts as a promise, and where it does not fit it is not in force.
+             * Format: int32
+             * @description Normalised operations per second that this host's disks in it may do together when the cluster was not heard of for half a minute, 1 to 1 000 000 000; what is reserved for the host if absent or less. It counts as a promise, and where it does not fit it is not in force.
+             */
+            fallback_iops?: number | null;
+        };
+        /** @description Merge patch (RFC 7386) of `store`: keys that are absent stay as they are, null removes a key. */
+        StoreConfigPatch: {
+            /** @description Unique among stores. It cannot be changed. */
+            name?: components["schemas"]["Name"];
+            /** @description Absolute path of a directory, in which disks are files, or of a block device, which one disk has all of. A change replaces the resource. */
+            path?: string;
+            /** @description Normalised operations per second that it can do, 1 to 1 000 000 000, or `measure`: what `suimon store measure` found out last. If absent, and before it was measured, that is not known, and minimums are promised only with force. */
+            capability_iops?: null | number | "measure";
+            /** @description Bytes that count as one operation, a power of two from 512 B to 1 MiB. A change replaces the resource. */
+            normalization_bytes?: null | number | string;
+            /**
+             * Format: int32
+             * @description Requests that the device gets at a time at most, 1 to 1024. A change replaces the resource.
+             */
+            depth_max?: number | null;
+            /** @description Whether other nodes have the same directory as a store of this name, by a file system that all of them see. Disks in it are handed over with their VM and not copied; that it is the same is proved before. It takes locks on files that hold between nodes. */
+            shared?: boolean | null;
+            /**
+             * Format: int32
+             * @description Normalised operations per second that this host's disks in it may do together when the cluster was not heard of for half a minute, 1 to 1 000 000 000; what is reserved for the host if absent or less. It counts as a promise, and where it does not fit it is not in force.
              */
             fallback_iops?: number | null;
         };
@@ -4360,11 +4637,7 @@ export interface components {
              */
             age_ms: number;
         };
-        /**
-         * @description A file by its path below its store's: parts with `/` between them, none of them empty,
-         *     `.` or `..`, so that it stays in the store and two names are two files.
-         * @example vms/web.vhdx
-         */
+        /** @description A file by its path below its store's. */
         StoreFile: string;
         /** @description What a measurement of a store found out. */
         StoreMeasurement: {
@@ -4461,7 +4734,7 @@ export interface components {
             name: components["schemas"]["Name"];
             /**
              * Format: int64
-             * @description Normalised operations per second that it could do.
+             * @description Normalised operations per second that it could do, 1 to 1 000 000 000.
              */
             capability_iops: number;
         };
@@ -4538,32 +4811,47 @@ export interface components {
         };
         /** @description `[[switch]]`. */
         SwitchConfig: {
-            /** @description Unique among switches. */
+            /** @description Unique among switches. It cannot be changed. */
             name: components["schemas"]["Name"];
             /** @description Who can reach whom. */
             kind: components["schemas"]["SwitchKind"];
+            /** @description The uplink of an external switch, or the team; only there, and always there. */
             uplink?: null | components["schemas"]["Name"];
-            /**
-             * @description Device name of the host NIC of an internal switch; the switch's name if
-             *     absent.
-             */
+            /** @description Device name of the host NIC of an internal switch; the switch's name if absent. */
             host_device?: string | null;
-            /**
-             * @description What the host and we may leave to each other at the host NIC of an internal
-             *     switch.
-             */
+            /** @description What the host and we may leave to each other at the host NIC of an internal switch. */
             host_offload?: components["schemas"]["OffloadConfig"];
             /**
              * Format: int32
-             * @description Seconds after which a learned address that was not seen again is
-             *     forgotten, 10 to 1 000 000.
+             * @description Seconds after which a learned address that was not seen again is forgotten, 10 to 1 000 000.
+             * @default 300
              */
             ageing_s?: number;
             /**
-             * @description Whether NICs on it may have virtual functions of the adapter that its uplink is, beside
-             *     their path through the switch. Needs a `[[pf]]` that describes the uplink's device.
+             * @description Whether NICs on it may have virtual functions of the adapter that its uplink is, beside their path through the switch. Needs a `[[pf]]` that describes the uplink's device.
+             * @default false
              */
             iov?: boolean;
+        };
+        /** @description Merge patch (RFC 7386) of `switch`: keys that are absent stay as they are, null removes a key. */
+        SwitchConfigPatch: {
+            /** @description Unique among switches. It cannot be changed. */
+            name?: components["schemas"]["Name"];
+            /** @description Who can reach whom. */
+            kind?: components["schemas"]["SwitchKind"];
+            /** @description The uplink of an external switch, or the team; only there, and always there. */
+            uplink?: null | components["schemas"]["Name"];
+            /** @description Device name of the host NIC of an internal switch; the switch's name if absent. */
+            host_device?: string | null;
+            /** @description What the host and we may leave to each other at the host NIC of an internal switch. */
+            host_offload?: null | components["schemas"]["OffloadConfigPatch"];
+            /**
+             * Format: int32
+             * @description Seconds after which a learned address that was not seen again is forgotten, 10 to 1 000 000.
+             */
+            ageing_s?: number | null;
+            /** @description Whether NICs on it may have virtual functions of the adapter that its uplink is, beside their path through the switch. Needs a `[[pf]]` that describes the uplink's device. */
+            iov?: boolean | null;
         };
         /**
          * @description Who can reach whom.
@@ -4591,39 +4879,69 @@ export interface components {
         TeamAlgorithm: "hyper-v-port" | "transport-ports" | "ip-addresses" | "mac-addresses" | "dynamic";
         /** @description `[[team]]`. */
         TeamConfig: {
-            /** @description Unique among teams and uplinks; a switch names either as its `uplink`. */
+            /** @description Unique among teams and uplinks; a switch names either as its `uplink`. It cannot be changed. */
             name: components["schemas"]["Name"];
-            /**
-             * @description Names of uplinks, 1 to 32, each once and in no other team. Where nothing else
-             *     decides, the earlier is preferred.
-             */
+            /** @description Names of uplinks, 1 to 32, each once and in no other team. Where nothing else decides, the earlier is preferred. */
             members: components["schemas"]["Name"][];
             /** @description What the switch on the other side knows of the team. */
             mode: components["schemas"]["TeamMode"];
-            /** @description By what the team chooses the member that a frame leaves by. */
-            algorithm?: components["schemas"]["TeamAlgorithm"];
-            lacp_timer?: null | components["schemas"]["LacpTimer"];
             /**
-             * @description lacp: whether we send LACPDUs to a switch that does not; true if absent. Of two
-             *     ends one must.
+             * @description By what the team chooses the member that a frame leaves by.
+             * @default dynamic
              */
+            algorithm?: components["schemas"]["TeamAlgorithm"];
+            /** @description lacp: how often the switch on the other side is to send LACPDUs, every 30 s (`slow`) or every second (`fast`); it is given up after three that did not come. `slow` if absent. */
+            lacp_timer?: null | components["schemas"]["LacpTimer"];
+            /** @description lacp: whether we send LACPDUs to a switch that does not; true if absent. Of two ends one must. */
             lacp_active?: boolean | null;
             /**
              * Format: int32
-             * @description lacp: our priority, 0 to 65 535; 32 768 if absent. The end with the lower number
-             *     decides which links are used.
+             * @description lacp: our priority, 0 to 65 535; 32 768 if absent. The end with the lower number decides which links are used.
              */
             lacp_system_priority?: number | null;
             /**
              * Format: int32
-             * @description With fewer usable members the team is down; 1 to the number of members, without
-             *     the standby.
+             * @description With fewer usable members the team is down; 1 to the number of members, without the standby.
+             * @default 1
              */
             min_links?: number;
+            /** @description switch-independent: the member that is used only while another cannot be; none if absent. */
             standby?: null | components["schemas"]["Name"];
+            /** @description switch-independent: the member that receives, if it can be used; the team chooses one if absent. */
             primary?: null | components["schemas"]["Name"];
             /** @description Which processors work off its queues. */
             vmq?: components["schemas"]["VmqConfig"];
+        };
+        /** @description Merge patch (RFC 7386) of `team`: keys that are absent stay as they are, null removes a key. */
+        TeamConfigPatch: {
+            /** @description Unique among teams and uplinks; a switch names either as its `uplink`. It cannot be changed. */
+            name?: components["schemas"]["Name"];
+            /** @description Names of uplinks, 1 to 32, each once and in no other team. Where nothing else decides, the earlier is preferred. */
+            members?: components["schemas"]["Name"][];
+            /** @description What the switch on the other side knows of the team. */
+            mode?: components["schemas"]["TeamMode"];
+            /** @description By what the team chooses the member that a frame leaves by. */
+            algorithm?: null | components["schemas"]["TeamAlgorithm"];
+            /** @description lacp: how often the switch on the other side is to send LACPDUs, every 30 s (`slow`) or every second (`fast`); it is given up after three that did not come. `slow` if absent. */
+            lacp_timer?: null | components["schemas"]["LacpTimer"];
+            /** @description lacp: whether we send LACPDUs to a switch that does not; true if absent. Of two ends one must. */
+            lacp_active?: boolean | null;
+            /**
+             * Format: int32
+             * @description lacp: our priority, 0 to 65 535; 32 768 if absent. The end with the lower number decides which links are used.
+             */
+            lacp_system_priority?: number | null;
+            /**
+             * Format: int32
+             * @description With fewer usable members the team is down; 1 to the number of members, without the standby.
+             */
+            min_links?: number | null;
+            /** @description switch-independent: the member that is used only while another cannot be; none if absent. */
+            standby?: null | components["schemas"]["Name"];
+            /** @description switch-independent: the member that receives, if it can be used; the team chooses one if absent. */
+            primary?: null | components["schemas"]["Name"];
+            /** @description Which processors work off its queues. */
+            vmq?: null | components["schemas"]["VmqConfigPatch"];
         };
         /**
          * @description What a member does in its team.
@@ -4858,16 +5176,19 @@ export interface components {
         TrunkVlans: components["schemas"]["VlanRangeText"][];
         /** @description `[[uplink]]`. */
         UplinkConfig: {
-            /** @description Unique among uplinks and teams. */
+            /** @description Unique among uplinks and teams. It cannot be changed. */
             name: components["schemas"]["Name"];
-            /** @description Device name, 1 to 15 bytes. */
+            /** @description Device name, 1 to 15 bytes. A change replaces the resource. */
             device: string;
-            /** @description How frames reach it. */
+            /**
+             * @description How frames reach it. A change replaces the resource.
+             * @default af_packet
+             */
             driver?: components["schemas"]["UplinkDriver"];
             /**
              * Format: int32
-             * @description Queue pairs, 1 to 64. With `af_xdp` as many as the device receives with
-             *     (`ethtool -l`).
+             * @description Queue pairs, 1 to 64. With `af_xdp` as many as the device receives with (`ethtool -l`). A change replaces the resource.
+             * @default 1
              */
             queues?: number;
             /**
@@ -4875,16 +5196,37 @@ export interface components {
              * @description Largest IP packet, 68 to 9216 bytes; the device's own if absent.
              */
             mtu?: number | null;
-            /**
-             * @description With `af_xdp`: the addresses that the host has on the device. ARP and neighbour
-             *     discovery that ask for them, and frames to the device's own MAC address, stay with
-             *     the host. If absent, all but what concerns the link goes to the switch.
-             */
+            /** @description With `af_xdp`: the addresses that the host has on the device. ARP and neighbour discovery that ask for them, and frames to the device's own MAC address, stay with the host. If absent, all but what concerns the link goes to the switch. */
             host_addresses?: string[];
             /** @description What we and the device may leave to each other. */
             offload?: components["schemas"]["OffloadConfig"];
             /** @description Which processors work off its queues. A team's holds for its members. */
             vmq?: components["schemas"]["VmqConfig"];
+        };
+        /** @description Merge patch (RFC 7386) of `uplink`: keys that are absent stay as they are, null removes a key. */
+        UplinkConfigPatch: {
+            /** @description Unique among uplinks and teams. It cannot be changed. */
+            name?: components["schemas"]["Name"];
+            /** @description Device name, 1 to 15 bytes. A change replaces the resource. */
+            device?: string;
+            /** @description How frames reach it. A change replaces the resource. */
+            driver?: null | components["schemas"]["UplinkDriver"];
+            /**
+             * Format: int32
+             * @description Queue pairs, 1 to 64. With `af_xdp` as many as the device receives with (`ethtool -l`). A change replaces the resource.
+             */
+            queues?: number | null;
+            /**
+             * Format: int32
+             * @description Largest IP packet, 68 to 9216 bytes; the device's own if absent.
+             */
+            mtu?: number | null;
+            /** @description With `af_xdp`: the addresses that the host has on the device. ARP and neighbour discovery that ask for them, and frames to the device's own MAC address, stay with the host. If absent, all but what concerns the link goes to the switch. */
+            host_addresses?: string[] | null;
+            /** @description What we and the device may leave to each other. */
+            offload?: null | components["schemas"]["OffloadConfigPatch"];
+            /** @description Which processors work off its queues. A team's holds for its members. */
+            vmq?: null | components["schemas"]["VmqConfigPatch"];
         };
         /**
          * @description How frames reach an uplink's device.
@@ -4921,10 +5263,7 @@ export interface components {
              * @description Its number, 0 to one less than `vfs`.
              */
             index: number;
-            /**
-             * @description Its address, which whoever has it cannot change unless it is trusted.
-             * @example 52:54:00:12:34:56
-             */
+            /** @description Its address, which whoever has it cannot change unless it is trusted. */
             mac?: string | null;
             /**
              * Format: int32
@@ -4937,8 +5276,7 @@ export interface components {
             trust?: boolean | null;
             /**
              * Format: int64
-             * @description Bits per second that it can always send, a multiple of 1 000 000. Few adapters have
-             *     that.
+             * @description Bits per second that it can always send, a multiple of 1 000 000. Few adapters have that.
              */
             bandwidth_min_bps?: number | null;
             /**
@@ -4946,6 +5284,7 @@ export interface components {
              * @description Bits per second that it may send, a multiple of 1 000 000.
              */
             bandwidth_max_bps?: number | null;
+            /** @description What it is told of its link: how the adapter's is, that it is up, or that it is down. */
             link_state?: null | components["schemas"]["VfLinkState"];
         };
         /**
@@ -5001,7 +5340,6 @@ export interface components {
             bandwidth_max_bps?: number | null;
             link_state?: null | components["schemas"]["VfLinkState"];
         };
-        /** @description How a range is written: `10` or `"20-29"`. */
         VlanRangeText: number | string;
         /**
          * @description What runs a VM's instructions.
@@ -5010,46 +5348,90 @@ export interface components {
         VmAccelerator: "auto" | "kvm" | "tcg";
         /** @description `[[vm]]`: a VM that the daemon starts. */
         VmConfig: {
-            /** @description Unique among VMs. */
+            /** @description Unique among VMs. It cannot be changed. */
             name: components["schemas"]["Name"];
             /**
              * Format: int32
              * @description Virtual CPUs, 1 to 255.
+             * @default 1
              */
             cpus?: number;
             /**
              * Format: int32
-             * @description Virtual CPUs that it can have when some are added while it runs; `cpus` if absent.
+             * @description Virtual CPUs that it can have when some are added while it runs; `cpus` if absent. A change takes effect when a VM starts.
              */
             cpus_max?: number | null;
-            /** @description Its memory, like `"2 GiB"`, a multiple of 1 MiB from 16 MiB on. */
-            memory_bytes: components["schemas"]["ByteSize"];
-            /** @description Whether its memory is of huge pages, which the host has to have set aside. */
+            /** @description Its memory, like `"2 GiB"`, a multiple of 1 MiB from 16 MiB on. A change takes effect when a VM starts. */
+            memory_bytes: number | string;
+            /**
+             * @description Whether its memory is of huge pages, which the host has to have set aside. A change takes effect when a VM starts.
+             * @default false
+             */
             huge_pages?: boolean;
-            /** @description What it starts with where it has no `kernel`. */
+            /**
+             * @description What it starts with where it has no `kernel`. A change takes effect when a VM starts.
+             * @default bios
+             */
             firmware?: components["schemas"]["VmFirmware"];
-            /** @description Absolute path of a kernel that it starts with, without firmware's help. */
+            /** @description Absolute path of a kernel that it starts with, without firmware's help. A change takes effect when a VM starts. */
             kernel?: string | null;
-            /** @description The kernel's initramfs. */
+            /** @description The kernel's initramfs. A change takes effect when a VM starts. */
             initrd?: string | null;
-            /** @description The kernel's command line; `console=ttyS0` lets it use the serial console. */
+            /** @description The kernel's command line; `console=ttyS0` lets it use the serial console. A change takes effect when a VM starts. */
             command_line?: string | null;
-            /**
-             * @description Its NICs, in the order in which the guest finds them. Each is of one VM, and needs no
-             *     socket of its own then.
-             */
+            /** @description Its NICs, in the order in which the guest finds them. Each is of one VM, and needs no socket of its own then. */
             nics?: components["schemas"]["Name"][];
-            /**
-             * @description Its disks, in the order in which firmware tries to start from them. Each is of one VM,
-             *     and needs no socket of its own then.
-             */
+            /** @description Its disks, in the order in which firmware tries to start from them. Each is of one VM, and needs no socket of its own then. */
             disks?: components["schemas"]["Name"][];
-            /** @description Absolute path of the image in its CD drive; it has no drive if absent. */
+            /** @description Absolute path of the image in its CD drive; it has no drive if absent. A change takes effect when a VM starts. */
             cdrom?: string | null;
-            /** @description What runs its instructions. */
+            /**
+             * @description What runs its instructions. A change takes effect when a VM starts.
+             * @default auto
+             */
             accelerator?: components["schemas"]["VmAccelerator"];
-            /** @description Whether it is started when the host is, that is with the first daemon after that. */
+            /**
+             * @description Whether it is started when the host is, that is with the first daemon after that.
+             * @default false
+             */
             autostart?: boolean;
+        };
+        /** @description Merge patch (RFC 7386) of `vm`: keys that are absent stay as they are, null removes a key. */
+        VmConfigPatch: {
+            /** @description Unique among VMs. It cannot be changed. */
+            name?: components["schemas"]["Name"];
+            /**
+             * Format: int32
+             * @description Virtual CPUs, 1 to 255.
+             */
+            cpus?: number | null;
+            /**
+             * Format: int32
+             * @description Virtual CPUs that it can have when some are added while it runs; `cpus` if absent. A change takes effect when a VM starts.
+             */
+            cpus_max?: number | null;
+            /** @description Its memory, like `"2 GiB"`, a multiple of 1 MiB from 16 MiB on. A change takes effect when a VM starts. */
+            memory_bytes?: number | string;
+            /** @description Whether its memory is of huge pages, which the host has to have set aside. A change takes effect when a VM starts. */
+            huge_pages?: boolean | null;
+            /** @description What it starts with where it has no `kernel`. A change takes effect when a VM starts. */
+            firmware?: null | components["schemas"]["VmFirmware"];
+            /** @description Absolute path of a kernel that it starts with, without firmware's help. A change takes effect when a VM starts. */
+            kernel?: string | null;
+            /** @description The kernel's initramfs. A change takes effect when a VM starts. */
+            initrd?: string | null;
+            /** @description The kernel's command line; `console=ttyS0` lets it use the serial console. A change takes effect when a VM starts. */
+            command_line?: string | null;
+            /** @description Its NICs, in the order in which the guest finds them. Each is of one VM, and needs no socket of its own then. */
+            nics?: components["schemas"]["Name"][] | null;
+            /** @description Its disks, in the order in which firmware tries to start from them. Each is of one VM, and needs no socket of its own then. */
+            disks?: components["schemas"]["Name"][] | null;
+            /** @description Absolute path of the image in its CD drive; it has no drive if absent. A change takes effect when a VM starts. */
+            cdrom?: string | null;
+            /** @description What runs its instructions. A change takes effect when a VM starts. */
+            accelerator?: null | components["schemas"]["VmAccelerator"];
+            /** @description Whether it is started when the host is, that is with the first daemon after that. */
+            autostart?: boolean | null;
         };
         /**
          * @description What a VM starts with where it has no kernel of its own.
@@ -5191,13 +5573,14 @@ export interface components {
              * @default true
              */
             enabled?: boolean;
-            /** @default dynamic */
+            /**
+             * @description How queues are given to processors: once by weight, or by load.
+             * @default dynamic
+             */
             mode?: components["schemas"]["VmqMode"];
             /**
              * Format: int32
-             * @description The lowest processor that may be used, which is used first; the lowest there is if
-             *     absent.
-             * @default null
+             * @description The lowest processor that may be used, which is used first; the lowest there is if absent.
              */
             base_processor?: number | null;
             /**
@@ -5208,15 +5591,39 @@ export interface components {
             max_processors?: number;
             /**
              * Format: int32
-             * @description The highest processor that may be used, `base_processor` or more; the highest there
-             *     is if absent.
-             * @default null
+             * @description The highest processor that may be used, `base_processor` or more; the highest there is if absent.
              */
             max_processor_number?: number | null;
             /**
              * Format: int32
              * @description The only NUMA node whose processors may be used; any if absent.
-             * @default null
+             */
+            numa_node?: number | null;
+        };
+        /** @description Merge patch (RFC 7386) of `vmq`: keys that are absent stay as they are, null removes a key. */
+        VmqConfigPatch: {
+            /** @description Whether NICs have queues of their own; if not, the base processor works off all. */
+            enabled?: boolean | null;
+            /** @description How queues are given to processors: once by weight, or by load. */
+            mode?: null | components["schemas"]["VmqMode"];
+            /**
+             * Format: int32
+             * @description The lowest processor that may be used, which is used first; the lowest there is if absent.
+             */
+            base_processor?: number | null;
+            /**
+             * Format: int32
+             * @description How many processors may be used at a time, 1 to 64; more than there are do no harm.
+             */
+            max_processors?: number | null;
+            /**
+             * Format: int32
+             * @description The highest processor that may be used, `base_processor` or more; the highest there is if absent.
+             */
+            max_processor_number?: number | null;
+            /**
+             * Format: int32
+             * @description The only NUMA node whose processors may be used; any if absent.
              */
             numa_node?: number | null;
         };
@@ -5329,7 +5736,89 @@ export interface components {
             lost_frames: number;
         };
     };
-    responses: never;
+    responses: {
+        /** @description The body was not received in time. */
+        BodyTimeout: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        /** @description The body is larger than 4 MiB. */
+        BodyTooLarge: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        /** @description The present state does not allow the request. Codes: `duplicate_name`, `conflict`, `already_exists`, `in_use`, `device_busy`, `cancelled`. */
+        Conflict: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        /** @description The host or the daemon failed. Codes: `host_error`, `internal`. */
+        HostError: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        /** @description The request violates this document, or its body is not JSON. Codes: `malformed`. */
+        Malformed: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        /** @description The path names something that does not exist. Codes: `not_found`. */
+        NotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        /** @description The token is missing or wrong. Only over TCP; the Unix socket takes none. Codes: `unauthorized`. */
+        Unauthorized: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        /** @description The request is valid JSON and cannot be carried out: a value is out of its range, or a rule is violated that JSON Schema cannot express, such as a reference to a resource that does not exist. Codes: `unknown_key`, `invalid_value`, `missing_key`, `key_not_applicable`, `overlapping_vlans`, `unknown_reference`, `overcommitted`, `device_missing`, `unreachable`, `permission_denied`, `unsupported`. */
+        Unprocessable: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        /** @description The header `Upgrade` does not name the protocol of this operation. */
+        UpgradeRequired: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+    };
     parameters: never;
     requestBodies: never;
     headers: never;
@@ -5346,6 +5835,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5354,6 +5844,8 @@ export interface operations {
                     "application/json": components["schemas"]["HostStatus"];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
     apply: {
@@ -5376,6 +5868,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5384,22 +5877,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     prepare_arrival: {
@@ -5418,6 +5914,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5426,22 +5923,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     show_arrival: {
@@ -5455,6 +5955,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5463,14 +5964,12 @@ export interface operations {
                     "application/json": components["schemas"]["Arrival"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     abandon_arrival: {
@@ -5484,6 +5983,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5492,14 +5992,12 @@ export interface operations {
                     "application/json": components["schemas"]["Arrival"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     activate_arrival: {
@@ -5513,6 +6011,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5521,20 +6020,20 @@ export interface operations {
                     "application/json": components["schemas"]["Arrival"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
-    arrival_disk: {
+    connect_arrival_disk: {
         parameters: {
             query?: never;
-            header?: never;
+            header: {
+                Upgrade: string;
+            };
             path: {
                 id: string;
                 disk: string;
@@ -5543,26 +6042,28 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description The connection carries the protocol that `Upgrade` names. */
             101: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            426: components["responses"]["UpgradeRequired"];
+            500: components["responses"]["HostError"];
         };
     };
-    arrival_memory: {
+    connect_arrival_memory: {
         parameters: {
             query?: never;
-            header?: never;
+            header: {
+                Upgrade: string;
+            };
             path: {
                 id: string;
             };
@@ -5570,20 +6071,20 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description The connection carries the protocol that `Upgrade` names. */
             101: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            426: components["responses"]["UpgradeRequired"];
+            500: components["responses"]["HostError"];
         };
     };
     show_cluster: {
@@ -5595,6 +6096,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5603,6 +6105,8 @@ export interface operations {
                     "application/json": components["schemas"]["ClusterStatus"];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
     replace_cluster: {
@@ -5621,10 +6125,20 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "endpoints": [
+                 *         "https://192.0.2.10:2379"
+                 *       ],
+                 *       "name": "lab",
+                 *       "node": "node1"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ClusterConfig"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5633,22 +6147,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     init_cluster: {
@@ -5667,10 +6184,20 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "endpoints": [
+                 *         "https://192.0.2.10:2379"
+                 *       ],
+                 *       "name": "lab",
+                 *       "node": "node1"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ClusterConfig"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5679,22 +6206,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     leave_cluster: {
@@ -5713,6 +6243,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5721,22 +6252,23 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     change_cluster: {
@@ -5755,10 +6287,11 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/merge-patch+json": Record<string, never>;
+                "application/merge-patch+json": components["schemas"]["ClusterConfigPatch"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5767,22 +6300,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     list_cluster_flows: {
@@ -5794,6 +6330,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5802,14 +6339,12 @@ export interface operations {
                     "application/json": components["schemas"]["ClusterDisk"][];
                 };
             };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     remove_cluster_node: {
@@ -5824,20 +6359,19 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Done. */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     export_config: {
@@ -5852,6 +6386,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5861,9 +6396,12 @@ export interface operations {
                     "application/toml": string;
                 };
             };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
-    new_console_login: {
+    create_console_login: {
         parameters: {
             query?: never;
             header?: never;
@@ -5872,6 +6410,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5880,14 +6419,12 @@ export interface operations {
                     "application/json": components["schemas"]["ConsoleLogin"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     list_disks: {
@@ -5899,6 +6436,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5907,6 +6445,8 @@ export interface operations {
                     "application/json": components["schemas"]["DiskStatus"][];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
     add_disk: {
@@ -5925,10 +6465,18 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "format": "raw",
+                 *       "name": "web",
+                 *       "store": "ssd"
+                 *     }
+                 */
                 "application/json": components["schemas"]["DiskConfig"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5937,22 +6485,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     show_disk: {
@@ -5960,12 +6511,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5974,14 +6527,9 @@ export interface operations {
                     "application/json": components["schemas"]["DiskStatus"];
                 };
             };
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["HostError"];
         };
     };
     replace_disk: {
@@ -5996,16 +6544,25 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "format": "raw",
+                 *       "name": "web",
+                 *       "store": "ssd"
+                 *     }
+                 */
                 "application/json": components["schemas"]["DiskConfig"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6014,22 +6571,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     delete_disk: {
@@ -6044,12 +6604,14 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6058,22 +6620,23 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     change_disk: {
@@ -6088,16 +6651,18 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/merge-patch+json": Record<string, never>;
+                "application/merge-patch+json": components["schemas"]["DiskConfigPatch"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6106,22 +6671,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     check_disk: {
@@ -6135,22 +6703,23 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     compact_disk: {
@@ -6164,22 +6733,23 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     convert_disk: {
@@ -6197,22 +6767,25 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     merge_disk: {
@@ -6226,22 +6799,23 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     snapshot_disk: {
@@ -6259,22 +6833,25 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     list_events: {
@@ -6297,6 +6874,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6305,14 +6883,12 @@ export interface operations {
                     "application/json": components["schemas"]["Event"][];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     follow_events: {
@@ -6333,6 +6909,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6341,14 +6918,12 @@ export interface operations {
                     "application/x-ndjson": components["schemas"]["Event"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     show_lab: {
@@ -6360,6 +6935,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6368,14 +6944,8 @@ export interface operations {
                     "application/json": components["schemas"]["LabStatus"];
                 };
             };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
     compare_lab_runs: {
@@ -6392,6 +6962,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6400,14 +6971,12 @@ export interface operations {
                     "application/json": components["schemas"]["LabComparison"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     withdraw_lab_request: {
@@ -6421,6 +6990,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6429,14 +6999,9 @@ export interface operations {
                     "application/json": components["schemas"]["LabRequest"];
                 };
             };
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["HostError"];
         };
     };
     list_lab_runs: {
@@ -6448,6 +7013,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6456,14 +7022,8 @@ export interface operations {
                     "application/json": components["schemas"]["LabRun"][];
                 };
             };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
     request_lab_run: {
@@ -6479,6 +7039,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -6487,14 +7048,14 @@ export interface operations {
                     "application/json": components["schemas"]["LabRequest"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     show_lab_run: {
@@ -6508,6 +7069,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6516,14 +7078,9 @@ export interface operations {
                     "application/json": components["schemas"]["LabRunDetails"];
                 };
             };
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["HostError"];
         };
     };
     show_lab_report: {
@@ -6537,6 +7094,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6545,14 +7103,9 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["HostError"];
         };
     };
     list_nics: {
@@ -6564,6 +7117,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6572,6 +7126,8 @@ export interface operations {
                     "application/json": components["schemas"]["NicStatus"][];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
     add_nic: {
@@ -6590,10 +7146,18 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "backend": "tap",
+                 *       "name": "web",
+                 *       "switch": "lan"
+                 *     }
+                 */
                 "application/json": components["schemas"]["NicConfig"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6602,22 +7166,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     show_nic: {
@@ -6625,12 +7192,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6639,14 +7208,9 @@ export interface operations {
                     "application/json": components["schemas"]["NicStatus"];
                 };
             };
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["HostError"];
         };
     };
     replace_nic: {
@@ -6661,16 +7225,25 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "backend": "tap",
+                 *       "name": "web",
+                 *       "switch": "lan"
+                 *     }
+                 */
                 "application/json": components["schemas"]["NicConfig"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6679,22 +7252,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     delete_nic: {
@@ -6709,12 +7285,14 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6723,22 +7301,23 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     change_nic: {
@@ -6753,16 +7332,18 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/merge-patch+json": Record<string, never>;
+                "application/merge-patch+json": components["schemas"]["NicConfigPatch"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6771,22 +7352,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     capture_nic: {
@@ -6801,12 +7385,14 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     "suimon-operation"?: number;
@@ -6816,14 +7402,12 @@ export interface operations {
                     "application/x-pcapng": number[];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     list_nodes: {
@@ -6835,6 +7419,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6843,6 +7428,8 @@ export interface operations {
                     "application/json": components["schemas"]["NodeStatus"][];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
     add_node: {
@@ -6861,10 +7448,19 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "address": "node2.example.net:8443",
+                 *       "authority": "/etc/suimon/ca.pem",
+                 *       "name": "node2",
+                 *       "token_file": "/etc/suimon/node2.token"
+                 *     }
+                 */
                 "application/json": components["schemas"]["NodeConfig"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6873,22 +7469,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     show_node: {
@@ -6896,12 +7495,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6910,14 +7511,9 @@ export interface operations {
                     "application/json": components["schemas"]["NodeStatus"];
                 };
             };
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["HostError"];
         };
     };
     replace_node: {
@@ -6932,16 +7528,26 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "address": "node2.example.net:8443",
+                 *       "authority": "/etc/suimon/ca.pem",
+                 *       "name": "node2",
+                 *       "token_file": "/etc/suimon/node2.token"
+                 *     }
+                 */
                 "application/json": components["schemas"]["NodeConfig"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6950,22 +7556,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     delete_node: {
@@ -6980,12 +7589,14 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6994,22 +7605,23 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     change_node: {
@@ -7024,16 +7636,18 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/merge-patch+json": Record<string, never>;
+                "application/merge-patch+json": components["schemas"]["NodeConfigPatch"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7042,22 +7656,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     drain_node: {
@@ -7079,6 +7696,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7087,22 +7705,25 @@ export interface operations {
                     "application/json": components["schemas"]["DrainPlan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     undrain_node: {
@@ -7117,20 +7738,19 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Done. */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     show_openapi: {
@@ -7142,6 +7762,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7150,6 +7771,8 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
     list_operations: {
@@ -7161,6 +7784,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7169,6 +7793,8 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"][];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
     show_operation: {
@@ -7182,6 +7808,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7190,14 +7817,9 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["HostError"];
         };
     };
     cancel_operation: {
@@ -7211,6 +7833,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7219,14 +7842,9 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["HostError"];
         };
     };
     follow_operation: {
@@ -7240,6 +7858,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7248,20 +7867,15 @@ export interface operations {
                     "application/x-ndjson": components["schemas"]["Operation"];
                 };
             };
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["HostError"];
         };
     };
     wait_operation: {
         parameters: {
             query?: {
-                /** @description Seconds to wait at most, up to 3600; 30 if absent. */
+                /** @description Seconds to wait at most, 0 to 3600; 30 if absent. */
                 timeout_s?: number;
             };
             header?: never;
@@ -7272,6 +7886,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7280,14 +7895,10 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["HostError"];
         };
     };
     list_pfs: {
@@ -7299,6 +7910,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7307,6 +7919,8 @@ export interface operations {
                     "application/json": components["schemas"]["PfStatus"][];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
     add_pf: {
@@ -7325,10 +7939,17 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "device": "eth0",
+                 *       "name": "port0"
+                 *     }
+                 */
                 "application/json": components["schemas"]["PfConfig"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7337,22 +7958,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     show_pf: {
@@ -7360,12 +7984,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7374,14 +8000,9 @@ export interface operations {
                     "application/json": components["schemas"]["PfStatus"];
                 };
             };
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["HostError"];
         };
     };
     replace_pf: {
@@ -7396,16 +8017,24 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "device": "eth0",
+                 *       "name": "port0"
+                 *     }
+                 */
                 "application/json": components["schemas"]["PfConfig"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7414,22 +8043,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     delete_pf: {
@@ -7444,12 +8076,14 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7458,22 +8092,23 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     change_pf: {
@@ -7488,16 +8123,18 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/merge-patch+json": Record<string, never>;
+                "application/merge-patch+json": components["schemas"]["PfConfigPatch"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7506,22 +8143,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     show_power: {
@@ -7533,6 +8173,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7541,6 +8182,8 @@ export interface operations {
                     "application/json": components["schemas"]["PowerStatus"];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
     replace_power: {
@@ -7559,10 +8202,16 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "plan": "balanced"
+                 *     }
+                 */
                 "application/json": components["schemas"]["PowerConfig"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7571,22 +8220,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     delete_power: {
@@ -7605,6 +8257,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7613,22 +8266,23 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     change_power: {
@@ -7647,10 +8301,11 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/merge-patch+json": Record<string, never>;
+                "application/merge-patch+json": components["schemas"]["PowerConfigPatch"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7659,22 +8314,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     list_processors: {
@@ -7686,6 +8344,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7694,6 +8353,8 @@ export interface operations {
                     "application/json": components["schemas"]["ProcessorStatus"][];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
     list_qos_policies: {
@@ -7705,6 +8366,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7713,6 +8375,8 @@ export interface operations {
                     "application/json": components["schemas"]["QosPolicyStatus"][];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
     add_qos_policy: {
@@ -7731,10 +8395,16 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "gold"
+                 *     }
+                 */
                 "application/json": components["schemas"]["QosPolicyConfig"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7743,22 +8413,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     show_qos_policy: {
@@ -7766,12 +8439,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7780,14 +8455,9 @@ export interface operations {
                     "application/json": components["schemas"]["QosPolicyStatus"];
                 };
             };
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["HostError"];
         };
     };
     replace_qos_policy: {
@@ -7802,16 +8472,23 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "gold"
+                 *     }
+                 */
                 "application/json": components["schemas"]["QosPolicyConfig"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7820,22 +8497,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     delete_qos_policy: {
@@ -7850,12 +8530,14 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7864,22 +8546,23 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     change_qos_policy: {
@@ -7894,16 +8577,18 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/merge-patch+json": Record<string, never>;
+                "application/merge-patch+json": components["schemas"]["QosPolicyConfigPatch"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7912,22 +8597,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     list_qos_flows: {
@@ -7939,6 +8627,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7947,9 +8636,11 @@ export interface operations {
                     "application/json": components["schemas"]["QosFlowStatus"][];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
-    qos_what_if: {
+    forecast_qos: {
         parameters: {
             query?: never;
             header?: never;
@@ -7962,6 +8653,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7970,14 +8662,14 @@ export interface operations {
                     "application/json": components["schemas"]["WhatIfAnswer"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     list_queues: {
@@ -7989,6 +8681,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7997,6 +8690,8 @@ export interface operations {
                     "application/json": components["schemas"]["QueueStatus"][];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
     move_queue: {
@@ -8006,7 +8701,7 @@ export interface operations {
             path: {
                 /** @description Name of the NIC, uplink or switch */
                 port: string;
-                /** @description `rx` or `tx` */
+                /** @description `rx` or `tx`. */
                 side: string;
                 index: number;
             };
@@ -8018,22 +8713,25 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     list_sriov: {
@@ -8045,6 +8743,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8053,14 +8752,8 @@ export interface operations {
                     "application/json": components["schemas"]["SriovAdapter"][];
                 };
             };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
     show_sriov: {
@@ -8075,6 +8768,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8083,14 +8777,9 @@ export interface operations {
                     "application/json": components["schemas"]["SriovAdapter"];
                 };
             };
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["HostError"];
         };
     };
     list_stores: {
@@ -8102,6 +8791,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8110,6 +8800,8 @@ export interface operations {
                     "application/json": components["schemas"]["StoreStatus"][];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
     add_store: {
@@ -8128,10 +8820,17 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "ssd",
+                 *       "path": "/srv/ssd"
+                 *     }
+                 */
                 "application/json": components["schemas"]["StoreConfig"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8140,22 +8839,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     show_store: {
@@ -8163,12 +8865,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8177,14 +8881,9 @@ export interface operations {
                     "application/json": components["schemas"]["StoreStatus"];
                 };
             };
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["HostError"];
         };
     };
     replace_store: {
@@ -8199,16 +8898,24 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "ssd",
+                 *       "path": "/srv/ssd"
+                 *     }
+                 */
                 "application/json": components["schemas"]["StoreConfig"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8217,22 +8924,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     delete_store: {
@@ -8247,12 +8957,14 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8261,22 +8973,23 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     change_store: {
@@ -8291,16 +9004,18 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/merge-patch+json": Record<string, never>;
+                "application/merge-patch+json": components["schemas"]["StoreConfigPatch"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8309,25 +9024,28 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
-    image_check: {
+    check_image: {
         parameters: {
             query?: never;
             header?: never;
@@ -8342,6 +9060,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8350,17 +9069,17 @@ export interface operations {
                     "application/json": components["schemas"]["ImageCheck"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
-    image_info: {
+    inspect_image: {
         parameters: {
             query?: never;
             header?: never;
@@ -8375,6 +9094,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8383,17 +9103,17 @@ export interface operations {
                     "application/json": components["schemas"]["ImageInfo"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
-    image_relink: {
+    relink_image: {
         parameters: {
             query?: never;
             header?: never;
@@ -8408,6 +9128,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8416,17 +9137,17 @@ export interface operations {
                     "application/json": components["schemas"]["ImageChanges"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
-    image_repair: {
+    repair_image: {
         parameters: {
             query?: never;
             header?: never;
@@ -8441,6 +9162,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8449,14 +9171,14 @@ export interface operations {
                     "application/json": components["schemas"]["ImageChanges"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     measure_store: {
@@ -8468,28 +9190,31 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
                 "application/json": components["schemas"]["MeasureStoreRequest"];
             };
         };
         responses: {
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     list_switches: {
@@ -8501,6 +9226,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8509,6 +9235,8 @@ export interface operations {
                     "application/json": components["schemas"]["SwitchStatus"][];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
     add_switch: {
@@ -8527,10 +9255,17 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "kind": "private",
+                 *       "name": "lan"
+                 *     }
+                 */
                 "application/json": components["schemas"]["SwitchConfig"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8539,22 +9274,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     show_switch: {
@@ -8562,12 +9300,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8576,14 +9316,9 @@ export interface operations {
                     "application/json": components["schemas"]["SwitchStatus"];
                 };
             };
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["HostError"];
         };
     };
     replace_switch: {
@@ -8598,16 +9333,24 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "kind": "private",
+                 *       "name": "lan"
+                 *     }
+                 */
                 "application/json": components["schemas"]["SwitchConfig"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8616,22 +9359,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     delete_switch: {
@@ -8646,12 +9392,14 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8660,22 +9408,23 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     change_switch: {
@@ -8690,16 +9439,18 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/merge-patch+json": Record<string, never>;
+                "application/merge-patch+json": components["schemas"]["SwitchConfigPatch"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8708,22 +9459,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     list_addresses: {
@@ -8737,6 +9491,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8745,14 +9500,9 @@ export interface operations {
                     "application/json": components["schemas"]["AddressStatus"][];
                 };
             };
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["HostError"];
         };
     };
     list_teams: {
@@ -8764,6 +9514,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8772,6 +9523,8 @@ export interface operations {
                     "application/json": components["schemas"]["TeamStatus"][];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
     add_team: {
@@ -8790,10 +9543,21 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "members": [
+                 *         "left",
+                 *         "right"
+                 *       ],
+                 *       "mode": "static",
+                 *       "name": "both"
+                 *     }
+                 */
                 "application/json": components["schemas"]["TeamConfig"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8802,22 +9566,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     show_team: {
@@ -8825,12 +9592,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8839,14 +9608,9 @@ export interface operations {
                     "application/json": components["schemas"]["TeamStatus"];
                 };
             };
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["HostError"];
         };
     };
     replace_team: {
@@ -8861,16 +9625,28 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "members": [
+                 *         "left",
+                 *         "right"
+                 *       ],
+                 *       "mode": "static",
+                 *       "name": "both"
+                 *     }
+                 */
                 "application/json": components["schemas"]["TeamConfig"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8879,22 +9655,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     delete_team: {
@@ -8909,12 +9688,14 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8923,22 +9704,23 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     change_team: {
@@ -8953,16 +9735,18 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/merge-patch+json": Record<string, never>;
+                "application/merge-patch+json": components["schemas"]["TeamConfigPatch"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8971,25 +9755,28 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
-    top: {
+    show_top: {
         parameters: {
             query?: never;
             header?: never;
@@ -8998,6 +9785,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9006,6 +9794,8 @@ export interface operations {
                     "application/json": components["schemas"]["TopSnapshot"];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
     list_uplinks: {
@@ -9017,6 +9807,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9025,6 +9816,8 @@ export interface operations {
                     "application/json": components["schemas"]["UplinkStatus"][];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
     add_uplink: {
@@ -9043,10 +9836,17 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "device": "eth0",
+                 *       "name": "left"
+                 *     }
+                 */
                 "application/json": components["schemas"]["UplinkConfig"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9055,22 +9855,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     show_uplink: {
@@ -9078,12 +9881,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9092,14 +9897,9 @@ export interface operations {
                     "application/json": components["schemas"]["UplinkStatus"];
                 };
             };
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["HostError"];
         };
     };
     replace_uplink: {
@@ -9114,16 +9914,24 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "device": "eth0",
+                 *       "name": "left"
+                 *     }
+                 */
                 "application/json": components["schemas"]["UplinkConfig"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9132,22 +9940,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     delete_uplink: {
@@ -9162,12 +9973,14 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9176,22 +9989,23 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     change_uplink: {
@@ -9206,16 +10020,18 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/merge-patch+json": Record<string, never>;
+                "application/merge-patch+json": components["schemas"]["UplinkConfigPatch"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9224,22 +10040,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     capture_uplink: {
@@ -9254,12 +10073,14 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     "suimon-operation"?: number;
@@ -9269,14 +10090,12 @@ export interface operations {
                     "application/x-pcapng": number[];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     list_vmq: {
@@ -9288,6 +10107,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9296,6 +10116,8 @@ export interface operations {
                     "application/json": components["schemas"]["VmqStatus"][];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
     show_vmq: {
@@ -9310,6 +10132,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9318,14 +10141,9 @@ export interface operations {
                     "application/json": components["schemas"]["VmqStatus"];
                 };
             };
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["HostError"];
         };
     };
     list_vms: {
@@ -9337,6 +10155,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9345,6 +10164,8 @@ export interface operations {
                     "application/json": components["schemas"]["VmStatus"][];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
     add_vm: {
@@ -9363,10 +10184,17 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "memory_bytes": 1073741824,
+                 *       "name": "web"
+                 *     }
+                 */
                 "application/json": components["schemas"]["VmConfig"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9375,22 +10203,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     show_vm: {
@@ -9398,12 +10229,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9412,14 +10245,9 @@ export interface operations {
                     "application/json": components["schemas"]["VmStatus"];
                 };
             };
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["HostError"];
         };
     };
     replace_vm: {
@@ -9434,16 +10262,24 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "memory_bytes": 1073741824,
+                 *       "name": "web"
+                 *     }
+                 */
                 "application/json": components["schemas"]["VmConfig"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9452,22 +10288,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     delete_vm: {
@@ -9482,12 +10321,14 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9496,22 +10337,23 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     change_vm: {
@@ -9526,16 +10368,18 @@ export interface operations {
             };
             header?: never;
             path: {
-                name: string;
+                /** @description Name of the resource. */
+                name: components["schemas"]["Name"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/merge-patch+json": Record<string, never>;
+                "application/merge-patch+json": components["schemas"]["VmConfigPatch"];
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9544,28 +10388,33 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
-    vm_console: {
+    connect_vm_console: {
         parameters: {
             query?: never;
-            header?: never;
+            header: {
+                Upgrade: string;
+            };
             path: {
                 name: string;
             };
@@ -9573,20 +10422,20 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description The connection carries the protocol that `Upgrade` names. */
             101: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            426: components["responses"]["UpgradeRequired"];
+            500: components["responses"]["HostError"];
         };
     };
     freeze_vm: {
@@ -9598,31 +10447,34 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
                 "application/json": components["schemas"]["FreezeVmRequest"];
             };
         };
         responses: {
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
-    vm_guest: {
+    show_vm_guest: {
         parameters: {
             query?: never;
             header?: never;
@@ -9633,6 +10485,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9641,14 +10494,12 @@ export interface operations {
                     "application/json": components["schemas"]["VmGuest"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     kill_vm: {
@@ -9662,25 +10513,26 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
-    vm_libvirt: {
+    show_vm_libvirt: {
         parameters: {
             query?: never;
             header?: never;
@@ -9691,6 +10543,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9699,14 +10552,12 @@ export interface operations {
                     "application/xml": string;
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     migrate_vm: {
@@ -9727,6 +10578,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9735,22 +10587,25 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     pause_vm: {
@@ -9764,22 +10619,23 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     reset_vm: {
@@ -9793,22 +10649,23 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     resume_vm: {
@@ -9822,22 +10679,23 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     start_vm: {
@@ -9851,22 +10709,23 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     stop_vm: {
@@ -9878,28 +10737,31 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
                 "application/json": components["schemas"]["StopVmRequest"];
             };
         };
         responses: {
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
     thaw_vm: {
@@ -9913,25 +10775,26 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Accepted. The body describes what was begun. */
             202: {
                 headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
         };
     };
-    metrics: {
+    show_metrics: {
         parameters: {
             query?: never;
             header?: never;
@@ -9940,6 +10803,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9948,6 +10812,8 @@ export interface operations {
                     "text/plain": string;
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
         };
     };
 }

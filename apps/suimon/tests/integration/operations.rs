@@ -108,7 +108,7 @@ const RESOURCES: &[(&str, &str)] = &[
 
 /// Operations that no command asks for alone, and how their effect is had at the command line.
 const ELSEWHERE: &[(&str, &str)] = &[
-    ("apply", "`apply -f FILE`, tested in command_line.rs"),
+    ("apply_host", "`apply -f FILE`, tested in command_line.rs"),
     ("follow_operation", "every change that waits, tested in command_line.rs"),
     ("wait_operation", "the end of `nic capture`"),
     ("show_vmq", "`vmq show NAME` reads the list, to say who has VMQ if that one has none"),

@@ -84,7 +84,7 @@ async fn config(
 }
 
 /// Makes the host be as described.
-#[utoipa::path(post, path = "/1.0/apply", tag = "host", operation_id = "apply",
+#[utoipa::path(post, path = "/1.0/apply", tag = "host", operation_id = "apply_host",
     params(ChangeParameters), request_body = ApplyRequest,
     responses((status = ACCEPTED, body = Operation), (status = OK, body = Plan),
         (status = "4XX", body = ErrorBody)))]

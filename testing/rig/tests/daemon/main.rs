@@ -8,6 +8,7 @@ mod first_run;
 mod host_file;
 mod isolation;
 mod monitoring;
+mod openapi;
 mod parts;
 mod power;
 mod soak;

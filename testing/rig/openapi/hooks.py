@@ -12,6 +12,7 @@ URL = os.environ["SUIMON_URL"]
 SESSION = requests.Session()
 SESSION.headers["Authorization"] = f"Bearer {os.environ['SUIMON_TOKEN']}"
 SESSION.verify = os.environ["SUIMON_CA"]
+SESSION.trust_env = False
 WAIT_S = 300
 
 
