@@ -1,7 +1,7 @@
 //! Schemas of forms against what the forms accept, by a validator of the keywords that they use.
 
 use proptest::prelude::*;
-use regex::Regex;
+use regex_lite::Regex;
 use serde_json::{Value, json};
 
 use crate::{Form, Kind, Name};

@@ -101,7 +101,7 @@ pub(super) fn complete(document: &mut OpenApi) {
     for (path, item) in &mut document.paths.paths {
         for operation in operations_mut(item) {
             refuse(path, operation);
-            link(operation, &known);
+            link(path, operation, &known);
             describe_body(operation);
             describe_responses(operation);
         }
@@ -207,7 +207,7 @@ fn close_tagged(schema: &mut RefOr<Schema>) {
 }
 
 /// Adds links to the operations that continue this one.
-fn link(operation: &mut Operation, known: &[String]) {
+fn link(path: &str, operation: &mut Operation, known: &[String]) {
     let Some(id) = operation.operation_id.clone() else { return };
     let is_known = |id: &String| known.contains(id);
     let mut add = |status: &str, name: &str, of: String, parameter: &str, value: &str| {
@@ -231,7 +231,7 @@ fn link(operation: &mut Operation, known: &[String]) {
             add("202", verb, format!("{verb}_{kind}"), "name", "$request.body#/name");
         }
     }
-    if let Some(kind) = id.strip_prefix("show_") {
+    if let Some(kind) = id.strip_prefix("show_").filter(|_| path.ends_with("/{name}")) {
         for verb in ["change", "replace", "delete"] {
             add("200", verb, format!("{verb}_{kind}"), "name", "$request.path.name");
         }
