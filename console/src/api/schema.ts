@@ -28,7 +28,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Makes the host be as described. */
-        post: operations["apply"];
+        post: operations["apply_host"];
         delete?: never;
         options?: never;
         head?: never;
@@ -5773,7 +5773,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description The request violates this document, or its body is not JSON. Codes: `malformed`. */
+        /** @description The body is not JSON, or a value has the wrong type. Codes: `malformed`. */
         Malformed: {
             headers: {
                 [name: string]: unknown;
@@ -5800,7 +5800,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description The request is valid JSON and cannot be carried out: a value is out of its range, or a rule is violated that JSON Schema cannot express, such as a reference to a resource that does not exist. Codes: `unknown_key`, `invalid_value`, `missing_key`, `key_not_applicable`, `overlapping_vlans`, `unknown_reference`, `overcommitted`, `device_missing`, `unreachable`, `permission_denied`, `unsupported`. */
+        /** @description A key or parameter is unknown or missing, a value is out of its range, or a rule is violated that JSON Schema cannot express, such as that a resource which is named exists. Codes: `unknown_key`, `invalid_value`, `missing_key`, `key_not_applicable`, `overlapping_vlans`, `unknown_reference`, `overcommitted`, `device_missing`, `unreachable`, `permission_denied`, `unsupported`. */
         Unprocessable: {
             headers: {
                 [name: string]: unknown;
@@ -5848,7 +5848,7 @@ export interface operations {
             500: components["responses"]["HostError"];
         };
     };
-    apply: {
+    apply_host: {
         parameters: {
             query?: {
                 /** @description Only say what would be done; the answer is 200 with the plan. */
@@ -6398,6 +6398,7 @@ export interface operations {
             };
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
+            422: components["responses"]["Unprocessable"];
             500: components["responses"]["HostError"];
         };
     };
@@ -7898,6 +7899,7 @@ export interface operations {
             400: components["responses"]["Malformed"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            422: components["responses"]["Unprocessable"];
             500: components["responses"]["HostError"];
         };
     };

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use crate::document::read_document;
 use crate::finding::Place;
 use crate::json_tree::JsonTree;
+use crate::strict::Strict;
 use crate::{
     ApiError, ApplyRequest, ClusterConfig, DiskConfig, DiskStatus, ErrorCode, HostConfig, Kind,
     Name, NicConfig, NicStatus, NodeConfig, NodeStatus, PfConfig, PfStatus, PowerConfig,
@@ -177,7 +178,7 @@ pub fn check_patch(kind: Kind, patch: &[u8]) -> Result<(), Vec<ApiError>> {
 /// the syntax of its type (`invalid_value`).
 pub fn parse_request<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     let JsonTree(value) = tree(body)?;
-    T::deserialize(value).map_err(|error| {
+    T::deserialize(Strict(value)).map_err(|error| {
         let text = error.to_string();
         let text = format!("the body cannot be read: {text}");
         if let Some(name) =

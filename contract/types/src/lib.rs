@@ -156,6 +156,7 @@ mod steering_status;
 mod storage_keys;
 mod store_capability;
 mod store_file;
+mod strict;
 mod team_config;
 mod team_fits;
 mod team_status;

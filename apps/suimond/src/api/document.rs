@@ -24,7 +24,7 @@ struct Refusal {
 const MALFORMED: Refusal = Refusal {
     status: 400,
     name: "Malformed",
-    meaning: "The request violates this document, or its body is not JSON.",
+    meaning: "The body is not JSON, or a value has the wrong type.",
 };
 const UNAUTHORIZED: Refusal = Refusal {
     status: 401,
@@ -48,9 +48,9 @@ const TOO_LARGE: Refusal =
 const UNPROCESSABLE: Refusal = Refusal {
     status: 422,
     name: "Unprocessable",
-    meaning: "The request is valid JSON and cannot be carried out: a value is out of its range, or a \
-              rule is violated that JSON Schema cannot express, such as a reference to a resource \
-              that does not exist.",
+    meaning: "A key or parameter is unknown or missing, a value is out of its range, or a rule is \
+              violated that JSON Schema cannot express, such as that a resource which is named \
+              exists.",
 };
 const UPGRADE_REQUIRED: Refusal = Refusal {
     status: 426,
@@ -145,8 +145,11 @@ fn refuse(path: &str, operation: &mut Operation) {
     if asks || path.contains('{') {
         refusals.push(NOT_FOUND);
     }
+    if asks || has_parameters {
+        refusals.push(UNPROCESSABLE);
+    }
     if asks {
-        refusals.extend([CONFLICT, UNPROCESSABLE]);
+        refusals.push(CONFLICT);
     }
     if has_body {
         refusals.extend([BODY_TIMEOUT, TOO_LARGE]);

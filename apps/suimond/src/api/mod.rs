@@ -51,9 +51,10 @@ pub use state::{ApiState, EVENT_FOLLOWERS_MAX, News, NewsSender};
     title = "Suimon",
     description = "The I/O side of a virtualization host. Changes answer 202 with an operation, \
                    which `wait_operation` waits for; with `dry_run=true` they answer 200 with the \
-                   plan. Answers that are no success carry an `ErrorBody`: 400 if the request \
-                   violates this document, 422 if it conforms to it and violates a rule that JSON \
-                   Schema cannot express, 409 if the present state does not allow it.",
+                   plan. Answers that are no success carry an `ErrorBody`: 400 if the body is \
+                   not JSON or a value has the wrong type, 422 if a value is out of its range or a \
+                   rule is violated that JSON Schema cannot express, 409 if the present state does \
+                   not allow the request.",
     license(name = "Apache-2.0", identifier = "Apache-2.0")
 ))]
 struct Document;

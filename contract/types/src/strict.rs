@@ -1,0 +1,149 @@
+//! A JSON value that is read without serde's leniencies: what a type describes as an object is one,
+//! where serde's derived code also takes a list of the fields' values.
+
+use serde::de::value::{MapAccessDeserializer, MapDeserializer, SeqDeserializer};
+use serde::de::{Deserializer, Error, IntoDeserializer, Unexpected, Visitor};
+use serde::forward_to_deserialize_any;
+use serde_json::Value;
+
+/// The value.
+pub(crate) struct Strict(pub(crate) Value);
+
+impl<'de> IntoDeserializer<'de, serde_json::Error> for Strict {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+impl<'de> Deserializer<'de> for Strict {
+    type Error = serde_json::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        match self.0 {
+            Value::Array(items) => {
+                let mut items = SeqDeserializer::new(items.into_iter().map(Strict));
+                let read = visitor.visit_seq(&mut items)?;
+                items.end()?;
+                Ok(read)
+            }
+            Value::Object(table) => {
+                let entries = table.into_iter().map(|(key, value)| (key, Strict(value)));
+                let mut entries = MapDeserializer::new(entries);
+                let read = visitor.visit_map(&mut entries)?;
+                entries.end()?;
+                Ok(read)
+            }
+            other => other.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        match self.0 {
+            Value::Array(_) => Err(Error::invalid_type(Unexpected::Seq, &visitor)),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        match self.0 {
+            Value::Object(table) if table.len() == 1 => {
+                let entries = table.into_iter().map(|(key, value)| (key, Strict(value)));
+                visitor.visit_enum(MapAccessDeserializer::new(MapDeserializer::new(entries)))
+            }
+            other => other.deserialize_enum(name, variants, visitor),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
+        unit_struct seq tuple tuple_struct map identifier ignored_any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::{
+        ArrivalRequest, DiskFormat, MigrateVmRequest, MoveQueueRequest, WhatIfRequest,
+        parse_request,
+    };
+
+    #[test]
+    fn an_object_is_no_list() {
+        let read = |body: &str| parse_request::<WhatIfRequest>(body.as_bytes());
+        for good in [
+            r#"{"proposals":[{"qos_policy":{"name":"a","limits":{"max_iops":7}}}]}"#,
+            r#"{"proposals":[{"without_disk":"a"},{"store":{"name":"a","capability_iops":1.0}}]}"#,
+        ] {
+            let expected =
+                serde_json::from_str::<WhatIfRequest>(&good.replace("1.0", "1")).unwrap();
+            assert_eq!(read(good), Ok(expected), "{good}");
+        }
+        for bad in [
+            r#"[[]]"#,
+            r#"{"proposals":[{"qos_policy":{"name":"a","limits":[null,null]}}]}"#,
+            r#"{"proposals":[{"qos_policy":["a",null,{}]}]}"#,
+            r#"{"proposals":[{"without_disk":"a","disk":{"name":"b"}}]}"#,
+            r#"{"proposals":[{"disk":{"name":"b"},"disk":{"name":"c"}}]}"#,
+        ] {
+            let error = read(bad).unwrap_err();
+            assert_eq!(error.code.http_status(), 400, "{bad}: {error}");
+        }
+        assert!(parse_request::<MoveQueueRequest>(b"[1]").is_err());
+    }
+
+    #[test]
+    fn texts_without_their_syntax_are_no_violation_of_the_schema() {
+        let code = |body: &str| {
+            parse_request::<MigrateVmRequest>(body.as_bytes()).unwrap_err().code.as_str()
+        };
+        assert_eq!(code(r#"{"to":"n2","bandwidth":"10 parsecs"}"#), "invalid_value");
+        assert_eq!(code(r#"{"to":"n2","bandwidth":[10]}"#), "malformed");
+        assert_eq!(code(r#"{"to":"/"}"#), "invalid_value");
+        assert_eq!(code(r#"{"to":1}"#), "malformed");
+        assert_eq!(code(r#"{"to":"n2","two":2}"#), "unknown_key");
+        assert_eq!(code("{}"), "malformed");
+        assert_eq!(code("{"), "malformed");
+    }
+
+    #[test]
+    fn a_large_request_is_read_as_it_was_written() {
+        let vm = json!({ "name": "web", "memory_bytes": 64 << 20 });
+        let request = json!({
+            "protocol": 2, "id": "a", "from": "b", "vm": vm, "as_started": vm, "is_paused": false,
+            "uuid": "c", "nics": [{ "name": "web", "switch": "lan", "backend": "tap", "trunk": [1, "2-3"] }],
+            "disks": [{ "name": "web", "store": "ssd", "format": "raw", "size_bytes": "1 GiB" }],
+            "qos_policies": [], "is_kvm": true, "cpus_now": 1, "qemu_version": "7.2", "machine": "q35",
+            "ports": [{ "device": "nic/web", "port": 1 }], "cpu_flags": ["sse"],
+        });
+        let body = request.to_string();
+        let read: ArrivalRequest = parse_request(body.as_bytes()).unwrap();
+        assert_eq!(read, serde_json::from_str(&body).unwrap());
+        assert_eq!(read.disks[0].format, DiskFormat::Raw);
+    }
+}
