@@ -39,6 +39,7 @@ mod full {
             let document = rig.path("openapi.json");
             let served = daemon.http("GET", "/1.0/openapi.json", None).unwrap();
             fs::write(&document, served.text).unwrap();
+            fs::create_dir(rig.path("tools")).unwrap();
             Self { daemon, rig, keys, document, installed: installed() }
         }
 
@@ -56,6 +57,8 @@ mod full {
             let modules: Vec<String> = modules.map(|folder| folder.display().to_string()).collect();
             let mut all = vec![
                 "env".to_owned(),
+                // Tools write their caches to the current directory.
+                format!("--chdir={}", self.rig.path("tools")),
                 format!("PYTHONPATH={}", modules.join(":")),
                 "PYTHONDONTWRITEBYTECODE=1".to_owned(),
                 format!("SUIMON_URL={}", Self::url()),
