@@ -48,6 +48,15 @@ impl fmt::Display for FileId {
     }
 }
 
+/// Time of a file's last change (mtime), as precise as its file system has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FileTime {
+    /// Seconds since 1970-01-01 UTC; negative before.
+    pub unix_s: i64,
+    /// Nanoseconds of the second, below 1 000 000 000.
+    pub ns: u32,
+}
+
 /// An open file of an image. What can be waited for is done through [`ImageFile`]; the
 /// rest through the [`FileIo`] of a processor.
 pub trait DiskFile: ImageFile + Send + Sync {
@@ -62,6 +71,25 @@ pub trait DiskFile: ImageFile + Send + Sync {
     /// The system said no.
     fn allocation(&self, range: ByteRange) -> io::Result<AllocatedExtent> {
         Ok(AllocatedExtent { allocation: Allocation::Data, len: range.len() })
+    }
+
+    /// Returns the time of the file's last change. Blocks on the file system.
+    ///
+    /// # Errors
+    /// The system cannot read the time, or the file has none.
+    fn modified(&self) -> io::Result<FileTime> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Sets the time of the file's last change, durably. The change goes through the open, locked
+    /// file. Blocks on the file system.
+    ///
+    /// # Errors
+    /// The caller is neither the file's owner nor root ([`io::ErrorKind::PermissionDenied`]), or
+    /// the file has no time.
+    fn set_modified(&self, time: FileTime) -> io::Result<()> {
+        let _ = time;
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     /// Itself, for [`FileIo`], which knows the type.

@@ -78,7 +78,8 @@ pub use disk_queue::{
     AllocatedExtent, Allocation, DiskOp, DiskOutcome, DiskQueue, DiskQueueHost, DiskRequest,
 };
 pub use file_io::{
-    DiskFile, FileDone, FileFacts, FileId, FileIo, FileIoSource, FileOp, FileSlot, PayloadPart,
+    DiskFile, FileDone, FileFacts, FileId, FileIo, FileIoSource, FileOp, FileSlot, FileTime,
+    PayloadPart,
 };
 pub use file_name::{BadFileName, FILE_NAME_BYTES_MAX, FILE_NAME_PART_BYTES_MAX, FileName};
 pub use kernel_path::{

@@ -90,8 +90,8 @@ fn place_of(
     Ok((last.unwrap_or(end_of_use), false))
 }
 
-/// Returns where the payload of a dynamic or differencing image is, bitmaps included; nothing
-/// for a fixed one.
+/// Returns where the payload of an image is: the blocks of a dynamic or differencing one with their
+/// bitmaps, and everything before the footer of a fixed one.
 ///
 /// # Errors
 /// The image is damaged or cannot be read.

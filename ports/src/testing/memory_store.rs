@@ -10,8 +10,8 @@ use suimon_image::testing::{Crash, Fate, FileOp, MemoryFile};
 use suimon_image::{FileError, ImageFile};
 
 use crate::{
-    DiskFile, FileFacts, FileId, FileName, FileStatus, FileUse, StoreFault, StoreFileError,
-    StoreFiles, StoreSpace,
+    DiskFile, FileFacts, FileId, FileName, FileStatus, FileTime, FileUse, StoreFault,
+    StoreFileError, StoreFiles, StoreSpace,
 };
 
 /// One change of a store. Files are told by a number that is not used again.
@@ -388,6 +388,21 @@ impl DiskFile for StoredFile {
             can_punch: true,
             id: Some(FileId { device: 0, inode: self.number as u64, born_ns: 0 }),
         }
+    }
+
+    fn modified(&self) -> io::Result<FileTime> {
+        let state = self.store.state();
+        let entry = state.files.get(self.number).ok_or(io::ErrorKind::NotFound)?;
+        Ok(FileTime { unix_s: i64::try_from(entry.modified_unix_s).unwrap_or(i64::MAX), ns: 0 })
+    }
+
+    fn set_modified(&self, time: FileTime) -> io::Result<()> {
+        let mut state = self.store.state();
+        let unix_s = u64::try_from(time.unix_s).unwrap_or(0);
+        state.ops.push(StoreOp::SetModified(self.number, unix_s));
+        let entry = state.files.get_mut(self.number).ok_or(io::ErrorKind::NotFound)?;
+        entry.modified_unix_s = unix_s;
+        Ok(())
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -6,10 +6,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, SeekFrom, StatxFlags};
+use rustix::fs::{
+    AtFlags, FallocateFlags, FileType, Mode, OFlags, SeekFrom, Stat, StatxFlags, Timespec,
+    Timestamps, UTIME_OMIT,
+};
 use rustix::io::Errno;
 use suimon_image::{ByteRange, FileError, ImageFile};
-use suimon_ports::{AllocatedExtent, Allocation, DiskFile, FileFacts, FileId};
+use suimon_ports::{AllocatedExtent, Allocation, DiskFile, FileFacts, FileId, FileTime};
 
 use crate::aligned::AlignedBytes;
 use crate::facts::direct_alignment;
@@ -26,6 +29,9 @@ pub(crate) const NEW_FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// Kinds of file systems that are memory (`statfs(2)`).
 const TMPFS: u64 = 0x0102_1994;
 const RAMFS: u64 = 0x8584_58f6;
+/// Kinds of other file systems whose files can always have holes.
+const XFS: u64 = 0x5846_5342;
+const BTRFS: u64 = 0x9123_683e;
 
 /// What a file is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +81,8 @@ impl HostFile {
 
     /// Takes a file that was opened without waiting (`O_NONBLOCK`).
     pub(crate) fn from_fd(plain: OwnedFd, access: FileAccess, unit: u32) -> io::Result<Self> {
-        let kind = FileType::from_raw_mode(rustix::fs::fstat(&plain)?.st_mode);
-        let is_block_device = match kind {
+        let opened = rustix::fs::fstat(&plain)?;
+        let is_block_device = match FileType::from_raw_mode(opened.st_mode) {
             FileType::RegularFile => false,
             FileType::BlockDevice => true,
             _ => {
@@ -87,17 +93,17 @@ impl HostFile {
         let len = rustix::fs::seek(&plain, SeekFrom::End(0))?;
         forgo_access_times(&plain);
         let direct = Self::direct(&plain, unit)?;
+        let system = rustix::fs::fstatfs(&plain)?.f_type as u64;
         let facts = FileFacts {
             len,
             is_direct: direct.is_some(),
             alignment: direct.map_or(1, |direct| direct.offset),
             is_block_device,
-            can_punch: access != FileAccess::Read && can_punch(&plain, len),
+            can_punch: access != FileAccess::Read && can_punch(&plain, &opened, system, len),
             id: file_id(&plain),
         };
         let memory_alignment = direct.map_or(1, |direct| direct.memory);
-        let system = rustix::fs::fstatfs(&plain)?.f_type;
-        let is_in_memory = !is_block_device && [TMPFS, RAMFS].contains(&(system as u64));
+        let is_in_memory = !is_block_device && [TMPFS, RAMFS].contains(&system);
         let mapped = is_in_memory
             .then(|| MappedFile::new(plain.as_fd(), access != FileAccess::Read, len))
             .flatten();
@@ -236,11 +242,46 @@ fn forgo_access_times(fd: &OwnedFd) {
     }
 }
 
-/// Whether holes can be made: tried where there is nothing to lose.
-fn can_punch(fd: &OwnedFd, len: u64) -> bool {
+/// Returns true if holes can be made in a file, of which `opened` is the status. The time of the
+/// file's last change is kept: children of a VHD identify its content by it.
+fn can_punch(fd: &OwnedFd, opened: &Stat, system: u64, len: u64) -> bool {
+    if FileType::from_raw_mode(opened.st_mode) == FileType::RegularFile {
+        if [TMPFS, XFS, BTRFS].contains(&system) {
+            return true;
+        }
+        // A probe sets the time. Where that cannot be set back, holes are assumed: zeros are written
+        // if there are none.
+        let modified = modified_of(opened);
+        if set_modified(fd, modified).is_err() {
+            return true;
+        }
+        let can_punch = probe_punch(fd, len);
+        // Was possible just now.
+        let _ = set_modified(fd, modified);
+        return can_punch;
+    }
+    probe_punch(fd, len)
+}
+
+/// Tries to make a hole behind the file's end.
+fn probe_punch(fd: &OwnedFd, len: u64) -> bool {
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     let behind = len.div_ceil(4096).saturating_mul(4096);
     !matches!(rustix::fs::fallocate(fd, flags, behind, 4096), Err(Errno::OPNOTSUPP | Errno::NOSYS))
+}
+
+fn modified_of(status: &Stat) -> FileTime {
+    let ns = u32::try_from(status.st_mtime_nsec).unwrap_or(0);
+    FileTime { unix_s: status.st_mtime, ns }
+}
+
+/// Sets when a file was last changed, and not when it was last read.
+fn set_modified(fd: &OwnedFd, time: FileTime) -> io::Result<()> {
+    let times = Timestamps {
+        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        last_modification: Timespec { tv_sec: time.unix_s, tv_nsec: time.ns.into() },
+    };
+    Ok(rustix::fs::futimens(fd, &times)?)
 }
 
 impl Drop for HostFile {
@@ -296,6 +337,16 @@ impl DiskFile for HostFile {
             Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(data),
             Err(errno) => Err(errno.into()),
         }
+    }
+
+    fn modified(&self) -> io::Result<FileTime> {
+        Ok(modified_of(&rustix::fs::fstat(&self.fd)?))
+    }
+
+    fn set_modified(&self, time: FileTime) -> io::Result<()> {
+        set_modified(&self.fd, time)?;
+        // fdatasync(2) leaves the time out.
+        Ok(rustix::fs::fsync(&self.fd)?)
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -308,7 +308,9 @@ impl Shared {
 pub(crate) fn disk_error(label: &str, error: &DiskError) -> ApiError {
     let code = match error.fault.as_ref() {
         DiskFault::Store(fault) => fault_code(fault),
-        DiskFault::Plan { .. } | DiskFault::Differs { .. } => ErrorCode::InvalidValue,
+        DiskFault::Plan { .. } | DiskFault::Differs { .. } | DiskFault::BackupRefused { .. } => {
+            ErrorCode::InvalidValue
+        }
         _ => ErrorCode::HostError,
     };
     ApiError::new(code, error.to_string()).about(label)

@@ -71,7 +71,12 @@ impl Draft {
 
     /// Writes all that is to be in it.
     pub(crate) fn write(&self, bytes: &[u8]) -> Result<(), DiskError> {
-        let written = self.file()?.write_at(0, bytes);
+        self.write_at(0, bytes)
+    }
+
+    /// Writes a part of what is to be in it.
+    pub(crate) fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        let written = self.file()?.write_at(offset, bytes);
         written.map_err(|error| {
             DiskError::new(&self.target, suimon_image::ImageError::new("file", 0, error)).or_full()
         })

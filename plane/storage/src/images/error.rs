@@ -119,6 +119,35 @@ pub enum DiskFault {
         #[source]
         error: std::io::Error,
     },
+    /// A backup of metadata is not of the image as it is.
+    #[error("{backup} cannot be written back: {why}")]
+    BackupRefused {
+        /// The file that has it.
+        backup: String,
+        /// What does not fit, and what to do.
+        why: String,
+    },
+    /// A change of metadata failed, and could not be taken back.
+    #[error(
+        "a change of its metadata failed and is unfinished: {error}; `suimon image repair` takes it \
+         back and begins anew, `suimon image repair --undo {backup}` only takes it back"
+    )]
+    ChangeFailed {
+        /// The file that has the former metadata.
+        backup: String,
+        /// Why.
+        #[source]
+        error: Box<DiskError>,
+    },
+    /// A change of metadata was begun and has not ended.
+    #[error(
+        "a change of its metadata is unfinished: run `suimon image repair`, which takes it back and \
+         begins anew, or `suimon image repair --undo {backup}`, which only takes it back"
+    )]
+    ChangeUnfinished {
+        /// The file that has the former metadata.
+        backup: String,
+    },
     /// The image is broken.
     #[error(transparent)]
     Image(#[from] ImageError),

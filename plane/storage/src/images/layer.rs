@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use suimon_image::{Image, ImageError, Linear, Redo, Shape};
-use suimon_ports::{DiskFile, FileName, FileUse, StoreFiles};
+use suimon_ports::{DiskFile, FileName, FileTime, FileUse, StoreFiles};
 use suimon_vhd::{Access, DiskType, OpenOptions, SizeRule, Vhd};
 use suimon_vhdx::{Guid, Kind, Vhdx};
 
 use super::error::DiskError;
 use super::plan::{DiskFormat, DiskKind};
 use super::redoing::LeftRedo;
+use super::unfinished::refuse_unfinished;
 use super::{Seeds, vhd_time};
 use crate::disk::DiskLayer;
 
@@ -55,6 +56,8 @@ impl OpenLayer {
     ) -> Result<Self, DiskError> {
         if options.used == FileUse::Read {
             Self::redo_left(files, name, options, seeds)?;
+        } else if options.format.has_metadata() {
+            refuse_unfinished(files, name)?;
         }
         let file = files.open(name, options.used, options.unit)?;
         Self::on(file, name, options, None, seeds)
@@ -102,8 +105,10 @@ impl OpenLayer {
         };
         let nothing = Redo::default();
         let redo = left.as_ref().map_or(&nothing, |left| &left.redo);
+        let modified = file.modified().ok();
         let image = match (open_image(file.as_ref(), options, content, redo, seeds), left) {
             (Ok(image), left) => {
+                keep_modified(file.as_ref(), &image, modified);
                 left.map_or(Ok(()), |left| left.finish(name))?;
                 image
             }
@@ -183,6 +188,16 @@ impl OpenLayer {
     /// When the file was last changed, as VHD counts.
     pub(crate) fn modified(&self, files: &dyn StoreFiles) -> Result<u32, DiskError> {
         Ok(vhd_time(files.status(&self.name)?.modified_unix_s))
+    }
+}
+
+/// Sets the time of a VHD's last change back after it was opened: its children know its content by
+/// the time, and opening repairs metadata and zeroes unreferenced space only. If the time cannot be
+/// set (the file is another user's), children have to be told the new one.
+fn keep_modified(file: &dyn DiskFile, image: &Opened, before: Option<FileTime>) {
+    let (Opened::Vhd(_), Some(before)) = (image, before) else { return };
+    if file.modified().is_ok_and(|now| now != before) {
+        let _ = file.set_modified(before);
     }
 }
 

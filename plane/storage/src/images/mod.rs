@@ -30,6 +30,7 @@ pub(crate) mod open_tests;
 mod plan;
 mod recorded;
 mod redoing;
+mod unfinished;
 
 pub use create::{create, exists};
 pub use draft::{DRAFT_ENDING, draft_name, sweep};
@@ -46,6 +47,8 @@ pub(crate) use draft::{Draft, remove_left};
 pub(crate) use layer::{Identity, LayerOptions, OpenLayer, Opened};
 pub(crate) use locate_parent::{candidates, is_child_of, recorded_paths, relative_path, verify};
 pub(crate) use open::{LAYERS_READ_MAX, find_parent, open_layers, open_up_to};
+
+pub(crate) use unfinished::{unfinished_backup, unfinished_name};
 
 use suimon_ports::RedoRecords;
 
@@ -69,9 +72,22 @@ pub enum LeftRecords {
     Redo,
     /// It is discarded: another host has had the image since.
     Discard,
+    /// It is kept, and images are read as they are in their files. For opening images for reading
+    /// only.
+    Keep,
 }
 
 impl Seeds<'_> {
+    /// Returns seeds for reading images whose files must not be written, whatever records are left.
+    pub(crate) fn keeping_records(&mut self) -> Seeds<'_> {
+        Seeds {
+            random: &mut *self.random,
+            now_unix_s: self.now_unix_s,
+            records: self.records,
+            left: LeftRecords::Keep,
+        }
+    }
+
     pub(crate) fn guid(&mut self) -> suimon_vhdx::Guid {
         suimon_vhdx::Guid::from_stored((self.random)())
     }

@@ -25,6 +25,9 @@ impl<'a> LeftRedo<'a> {
         seeds: &Seeds<'a>,
     ) -> Result<Option<Self>, DiskError> {
         let Some((records, key)) = place(file, seeds) else { return Ok(None) };
+        if seeds.left == LeftRecords::Keep {
+            return Ok(None);
+        }
         let failed = |error| {
             let record = records.place(&key);
             DiskError::new(name, DiskFault::RecordUnusable { record, error })

@@ -1,105 +1,264 @@
 //! The former metadata of an image, in a file beside it.
 //!
 //! ```text
-//! Suimon image backup 1
-//! length BEFORE AFTER
-//! modified SECONDS
+//! Suimon image backup 2
+//! length BEFORE AFTER LARGEST
+//! modified SECONDS NANOSECONDS
 //! range OFFSET BYTES
 //! …
 //!
 //! for each range: its content before, then after
 //! ```
+//!
+//! Ranges are whole sectors, in order, and apart from each other. While the change is carried out,
+//! the backup is named as [`unfinished_name`] says; then [`Backup::finish`] gives it its own name.
 
 use core::fmt::Write as _;
+use std::sync::Arc;
 
-use suimon_contract::{ImageChange, ImageChanges};
-use suimon_image::ImageError;
-use suimon_ports::{FileName, FileStatus, FileUse, StoreFault};
+use suimon_image::{ByteRange, FileError, ImageError, ImageFile};
+use suimon_ports::{DiskFile, FileName, FileTime, FileUse, StoreFault};
 
-use super::change::refuse_payload;
-use super::check::check_file;
-use super::planned_file::{Touched, read_padded};
+use super::planned_file::{Lengths, PlannedFile, SECTOR, SECTORS_MAX, pieces};
 use super::{ImageTarget, UNIT};
-use crate::images::{DiskError, DiskFault, Draft};
+use crate::images::{DiskError, DiskFault, Draft, unfinished_name};
 
-const TITLE: &str = "Suimon image backup 1";
+const TITLE: &str = "Suimon image backup 2";
 
-/// Bytes of a backup that are read: both contents of what a plan may touch, and the head.
-const BYTES_MAX: u64 = (2 << 27) + HEAD_MAX;
-/// Bytes of a head: as many ranges as sectors may be touched.
+/// Bytes of a head: as many ranges as sectors may be written.
 const HEAD_MAX: u64 = 16 << 20;
+
+/// Bytes of a head that are read at once.
+const HEAD_PIECE: u64 = 64 << 10;
 
 /// Backups of one image within a second.
 const NAMES_MAX: u32 = 100;
 
-/// See the module.
+/// See the module. Contents stay in the file.
 pub(super) struct Backup {
-    pub(super) before: FileStatus,
-    pub(super) after_len: u64,
-    pub(super) touched: Vec<Touched>,
+    pub(super) name: FileName,
+    pub(super) head: Head,
+    file: Arc<dyn DiskFile>,
+    content_at: u64,
+}
+
+/// Takes a piece of a range: its offset in the image, and its content before and after.
+type Take<'a> = dyn FnMut(u64, &[u8], &[u8]) -> Result<(), DiskError> + 'a;
+
+/// What a backup states of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) lengths: Lengths,
+    pub(super) modified: FileTime,
+    pub(super) ranges: Vec<ByteRange>,
+}
+
+impl Head {
+    fn encode(&self) -> Vec<u8> {
+        let Lengths { before, after, largest } = self.lengths;
+        let mut head = format!(
+            "{TITLE}\nlength {before} {after} {largest}\nmodified {} {}\n",
+            self.modified.unix_s, self.modified.ns
+        );
+        for range in &self.ranges {
+            // A string takes all that is written to it.
+            let _ = writeln!(head, "range {} {}", range.offset(), range.len());
+        }
+        head.push('\n');
+        head.into_bytes()
+    }
+
+    /// `None` if it is no head, or states what no change does.
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut lines = core::str::from_utf8(bytes).ok()?.strip_suffix("\n\n")?.lines();
+        if lines.next() != Some(TITLE) {
+            return None;
+        }
+        let (lengths, modified) = (lines.next()?, lines.next()?);
+        let [before, after, largest] = numbers("length", lengths)?;
+        let lengths = Lengths { before, after, largest };
+        let [unix_s, ns] = numbers::<i64, 2>("modified", modified)?;
+        let ns = u32::try_from(ns).ok().filter(|ns| *ns < 1_000_000_000)?;
+        let (mut ranges, mut end, mut sectors) = (Vec::new(), None, 0_u64);
+        for line in lines {
+            let [offset, len] = numbers("range", line)?;
+            let range = ByteRange::new(offset, len)?;
+            sectors = sectors.checked_add(range.len() / SECTOR)?;
+            let is_behind = end.is_none_or(|end| end < range.offset());
+            if range.is_empty() || !range.is_aligned(SECTOR) || !is_behind || sectors > SECTORS_MAX
+            {
+                return None;
+            }
+            end = Some(range.end());
+            ranges.push(range);
+        }
+        let is_possible = lengths.largest >= lengths.before.max(lengths.after);
+        let modified = FileTime { unix_s, ns };
+        is_possible.then_some(Self { lengths, modified, ranges })
+    }
+}
+
+/// Returns the numbers of a line that begins with `word`.
+fn numbers<T: core::str::FromStr, const N: usize>(word: &str, line: &str) -> Option<[T; N]> {
+    let mut rest = line.strip_prefix(word)?.split_whitespace().map(|number| number.parse().ok());
+    let found: Vec<T> = rest.by_ref().take(N + 1).collect::<Option<_>>()?;
+    found.try_into().ok()
 }
 
 impl Backup {
-    /// Writes the backup under a name that no file has. It is durable when this returns.
+    /// Writes the backup of a planned change under the name of an unfinished one. It is durable when
+    /// this returns.
     pub(super) fn write(
+        target: ImageTarget<'_>,
+        head: Head,
+        planned: &PlannedFile<'_>,
+    ) -> Result<Self, DiskError> {
+        let name = unfinished_of(target)?;
+        let draft = Draft::new(target.files, &name, UNIT)?;
+        let encoded = head.encode();
+        draft.write(&encoded)?;
+        let content_at = encoded.len() as u64;
+        let mut at = content_at;
+        let mut bytes = Vec::new();
+        let of_file = |error| DiskError::new(target.show(target.name), in_file(error)).or_full();
+        for range in &head.ranges {
+            for is_after in [false, true] {
+                for piece in pieces(*range) {
+                    bytes.resize(to_usize(piece.len()), 0);
+                    let read = if is_after {
+                        planned.read_after(piece.offset(), &mut bytes)
+                    } else {
+                        planned.read_before(piece.offset(), &mut bytes)
+                    };
+                    read.map_err(of_file)?;
+                    draft.write_at(at, &bytes)?;
+                    at = at.saturating_add(piece.len());
+                }
+            }
+        }
+        draft.publish()?;
+        let file = target.files.open(&name, FileUse::Read, UNIT)?;
+        Ok(Self { name, head, file, content_at })
+    }
+
+    /// Opens a backup.
+    pub(super) fn open(target: ImageTarget<'_>, name: &FileName) -> Result<Self, DiskError> {
+        let file = target.files.open(name, FileUse::Read, UNIT)?;
+        let failed = |error| DiskError::new(target.show(name), in_file(error));
+        let found = read_head(file.as_image_file()).map_err(failed)?;
+        let decoded = found.and_then(|(bytes, len)| {
+            let head = Head::decode(&bytes)?;
+            let content: u64 = head.ranges.iter().map(|range| range.len() * 2).sum();
+            let content_at = bytes.len() as u64;
+            (content_at.saturating_add(content) == len).then_some((head, content_at))
+        });
+        let Some((head, content_at)) = decoded else {
+            let why = "it is no backup of `suimon image repair` or `relink`, or of another version \
+                       of Suimon: name the file that the change reported";
+            return Err(refused(target, name, why.to_owned()));
+        };
+        Ok(Self { name: name.clone(), head, file, content_at })
+    }
+
+    /// Returns the backup of a change that was begun and not ended.
+    pub(super) fn unfinished(target: ImageTarget<'_>) -> Result<Option<Self>, DiskError> {
+        let Some(name) = unfinished_name(target.name) else { return Ok(None) };
+        match Self::open(target, &name) {
+            Ok(backup) => Ok(Some(backup)),
+            Err(error) if error.is_missing() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Calls `take` for each piece of a range with its content before and after.
+    pub(super) fn each(
+        &self,
+        target: ImageTarget<'_>,
+        take: &mut Take<'_>,
+    ) -> Result<(), DiskError> {
+        let failed = |error| DiskError::new(target.show(&self.name), in_file(error));
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let mut at = self.content_at;
+        for range in &self.head.ranges {
+            for piece in pieces(*range) {
+                let from = at.saturating_add(piece.offset() - range.offset());
+                before.resize(to_usize(piece.len()), 0);
+                after.resize(to_usize(piece.len()), 0);
+                self.file.read_at(from, &mut before).map_err(failed)?;
+                self.file.read_at(from.saturating_add(range.len()), &mut after).map_err(failed)?;
+                take(piece.offset(), &before, &after)?;
+            }
+            at = at.saturating_add(range.len() * 2);
+        }
+        Ok(())
+    }
+
+    /// Copies the backup to the name of an unfinished change. It is durable when this returns.
+    pub(super) fn copy_as_unfinished(&self, target: ImageTarget<'_>) -> Result<(), DiskError> {
+        let draft = Draft::new(target.files, &unfinished_of(target)?, UNIT)?;
+        let failed = |error| DiskError::new(target.show(&self.name), in_file(error));
+        let len = self.file.len().map_err(failed)?;
+        let mut bytes = Vec::new();
+        for piece in ByteRange::new(0, len).into_iter().flat_map(pieces) {
+            bytes.resize(to_usize(piece.len()), 0);
+            self.file.read_at(piece.offset(), &mut bytes).map_err(failed)?;
+            draft.write_at(piece.offset(), &bytes)?;
+        }
+        draft.publish()
+    }
+
+    /// Names the backup of a change that has ended; returns that name.
+    pub(super) fn finish(
         &self,
         target: ImageTarget<'_>,
         now_unix_s: u64,
     ) -> Result<FileName, DiskError> {
         let name = free_name(target, now_unix_s)?;
-        let draft = Draft::new(target.files, &name, UNIT)?;
-        draft.write(&self.encode())?;
-        draft.publish()?;
+        target.files.rename(&self.name, &name)?;
         Ok(name)
     }
 
-    fn encode(&self) -> Vec<u8> {
-        let mut head = format!(
-            "{TITLE}\nlength {} {}\nmodified {}\n",
-            self.before.len, self.after_len, self.before.modified_unix_s
-        );
-        for stretch in &self.touched {
-            // A string takes all that is written to it.
-            let _ = writeln!(head, "range {} {}", stretch.offset, stretch.after.len());
-        }
-        head.push('\n');
-        let mut bytes = head.into_bytes();
-        for stretch in &self.touched {
-            bytes.extend_from_slice(&stretch.before);
-            bytes.extend_from_slice(&stretch.after);
-        }
-        bytes
+    /// Returns when the backup was written, or copied for being taken back.
+    pub(super) fn written(&self, target: ImageTarget<'_>) -> Result<FileTime, DiskError> {
+        self.file
+            .modified()
+            .map_err(|error| DiskError::new(target.show(&self.name), error_of(error)))
     }
+}
 
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        let head_len = bytes.windows(2).position(|pair| pair == b"\n\n")?;
-        let head = core::str::from_utf8(bytes.get(..head_len)?).ok()?;
-        let mut content = bytes.get(head_len + 2..)?;
-        let mut lines = head.lines();
-        if lines.next() != Some(TITLE) {
-            return None;
+/// Reads up to the empty line that ends a head, and the file's length; `None` if there is none
+/// where it could be.
+fn read_head(file: &dyn ImageFile) -> Result<Option<(Vec<u8>, u64)>, FileError> {
+    let len = file.len()?;
+    let mut head: Vec<u8> = Vec::new();
+    while (head.len() as u64) < len.min(HEAD_MAX) {
+        let at = head.len();
+        let piece = (len - at as u64).min(HEAD_PIECE);
+        head.resize(at + to_usize(piece), 0);
+        file.read_at(at as u64, head.get_mut(at..).unwrap_or_default())?;
+        // Not all of another file is read.
+        if !head.starts_with(TITLE.as_bytes()) {
+            return Ok(None);
         }
-        let mut numbers = |word: &str| -> Option<Vec<u64>> {
-            let rest = lines.next()?.strip_prefix(word)?;
-            rest.split_whitespace().map(|number| number.parse().ok()).collect()
-        };
-        let (lengths, modified) = (numbers("length")?, numbers("modified")?);
-        let (&[len, after_len], &[modified_unix_s]) = (lengths.as_slice(), modified.as_slice())
-        else {
-            return None;
-        };
-        let mut touched = Vec::new();
-        while let Some(range) = numbers("range") {
-            let &[offset, stretch] = range.as_slice() else { return None };
-            let stretch = usize::try_from(stretch).ok()?;
-            let (before, rest) = content.split_at_checked(stretch)?;
-            let (after, rest) = rest.split_at_checked(stretch)?;
-            touched.push(Touched { offset, before: before.to_vec(), after: after.to_vec() });
-            content = rest;
+        let from = at.saturating_sub(1);
+        let new = head.get(from..).unwrap_or_default();
+        if let Some(end) = new.windows(2).position(|pair| pair == b"\n\n") {
+            head.truncate(from + end + 2);
+            return Ok(Some((head, len)));
         }
-        let before = FileStatus { len, allocated_bytes: 0, modified_unix_s };
-        content.is_empty().then_some(Self { before, after_len, touched })
     }
+    Ok(None)
+}
+
+/// The name of the backup of an unfinished change.
+fn unfinished_of(target: ImageTarget<'_>) -> Result<FileName, DiskError> {
+    unfinished_name(target.name).ok_or_else(|| no_room(target))
+}
+
+fn no_room(target: ImageTarget<'_>) -> DiskError {
+    let value = target.name.last().to_owned();
+    let allowed = "a name that leaves room for 30 bytes";
+    DiskError::new(target.show(target.name), DiskFault::Plan { field: "file", value, allowed })
 }
 
 /// Returns a name beside the image that no file has.
@@ -108,12 +267,7 @@ fn free_name(target: ImageTarget<'_>, now_unix_s: u64) -> Result<FileName, DiskE
     loop {
         let more = if nth == 1 { String::new() } else { format!("-{nth}") };
         let last = format!("{}.backup-{now_unix_s}{more}", target.name.last());
-        let name = target.name.sibling(&last).map_err(|bad| {
-            let value = format!("{last} ({bad})");
-            let allowed = "a name that leaves room for 32 bytes";
-            let fault = DiskFault::Plan { field: "file", value, allowed };
-            DiskError::new(target.show(target.name), fault)
-        })?;
+        let name = target.name.sibling(&last).map_err(|_| no_room(target))?;
         match target.files.status(&name) {
             Err(error) if error.is_missing() => return Ok(name),
             Err(error) => return Err(error.into()),
@@ -125,68 +279,60 @@ fn free_name(target: ImageTarget<'_>, now_unix_s: u64) -> Result<FileName, DiskE
     }
 }
 
-/// Takes a repair or relink back: writes what a backup has, if the image is still what that change
-/// left. With `dry_run` nothing is written.
-///
-/// # Errors
-/// A file is missing or locked, `backup` is no backup, or the image was changed since.
-pub fn undo(
-    target: ImageTarget<'_>,
-    backup: &FileName,
-    dry_run: bool,
-) -> Result<ImageChanges, DiskError> {
-    let label = target.show(target.name);
-    let failed = |error| DiskError::new(label.clone(), ImageError::new("file", 0, error)).or_full();
-    let refuse = |allowed| {
-        let value = target.show(backup);
-        DiskError::new(label.clone(), DiskFault::Plan { field: "backup", value, allowed })
-    };
-    let format = target.read_format()?;
-    let kept = target.files.open(backup, FileUse::Read, UNIT)?;
-    let kept_len = kept.len().map_err(failed)?;
-    if kept_len > BYTES_MAX {
-        return Err(refuse("a backup of `suimon image repair` or `relink`"));
+/// The error of a backup that does not fit.
+pub(super) fn refused(target: ImageTarget<'_>, backup: &FileName, why: String) -> DiskError {
+    let backup = target.show(backup);
+    DiskError::new(target.show(target.name), DiskFault::BackupRefused { backup, why })
+}
+
+/// The error of a file as a whole.
+pub(super) fn in_file(error: FileError) -> ImageError {
+    ImageError::new("file", 0, error)
+}
+
+/// The same of an error of the system.
+pub(super) fn error_of(error: std::io::Error) -> ImageError {
+    in_file(error.into())
+}
+
+pub(super) fn to_usize(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(ranges: &str) -> Option<Head> {
+        let text = format!("{TITLE}\nlength 4096 2048 8192\nmodified -5 999\n{ranges}\n");
+        Head::decode(text.as_bytes())
     }
-    let mut bytes = vec![0; usize::try_from(kept_len).unwrap_or(0)];
-    kept.read_at(0, &mut bytes).map_err(failed)?;
-    let Some(kept) = Backup::decode(&bytes) else {
-        return Err(refuse("a backup of `suimon image repair` or `relink`"));
-    };
-    let used = if dry_run { FileUse::Read } else { FileUse::Write };
-    let file = target.files.open(target.name, used, UNIT)?;
-    let len = file.len().map_err(failed)?;
-    let mut is_same = len == kept.after_len;
-    for stretch in &kept.touched {
-        let mut found = vec![0; stretch.after.len()];
-        read_padded(file.as_image_file(), len, stretch.offset, &mut found).map_err(failed)?;
-        is_same &= found == stretch.after;
-    }
-    if !is_same {
-        return Err(refuse("the backup of the image's last change: it was written to since"));
-    }
-    // Where a file only looks like a backup, a guest may have written it.
-    refuse_payload(file.as_image_file(), format, len, &kept.touched)
-        .map_err(|error| DiskError::new(label.clone(), error))?;
-    if !dry_run {
-        for stretch in &kept.touched {
-            file.write_at(stretch.offset, &stretch.before).map_err(failed)?;
+
+    #[test]
+    fn a_head_states_whole_sectors_in_order_and_no_more_than_a_plan_writes() {
+        let found = head("range 0 512\nrange 1024 1024\n").unwrap();
+        assert_eq!(found.modified, FileTime { unix_s: -5, ns: 999 });
+        assert_eq!(Head::decode(&found.encode()), Some(found));
+        assert!(head("").is_some());
+        let most = SECTORS_MAX * SECTOR;
+        assert!(head(&format!("range 0 {most}\n")).is_some());
+        for wrong in [
+            "range 0 0\n".to_owned(),
+            "range 1 512\n".to_owned(),
+            "range 0 511\n".to_owned(),
+            "range 1024 512\nrange 0 512\n".to_owned(),
+            "range 0 1024\nrange 512 512\n".to_owned(),
+            "range 0 512\nrange 512 512\n".to_owned(),
+            format!("range 0 {most}\nrange {} 512\n", most + 512),
+            format!("range {} 512\n", u64::MAX - 511),
+            "range -512 512\n".to_owned(),
+            "range 0\n".to_owned(),
+        ] {
+            assert_eq!(head(&wrong), None, "{wrong}");
         }
-        file.set_len(kept.before.len).and_then(|()| file.flush()).map_err(failed)?;
+        for wrong in ["length 1 2 1", "length 1 2", "length -1 2 3"] {
+            let text = format!("{TITLE}\n{wrong}\nmodified 1 2\n\n");
+            assert_eq!(Head::decode(text.as_bytes()), None, "{wrong}");
+        }
     }
-    let check = check_file(file.as_image_file(), format, label.clone());
-    drop(file);
-    if !dry_run {
-        target.files.set_modified(target.name, kept.before.modified_unix_s)?;
-    }
-    let range = |of: &Touched| ImageChange { offset: of.offset, bytes: of.after.len() as u64 };
-    Ok(ImageChanges {
-        file: label.clone(),
-        dry_run,
-        actions: vec![format!("write the metadata that {} has", target.show(backup))],
-        changes: kept.touched.iter().map(range).collect(),
-        file_bytes_before: len,
-        file_bytes_after: kept.before.len,
-        backup: None,
-        check,
-    })
 }

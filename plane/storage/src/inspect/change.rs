@@ -1,21 +1,20 @@
 //! Changes of an image's metadata: planned in memory, backed up, then carried out.
 
 use suimon_contract::{ImageChange, ImageChanges};
-use suimon_image::{ImageError, ImageFault, ImageFile};
-use suimon_ports::{FileName, FileUse};
+use suimon_image::{ByteRange, FileError, ImageError, ImageFault, ImageFile};
+use suimon_ports::{DiskFile, FileName, FileTime, FileUse};
 use suimon_vhd::{Parent, ParentLocator, SizeRule};
 use suimon_vhdx::Vhdx;
 
-use super::backup::Backup;
+use super::backup::{Backup, Head, error_of, in_file, to_usize};
 use super::check::check_file;
-use super::planned_file::{GuardedFile, PlannedFile, Touched};
+use super::planned_file::{GuardedFile, PlannedFile, Ranges, SECTOR, pieces};
+use super::undo::{take_back_unfinished, unfinished_error, write_back};
 use super::{ImageTarget, UNIT};
 use crate::images::{
     DiskError, DiskFault, DiskFormat, OpenLayer, Opened, Seeds, has_left, recorded_paths,
     relative_path, verify,
 };
-
-pub(super) const SECTOR: u64 = 512;
 
 /// Bytes at the beginning of a VHDX in which no payload can be.
 const VHDX_HEADER_SECTION: u64 = 1 << 20;
@@ -35,6 +34,7 @@ pub fn repair(
     seeds: &mut Seeds<'_>,
 ) -> Result<ImageChanges, DiskError> {
     let format = changeable(target)?;
+    let taken_back = take_back_unfinished(target, format, dry_run)?;
     let guids = seeds.write_guids();
     let mut run = |file: &dyn ImageFile| match format {
         DiskFormat::Vhd => {
@@ -46,7 +46,9 @@ pub fn repair(
             Ok(repaired.done.into_iter().map(vhdx_action).collect())
         }
     };
-    change(target, format, dry_run, seeds.now_unix_s, &mut run)
+    let mut changes = change(target, format, dry_run, seeds.now_unix_s, &mut run)?;
+    changes.actions.splice(..0, taken_back);
+    Ok(changes)
 }
 
 fn vhd_action(repair: suimon_vhd::Repair) -> String {
@@ -110,6 +112,7 @@ pub fn relink(
     seeds: &mut Seeds<'_>,
 ) -> Result<ImageChanges, DiskError> {
     let format = changeable(target)?;
+    let taken_back = take_back_unfinished(target, format, dry_run)?;
     let options = target.options(format, FileUse::Read);
     let file = target.files.open(target.name, FileUse::Read, UNIT)?;
     let child = OpenLayer::on(file, target.name, options, None, seeds)?;
@@ -119,7 +122,11 @@ pub fn relink(
         let fault = DiskFault::Plan { field: "image", value, allowed };
         return Err(DiskError::new(target.show(target.name), fault));
     }
-    let opened = OpenLayer::open(target.files.as_ref(), parent, options, seeds)?;
+    let opened = if dry_run {
+        OpenLayer::open(target.files.as_ref(), parent, options, &mut seeds.keeping_records())?
+    } else {
+        OpenLayer::open(target.files.as_ref(), parent, options, seeds)?
+    };
     verify(target.files.as_ref(), &child, &opened)?;
     let path = relative_path(target.name, parent);
     let action =
@@ -146,11 +153,13 @@ pub fn relink(
         }
         Ok(vec![action.clone()])
     };
-    change(target, format, dry_run, seeds.now_unix_s, &mut run)
+    let mut changes = change(target, format, dry_run, seeds.now_unix_s, &mut run)?;
+    changes.actions.splice(..0, taken_back);
+    Ok(changes)
 }
 
 /// The format of an image that has metadata.
-fn changeable(target: ImageTarget<'_>) -> Result<DiskFormat, DiskError> {
+pub(super) fn changeable(target: ImageTarget<'_>) -> Result<DiskFormat, DiskError> {
     let format = target.write_format()?;
     if format.has_metadata() {
         return Ok(format);
@@ -169,92 +178,153 @@ fn change(
 ) -> Result<ImageChanges, DiskError> {
     let label = target.show(target.name);
     let failed = |error: ImageError| DiskError::new(label.clone(), error).or_full();
-    let of_file = |error| failed(ImageError::new("file", 0, error));
+    let of_file = |error| failed(in_file(error));
     let used = if dry_run { FileUse::Read } else { FileUse::Write };
     let file = target.files.open(target.name, used, UNIT)?;
-    let before = target.files.status(target.name)?;
+    let modified = file.modified().map_err(|error| failed(error_of(error)))?;
     let planned = PlannedFile::new(file.as_image_file()).map_err(of_file)?;
     let actions = run(&planned).map_err(failed)?;
-    let after_len = planned.len().map_err(of_file)?;
-    let mut touched = planned.touched().map_err(of_file)?;
-    touched.extend(planned.cut_end().map_err(of_file)?);
-    refuse_payload(&planned, format, before.len, &touched).map_err(failed)?;
+    let lengths = planned.lengths().map_err(of_file)?;
+    let ranges = planned.ranges();
+    refuse_payload(&[&planned], format, lengths.before, &ranges).map_err(failed)?;
     let mut changes = ImageChanges {
         file: label.clone(),
         dry_run,
         actions,
-        changes: changed(&touched),
-        file_bytes_before: before.len,
-        file_bytes_after: after_len,
+        changes: changed(&planned, &ranges).map_err(of_file)?,
+        file_bytes_before: lengths.before,
+        file_bytes_after: lengths.after,
         backup: None,
         check: check_file(&planned, format, label.clone()),
     };
-    let is_same = changes.changes.is_empty() && after_len == before.len;
+    let is_same = changes.changes.is_empty() && lengths.after == lengths.before;
     if is_same || dry_run {
         return Ok(changes);
     }
-    let backup = Backup { before, after_len, touched };
-    changes.backup = Some(target.show(&backup.write(target, now_unix_s)?));
-    let guarded =
-        GuardedFile::new(file.as_image_file(), &backup.touched, after_len.min(before.len));
-    run(&guarded).map_err(failed)?;
-    guarded.flush().map_err(of_file)?;
-    changes.check = check_file(file.as_image_file(), format, label.clone());
-    drop(file);
+    keep_time(target, file.as_ref(), modified)?;
+    let backup = Backup::write(target, Head { lengths, modified, ranges }, &planned)?;
+    // Its memory is not needed any more.
+    drop(planned);
+    let least = lengths.before.min(lengths.after);
+    let ranges = &backup.head.ranges;
+    let guarded = GuardedFile::new(file.as_image_file(), ranges, least..=lengths.largest);
+    let done = run(&guarded).and_then(|_| guarded.flush().map_err(in_file)).map_err(failed);
     // Children of a VHD know it by the time of its last change, and its content is the same.
-    target.files.set_modified(target.name, before.modified_unix_s)?;
+    let named = done
+        .and_then(|()| keep_time(target, file.as_ref(), modified))
+        .and_then(|()| backup.finish(target, now_unix_s))
+        .map_err(|error| after_failure(target, file.as_ref(), &backup, error))?;
+    changes.backup = Some(target.show(&named));
+    changes.check = check_file(file.as_image_file(), format, label);
     Ok(changes)
 }
 
-/// Fails if a planned change would touch payload. Where that cannot be told because the rest is
-/// damaged, only headers and footers may be touched.
+/// Takes a change that failed back. If that fails too, the error names what to do.
+fn after_failure(
+    target: ImageTarget<'_>,
+    file: &dyn DiskFile,
+    backup: &Backup,
+    error: DiskError,
+) -> DiskError {
+    match write_back(target, file, backup) {
+        Ok(()) => error,
+        Err(_) => unfinished_error(target, error),
+    }
+}
+
+/// Sets when a file was last changed, through the open file. Before a change it shows that this is
+/// possible.
+pub(super) fn keep_time(
+    target: ImageTarget<'_>,
+    file: &dyn DiskFile,
+    modified: FileTime,
+) -> Result<(), DiskError> {
+    file.set_modified(modified).map_err(|error| {
+        let error = if error.kind() == std::io::ErrorKind::PermissionDenied {
+            let text = "the time of its last change cannot be kept: run this as the file's owner \
+                        or as root";
+            std::io::Error::new(error.kind(), text)
+        } else {
+            error
+        };
+        DiskError::new(target.show(target.name), error_of(error))
+    })
+}
+
+/// Fails if a planned change would write payload of the image in one of its `states`, before, between
+/// or after the change. Where that cannot be told because the rest is damaged in all of them, only
+/// headers and footers may be written. `len` is the length before the change, in bytes.
 pub(super) fn refuse_payload(
-    file: &dyn ImageFile,
+    states: &[&dyn ImageFile],
     format: DiskFormat,
     len: u64,
-    touched: &[Touched],
+    ranges: &[ByteRange],
 ) -> Result<(), ImageError> {
-    let payload = match format {
-        DiskFormat::Vhd => suimon_vhd::payload_ranges(file, SizeRule::Creator),
-        _ => Vhdx::open_read_only(file).map(|image| image.payload_ranges().collect()),
-    };
-    for stretch in touched {
-        let is_payload = match (&payload, format) {
-            (Ok(payload), _) => {
-                payload.iter().any(|of| of.offset() < stretch.end() && stretch.offset < of.end())
+    let mut is_known = false;
+    for state in states {
+        is_known |= each_payload(*state, format, &mut |payload| {
+            let nth = ranges.partition_point(|range| range.end() <= payload.offset());
+            match ranges.get(nth).filter(|range| range.offset() < payload.end()) {
+                Some(range) => Err(payload_error(range.offset())),
+                None => Ok(()),
             }
-            (Err(_), DiskFormat::Vhd) => {
-                stretch.offset >= SECTOR && stretch.end().saturating_add(SECTOR) <= len
-            }
-            (Err(_), _) => stretch.end() > VHDX_HEADER_SECTION,
-        };
-        if is_payload {
-            let what = "a change of payload, which is never made".to_owned();
-            let fault = ImageFault::Unsupported { what };
-            return Err(ImageError::new("payload", stretch.offset, fault));
-        }
+        })?;
     }
-    Ok(())
+    let outside = |range: &&ByteRange| match format {
+        DiskFormat::Vhd => range.offset() >= SECTOR && range.end().saturating_add(SECTOR) <= len,
+        _ => range.end() > VHDX_HEADER_SECTION,
+    };
+    match ranges.iter().find(outside).filter(|_| !is_known) {
+        Some(range) => Err(payload_error(range.offset())),
+        None => Ok(()),
+    }
+}
+
+/// Calls `take` for each range of payload. Returns false if the image is damaged so that payload is
+/// not known.
+pub(super) fn each_payload(
+    file: &dyn ImageFile,
+    format: DiskFormat,
+    take: &mut dyn FnMut(ByteRange) -> Result<(), ImageError>,
+) -> Result<bool, ImageError> {
+    match format {
+        DiskFormat::Vhd => match suimon_vhd::payload_ranges(file, SizeRule::Creator) {
+            Ok(ranges) => ranges.into_iter().try_for_each(take).map(|()| true),
+            Err(_) => Ok(false),
+        },
+        _ => match Vhdx::open_read_only(file) {
+            Ok(image) => image.payload_ranges().try_for_each(take).map(|()| true),
+            Err(_) => Ok(false),
+        },
+    }
+}
+
+fn payload_error(offset: u64) -> ImageError {
+    let what = "a change of payload, which is never made".to_owned();
+    ImageError::new("payload", offset, ImageFault::Unsupported { what })
 }
 
 /// Returns the sectors whose content differs, joined.
-fn changed(touched: &[Touched]) -> Vec<ImageChange> {
-    let mut all: Vec<ImageChange> = Vec::new();
-    for stretch in touched {
-        let sectors =
-            stretch.before.chunks(SECTOR as usize).zip(stretch.after.chunks(SECTOR as usize));
+fn changed(planned: &PlannedFile<'_>, ranges: &[ByteRange]) -> Result<Vec<ImageChange>, FileError> {
+    let mut all = Ranges::default();
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    for piece in ranges.iter().copied().flat_map(pieces) {
+        before.resize(to_usize(piece.len()), 0);
+        after.resize(to_usize(piece.len()), 0);
+        planned.read_before(piece.offset(), &mut before)?;
+        planned.read_after(piece.offset(), &mut after)?;
+        let sectors = before.chunks(SECTOR as usize).zip(after.chunks(SECTOR as usize));
         for ((before, after), nth) in sectors.zip(0_u64..) {
-            if before == after {
-                continue;
-            }
-            let offset = stretch.offset.saturating_add(nth * SECTOR);
-            match all.last_mut().filter(|last| last.offset + last.bytes == offset) {
-                Some(last) => last.bytes += SECTOR,
-                None => all.push(ImageChange { offset, bytes: SECTOR }),
+            if before != after {
+                all.add(piece.offset().saturating_add(nth * SECTOR));
             }
         }
     }
-    all
+    Ok(all.joined.into_iter().map(image_change).collect())
+}
+
+pub(super) fn image_change(range: ByteRange) -> ImageChange {
+    ImageChange { offset: range.offset(), bytes: range.len() }
 }
 
 impl Opened {

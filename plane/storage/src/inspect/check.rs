@@ -6,7 +6,7 @@ use suimon_ports::FileUse;
 use suimon_vhd::{Severity, SizeRule};
 
 use super::{ImageTarget, UNIT, contract_format};
-use crate::images::{DiskError, DiskFormat};
+use crate::images::{DiskError, DiskFault, DiskFormat, unfinished_backup};
 
 /// Findings that a report lists; more are counted.
 const FINDINGS_MAX: usize = 1000;
@@ -19,7 +19,13 @@ const FINDINGS_MAX: usize = 1000;
 pub fn check(target: ImageTarget<'_>) -> Result<ImageCheck, DiskError> {
     let format = target.read_format()?;
     let file = target.files.open(target.name, FileUse::Read, UNIT)?;
-    Ok(check_file(file.as_image_file(), format, target.show(target.name)))
+    let mut check = check_file(file.as_image_file(), format, target.show(target.name));
+    if let Some(backup) = unfinished_backup(target.files.as_ref(), target.name)? {
+        let fault = DiskFault::ChangeUnfinished { backup: target.show(&backup) };
+        add(&mut check, ImageSeverity::Error, fault.to_string());
+        check.verdict = ImageVerdict::Damaged;
+    }
+    Ok(check)
 }
 
 /// The same of an opened file.

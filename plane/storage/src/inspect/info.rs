@@ -9,7 +9,8 @@ use crate::images::{
     recorded_paths,
 };
 
-/// Reads what an image states of itself, and finds its parent. Nothing is written.
+/// Reads what an image states of itself, and finds its parent. Nothing is written: acknowledged
+/// writes that a killed daemon left of the parent stay in their record.
 ///
 /// # Errors
 /// The file is missing, locked, no image of the format, or damaged so that it cannot be opened.
@@ -27,6 +28,7 @@ pub fn info(target: ImageTarget<'_>, seeds: &mut Seeds<'_>) -> Result<ImageInfo,
     };
     let parent = layer.is_differencing().then(|| {
         let (recorded, tried) = (recorded_paths(&layer), candidates(&layer));
+        let seeds = &mut seeds.keeping_records();
         match find_parent(target.files.as_ref(), &layer, recorded.clone(), &tried, options, seeds) {
             Ok(parent) => {
                 ImageParent { recorded, file: Some(target.show(&parent.name)), reason: None }

@@ -15,7 +15,10 @@
 //! - A change is computed in memory first ([`planned_file`]); the file is written only in the
 //!   sectors that the plan has touched, none of which holds payload.
 //! - The former content of these sectors is durable in a backup before the first of them is
-//!   written.
+//!   written. Until the change has ended, the backup's name states that it is unfinished: then the
+//!   image is not opened for writing, and the next change takes the unfinished one back.
+//! - The time of a file's last change stays as it was before a change, and is set through the
+//!   locked file.
 //! - A file that is locked by another program is not opened.
 
 mod backup;
@@ -25,16 +28,19 @@ mod info;
 mod planned_file;
 #[cfg(test)]
 mod tests;
+mod undo;
+#[cfg(test)]
+mod undo_tests;
 
 use std::sync::Arc;
 
 use suimon_image::ImageError;
 use suimon_ports::{FileName, FileUse, StoreFiles};
 
-pub use backup::undo;
 pub use change::{redo_left, relink, repair};
 pub use check::check;
 pub use info::info;
+pub use undo::undo;
 
 use crate::images::{DiskError, DiskFault, DiskFormat, LayerOptions};
 

@@ -1,15 +1,19 @@
 //! Changes of a file that are computed in memory, and a file on which nothing else can be done.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use suimon_image::{FileError, ImageFile};
+use suimon_image::{ByteRange, FileError, ImageFile};
 
-use super::change::SECTOR;
+/// Unit in which changes are recorded and backed up, in bytes.
+pub(super) const SECTOR: u64 = 512;
 
-/// Sectors that a plan may touch: 128 MiB, twice the longest log that is replayed.
-const SECTORS_MAX: usize = 1 << 18;
+/// Sectors that a plan may write: 128 MiB, twice the longest log that is replayed.
+pub(super) const SECTORS_MAX: u64 = 1 << 18;
+
+/// Bytes that are compared or copied at once; a multiple of [`SECTOR`].
+const PIECE: u64 = 1 << 20;
 
 type Sector = [u8; SECTOR as usize];
 
@@ -24,63 +28,78 @@ struct State {
     len: u64,
     /// What lies behind this is not the base's any more.
     base_end: u64,
+    /// Written sectors within the length, by their offsets.
     sectors: BTreeMap<u64, Box<Sector>>,
+    /// Offsets of all sectors that were ever written, also if they were cut off later.
+    written: BTreeSet<u64>,
+    least: u64,
+    largest: u64,
 }
 
-/// A touched stretch of whole sectors, with its content before and after. Both have the stretch's
-/// length: what a file does not have reads as zeros.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Touched {
-    pub(super) offset: u64,
-    pub(super) before: Vec<u8>,
-    pub(super) after: Vec<u8>,
-}
-
-impl Touched {
-    pub(super) fn end(&self) -> u64 {
-        self.offset.saturating_add(self.after.len() as u64)
-    }
+/// Lengths of a file during a change, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lengths {
+    pub(super) before: u64,
+    pub(super) after: u64,
+    /// The largest one in between.
+    pub(super) largest: u64,
 }
 
 impl<'a> PlannedFile<'a> {
     pub(super) fn new(base: &'a dyn ImageFile) -> Result<Self, FileError> {
-        let base_len = base.len()?;
-        let state = State { len: base_len, base_end: base_len, sectors: BTreeMap::new() };
-        Ok(Self { base, base_len, state: RefCell::new(state) })
+        let len = base.len()?;
+        let state = State {
+            len,
+            base_end: len,
+            sectors: BTreeMap::new(),
+            written: BTreeSet::new(),
+            least: len,
+            largest: len,
+        };
+        Ok(Self { base, base_len: len, state: RefCell::new(state) })
     }
 
-    /// Returns the stretches that were written, in order, whether their content differs or not.
-    pub(super) fn touched(&self) -> Result<Vec<Touched>, FileError> {
+    /// Returns the lengths of the file in the course of the plan.
+    ///
+    /// # Errors
+    /// The plan cuts the file and makes it longer again: what it cuts would not be backed up.
+    pub(super) fn lengths(&self) -> Result<Lengths, FileError> {
         let state = self.state.borrow();
-        let mut all: Vec<Touched> = Vec::new();
-        for (offset, after) in &state.sectors {
-            let mut before = [0; SECTOR as usize];
-            read_padded(self.base, self.base_len, *offset, &mut before)?;
-            match all.last_mut().filter(|last| last.end() == *offset) {
-                Some(last) => {
-                    last.before.extend_from_slice(&before);
-                    last.after.extend_from_slice(after.as_slice());
-                }
-                None => all.push(Touched {
-                    offset: *offset,
-                    before: before.to_vec(),
-                    after: after.to_vec(),
-                }),
-            }
+        if state.least < state.len.min(self.base_len) {
+            let text = "a change that cuts the file and makes it longer again is not possible";
+            return Err(io::Error::other(text).into());
         }
-        Ok(all)
+        Ok(Lengths { before: self.base_len, after: state.len, largest: state.largest })
     }
 
-    /// Returns the last sector of a file that becomes shorter: it may be a footer. What was cut off
-    /// before it is unreferenced.
-    pub(super) fn cut_end(&self) -> Result<Option<Touched>, FileError> {
-        let last = self.base_len.saturating_sub(1) / SECTOR * SECTOR;
-        if last < self.state.borrow().len {
-            return Ok(None);
+    /// Returns the sectors that the plan writes, whether their content differs or not, in order and
+    /// joined; and the last sector of a file that becomes shorter, which may be a footer. What is
+    /// cut off before it is unreferenced.
+    pub(super) fn ranges(&self) -> Vec<ByteRange> {
+        let state = self.state.borrow();
+        let is_cut = state.len < self.base_len;
+        let last = is_cut.then(|| self.base_len.saturating_sub(1) / SECTOR * SECTOR);
+        let mut ranges = Ranges::default();
+        for offset in &state.written {
+            if let Some(last) = last.filter(|last| last < offset) {
+                ranges.add(last);
+            }
+            ranges.add(*offset);
         }
-        let mut before = vec![0; SECTOR as usize];
-        read_padded(self.base, self.base_len, last, &mut before)?;
-        Ok(Some(Touched { offset: last, before, after: vec![0; SECTOR as usize] }))
+        if let Some(last) = last {
+            ranges.add(last);
+        }
+        ranges.joined
+    }
+
+    /// Reads what the file had; zeros behind its end.
+    pub(super) fn read_before(&self, offset: u64, bytes: &mut [u8]) -> Result<(), FileError> {
+        read_padded(self.base, self.base_len, offset, bytes)
+    }
+
+    /// Reads what the plan leaves; zeros behind the end.
+    pub(super) fn read_after(&self, offset: u64, bytes: &mut [u8]) -> Result<(), FileError> {
+        read_padded(self, self.state.borrow().len, offset, bytes)
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
@@ -91,10 +110,7 @@ impl<'a> PlannedFile<'a> {
             let (start, within) = (at - at % SECTOR, to_usize(at % SECTOR));
             let (part, after) = rest.split_at(rest.len().min(SECTOR as usize - within));
             if !state.sectors.contains_key(&start) {
-                if state.sectors.len() == SECTORS_MAX {
-                    let text = "the change needs more than 128 MiB of metadata";
-                    return Err(io::Error::other(text).into());
-                }
+                state.note(start)?;
                 let mut sector = Box::new([0; SECTOR as usize]);
                 read_padded(self.base, state.base_end, start, sector.as_mut())?;
                 state.sectors.insert(start, sector);
@@ -106,8 +122,28 @@ impl<'a> PlannedFile<'a> {
             at = at.saturating_add(part.len() as u64);
             rest = after;
         }
-        state.len = state.len.max(at);
+        let len = state.len.max(at);
+        state.set_len(len);
         Ok(())
+    }
+}
+
+impl State {
+    fn note(&mut self, sector: u64) -> Result<(), FileError> {
+        if self.written.contains(&sector) {
+            return Ok(());
+        }
+        if self.written.len() as u64 == SECTORS_MAX {
+            let text = "the change needs more than 128 MiB of metadata";
+            return Err(io::Error::other(text).into());
+        }
+        self.written.insert(sector);
+        Ok(())
+    }
+
+    fn set_len(&mut self, len: u64) {
+        self.len = len;
+        (self.least, self.largest) = (self.least.min(len), self.largest.max(len));
     }
 }
 
@@ -140,7 +176,8 @@ impl ImageFile for PlannedFile<'_> {
 
     fn set_len(&self, len: u64) -> Result<(), FileError> {
         let mut state = self.state.borrow_mut();
-        (state.len, state.base_end) = (len, state.base_end.min(len));
+        state.set_len(len);
+        state.base_end = state.base_end.min(len);
         let _ = state.sectors.split_off(&len.next_multiple_of(SECTOR));
         let last = state.sectors.get_mut(&(len - len % SECTOR));
         if let Some(behind) = last.and_then(|last| last.get_mut(to_usize(len % SECTOR)..)) {
@@ -166,23 +203,58 @@ impl ImageFile for PlannedFile<'_> {
     }
 }
 
-/// A file that can only be written where a plan has touched it.
+/// Sectors that are joined to ranges.
+#[derive(Default)]
+pub(super) struct Ranges {
+    pub(super) joined: Vec<ByteRange>,
+}
+
+impl Ranges {
+    /// Adds a sector behind the ones that were added.
+    pub(super) fn add(&mut self, offset: u64) {
+        let last = self.joined.last().copied().filter(|last| last.end() >= offset);
+        let range = match last {
+            Some(last) if last.end() > offset => return,
+            Some(last) => {
+                self.joined.pop();
+                ByteRange::new(last.offset(), last.len() + SECTOR)
+            }
+            None => ByteRange::new(offset, SECTOR),
+        };
+        self.joined.extend(range);
+    }
+}
+
+/// Returns the parts of a range of whole sectors, each of at most 1 MiB.
+pub(super) fn pieces(range: ByteRange) -> impl Iterator<Item = ByteRange> {
+    let parts = 0..range.len().div_ceil(PIECE);
+    parts.filter_map(move |nth| {
+        let start = range.offset().saturating_add(nth.saturating_mul(PIECE));
+        ByteRange::new(start, range.end().saturating_sub(start).min(PIECE))
+    })
+}
+
+/// A file that can only be written where a plan has written.
 pub(super) struct GuardedFile<'a> {
     file: &'a dyn ImageFile,
-    allowed: Vec<(u64, u64)>,
-    len_min: u64,
+    /// In order and apart from each other.
+    allowed: &'a [ByteRange],
+    lengths: core::ops::RangeInclusive<u64>,
 }
 
 impl<'a> GuardedFile<'a> {
-    /// The file may become shorter than now, but not shorter than `len_min`.
-    pub(super) fn new(file: &'a dyn ImageFile, touched: &[Touched], len_min: u64) -> Self {
-        let allowed = touched.iter().map(|stretch| (stretch.offset, stretch.end())).collect();
-        Self { file, allowed, len_min }
+    pub(super) fn new(
+        file: &'a dyn ImageFile,
+        allowed: &'a [ByteRange],
+        lengths: core::ops::RangeInclusive<u64>,
+    ) -> Self {
+        Self { file, allowed, lengths }
     }
 
-    fn check(&self, offset: u64, len: u64) -> Result<(), FileError> {
-        let end = offset.saturating_add(len);
-        if len == 0 || self.allowed.iter().any(|(from, to)| *from <= offset && end <= *to) {
+    fn check(&self, offset: u64, end: u64) -> Result<(), FileError> {
+        let nth = self.allowed.partition_point(|range| range.end() <= offset);
+        let is_allowed = |range: &ByteRange| range.offset() <= offset && end <= range.end();
+        if end <= offset || self.allowed.get(nth).is_some_and(is_allowed) {
             return Ok(());
         }
         let text = format!("a change at {offset} was not planned; nothing is written there");
@@ -200,20 +272,21 @@ impl ImageFile for GuardedFile<'_> {
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
-        self.check(offset, bytes.len() as u64)?;
+        self.check(offset, offset.saturating_add(bytes.len() as u64))?;
         self.file.write_at(offset, bytes)
     }
 
     fn set_len(&self, len: u64) -> Result<(), FileError> {
-        if len < self.len_min {
-            let text = format!("a length of {len} was not planned; the file is not cut");
+        if !self.lengths.contains(&len) {
+            let text = format!("a length of {len} was not planned; the file keeps its own");
             return Err(io::Error::other(text).into());
         }
         self.file.set_len(len)
     }
 
     fn zero(&self, offset: u64, len: u64) -> Result<(), FileError> {
-        self.check(offset, len)?;
+        // As files do, which have nothing to zero behind their end.
+        self.check(offset, offset.saturating_add(len).min(self.file.len()?))?;
         self.file.zero(offset, len)
     }
 
@@ -237,4 +310,62 @@ pub(super) fn read_padded(
 
 fn to_usize(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_image::testing::MemoryFile;
+
+    use super::*;
+
+    /// Writes behind the end, cuts some of it off, and zeroes more than there is.
+    fn plan(file: &dyn ImageFile) {
+        file.write_at(3 * SECTOR + 10, &[1; 20]).unwrap();
+        file.write_at(9 * SECTOR, &[2; SECTOR as usize]).unwrap();
+        file.write_at(6 * SECTOR, &[3; SECTOR as usize]).unwrap();
+        file.set_len(7 * SECTOR).unwrap();
+        file.zero(6 * SECTOR + 100, 1 << 30).unwrap();
+    }
+
+    #[test]
+    fn what_a_plan_does_can_be_done_again_and_nothing_else() {
+        let file = MemoryFile::new(vec![9; 5 * SECTOR as usize]);
+        let planned = PlannedFile::new(&file).unwrap();
+        plan(&planned);
+        let lengths = planned.lengths().unwrap();
+        assert_eq!((lengths.before, lengths.after), (5 * SECTOR, 7 * SECTOR));
+        assert_eq!(lengths.largest, 10 * SECTOR);
+        let ranges = planned.ranges();
+        let expected = [3, 6, 9].map(|nth| ByteRange::new(nth * SECTOR, SECTOR).unwrap());
+        assert_eq!(ranges, expected);
+        let mut after = vec![0; 8 * SECTOR as usize];
+        planned.read_after(0, &mut after).unwrap();
+        let least = lengths.before.min(lengths.after);
+        let guarded = GuardedFile::new(&file, &ranges, least..=lengths.largest);
+        plan(&guarded);
+        assert_eq!(file.bytes(), after[..7 * SECTOR as usize]);
+        guarded.write_at(2 * SECTOR, &[1]).unwrap_err();
+        guarded.write_at(4 * SECTOR - 1, &[1; 2]).unwrap_err();
+        guarded.zero(0, 1).unwrap_err();
+        guarded.set_len(0).unwrap_err();
+        guarded.set_len(11 * SECTOR).unwrap_err();
+    }
+
+    #[test]
+    fn a_plan_that_cuts_and_grows_again_is_refused_before_anything_is_written() {
+        let file = MemoryFile::new(vec![9; 5 * SECTOR as usize]);
+        let planned = PlannedFile::new(&file).unwrap();
+        planned.set_len(SECTOR).unwrap();
+        assert_eq!(planned.ranges(), [ByteRange::new(4 * SECTOR, SECTOR).unwrap()]);
+        planned.lengths().unwrap();
+        planned.set_len(2 * SECTOR).unwrap();
+        planned.lengths().unwrap_err();
+    }
+
+    #[test]
+    fn long_ranges_have_pieces() {
+        let range = ByteRange::new(SECTOR, 2 * PIECE + SECTOR).unwrap();
+        let found: Vec<(u64, u64)> = pieces(range).map(|of| (of.offset(), of.len())).collect();
+        assert_eq!(found, [(SECTOR, PIECE), (SECTOR + PIECE, PIECE), (SECTOR + 2 * PIECE, SECTOR)]);
+    }
 }

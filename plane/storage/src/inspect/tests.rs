@@ -11,20 +11,20 @@ use crate::images::open_tests::{child, name, plan, seeded};
 use crate::images::{DiskFormat, DiskKind, DiskPlan, close, create, open};
 use crate::jobs::still_disk::{Depth, StillDisk, Whereabouts};
 
-const MB: u64 = 1 << 20;
-const NOW: u64 = 1_700_000_000;
+pub(super) const MB: u64 = 1 << 20;
+pub(super) const NOW: u64 = 1_700_000_000;
 
-struct Bench {
-    store: MemoryStore,
-    files: Arc<dyn StoreFiles>,
+pub(super) struct Bench {
+    pub(super) store: MemoryStore,
+    pub(super) files: Arc<dyn StoreFiles>,
 }
 
 /// What is overwritten of a file: from where (from the end if negative), and how much.
-type Damage = (i64, usize);
+pub(super) type Damage = (i64, usize);
 
 impl Bench {
     /// A dynamic image whose name has the format's ending, with payload in its second megabyte.
-    fn new(format: DiskFormat) -> (Self, FileName) {
+    pub(super) fn new(format: DiskFormat) -> (Self, FileName) {
         let store = MemoryStore::default();
         store.set_time(NOW);
         let bench = Self { files: Arc::new(store.clone()), store };
@@ -44,19 +44,19 @@ impl Bench {
         disk.close().unwrap();
     }
 
-    fn target<'a>(&'a self, name: &'a FileName) -> ImageTarget<'a> {
+    pub(super) fn target<'a>(&'a self, name: &'a FileName) -> ImageTarget<'a> {
         ImageTarget { files: &self.files, name, format: None, prefix: "" }
     }
 
-    fn check(&self, name: &FileName) -> ImageCheck {
+    pub(super) fn check(&self, name: &FileName) -> ImageCheck {
         check(self.target(name)).unwrap()
     }
 
-    fn bytes(&self, name: &FileName) -> Vec<u8> {
+    pub(super) fn bytes(&self, name: &FileName) -> Vec<u8> {
         self.store.files()[name].clone()
     }
 
-    fn damage(&self, name: &FileName, (at, len): Damage) {
+    pub(super) fn damage(&self, name: &FileName, (at, len): Damage) {
         let file = self.files.open(name, FileUse::Write, 1).unwrap();
         let from =
             if at < 0 { file.len().unwrap().checked_add_signed(at).unwrap() } else { at as u64 };
@@ -66,12 +66,12 @@ impl Bench {
         file.write_at(from, &bytes).unwrap();
     }
 
-    fn repair(&self, name: &FileName, dry_run: bool) -> suimon_contract::ImageChanges {
+    pub(super) fn repair(&self, name: &FileName, dry_run: bool) -> suimon_contract::ImageChanges {
         seeded(700, |seeds| repair(self.target(name), dry_run, seeds)).unwrap()
     }
 
     /// The payload is as it was written.
-    fn reads(&self, name: &FileName) {
+    pub(super) fn reads(&self, name: &FileName) {
         let format = self.target(name).read_format().unwrap();
         let plan = DiskPlan {
             is_read_only: true,
@@ -91,7 +91,7 @@ impl Bench {
     }
 }
 
-fn formats() -> [DiskFormat; 2] {
+pub(super) fn formats() -> [DiskFormat; 2] {
     [DiskFormat::Vhd, DiskFormat::Vhdx]
 }
 
@@ -272,8 +272,10 @@ fn a_backup_that_names_payload_is_refused() {
         let (bench, file) = Bench::new(format);
         let bytes = bench.bytes(&file);
         let payload = bytes.windows(512).position(|part| part == [7; 512]).unwrap();
+        let modified = bench.files.status(&file).unwrap().modified_unix_s;
         let head = format!(
-            "Suimon image backup 1\nlength {0} {0}\nmodified 1\nrange {payload} 512\n\n",
+            "Suimon image backup 2\nlength {0} {0} {0}\nmodified {modified} 0\n\
+             range {payload} 512\n\n",
             bytes.len()
         );
         let forged = [head.as_bytes(), &[9; 512], &[7; 512]].concat();
@@ -283,7 +285,7 @@ fn a_backup_that_names_payload_is_refused() {
         let error = undo(bench.target(&file), &name("forged"), false).unwrap_err().to_string();
         assert!(error.contains("a change of payload"), "{error}");
         assert_eq!(bench.bytes(&file), bytes);
-        for broken in ["", "Suimon image backup 1\n", "Suimon image backup 1\nlength 1\n\n"] {
+        for broken in ["", "Suimon image backup 2\n", "Suimon image backup 2\nlength 1\n\n"] {
             bench.files.remove(&name("forged")).unwrap();
             bench.files.create(&name("forged"), 1).unwrap().write_at(0, broken.as_bytes()).unwrap();
             assert!(undo(bench.target(&file), &name("forged"), false).is_err(), "{broken}");

@@ -1,0 +1,39 @@
+//! Images of which a change of metadata ([`inspect`](crate::inspect)) was begun and has not ended.
+
+use suimon_ports::{FileName, StoreFiles};
+
+use super::error::{DiskError, DiskFault};
+
+/// How names of backups of unfinished changes end.
+const ENDING: &str = ".backup-unfinished";
+
+/// Returns the name of the backup of an unfinished change of an image; `None` if the image's name
+/// leaves no room for it, so that no change was begun.
+pub(crate) fn unfinished_name(image: &FileName) -> Option<FileName> {
+    image.sibling(&format!("{}{ENDING}", image.last())).ok()
+}
+
+/// Returns the backup of an unfinished change of an image, if there is one.
+pub(crate) fn unfinished_backup(
+    files: &dyn StoreFiles,
+    image: &FileName,
+) -> Result<Option<FileName>, DiskError> {
+    let Some(backup) = unfinished_name(image) else { return Ok(None) };
+    match files.status(&backup) {
+        Ok(_) => Ok(Some(backup)),
+        Err(error) if error.is_missing() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Fails if a change of an image is unfinished. Such an image is not opened for writing: its metadata
+/// may be half old and half new, and the change could not be taken back after other writes.
+pub(crate) fn refuse_unfinished(files: &dyn StoreFiles, image: &FileName) -> Result<(), DiskError> {
+    match unfinished_backup(files, image)? {
+        None => Ok(()),
+        Some(backup) => {
+            let backup = backup.to_string();
+            Err(DiskError::new(image, DiskFault::ChangeUnfinished { backup }))
+        }
+    }
+}

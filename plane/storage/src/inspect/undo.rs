@@ -1,0 +1,252 @@
+//! Changes of metadata that are taken back, whether they have ended or not.
+
+use suimon_contract::ImageChanges;
+use suimon_image::{ImageError, ImageFile};
+use suimon_ports::{DiskFile, FileName, FileTime, FileUse};
+
+use super::backup::{Backup, error_of, in_file, refused};
+use super::change::{changeable, each_payload, image_change, keep_time, refuse_payload};
+use super::check::check_file;
+use super::planned_file::{GuardedFile, PlannedFile, SECTOR, read_padded};
+use super::{ImageTarget, UNIT};
+use crate::images::{DiskError, DiskFault, DiskFormat, unfinished_name};
+
+/// How long carrying a change out takes at most, in seconds. An image that was written to later than
+/// this after the backup of an unfinished change was written by another program.
+const CARRIED_OUT_S: i64 = 600;
+
+/// Takes a repair or relink back: writes what a backup has, if the image is still what that change
+/// left. With `dry_run` nothing is written, and the report is of the image as it would be.
+///
+/// # Errors
+/// The image is raw or of unconfirmed format; a file is missing or locked; `backup` is no backup; the
+/// image was changed since; or payload would be written or cut off.
+pub fn undo(
+    target: ImageTarget<'_>,
+    backup: &FileName,
+    dry_run: bool,
+) -> Result<ImageChanges, DiskError> {
+    let format = changeable(target)?;
+    let is_unfinished = unfinished_name(target.name).as_ref() == Some(backup);
+    let other = if is_unfinished { None } else { Backup::unfinished(target)? };
+    if let Some(other) = other {
+        let backup = target.show(&other.name);
+        let fault = DiskFault::ChangeUnfinished { backup };
+        return Err(DiskError::new(target.show(target.name), fault));
+    }
+    let kept = Backup::open(target, backup)?;
+    take_back(target, format, &kept, is_unfinished, dry_run)
+}
+
+/// Takes back a change that was begun and not ended, before another. Returns what was done, if
+/// anything.
+///
+/// # Errors
+/// The image was changed since, or cannot be written. With `dry_run` there is such a change: nothing
+/// is written.
+pub(super) fn take_back_unfinished(
+    target: ImageTarget<'_>,
+    format: DiskFormat,
+    dry_run: bool,
+) -> Result<Option<String>, DiskError> {
+    let Some(kept) = Backup::unfinished(target)? else { return Ok(None) };
+    if dry_run {
+        let backup = target.show(&kept.name);
+        let fault = DiskFault::ChangeUnfinished { backup };
+        return Err(DiskError::new(target.show(target.name), fault));
+    }
+    take_back(target, format, &kept, true, false)?;
+    let name = target.show(&kept.name);
+    Ok(Some(format!("take back an unfinished change, of which {name} was the backup")))
+}
+
+fn take_back(
+    target: ImageTarget<'_>,
+    format: DiskFormat,
+    kept: &Backup,
+    is_unfinished: bool,
+    dry_run: bool,
+) -> Result<ImageChanges, DiskError> {
+    let label = target.show(target.name);
+    let failed = |error: ImageError| DiskError::new(label.clone(), error).or_full();
+    let used = if dry_run { FileUse::Read } else { FileUse::Write };
+    let file = target.files.open(target.name, used, UNIT)?;
+    let len = file.len().map_err(|error| failed(in_file(error)))?;
+    let modified = file.modified().map_err(|error| failed(error_of(error)))?;
+    refuse_other_time(target, kept, modified, is_unfinished)?;
+    refuse_other_content(target, kept, file.as_image_file(), len)?;
+    let check = {
+        let base = file.as_image_file();
+        let before = planned(target, kept, base, false)?;
+        refuse_damage(target, format, kept, base, &before)?;
+        check_file(&before, format, label.clone())
+    };
+    if !dry_run {
+        keep_time(target, file.as_ref(), modified)?;
+        if !is_unfinished {
+            kept.copy_as_unfinished(target)?;
+        }
+        write_back(target, file.as_ref(), kept).map_err(|error| unfinished_error(target, error))?;
+    }
+    let backup = target.show(&kept.name);
+    Ok(ImageChanges {
+        file: label,
+        dry_run,
+        actions: vec![format!("write the metadata that {backup} has")],
+        changes: kept.head.ranges.iter().copied().map(image_change).collect(),
+        file_bytes_before: len,
+        file_bytes_after: kept.head.lengths.before,
+        backup: None,
+        check,
+    })
+}
+
+/// The error of a change that was begun, failed, and was not taken back.
+pub(super) fn unfinished_error(target: ImageTarget<'_>, error: DiskError) -> DiskError {
+    let backup = unfinished_name(target.name).map_or_else(String::new, |name| target.show(&name));
+    let fault = DiskFault::ChangeFailed { backup, error: Box::new(error) };
+    DiskError::new(target.show(target.name), fault)
+}
+
+/// Writes the former content, length and time back, and removes the backup of the unfinished change.
+pub(super) fn write_back(
+    target: ImageTarget<'_>,
+    file: &dyn DiskFile,
+    kept: &Backup,
+) -> Result<(), DiskError> {
+    let failed = |error| DiskError::new(target.show(target.name), in_file(error)).or_full();
+    let (lengths, ranges) = (kept.head.lengths, &kept.head.ranges);
+    let len = file.len().map_err(failed)?;
+    let largest = lengths.largest.max(ranges.last().map_or(0, |last| last.end()));
+    let guarded =
+        GuardedFile::new(file.as_image_file(), ranges, lengths.before.min(len)..=largest.max(len));
+    kept.each(target, &mut |offset, before, _| guarded.write_at(offset, before).map_err(failed))?;
+    guarded.set_len(lengths.before).and_then(|()| guarded.flush()).map_err(failed)?;
+    keep_time(target, file, kept.head.modified)?;
+    if let Some(unfinished) = unfinished_name(target.name) {
+        target.files.remove(&unfinished)?;
+    }
+    Ok(())
+}
+
+/// Fails if the image's time shows that it was written to since the change.
+fn refuse_other_time(
+    target: ImageTarget<'_>,
+    kept: &Backup,
+    found: FileTime,
+    is_unfinished: bool,
+) -> Result<(), DiskError> {
+    let expected = kept.head.modified;
+    if found == expected {
+        return Ok(());
+    }
+    if is_unfinished {
+        let begun = kept.written(target)?;
+        let end = begun.unix_s.saturating_add(CARRIED_OUT_S);
+        // File systems round times.
+        if (begun.unix_s.saturating_sub(2)..=end).contains(&found.unix_s) {
+            return Ok(());
+        }
+    }
+    let seconds = |time: FileTime| format!("{}.{:09}", time.unix_s, time.ns);
+    let why = format!(
+        "the image was written to since: the time of its last change is {}, and the change left {}; \
+         if only its time was changed, run `touch -d @{} {}`",
+        seconds(found),
+        seconds(expected),
+        seconds(expected),
+        target.show(target.name)
+    );
+    Err(refused(target, &kept.name, why))
+}
+
+/// Fails if a sector is neither as before nor as after the change, or the length is none that the
+/// file had during it.
+fn refuse_other_content(
+    target: ImageTarget<'_>,
+    kept: &Backup,
+    file: &dyn ImageFile,
+    len: u64,
+) -> Result<(), DiskError> {
+    let written_to = |what: String| {
+        let why = format!(
+            "{what} is neither as before nor as after the change: the image was written to since"
+        );
+        Err(refused(target, &kept.name, why))
+    };
+    let lengths = kept.head.lengths;
+    if !(lengths.before.min(lengths.after)..=lengths.largest).contains(&len) {
+        return written_to(format!("the length of {len} bytes"));
+    }
+    let mut found = Vec::new();
+    kept.each(target, &mut |offset, before, after| {
+        found.resize(before.len(), 0);
+        read_padded(file, len, offset, &mut found)
+            .map_err(|error| DiskError::new(target.show(target.name), in_file(error)))?;
+        let sector = SECTOR as usize;
+        let sectors = found.chunks(sector).zip(before.chunks(sector).zip(after.chunks(sector)));
+        for ((found, (before, after)), nth) in sectors.zip(0_u64..) {
+            if found != before && found != after {
+                return written_to(format!("the sector at {}", offset + nth * SECTOR));
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The image before or after a change, in memory.
+fn planned<'a>(
+    target: ImageTarget<'_>,
+    kept: &Backup,
+    base: &'a dyn ImageFile,
+    is_after: bool,
+) -> Result<PlannedFile<'a>, DiskError> {
+    let failed = |error| DiskError::new(target.show(target.name), in_file(error));
+    let planned = PlannedFile::new(base).map_err(failed)?;
+    kept.each(target, &mut |offset, before, after| {
+        planned.write_at(offset, if is_after { after } else { before }).map_err(failed)
+    })?;
+    let lengths = kept.head.lengths;
+    let len = if is_after { lengths.after } else { lengths.before };
+    planned.set_len(len).map_err(failed)?;
+    Ok(planned)
+}
+
+/// Fails if payload would be written or cut off, of the image as it is, as it would be, or as the
+/// change left it. A file that only looks like a backup may have been written by a guest.
+fn refuse_damage(
+    target: ImageTarget<'_>,
+    format: DiskFormat,
+    kept: &Backup,
+    base: &dyn ImageFile,
+    before: &PlannedFile<'_>,
+) -> Result<(), DiskError> {
+    let failed = |error| DiskError::new(target.show(target.name), error);
+    let lengths = kept.head.lengths;
+    let ranges = &kept.head.ranges;
+    let after = planned(target, kept, base, true)?;
+    let len = base.len().map_err(|error| failed(in_file(error)))?;
+    let states: [&dyn ImageFile; 3] = [base, before, &after];
+    refuse_payload(&states, format, lengths.before.max(len), ranges).map_err(failed)?;
+    if lengths.before >= len {
+        return Ok(());
+    }
+    let (mut end, mut is_known) = (0, false);
+    for state in [base, &after, before] {
+        is_known = each_payload(state, format, &mut |payload| {
+            end = end.max(payload.end());
+            Ok(())
+        })
+        .map_err(failed)?;
+    }
+    let len = lengths.before;
+    let why = if len < end {
+        format!("it makes the file {len} bytes long, and payload ends at {end}")
+    } else if !is_known {
+        // Structures of an image that can be read are all in its file.
+        format!("it makes the file {len} bytes long, and the image could not be read then")
+    } else {
+        return Ok(());
+    };
+    Err(refused(target, &kept.name, why))
+}
