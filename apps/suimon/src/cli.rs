@@ -1,5 +1,6 @@
 //! The command line: what it is made of, and how it is read.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::parser::ValueSource;
@@ -226,14 +227,27 @@ impl Cli {
 /// Reads the command line; ends the process if it is wrong or asks for help.
 pub(crate) fn parse() -> Cli {
     parse_from(std::env::args_os()).unwrap_or_else(|error| {
-        // Where the command line is wrong, nothing is known of its flags.
-        let json = std::env::args_os().any(|word| word == "--json");
-        if json && error.use_stderr() {
-            eprintln!("{}", wrong_usage(error.render().to_string().trim_end().to_owned()));
-            std::process::exit(error.exit_code());
+        if !error.use_stderr() {
+            error.exit();
         }
-        error.exit()
+        let words: Vec<OsString> = std::env::args_os().collect();
+        // Where the command line is wrong, nothing is known of its flags.
+        if words.iter().any(|word| word == "--json") {
+            eprintln!("{}", wrong_usage(error.render().to_string().trim_end().to_owned()));
+        } else {
+            // Standard error may be closed.
+            let _ = error.print();
+        }
+        std::process::exit(if is_image_check(&words) { 1 } else { error.exit_code() })
     })
+}
+
+/// Returns true for `image check` and `image repair`: the exit code of other wrong command lines is
+/// that of a damaged image there.
+fn is_image_check(words: &[OsString]) -> bool {
+    let mut words = words.iter().skip_while(|word| *word != "image").skip(1);
+    let verb = words.find(|word| !word.as_encoded_bytes().starts_with(b"-"));
+    verb.is_some_and(|verb| verb == "check" || verb == "repair")
 }
 
 /// Reads a command line.

@@ -54,6 +54,9 @@ pub(crate) enum Failure {
     /// Standard input or output, or the terminal.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// An image was not checked, whatever the reason.
+    #[error(transparent)]
+    NotChecked(Box<Self>),
     /// An image file cannot be opened.
     #[error("{message}")]
     Image {
@@ -119,8 +122,12 @@ impl Failure {
         Self::Refused(vec![ApiError::new(ErrorCode::NotFound, message)])
     }
 
-    /// Says what is wrong on standard error and gives the exit code.
+    /// Reports what is wrong on standard error and returns the exit code.
     pub(crate) fn report(&self, json: bool) -> ExitCode {
+        if let Self::NotChecked(of) = self {
+            of.report(json);
+            return ExitCode::from(self.code());
+        }
         match self {
             Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 return ExitCode::SUCCESS;
@@ -151,6 +158,7 @@ impl Failure {
             },
             Self::Interrupted { .. } => own("interrupted"),
             Self::File { .. } | Self::Io(_) | Self::Image { .. } => own("file"),
+            Self::NotChecked(of) => of.told(),
             Self::Verdict { .. } => Vec::new(),
             Self::Usage(_) => own("usage"),
         }
@@ -170,7 +178,7 @@ impl Failure {
             Self::Operation(operation) => {
                 operation.error.as_ref().map_or(1, |error| code_of(error.code))
             }
-            Self::File { .. } | Self::Io(_) | Self::Image { .. } => 1,
+            Self::File { .. } | Self::Io(_) | Self::Image { .. } | Self::NotChecked(_) => 1,
             Self::Verdict { code } => *code,
             Self::Interrupted { .. } => 130,
             Self::Usage(_) => 2,

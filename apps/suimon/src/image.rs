@@ -1,7 +1,7 @@
 //! `image`: image files, in a store through its daemon, elsewhere with the caller's rights.
 
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -29,7 +29,7 @@ pub(crate) enum ImageVerb {
     Check(ImageFlags),
     /// Repair metadata of which there is a copy, replay the log, and give leaked space back.
     /// Payload is not written, and the former metadata is kept in a file beside the image. Exit
-    /// codes as of `check`, of the image afterwards.
+    /// codes as of `check`, of the image afterwards; 1 if there is no report.
     Repair(RepairFlags),
     /// Record where the parent of a differencing image is. It has to be the parent that the image
     /// was made over, unchanged.
@@ -81,14 +81,16 @@ impl ImageVerb {
                 Ok(context.show(&info, info_text)?)
             }
             Self::Check(image) => {
-                let check: ImageCheck = image.ask(context, "check", &Change::default()).await?;
+                let asked = image.ask(context, "check", &Change::default()).await;
+                let check: ImageCheck = asked.map_err(not_checked)?;
                 context.show(&check, check_text)?;
                 ended(check.verdict.exit_code())
             }
             Self::Repair(RepairFlags { image, dry_run, undo }) => {
                 let is_undo = undo.is_some();
                 let change = Change { dry_run, undo, parent: None };
-                let changes: ImageChanges = image.ask(context, "repair", &change).await?;
+                let asked = image.ask(context, "repair", &change).await;
+                let changes: ImageChanges = asked.map_err(not_checked)?;
                 context.show(&changes, changes_text)?;
                 ended(if is_undo { 0 } else { changes.check.verdict.exit_code() })
             }
@@ -152,12 +154,41 @@ impl ImageFlags {
             command.arg("--undo").arg(backup);
         }
         command.arg("--").arg(&self.file).args(&change.parent);
-        let path = tool.display().to_string();
-        let output = command.output().map_err(|source| Failure::File { path, source })?;
-        serde_json::from_slice(&output.stdout).map_err(|_| {
-            let message = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+        let output = command.output().map_err(|source| {
+            if source.kind() != std::io::ErrorKind::NotFound {
+                return Failure::File { path: tool.display().to_string(), source };
+            }
+            let message = format!(
+                "there is no {TOOL} beside suimon or in PATH, which opens images: install {TOOL} \
+                 beside suimon, or use --store"
+            );
             Failure::Image { message }
-        })
+        })?;
+        serde_json::from_slice(&output.stdout)
+            .map_err(|error| Failure::Image { message: without_report(&tool, &output, &error) })
+    }
+}
+
+/// A failure without a report, with the exit code of `qemu-img check` for that: the others are those
+/// of reports.
+fn not_checked(failure: Failure) -> Failure {
+    Failure::NotChecked(Box::new(failure))
+}
+
+/// Why the tool has printed no report.
+fn without_report(tool: &Path, output: &Output, error: &serde_json::Error) -> String {
+    let message = String::from_utf8_lossy(&output.stderr);
+    let message = message.trim_end();
+    let tool = tool.display();
+    match (output.status.code(), message) {
+        // Its own error.
+        (Some(1), message) if !message.is_empty() => message.to_owned(),
+        (Some(0 | 2 | 3 | 63), "") => format!(
+            "{tool} printed a report that is not understood ({error}): install suimon and suimond \
+             of one version"
+        ),
+        (_, "") => format!("{tool} ended without a report: {}", output.status),
+        (_, message) => format!("{tool} ended without a report: {}: {message}", output.status),
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
-use suimon_ports::{FileName, FileUse, RedoRecords, StoreFiles};
+use suimon_ports::{FileName, FileUse, StoreFiles};
 use suimon_redo::FileRecords;
 use suimon_storage::images::{DiskError, DiskFormat, LeftRecords, Seeds};
 use suimon_storage::inspect::{self, ImageTarget};
@@ -120,26 +120,26 @@ impl Found {
     }
 
     /// Fails if a killed daemon left acknowledged writes that are not in the image: a change would
-    /// make them unusable. Records that the caller may not read are a daemon's of another user.
+    /// make them unusable. Records that the caller may not read count as such.
     fn refuse_left_writes(&self, daemon: &Path) -> Result<()> {
         let folder = redo_folder(daemon);
-        if !folder.is_dir() {
-            return Ok(());
-        }
-        let Ok(records) = FileRecords::open(&folder) else { return Ok(()) };
         let file = self.files.open(&self.name, FileUse::Read, 1)?;
         let Some(id) = file.facts().id else { return Ok(()) };
-        let key = id.to_string();
-        let is_clean = records.load(&key).is_ok_and(|redo| redo.is_none());
-        if !is_clean {
-            bail!(
+        match FileRecords::find_left(&folder, &id.to_string()) {
+            Ok(None) => Ok(()),
+            Ok(Some(record)) => bail!(
                 "/{}: a killed daemon has acknowledged writes that are not in the image ({}): \
                  start suimond with the disk, or use --store",
                 self.name,
-                records.place(&key)
-            );
+                record.display()
+            ),
+            Err(error) => bail!(
+                "/{}: whether a killed daemon has acknowledged writes that are not in the image \
+                 cannot be read ({}: {error}): run as the daemon's user, or use --store",
+                self.name,
+                folder.display()
+            ),
         }
-        Ok(())
     }
 }
 

@@ -2,6 +2,7 @@
 //! NBD clients as desired.
 
 mod capability;
+mod children;
 mod entry;
 mod exports;
 mod file_work;
@@ -102,6 +103,8 @@ pub(crate) struct Disks {
     covered: RwLock<BTreeMap<Name, Minimums>>,
     /// What stores could do when they were measured.
     measured: RwLock<Arc<MeasuredStores>>,
+    /// Parents of disks that are not open.
+    known_parents: Arc<children::KnownParents>,
     /// Requests about image files.
     image_requests: image_requests::ImageRequests,
     /// Stores that are being measured.
@@ -162,6 +165,7 @@ impl Disks {
             told: Mutex::default(),
             covered: RwLock::default(),
             measured: RwLock::default(),
+            known_parents: Arc::default(),
             image_requests: image_requests::ImageRequests::default(),
             in_measurement: Mutex::default(),
         }

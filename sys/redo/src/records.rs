@@ -46,8 +46,33 @@ impl FileRecords {
             );
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
-        let text = fs::read_to_string(BOOT_ID)?;
-        Ok(Self { folder: folder.to_owned(), boot_id: parse_uuid(text.trim())? })
+        Ok(Self { folder: folder.to_owned(), boot_id: boot_id()? })
+    }
+
+    /// Returns the place of a record that holds something to redo, in a directory of any owner;
+    /// `None` if there is none. Nothing is written, made or removed.
+    ///
+    /// # Errors
+    /// The directory or the record is there and cannot be read, or the record is damaged.
+    pub fn find_left(folder: &Path, key: &str) -> io::Result<Option<PathBuf>> {
+        let found = match fs::symlink_metadata(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other?,
+        };
+        if !found.is_dir() {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        let records = Self { folder: folder.to_owned(), boot_id: boot_id()? };
+        let path = records.path(key)?;
+        let file = match open_record(&path, OpenOptions::new().read(true)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other?,
+        };
+        let header = read_header(&file, &path)?;
+        if header.boot_id != records.boot_id || read_entries(&file, &header)?.0.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(path))
     }
 
     /// Removes records of earlier boots, those that keep nothing, and what a killed process has left of
@@ -217,6 +242,10 @@ fn name_redoing(file: &File) -> io::Result<[u8; 16]> {
 fn damaged(path: &Path) -> io::Error {
     let text = format!("{} is no record of this version: remove it", path.display());
     io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+fn boot_id() -> io::Result<[u8; 16]> {
+    parse_uuid(fs::read_to_string(BOOT_ID)?.trim())
 }
 
 fn parse_uuid(text: &str) -> io::Result<[u8; 16]> {

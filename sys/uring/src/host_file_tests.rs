@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use suimon_image::{FileError, ImageFile};
-use suimon_ports::DiskFile;
+use suimon_ports::{DiskFile, FileTime};
 
 use crate::{FileAccess, HostFile};
 
@@ -121,4 +121,24 @@ fn reading_an_image_writes_down_no_time_of_access() {
     let file = HostFile::open(&folder.path().join("image"), FileAccess::Create, 512).unwrap();
     let flags = rustix::fs::fcntl_getfl(&file).unwrap();
     assert!(flags.contains(rustix::fs::OFlags::NOATIME), "{flags:?}");
+}
+
+/// Children of a VHD know its content by the time of its last change.
+#[test]
+fn opening_for_writing_keeps_the_time_of_the_last_change() {
+    let memory = tempfile::tempdir_in("/dev/shm").ok();
+    for folder in memory.into_iter().chain([folder()]) {
+        let path = folder.path().join("image");
+        drop(HostFile::open(&path, FileAccess::Create, 512).unwrap());
+        let file = HostFile::open(&path, FileAccess::Write, 512).unwrap();
+        let time = FileTime { unix_s: 1_000_000_000, ns: 123_456_789 };
+        file.set_modified(time).unwrap();
+        assert_eq!(file.modified().unwrap(), time);
+        drop(file);
+        let file = HostFile::open(&path, FileAccess::Write, 512).unwrap();
+        assert_eq!(file.modified().unwrap(), time);
+        assert!(file.facts().can_punch);
+        file.write_at(0, &[1; 512]).unwrap();
+        assert_ne!(file.modified().unwrap(), time);
+    }
 }

@@ -8,6 +8,7 @@ use suimon_storage::images::{self, DiskError, DiskFault, LeftRecords, OpenedDisk
 use suimon_storage::{DiskSpec, jobs};
 
 use super::RandomSource;
+use super::children::{KnownParents, OtherDisk};
 use super::growing::wanted_size;
 use super::open_stores::OpenStores;
 use super::opening::{disk_error, store_file_error};
@@ -25,6 +26,9 @@ pub(crate) struct FileWork {
     pub(super) records: Option<Arc<dyn RedoRecords>>,
     pub(super) left: LeftRecords,
     pub(super) clock: UnixClock,
+    /// Disks of the same store that are not open. Empty but for opening a disk.
+    pub(super) beside: Vec<OtherDisk>,
+    pub(super) known_parents: Arc<KnownParents>,
     /// What has happened, to be told when it has come to something.
     pub(super) drafts: Vec<Draft>,
 }
@@ -80,6 +84,7 @@ impl FileWork {
     /// is smaller than desired.
     pub(super) fn open(mut self) -> Result<Opened, ApiError> {
         let files = self.files()?;
+        self.refuse_parent_of_others(&files)?;
         let is_made = self.make_file(&files)?;
         match self.open_grown(&files) {
             Ok(images) => Ok(Opened { work: self, files, images, is_made }),

@@ -87,3 +87,39 @@ fn a_missing_parent_is_named_with_commands_and_can_be_set() {
     assert!(error.message.contains("searched nothing.vhdx"), "{error}");
     assert_eq!(harness.node.disk("data").unwrap().state, StorageState::Ready);
 }
+
+/// A writable disk of the base before its child, which names no parent, would end the child.
+#[test]
+fn no_disk_writes_to_a_parent_that_only_the_image_names() {
+    let harness = with_child();
+    let both = |base: &str, child: &str| {
+        let base = format!(
+            "[[disk]]\nname = \"base\"\nstore = \"fast\"\nformat = \"vhdx\"\n{base}\n\
+             nbd = {{ socket = \"/run/nbd.sock\" }}\n"
+        );
+        host(&format!("{}{base}", CHILD.replace("child.vhdx", child)))
+    };
+    let ready = |disk: &str| harness.node.disk(disk).unwrap().state == StorageState::Ready;
+    let refused = |child: &str| {
+        let error = harness.apply(&both("file = \"base.vhdx\"", child)).error.unwrap();
+        assert_eq!(error.code, ErrorCode::Conflict, "{error}");
+        assert!(error.message.contains("disk/data") && error.message.contains("read_only"));
+        harness.apply_well(&HostConfig::default());
+    };
+    refused("child.vhdx");
+    // A parent's parent, too.
+    harness.apply_well(&host(CHILD));
+    let request = suimon_contract::SnapshotDiskRequest { file: "top.vhdx".parse().unwrap() };
+    let operation = harness.node.work_on_disk(&name("data"), DiskWork::Snapshot(request)).unwrap();
+    let ended = harness.node.wait_operation(operation.id, crate::testing::PATIENCE).unwrap();
+    assert_eq!(ended.state, OperationState::Succeeded);
+    harness.apply_well(&HostConfig::default());
+    refused("top.vhdx");
+    // Read, it may be both; and nothing was lost.
+    harness.apply_well(&both("file = \"base.vhdx\"\nread_only = true", "top.vhdx"));
+    assert!(ready("base") && ready("data"));
+    harness.apply_well(&HostConfig::default());
+    // A child that is another's no more does not keep the base from being written.
+    harness.apply_well(&both("file = \"other.vhdx\"\nsize_bytes = 8388608", "top.vhdx"));
+    assert!(ready("base") && ready("data"));
+}

@@ -137,6 +137,7 @@ impl Shared {
                 .and_then(|()| inspect::relink(target, &parent, dry_run, seeds))
                 .map_err(|error| found.failed(&error))
         })?;
+        self.disks.known_parents.clear();
         self.tell_change(EventKind::ImageRelinked, store, &changes);
         Ok(changes)
     }
@@ -178,14 +179,19 @@ impl Shared {
     }
 
     fn tell_change(&self, kind: EventKind, store: &Name, changes: &ImageChanges) {
-        let Some(backup) = changes.backup.as_ref() else { return };
-        let text = format!(
-            "{}: {}. The former metadata is in {backup}.",
-            changes.file,
-            changes.actions.join(", ")
-        );
-        let draft = Draft::new(kind, format!("store/{store}"), text);
-        self.events.append(vec![draft.with("file", &changes.file).with("backup", backup)]);
+        if changes.dry_run || changes.actions.is_empty() {
+            return;
+        }
+        let mut text = format!("{}: {}.", changes.file, changes.actions.join(", "));
+        if let Some(backup) = &changes.backup {
+            text = format!("{text} The former metadata is in {backup}.");
+        }
+        let mut draft = Draft::new(kind, format!("store/{store}"), text);
+        draft = draft.with("file", &changes.file);
+        if let Some(backup) = &changes.backup {
+            draft = draft.with("backup", backup);
+        }
+        self.events.append(vec![draft]);
     }
 }
 

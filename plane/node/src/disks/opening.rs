@@ -84,7 +84,8 @@ impl Controller {
             let error = ApiError::new(ErrorCode::Conflict, moving.way()).about(entry.label());
             return Err(Unanswered::Never(error));
         }
-        let work = self.shared.file_work(entry);
+        let beside = self.shared.disks.unopened_beside(entry);
+        let work = FileWork { beside, ..self.shared.file_work(entry) };
         let store = work.wanted.store.path.clone();
         let threads = &self.shared.disks.threads;
         threads.run(&store, patience, move || work.open(), Opened::take_back_result)
@@ -289,6 +290,8 @@ impl Shared {
             records: self.disks.parts.records.clone(),
             left: LeftRecords::Redo,
             clock: self.clock.clone(),
+            beside: Vec::new(),
+            known_parents: self.disks.known_parents.clone(),
             drafts: Vec::new(),
         }
     }

@@ -36,7 +36,7 @@ pub use create::{create, exists};
 pub use draft::{DRAFT_ENDING, draft_name, sweep};
 pub use error::{DiskError, DiskFault};
 pub use mark::{MarkFault, StoreMark};
-pub use open::{LAYERS_MAX, OpenedDisk, close, open};
+pub use open::{LAYERS_MAX, OpenedDisk, close, open, parents};
 pub use plan::{DiskFormat, DiskKind, DiskPlan};
 pub use recorded::RecordedImage;
 pub use redoing::discard_left;

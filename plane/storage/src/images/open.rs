@@ -167,6 +167,24 @@ fn agree(plan: &DiskPlan, layers: &[OpenLayer]) -> Result<(), DiskError> {
     Ok(())
 }
 
+/// Returns the files of a disk's parents, nearest first, as far as they are found and are what their
+/// children name. Nothing is written. Each file is opened for reading and closed again.
+///
+/// # Errors
+/// The disk's own file is missing, in use, or no image.
+pub fn parents(
+    files: &dyn StoreFiles,
+    plan: &DiskPlan,
+    seeds: &mut Seeds<'_>,
+) -> Result<Vec<FileName>, DiskError> {
+    let seeds = &mut seeds.keeping_records();
+    let options = plan.layer_options(FileUse::Read);
+    let mut layers = vec![OpenLayer::open(files, plan.named()?, options, seeds)?];
+    // What is missing or wrong farther up is an error of opening the disk, and not of this.
+    let _ = add_parents(files, &mut layers, plan.parent.as_ref(), options, LAYERS_MAX, seeds);
+    Ok(layers.into_iter().skip(1).map(|layer| layer.name).collect())
+}
+
 fn add_parents(
     files: &dyn StoreFiles,
     layers: &mut Vec<OpenLayer>,

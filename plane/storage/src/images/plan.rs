@@ -32,8 +32,9 @@ impl DiskFormat {
         }
     }
 
-    /// Whether an image says more than the disk's content.
-    pub(crate) const fn has_metadata(self) -> bool {
+    /// Returns true if images have metadata beside the content of the disk.
+    #[must_use]
+    pub const fn has_metadata(self) -> bool {
         matches!(self, Self::Vhd | Self::Vhdx)
     }
 }

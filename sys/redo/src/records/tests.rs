@@ -98,6 +98,28 @@ fn a_folder_or_record_that_others_may_have_made_is_refused() {
     assert_eq!(fs::read(&other).unwrap(), [0; 500]);
 }
 
+/// Whoever changes an image beside the daemon finds records of any owner, and changes none.
+#[test]
+fn what_is_left_is_found_in_a_folder_of_any_owner_and_stays() {
+    let (folder, records) = records();
+    let find = |key: &str| FileRecords::find_left(&records.folder, key);
+    assert_eq!(FileRecords::find_left(&folder.path().join("nothing"), "a").unwrap(), None);
+    drop(records.begin("empty", OPENED).unwrap());
+    records.begin("a", OPENED).unwrap().keep(&changes(0..5), 0).unwrap();
+    let before = fs::read(records.path("a").unwrap()).unwrap();
+    fs::set_permissions(&records.folder, fs::Permissions::from_mode(0o777)).unwrap();
+    std::os::unix::fs::chown(&records.folder, Some(12345), Some(12345)).ok();
+    assert_eq!(find("a").unwrap(), Some(records.path("a").unwrap()));
+    assert_eq!((find("empty").unwrap(), find("b").unwrap()), (None, None));
+    assert_eq!(fs::read(records.path("a").unwrap()).unwrap(), before);
+    fs::write(records.path("damaged").unwrap(), "no record").unwrap();
+    assert!(find("damaged").is_err());
+    let other = folder.path().join("file");
+    fs::write(&other, "").unwrap();
+    assert!(FileRecords::find_left(&other, "a").is_err());
+    assert!(FileRecords::find_left(&other.join("below"), "a").is_err());
+}
+
 #[test]
 fn a_damaged_entry_does_not_hide_those_behind_it() {
     let (_folder, records) = records();

@@ -6,6 +6,7 @@ mod faulty_images;
 mod front_end;
 mod full_stores;
 mod guest_nbd;
+mod image_changes;
 mod images;
 mod job_progress;
 mod jobs;

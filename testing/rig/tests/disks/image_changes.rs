@@ -1,0 +1,189 @@
+//! Changes of image files beside and through the daemon: what they keep, and how failures are told.
+
+use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+use suimon_rig::{Daemon, NbdClient, Output, Rig, program, run, run_any, until, until_some};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+const MIB: u64 = 1 << 20;
+
+fn image_with(socket: &str, words: &[&str]) -> Output {
+    let program = program("suimon").unwrap();
+    let all = [&[program.as_str(), "--socket", socket, "--json", "image"][..], words].concat();
+    run_any(&all, PATIENCE).unwrap()
+}
+
+/// `suimon image` without a daemon.
+fn image(rig: &Rig, words: &[&str]) -> Output {
+    image_with(&rig.path("none.sock"), words)
+}
+
+fn host(rig: &Rig, format: &str, file: &str, more: &str) -> String {
+    format!(
+        "[[store]]\nname = \"s\"\npath = \"{}\"\n[[disk]]\nname = \"web\"\nstore = \"s\"\n\
+         file = \"{file}\"\nformat = \"{format}\"\n{more}\nnbd = {{ socket = \"{}\" }}\n",
+        rig.path("store"),
+        rig.path("nbd.sock")
+    )
+}
+
+fn modified(file: &str) -> (i64, i64) {
+    let found = fs::metadata(file).unwrap();
+    (found.mtime(), found.mtime_nsec())
+}
+
+/// Children of a VHD know its content by the second of its last change. Opening it for writing and
+/// repairs change no content.
+#[test]
+fn a_vhd_parent_keeps_its_child_when_it_is_repaired_or_opened() {
+    let rig = Rig::new().unwrap();
+    fs::create_dir(rig.path("store")).unwrap();
+    let (base, child) = (rig.path("store/base.vhd"), rig.path("store/child.vhd"));
+    run(&["qemu-img", "create", "-q", "-f", "vpc", &base, "20M"]).unwrap();
+    let mut daemon = Daemon::start(&rig, &host(&rig, "vhd", "base.vhd", "")).unwrap();
+    daemon.ok(&["disk", "snapshot", "web", "child.vhd"]).unwrap();
+    assert!(daemon.stop().unwrap().success());
+    let before = modified(&base);
+    until("another second has come", PATIENCE, || {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs();
+        Ok(i64::try_from(now)? > before.0 + 1)
+    })
+    .unwrap();
+    let parent = || {
+        let info: Value = serde_json::from_str(&image(&rig, &["info", &child]).stdout).unwrap();
+        info["parent"]["file"].as_str().map(str::to_owned)
+    };
+    let sound = image(&rig, &["repair", &base]);
+    assert!(sound.is_ok() && modified(&base) == before, "{sound:?} {:?}", modified(&base));
+    assert_eq!(parent().as_deref(), Some(base.as_str()));
+
+    // The copy of the footer, as another program may have left it.
+    let file = fs::File::options().write(true).open(&base).unwrap();
+    let time = file.metadata().unwrap().modified().unwrap();
+    file.write_all_at(&[0x5a; 8], 0).unwrap();
+    file.set_modified(time).unwrap();
+    drop(file);
+    let repaired = image(&rig, &["repair", &base]);
+    assert!(repaired.is_ok() && modified(&base) == before, "{repaired:?} {:?}", modified(&base));
+    let report: Value = serde_json::from_str(&repaired.stdout).unwrap();
+    let undone = image(&rig, &["repair", &base, "--undo", report["backup"].as_str().unwrap()]);
+    assert!(undone.is_ok() && modified(&base) == before, "{undone:?} {:?}", modified(&base));
+
+    // The daemon opens it for writing and repairs the footer, but nobody writes.
+    let with_child = host(&rig, "vhd", "child.vhd", "");
+    daemon.restart(&rig).unwrap();
+    daemon.apply_ok(&with_child).unwrap();
+    daemon.apply_ok(&host(&rig, "vhd", "base.vhd", "")).unwrap();
+    assert_eq!(daemon.json(&["disk", "show", "web"]).unwrap()["state"], "ready");
+    daemon.apply_ok(&with_child).unwrap();
+    assert_eq!(daemon.json(&["disk", "show", "web"]).unwrap()["state"], "ready");
+    assert_eq!(image(&rig, &["check", &base]).code, 0);
+    assert_eq!(modified(&base), before);
+    assert!(daemon.stop().unwrap().success());
+    assert_eq!(parent().as_deref(), Some(base.as_str()));
+}
+
+/// Records of a daemon of another user keep images from being changed, whoever asks.
+#[test]
+fn acknowledged_writes_of_another_users_daemon_are_kept() {
+    let rig = Rig::new().unwrap();
+    fs::create_dir(rig.path("store")).unwrap();
+    let file = rig.path("store/disk.vhdx");
+    let host = host(&rig, "vhdx", "disk.vhdx", "kind = \"dynamic\"\nsize_bytes = \"64 MiB\"");
+    let mut daemon = Daemon::start(&rig, &host).unwrap();
+    let mut client = until_some("a connection to the disk", PATIENCE, || {
+        NbdClient::connect(&rig.path("nbd.sock"), "web").map(Some)
+    })
+    .unwrap();
+    let socket = daemon.socket().to_owned();
+    // New blocks until the daemon is killed: the last ones are in no image yet.
+    client.write(8 * MIB, &[7; 4096], false).unwrap();
+    daemon.kill();
+    let folder = format!("{socket}.redo");
+    for of in fs::read_dir(&folder).unwrap() {
+        chown(of.unwrap().path(), Some(12345), Some(12345)).unwrap();
+    }
+    chown(&folder, Some(12345), Some(12345)).unwrap();
+    let before = fs::read(&file).unwrap();
+    for verb in [["repair", &file].as_slice(), &["repair", "--dry-run", &file]] {
+        let refused = image_with(&socket, verb);
+        assert_eq!(refused.code, 1, "{refused:?}");
+        assert!(refused.stderr.contains("acknowledged writes"), "{refused:?}");
+    }
+    assert_eq!(fs::read(&file).unwrap(), before);
+    // What cannot be read counts as there.
+    let kept = format!("{socket}.kept");
+    fs::rename(&folder, &kept).unwrap();
+    fs::write(&folder, "").unwrap();
+    let refused = image_with(&socket, &["repair", &file]);
+    assert!(
+        refused.code == 1 && refused.stderr.contains("run as the daemon's user"),
+        "{refused:?}"
+    );
+    fs::remove_file(&folder).unwrap();
+    assert_eq!(image_with(&socket, &["repair", &file, "--dry-run"]).code, 0);
+}
+
+/// Whatever keeps an image from being checked has exit code 1, as `qemu-img check` has it: other codes
+/// are those of reports.
+#[test]
+fn what_is_not_checked_has_the_exit_code_of_qemu_img() {
+    let rig = Rig::new().unwrap();
+    fs::create_dir(rig.path("store")).unwrap();
+    let mut daemon =
+        Daemon::start(&rig, &host(&rig, "vhdx", "disk.vhdx", "size_bytes = \"8 MiB\"")).unwrap();
+    fs::write(rig.path("store/raw"), vec![0; 4096]).unwrap();
+    let of_qemu = run_any(&["qemu-img", "check", &rig.path("nothing.vhdx")], PATIENCE).unwrap();
+    assert_eq!(of_qemu.code, 1, "{of_qemu:?}");
+    let raw = daemon.cli(&["image", "check", "--store", "s", "raw"]).unwrap();
+    assert_eq!(raw.code, 63, "{raw:?}");
+    for verb in ["check", "repair"] {
+        for words in [
+            ["--store", "s", "disk.vhdx"].as_slice(),
+            &["--store", "s", "nothing.vhdx"],
+            &["--store", "s", "../outside"],
+            &["--store", "other", "disk.vhdx"],
+            &["--store", "s", "--format", "qcow2", "disk.vhdx"],
+            &["--store", "s"],
+            &[&rig.path("store/disk.vhdx")],
+            &[&rig.path("nothing")],
+        ] {
+            let output = daemon.cli(&[&["image", verb][..], words].concat()).unwrap();
+            assert_eq!(output.code, 1, "{verb} {words:?}: {output:?}");
+            assert!(!output.stderr.trim().is_empty() && output.stdout.is_empty(), "{output:?}");
+        }
+    }
+    assert!(daemon.stop().unwrap().success());
+    let none = image(&rig, &["check", "--store", "s", "disk.vhdx"]);
+    assert_eq!(none.code, 1, "{none:?}");
+    assert_eq!(image(&rig, &["check", &rig.path("store/disk.vhdx")]).code, 0);
+}
+
+/// Without suimond, or with another one, the error says what to do.
+#[test]
+fn a_tool_that_is_missing_or_fails_is_named() {
+    let rig = Rig::new().unwrap();
+    let folder = rig.path("bin");
+    fs::create_dir(&folder).unwrap();
+    let (suimon, tool) = (format!("{folder}/suimon"), format!("{folder}/suimond"));
+    fs::copy(program("suimon").unwrap(), &suimon).unwrap();
+    let check = || run_any(&["env", "PATH=/nowhere", &suimon, "image", "check", "x"], PATIENCE);
+    let missing = check().unwrap();
+    assert_eq!(missing.code, 1, "{missing:?}");
+    assert!(missing.stderr.contains("install suimond beside suimon"), "{missing:?}");
+    for (script, expected) in [
+        ("kill -9 $$", "signal: 9"),
+        ("echo '{}'", "install suimon and suimond of one version"),
+        ("echo broken >&2; exit 101", "exit status: 101: broken"),
+        ("echo 'no image' >&2; exit 1", "suimon: no image"),
+    ] {
+        fs::write(&tool, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+        let failed = check().unwrap();
+        assert_eq!(failed.code, 1, "{script}: {failed:?}");
+        assert!(failed.stderr.contains(expected), "{script}: {failed:?}");
+    }
+}
