@@ -157,6 +157,7 @@ impl Controller {
         steps: &[Step],
         undo: &mut Vec<Undo>,
     ) -> Result<(), ApiError> {
+        self.shared.disks.set_wanted(to.disks.clone());
         for (done, step) in steps.iter().enumerate() {
             operation.check_cancelled()?;
             operation.step(done, &step.to_string());
@@ -332,6 +333,7 @@ impl Controller {
         (from, to): (&StoredState, &HostConfig),
         before: &WantedPorts,
     ) {
+        self.shared.disks.set_wanted(wanted_disks(&from.config));
         let (undo, of_disks) = split(undo);
         let disks_to_return = self.take_back_disks(of_disks);
         let mut closed = Vec::new();

@@ -92,6 +92,8 @@ pub struct DiskParts {
 pub(crate) struct Disks {
     pub(crate) parts: DiskParts,
     entries: RwLock<BTreeMap<Name, Arc<DiskEntry>>>,
+    /// Disks of the desired state, or of the change that is being made. Some have no entry yet.
+    wanted: RwLock<Arc<WantedDisks>>,
     pub(crate) exports: Exports,
     stores: Arc<OpenStores>,
     /// What is done with files of stores is done by these.
@@ -158,6 +160,7 @@ impl Disks {
         Self {
             parts,
             entries: RwLock::default(),
+            wanted: RwLock::default(),
             exports,
             stores,
             threads: StoreThreads::default(),
@@ -194,6 +197,15 @@ impl Disks {
     /// Bytes of a disk that is in service.
     pub(crate) fn size_of(&self, name: &Name) -> Option<u64> {
         self.find(name)?.lock().open.as_ref().map(|open| open.shape.size)
+    }
+
+    /// Notes the disks of the desired state, or of the change that begins.
+    pub(crate) fn set_wanted(&self, wanted: WantedDisks) {
+        *self.wanted.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(wanted);
+    }
+
+    fn wanted(&self) -> Arc<WantedDisks> {
+        self.wanted.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn find_id(&self, id: DiskId) -> Option<Arc<DiskEntry>> {

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use suimon_contract::{ApiError, ErrorCode};
+use suimon_contract::{ApiError, ErrorCode, Name};
 use suimon_ports::{FileName, FileStatus, StoreFiles};
 use suimon_storage::images::{self, DiskPlan};
 
 use super::Disks;
-use super::entry::DiskEntry;
+use super::entry::{DiskEntry, Moving};
 use super::file_work::FileWork;
 
 /// How long parents that were read of an image whose status is the same are not read again.
@@ -62,20 +62,24 @@ impl KnownParents {
 }
 
 impl Disks {
-    /// Returns the disks of the same store that are not open, of formats whose images have parents.
+    /// Returns the desired disks of the same store that are not open, of formats whose images have
+    /// parents.
     pub(super) fn unopened_beside(&self, entry: &DiskEntry) -> Vec<OtherDisk> {
         let store = entry.lock().wanted.store.path.clone();
-        let all = self.all();
-        let others = all.iter().filter(|other| other.name != entry.name).filter_map(|other| {
-            let state = other.lock();
-            let is_away = state.moving.is_some_and(super::entry::Moving::is_away);
-            if state.open.is_some() || is_away || state.wanted.store.path != store {
-                return None;
-            }
-            let plan = state.wanted.plan();
-            plan.format.has_metadata().then(|| OtherDisk { label: other.label(), plan })
+        let wanted = self.wanted();
+        let beside = wanted.iter().filter(|(name, disk)| {
+            **name != entry.name && disk.store.path == store && !self.is_open_or_away(name)
         });
-        others.collect()
+        let others = beside.map(|(name, disk)| (format!("disk/{name}"), disk.plan()));
+        let others = others.filter(|(_, plan)| plan.format.has_metadata());
+        others.map(|(label, plan)| OtherDisk { label, plan }).collect()
+    }
+
+    fn is_open_or_away(&self, name: &Name) -> bool {
+        self.find(name).is_some_and(|entry| {
+            let state = entry.lock();
+            state.open.is_some() || state.moving.is_some_and(Moving::is_away)
+        })
     }
 }
 

@@ -295,6 +295,7 @@ impl Controller {
             tracing::error!(%error, "limits are not as desired");
         }
         let sockets = wanted_sockets(&wanted);
+        self.shared.disks.set_wanted(wanted.clone());
         let patience = Instant::now() + LEFT_LOCKS_MAX;
         for (name, wanted) in wanted {
             let is_unfinished = self.unfinished.contains_key(&name);
