@@ -6,16 +6,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{
-    AtFlags, FallocateFlags, FileType, Mode, OFlags, SeekFrom, Stat, StatxFlags, Timespec,
-    Timestamps, UTIME_OMIT,
-};
+use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, SeekFrom, StatxFlags};
 use rustix::io::Errno;
 use suimon_image::{ByteRange, FileError, ImageFile};
 use suimon_ports::{AllocatedExtent, Allocation, DiskFile, FileFacts, FileId, FileTime};
 
 use crate::aligned::AlignedBytes;
 use crate::facts::direct_alignment;
+use crate::holes::{can_punch, modified_of, set_modified};
 use crate::image_lock::unlock;
 use crate::mapped_file::MappedFile;
 use crate::store_room::StoreRoom;
@@ -27,11 +25,8 @@ const PIECE_BYTES: u64 = 1 << 20;
 pub(crate) const NEW_FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Kinds of file systems that are memory (`statfs(2)`).
-const TMPFS: u64 = 0x0102_1994;
+pub(crate) const TMPFS: u64 = 0x0102_1994;
 const RAMFS: u64 = 0x8584_58f6;
-/// Kinds of other file systems whose files can always have holes.
-const XFS: u64 = 0x5846_5342;
-const BTRFS: u64 = 0x9123_683e;
 
 /// What a file is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,48 +235,6 @@ fn forgo_access_times(fd: &OwnedFd) {
     if let Ok(flags) = rustix::fs::fcntl_getfl(fd) {
         let _ = rustix::fs::fcntl_setfl(fd, flags | OFlags::NOATIME);
     }
-}
-
-/// Returns true if holes can be made in a file, of which `opened` is the status. The time of the
-/// file's last change is kept: children of a VHD identify its content by it.
-fn can_punch(fd: &OwnedFd, opened: &Stat, system: u64, len: u64) -> bool {
-    if FileType::from_raw_mode(opened.st_mode) == FileType::RegularFile {
-        if [TMPFS, XFS, BTRFS].contains(&system) {
-            return true;
-        }
-        // A probe sets the time. Where that cannot be set back, holes are assumed: zeros are written
-        // if there are none.
-        let modified = modified_of(opened);
-        if set_modified(fd, modified).is_err() {
-            return true;
-        }
-        let can_punch = probe_punch(fd, len);
-        // Was possible just now.
-        let _ = set_modified(fd, modified);
-        return can_punch;
-    }
-    probe_punch(fd, len)
-}
-
-/// Tries to make a hole behind the file's end.
-fn probe_punch(fd: &OwnedFd, len: u64) -> bool {
-    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    let behind = len.div_ceil(4096).saturating_mul(4096);
-    !matches!(rustix::fs::fallocate(fd, flags, behind, 4096), Err(Errno::OPNOTSUPP | Errno::NOSYS))
-}
-
-fn modified_of(status: &Stat) -> FileTime {
-    let ns = u32::try_from(status.st_mtime_nsec).unwrap_or(0);
-    FileTime { unix_s: status.st_mtime, ns }
-}
-
-/// Sets when a file was last changed, and not when it was last read.
-fn set_modified(fd: &OwnedFd, time: FileTime) -> io::Result<()> {
-    let times = Timestamps {
-        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
-        last_modification: Timespec { tv_sec: time.unix_s, tv_nsec: time.ns.into() },
-    };
-    Ok(rustix::fs::futimens(fd, &times)?)
 }
 
 impl Drop for HostFile {

@@ -46,6 +46,7 @@ mod facts;
 mod file_io;
 #[cfg(test)]
 mod file_io_tests;
+mod holes;
 mod host_file;
 #[cfg(test)]
 mod host_file_tests;
