@@ -1,9 +1,11 @@
 //! The threads of a runtime.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use suimon_ports::ThreadStart;
@@ -11,7 +13,8 @@ use tokio::runtime::{Builder, EnterGuard, Handle, Runtime};
 
 use crate::task::{Stop, Task};
 
-/// Largest number of blocking calls that a runtime executes at once. Further ones wait.
+/// Largest number of blocking calls that a runtime executes at once, if not stated otherwise. Further
+/// ones wait.
 pub const BLOCKING_MAX: usize = 512;
 /// Time after which an unused thread for blocking calls ends.
 pub const BLOCKING_IDLE: Duration = Duration::from_secs(10);
@@ -49,18 +52,35 @@ impl SocketRuntime {
     /// # Errors
     /// The host has no thread or descriptor left, or what `hooks.on_worker_start` returned.
     pub fn new(name: &str, workers: usize, hooks: ThreadHooks) -> io::Result<Self> {
+        Self::with_blocking_max(name, workers, BLOCKING_MAX, hooks)
+    }
+
+    /// Starts threads as [`new`](Self::new) does; at most `blocking_max` blocking calls (at least one)
+    /// are executed at once, and further ones wait.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_blocking_max(
+        name: &str,
+        workers: usize,
+        blocking_max: usize,
+        hooks: ThreadHooks,
+    ) -> io::Result<Self> {
         let workers = workers.max(1);
+        check_threads(workers)?;
         let (report, outcomes) = channel();
-        let on_start = thread_start(workers, hooks, report);
-        let runtime = Builder::new_multi_thread()
+        let mut builder = Builder::new_multi_thread();
+        builder
             .worker_threads(workers)
-            .max_blocking_threads(BLOCKING_MAX)
+            .max_blocking_threads(blocking_max.max(1))
             .thread_keep_alive(BLOCKING_IDLE)
             .thread_name(name)
-            .on_thread_start(on_start)
+            .on_thread_start(thread_start(workers, hooks, report))
             .enable_io()
-            .enable_time()
-            .build()?;
+            .enable_time();
+        // Tokio panics if it cannot start a worker thread.
+        let built = catch_unwind(AssertUnwindSafe(|| builder.build()));
+        let runtime = built.unwrap_or_else(|_| Err(no_thread()))?;
         let inner = Inner { handle: runtime.handle().clone(), runtime: Some(runtime) };
         for outcome in outcomes.iter().take(workers) {
             outcome?;
@@ -95,6 +115,41 @@ impl Drop for Inner {
             runtime.shutdown_background();
         }
     }
+}
+
+/// Starts as many threads at once as the runtime will have, and ends them. Tokio waits for ever for
+/// worker threads that it has started if it cannot start all of them.
+///
+/// # Errors
+/// The host has not so many threads left.
+fn check_threads(count: usize) -> io::Result<()> {
+    let (hold, held) = sync_channel::<()>(0);
+    let held = Arc::new(Mutex::new(held));
+    let mut started = Vec::new();
+    let mut outcome = Ok(());
+    for _ in 0..count {
+        let held = Arc::clone(&held);
+        let wait = move || {
+            // Ends when `hold` is dropped.
+            let _ = held.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        };
+        match thread::Builder::new().spawn(wait) {
+            Ok(thread) => started.push(thread),
+            Err(_) => outcome = Err(no_thread()),
+        }
+    }
+    drop(hold);
+    for thread in started {
+        let _ = thread.join();
+    }
+    outcome
+}
+
+fn no_thread() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::WouldBlock,
+        "the host has no thread left; raise `TasksMax` of the unit or `kernel.threads-max`",
+    )
 }
 
 /// Returns what each thread of the runtime calls first: the first `workers` ones are worker threads,

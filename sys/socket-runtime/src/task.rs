@@ -2,10 +2,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use thiserror::Error;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use crate::runtime::SocketRuntime;
 
@@ -75,17 +76,57 @@ impl Stop {
 }
 
 /// Executes `call` in a thread for blocking calls. To be awaited by a task of a
-/// [`SocketRuntime`](crate::SocketRuntime). The call is completed even if the task is dropped.
+/// [`SocketRuntime`](crate::SocketRuntime). A call that has begun is completed even if the task is
+/// dropped.
 ///
 /// # Errors
-/// See [`Interrupted`]. What `call` owns is dropped then.
+/// See [`Interrupted`]. What `call` owns was dropped then, and it will not be executed later.
 pub async fn blocking<T: Send + 'static>(
     call: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Interrupted> {
-    // Tokio panics if there is no thread for blocking calls and none can be started.
-    let started = catch_unwind(AssertUnwindSafe(|| tokio::task::spawn_blocking(call)));
-    match started {
-        Ok(running) => running.await.map_err(|_| Interrupted),
-        Err(_) => Err(Interrupted),
+    let (report, result) = oneshot::channel();
+    let pending = Arc::new(Mutex::new(Some((call, report))));
+    let queued = Arc::clone(&pending);
+    let execute = move || {
+        let Some((call, report)) = take(&queued) else { return };
+        // The task may have been dropped.
+        let _ = report.send(call());
+    };
+    // Tokio panics if there is no thread for blocking calls and none can be started, and executes what
+    // was to be executed when there is one.
+    let started = catch_unwind(AssertUnwindSafe(|| tokio::task::spawn_blocking(execute)));
+    if started.is_err() {
+        drop(take(&pending));
     }
+    drop(pending);
+    // Fails if the call was dropped or has panicked.
+    result.await.map_err(|_| Interrupted)
+}
+
+/// Executes `call` as [`blocking`] does, on a value that remains with the caller also if the call cannot
+/// be executed. `value` is `None` afterwards only if the call panicked. Not cancel safe: the value is
+/// lost with a dropped future.
+///
+/// # Errors
+/// See [`Interrupted`]; also if `value` is `None`.
+pub async fn blocking_on<V: Send + 'static, T: Send + 'static>(
+    value: &mut Option<V>,
+    call: impl FnOnce(&mut V) -> T + Send + 'static,
+) -> Result<T, Interrupted> {
+    let place = Arc::new(Mutex::new(value.take()));
+    let inside = Arc::clone(&place);
+    let result = blocking(move || {
+        // Dropped if the call panics.
+        let mut value = take(&inside)?;
+        let result = call(&mut value);
+        *inside.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+        Some(result)
+    })
+    .await;
+    *value = take(&place);
+    result?.ok_or(Interrupted)
+}
+
+fn take<T>(place: &Mutex<Option<T>>) -> Option<T> {
+    place.lock().unwrap_or_else(PoisonError::into_inner).take()
 }

@@ -6,6 +6,8 @@ use std::sync::mpsc::{channel, sync_channel};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+
 use super::*;
 
 /// Ample time for threads of a loaded host.
@@ -209,4 +211,102 @@ fn a_peer_that_never_stops_sending_does_not_hold_up_others() {
     let (done, is_done) = channel();
     let _other = runtime.spawn(|_| async move { done.send(()).unwrap() });
     is_done.recv_timeout(LIMIT).unwrap();
+}
+
+/// Makes clone(2) fail with this error for the calling thread and those that it starts.
+fn forbid_threads(errno: i32) {
+    let calls = [libc::SYS_clone, libc::SYS_clone3].map(|call| (call, Vec::new()));
+    let filter = SeccompFilter::new(
+        calls.into(),
+        SeccompAction::Allow,
+        SeccompAction::Errno(errno as u32),
+        std::env::consts::ARCH.try_into().unwrap(),
+    );
+    let program: BpfProgram = filter.unwrap().try_into().unwrap();
+    seccompiler::apply_filter(&program).unwrap();
+}
+
+#[test]
+fn a_call_for_which_there_is_no_thread_is_dropped_and_not_executed_later() {
+    let hooks = ThreadHooks {
+        on_worker_start: Arc::new(|| {
+            forbid_threads(libc::EAGAIN);
+            Ok(())
+        }),
+        ..ThreadHooks::default()
+    };
+    let runtime = SocketRuntime::new("no-threads", 1, hooks).unwrap();
+    let (told, tells) = channel();
+    let _task = runtime.spawn(|_| async move {
+        let (dropped, executed) = (Dropped(told.clone()), told.clone());
+        let result = blocking(move || {
+            let _owned = dropped;
+            executed.send("executed".to_owned()).unwrap();
+        })
+        .await;
+        told.send(format!("{result:?}")).unwrap();
+        let mut value = Some(7);
+        let result = blocking_on(&mut value, |value| *value += 1).await;
+        told.send(format!("{result:?} {value:?}")).unwrap();
+    });
+    let next = || tells.recv_timeout(LIMIT).unwrap();
+    assert_eq!([next(), next()], ["dropped", "Err(Interrupted)"]);
+    assert_eq!(next(), "Err(Interrupted) Some(7)");
+    // This thread can start one, which executes all that is queued before.
+    let (done, is_done) = channel();
+    let _guard = runtime.enter();
+    tokio::task::spawn_blocking(move || done.send(()).unwrap());
+    is_done.recv_timeout(LIMIT).unwrap();
+    assert!(tells.try_recv().is_err(), "it was executed after it had been given up");
+}
+
+#[test]
+fn a_value_stays_with_its_task_unless_the_call_panics() {
+    let runtime = SocketRuntime::new("lent", 1, ThreadHooks::default()).unwrap();
+    let (told, tells) = channel();
+    let _task = runtime.spawn(|_| async move {
+        let mut value = Some(Dropped(told.clone()));
+        assert_eq!(blocking_on(&mut value, |_| 3).await, Ok(3));
+        assert!(value.is_some());
+        let panicked: Result<(), _> = blocking_on(&mut value, |_| panic!("a defect")).await;
+        told.send(format!("{panicked:?} {}", value.is_none())).unwrap();
+    });
+    assert_eq!(tells.recv_timeout(LIMIT).unwrap(), "dropped");
+    assert_eq!(tells.recv_timeout(LIMIT).unwrap(), "Err(Interrupted) true");
+}
+
+#[test]
+fn a_runtime_whose_threads_cannot_be_started_is_refused() {
+    for workers in [1, 3] {
+        let starting = std::thread::spawn(move || {
+            forbid_threads(libc::EAGAIN);
+            SocketRuntime::new("refused", workers, ThreadHooks::default()).err()
+        });
+        let error = starting.join().expect("no panic").expect("no thread was started");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "{error}");
+    }
+}
+
+#[test]
+fn at_most_so_many_blocking_calls_are_executed_at_once() {
+    let hooks = ThreadHooks::default();
+    let runtime = SocketRuntime::with_blocking_max("limited", 1, 2, hooks).unwrap();
+    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let tasks: Vec<_> = (0..8)
+        .map(|_| {
+            let (running, most) = (Arc::clone(&running), Arc::clone(&most));
+            runtime.spawn(|_| async move {
+                let call = move || {
+                    let now = running.fetch_add(1, Ordering::Relaxed) + 1;
+                    most.fetch_max(now, Ordering::Relaxed);
+                    std::thread::sleep(Duration::from_millis(5));
+                    running.fetch_sub(1, Ordering::Relaxed);
+                };
+                blocking(call).await.unwrap();
+            })
+        })
+        .collect();
+    // Joined; a call that was begun is completed.
+    drop(tasks);
+    assert!(most.load(Ordering::Relaxed) <= 2);
 }

@@ -1,0 +1,130 @@
+//! Limits on what a peer costs that connects, sends or fails repeatedly.
+//!
+//! Time is an argument of each, so that tests need no clock.
+
+use std::time::{Duration, Instant};
+
+/// A peer that ends sooner than this, or that broke the protocol, is followed by a pause.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Pause before the next peer of a device is served. It doubles from 5 ms to 100 ms with each peer in a
+/// row that broke the protocol or left within a second.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReconnectPause(Duration);
+
+impl ReconnectPause {
+    const MIN: Duration = Duration::from_millis(5);
+    const MAX: Duration = Duration::from_millis(100);
+
+    /// Takes account of a peer that was served for as long as `lasted`.
+    pub fn note_end(&mut self, lasted: Duration, is_violation: bool) {
+        self.0 = match is_violation || lasted < SOON {
+            true => (self.0 * 2).clamp(Self::MIN, Self::MAX),
+            false => Duration::ZERO,
+        };
+    }
+
+    /// Time until the next peer may be served.
+    #[must_use]
+    pub const fn duration(self) -> Duration {
+        self.0
+    }
+}
+
+/// Limits how often something is logged that a peer causes at will: at most once in
+/// [`EVERY`](Self::EVERY).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LogPace {
+    last: Option<Instant>,
+    left_out: u64,
+}
+
+impl LogPace {
+    /// Shortest time between two lines.
+    pub const EVERY: Duration = Duration::from_secs(10);
+
+    /// Returns how many lines were left out since the last one, if another one may be written now.
+    pub fn next(&mut self, now: Instant) -> Option<u64> {
+        if self.last.is_some_and(|last| now.saturating_duration_since(last) < Self::EVERY) {
+            self.left_out = self.left_out.saturating_add(1);
+            return None;
+        }
+        self.last = Some(now);
+        Some(std::mem::take(&mut self.left_out))
+    }
+}
+
+/// Limits connections that are accepted only to close them: at most [`MAX`](Self::MAX) in
+/// [`PERIOD`](Self::PERIOD). Others stay in the socket's backlog, where only their peers notice.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TurnAwayPace {
+    began: Option<Instant>,
+    count: u32,
+}
+
+impl TurnAwayPace {
+    /// Largest number of connections in a period.
+    pub const MAX: u32 = 4;
+    /// Length of a period.
+    pub const PERIOD: Duration = Duration::from_millis(100);
+
+    /// Time until the next connection may be accepted.
+    #[must_use]
+    pub fn delay(&self, now: Instant) -> Duration {
+        match self.began {
+            Some(began) if self.count >= Self::MAX => {
+                (began + Self::PERIOD).saturating_duration_since(now)
+            }
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// Takes account of a connection that was closed.
+    pub fn note(&mut self, now: Instant) {
+        let is_over = |began: Instant| now.saturating_duration_since(began) >= Self::PERIOD;
+        if self.began.is_none_or(is_over) {
+            (self.began, self.count) = (Some(now), 0);
+        }
+        self.count = self.count.saturating_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peers_that_leave_soon_are_followed_by_pauses_and_one_that_stays_ends_them() {
+        let mut pause = ReconnectPause::default();
+        let mut next = |lasted, is_violation| {
+            pause.note_end(lasted, is_violation);
+            pause.duration().as_millis()
+        };
+        let soon = Duration::from_millis(999);
+        let pauses: Vec<_> = (0..7).map(|nth| next(soon, nth % 2 == 0)).collect();
+        assert_eq!(pauses, [5, 10, 20, 40, 80, 100, 100]);
+        assert_eq!(next(SOON, false), 0);
+        assert_eq!(next(SOON, true), 5);
+    }
+
+    #[test]
+    fn lines_are_left_out_and_counted() {
+        let (mut pace, start) = (LogPace::default(), Instant::now());
+        assert_eq!(pace.next(start), Some(0));
+        assert!((0..2000).all(|ms| pace.next(start + Duration::from_millis(ms)).is_none()));
+        assert_eq!(pace.next(start + LogPace::EVERY), Some(2000));
+        assert_eq!(pace.next(start + 3 * LogPace::EVERY), Some(0));
+    }
+
+    #[test]
+    fn connections_are_closed_a_few_at_a_time() {
+        let (mut pace, start) = (TurnAwayPace::default(), Instant::now());
+        let mut now = start;
+        for _ in 0..40 {
+            now += pace.delay(now);
+            pace.note(now);
+        }
+        assert_eq!(now - start, 9 * TurnAwayPace::PERIOD);
+        assert_eq!(pace.delay(now + TurnAwayPace::PERIOD), Duration::ZERO);
+    }
+}
