@@ -171,6 +171,7 @@ pub(crate) fn of_front_ends() -> Vec<Call> {
 
 /// `asm-generic/socket.h`, in the numbers of 64-bit machines.
 const SO_SNDBUF: u32 = 7;
+const SO_KEEPALIVE: u32 = 9;
 const SO_PEERCRED: u32 = 17;
 const SO_RCVTIMEO: u32 = 20;
 const SO_DOMAIN: u32 = 39;
@@ -204,10 +205,18 @@ pub(crate) fn of_nbd_servers() -> Vec<Call> {
     #[cfg(target_arch = "x86_64")]
     calls.push(Call::always(libc::SYS_poll));
     let option = |level: libc::c_int, name: u32| vec![When::Is(1, level as u32), When::Is(2, name)];
-    let set = [SO_SNDBUF, SO_RCVTIMEO, SO_SNDTIMEO, SO_RCVTIMEO_NEW, SO_SNDTIMEO_NEW];
+    let set = [SO_SNDBUF, SO_KEEPALIVE, SO_RCVTIMEO, SO_SNDTIMEO, SO_RCVTIMEO_NEW, SO_SNDTIMEO_NEW];
     let set = set.map(|name| option(libc::SOL_SOCKET, name));
-    let no_delay = option(libc::IPPROTO_TCP, libc::TCP_NODELAY as u32);
-    calls.push(Call::when(libc::SYS_setsockopt, [&set[..], &[no_delay]].concat()));
+    // Delays, and clients that have vanished.
+    let tcp = [
+        libc::TCP_NODELAY,
+        libc::TCP_KEEPIDLE,
+        libc::TCP_KEEPINTVL,
+        libc::TCP_KEEPCNT,
+        libc::TCP_USER_TIMEOUT,
+    ];
+    let tcp = tcp.map(|name| option(libc::IPPROTO_TCP, name as u32));
+    calls.push(Call::when(libc::SYS_setsockopt, [&set[..], &tcp].concat()));
     let asked = [SO_PEERCRED, SO_DOMAIN].map(|name| option(libc::SOL_SOCKET, name));
     calls.push(Call::when(libc::SYS_getsockopt, asked.into()));
     calls.push(Call::when(libc::SYS_ioctl, vec![vec![When::Is(1, FIONBIO)]]));

@@ -310,6 +310,7 @@ fn nbd_servers_take_clients_in_and_start_threads_like_themselves(confinement: &C
     let listener = UnixListener::bind(&folder).expect("a socket");
     let before = confinement.report().refused_calls;
     let inside = confinement.clone();
+    let tcp = std::net::TcpListener::bind("127.0.0.1:0").expect("a TCP socket");
     let thread = std::thread::spawn(move || {
         inside.confine_thread(Role::NbdServer).expect("the thread is confined");
         let (client, _) = listener.accept().expect("a client");
@@ -325,6 +326,13 @@ fn nbd_servers_take_clients_in_and_start_threads_like_themselves(confinement: &C
             (&client).read_exact(&mut word).expect("a word");
             here.write_all(&word).expect("handed on");
             there.read_exact(&mut word).expect("taken");
+            let one: libc::c_int = 1;
+            let of_tcp = [libc::TCP_NODELAY, libc::TCP_KEEPIDLE, libc::TCP_KEEPINTVL];
+            for name in of_tcp.into_iter().chain([libc::TCP_KEEPCNT, libc::TCP_USER_TIMEOUT]) {
+                works!(SYS_setsockopt, tcp.as_raw_fd(), libc::IPPROTO_TCP, name, &raw const one, 4);
+            }
+            let alive = (libc::SOL_SOCKET, libc::SO_KEEPALIVE);
+            works!(SYS_setsockopt, tcp.as_raw_fd(), alive.0, alive.1, &raw const one, 4);
             assert_eq!(child.report().refused_calls, before, "what it needs works");
             refused!(SYS_openat, libc::AT_FDCWD, c"/etc/passwd".as_ptr(), libc::O_RDONLY);
             refused!(SYS_socket, libc::AF_INET, libc::SOCK_STREAM, 0);

@@ -2,16 +2,21 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::{Arc, OnceLock};
 
 use suimon_socket_runtime::blocking;
 
 use crate::clients::{Caller, Noted};
 use crate::handshake::{Admitted, shake_hands};
+use crate::handshakes::{Evicted, Handshake};
 use crate::queue::NbdQueue;
 use crate::relay::QueueLife;
 use crate::server::NbdHost;
-use crate::ticket::Ticket;
+use crate::ticket::{Connections, Ticket};
 use crate::tls::NbdTls;
+
+/// Why a client is refused that is one too many.
+pub(crate) const TOO_MANY: &str = "there are too many";
 
 /// A connected client and the server that it has connected to.
 #[derive(Clone)]
@@ -20,24 +25,32 @@ pub(crate) struct Client {
     /// `None` if the server offers no TLS.
     pub(crate) tls: Option<NbdTls>,
     pub(crate) caller: Caller,
+    /// Set when the negotiation is complete, if the connection counts as one of its server. The
+    /// connection has its place until its queue and its TLS have ended.
+    pub(crate) place: Arc<OnceLock<Ticket>>,
+    /// `None` if the negotiation is not one of a server.
+    pub(crate) evicted: Option<Evicted>,
 }
 
 /// Owned by the queue of a connection as long as it exists.
 pub(crate) struct Inside {
-    _ticket: Option<Ticket>,
+    _place: Arc<OnceLock<Ticket>>,
     _noted: Option<Noted>,
     _life: Option<QueueLife>,
 }
 
-/// Whether a connection counts as one of its server.
-pub(crate) enum Counting {
-    /// It is one of [`CONNECTIONS_MAX`](crate::CONNECTIONS_MAX), and is listed.
-    Counted(Ticket),
-    /// It is neither limited nor listed: the daemon itself has made it.
-    Uncounted,
+/// Limits that a client of a server counts in. Connections that the daemon itself has made are neither
+/// limited nor listed.
+pub(crate) struct Counted {
+    pub(crate) handshake: Handshake,
+    pub(crate) connections: Connections,
 }
 
 impl Client {
+    pub(crate) fn new(host: NbdHost, tls: Option<NbdTls>, caller: Caller) -> Self {
+        Self { host, tls, caller, place: Arc::default(), evicted: None }
+    }
+
     /// Reports that the client was refused. Clients decide how often that is: the log has a line
     /// for each at level debug only.
     pub(crate) fn refuse(&self, reason: &str) {
@@ -50,22 +63,46 @@ impl Client {
     ///
     /// # Errors
     /// The negotiation failed, the host cannot serve the connection, or the export refuses it.
-    pub(crate) async fn admit(self, socket: OwnedFd, counting: Counting) -> io::Result<()> {
-        let Some(admitted) = shake_hands(socket, &self).await? else { return Ok(()) };
-        // The export may wait for the worker of its disk.
-        blocking(move || self.attach(admitted, counting)).await.map_err(io::Error::other)?
+    pub(crate) async fn admit(
+        mut self,
+        socket: OwnedFd,
+        counted: Option<Counted>,
+    ) -> io::Result<()> {
+        let Some(Counted { handshake, connections }) = counted else {
+            let Some(admitted) = shake_hands(socket, &self, None).await? else { return Ok(()) };
+            return self.attach_soon(admitted).await;
+        };
+        let mut evicted = handshake.evicted.clone();
+        self.evicted = Some(evicted.clone());
+        let admitted = tokio::select! {
+            biased;
+            admitted = shake_hands(socket, &self, Some(&handshake)) => admitted?,
+            () = evicted.wait() => {
+                self.refuse("its negotiation was the oldest of too many");
+                return Ok(());
+            }
+        };
+        let Some(admitted) = admitted else { return Ok(()) };
+        let Some(ticket) = connections.take() else {
+            self.refuse(TOO_MANY);
+            return Ok(());
+        };
+        let _ = self.place.set(ticket);
+        // The export may wait for its disk; others may negotiate meanwhile.
+        drop(handshake);
+        self.attach_soon(admitted).await
     }
 
-    fn attach(&self, admitted: Admitted, counting: Counting) -> io::Result<()> {
+    async fn attach_soon(self, admitted: Admitted) -> io::Result<()> {
+        blocking(move || self.attach(admitted)).await.map_err(io::Error::other)?
+    }
+
+    fn attach(&self, admitted: Admitted) -> io::Result<()> {
         let Admitted { socket, negotiated, rest, life } = admitted;
         let name = negotiated.export.name().to_owned();
-        let (ticket, noted) = match counting {
-            Counting::Counted(ticket) => {
-                (Some(ticket), Some(self.host.clients.note(&name, &self.caller)))
-            }
-            Counting::Uncounted => (None, None),
-        };
-        let inside = Inside { _ticket: ticket, _noted: noted, _life: life };
+        let is_counted = self.place.get().is_some();
+        let noted = is_counted.then(|| self.host.clients.note(&name, &self.caller));
+        let inside = Inside { _place: Arc::clone(&self.place), _noted: noted, _life: life };
         // The host lacks descriptors or memory: the operator is informed, others are served.
         let queue = NbdQueue::new(socket, &negotiated, rest).inspect_err(|error| {
             self.refuse(&format!("the host cannot serve its connection: {error}"));

@@ -5,12 +5,14 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use suimon_nbd::{GREETING, Handshake, Negotiated, Step, TlsMode};
-use suimon_socket_runtime::{Watched, blocking};
+use suimon_nbd::{GREETING, Handshake as Negotiation, Negotiated, Step, TlsMode};
+use suimon_socket_runtime::Watched;
 use tokio::time::timeout;
 
 use crate::client::Client;
+use crate::handshakes::Handshake;
 use crate::relay::{QueueLife, start_relay};
+use crate::tls::NbdTls;
 
 /// Longest duration of a negotiation, TLS included.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
@@ -31,17 +33,24 @@ pub(crate) struct Admitted {
 ///
 /// # Errors
 /// The client broke the protocol, took longer than [`HANDSHAKE_MAX`], or the socket failed.
-pub(crate) async fn shake_hands(socket: OwnedFd, client: &Client) -> io::Result<Option<Admitted>> {
-    let negotiation = timeout(HANDSHAKE_MAX, negotiate(socket, client));
+pub(crate) async fn shake_hands(
+    socket: OwnedFd,
+    client: &Client,
+    place: Option<&Handshake>,
+) -> io::Result<Option<Admitted>> {
+    let negotiation = timeout(HANDSHAKE_MAX, negotiate(socket, client, place));
     negotiation.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-async fn negotiate(socket: OwnedFd, client: &Client) -> io::Result<Option<Admitted>> {
-    let host = client.host.clone();
-    let exports = blocking(move || host.exports.exports()).await.map_err(io::Error::other)?;
+async fn negotiate(
+    socket: OwnedFd,
+    client: &Client,
+    place: Option<&Handshake>,
+) -> io::Result<Option<Admitted>> {
+    let exports = client.host.exports.exports();
     let tls = client.tls.as_ref();
     let mode = if tls.is_some() { TlsMode::Required } else { TlsMode::Off };
-    let mut handshake = Handshake::new(mode);
+    let mut handshake = Negotiation::new(mode);
     let mut socket = Watched::new(socket)?;
     let mut life = None;
     let (mut output, mut rest) = (GREETING.to_vec(), Vec::new());
@@ -60,6 +69,11 @@ async fn negotiate(socket: OwnedFd, client: &Client) -> io::Result<Option<Admitt
             Step::NeedsBytes => {
                 if !receive(&socket, &mut rest).await? {
                     return Ok(None);
+                }
+                // Nothing is received through TLS before the client has shown its certificate.
+                let is_shown = life.is_some() && tls.is_some_and(NbdTls::requires_certificates);
+                if let Some(place) = place.filter(|_| is_shown) {
+                    place.handle_authenticated();
                 }
             }
             Step::Answered | Step::Refused(_) => {}

@@ -38,7 +38,9 @@ mod accounts;
 mod client;
 mod clients;
 mod handshake;
+mod handshakes;
 mod input;
+mod keepalive;
 mod output;
 mod pool;
 mod queue;
@@ -48,6 +50,8 @@ mod relay;
 #[cfg(test)]
 mod relay_tests;
 mod server;
+#[cfg(test)]
+mod server_tests;
 mod slot;
 mod ticket;
 mod tls;

@@ -12,13 +12,14 @@ use std::os::unix::net::UnixStream as StdUnixStream;
 use std::pin::pin;
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, join, split};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, join, split};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::oneshot::{Receiver, Sender, channel};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::client::Client;
+use crate::handshakes::Evicted;
 use crate::tls::NbdTls;
 
 /// Size of the buffer of each direction. Not more than this is taken from one side before the other
@@ -50,11 +51,14 @@ pub(crate) fn start_relay(
     let socket = TcpStream::from_std(StdTcpStream::from(socket))?;
     let (life, mut ended) = channel();
     let acceptor = TlsAcceptor::from(tls.config());
-    tokio::spawn(async move {
+    let evicted = client.evicted.clone();
+    // Holds the place of the connection by `client`.
+    let relay = async move {
         let (read, write) = split(socket);
-        let stream = join(Cursor::new(received).chain(read), write);
+        // rustls reads at most 4 KiB at once.
+        let read = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(received).chain(read));
         let session = tokio::select! {
-            session = acceptor.accept(stream) => session,
+            session = acceptor.accept(join(read, write)) => session,
             // The negotiation has timed out.
             _ = &mut ended => return,
         };
@@ -70,8 +74,23 @@ pub(crate) fn start_relay(
         if let Err(error) = carry(session, inside, ended).await {
             tracing::debug!(%error, "the TLS of an NBD client ended");
         }
+        drop(client);
+    };
+    tokio::spawn(async move {
+        tokio::select! {
+            () = relay => {}
+            () = wait_for_eviction(evicted) => {}
+        }
     });
     Ok((ours.into(), QueueLife(life)))
+}
+
+/// Completes if the client's negotiation is ended for another client.
+async fn wait_for_eviction(evicted: Option<Evicted>) {
+    match evicted {
+        Some(mut evicted) => evicted.wait().await,
+        None => pending().await,
+    }
 }
 
 /// Returns true if the connection ended or failed, and not the negotiation on it. Errors of the

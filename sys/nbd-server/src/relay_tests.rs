@@ -1,14 +1,19 @@
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use suimon_nbd::Export;
+use suimon_ports::NbdClientWay;
 use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
 
+use crate::client::Client;
+use crate::clients::Caller;
+use crate::relay::start_relay;
+use crate::ticket::Connections;
 use crate::{NbdExports, NbdHost, NbdQueue, NbdServer, NbdTls, TcpAccess};
 
 /// Ample time for threads of a loaded host.
@@ -42,15 +47,50 @@ fn start_tls(server: SocketAddr) -> TcpStream {
     stream
 }
 
-#[test]
-fn who_leaves_during_tls_is_not_refused_and_who_sends_something_else_is() {
+/// A server's certificate and key.
+fn tls() -> NbdTls {
     let folder = tempfile::tempdir().unwrap();
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let [certificate, key] = ["cert", "key"].map(|name| folder.path().join(name));
     fs::write(&certificate, made.cert.pem()).unwrap();
     fs::write(&key, made.key_pair.serialize_pem()).unwrap();
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
-    let tls = Some(NbdTls::load(&certificate, &key, None, &[]).unwrap());
+    NbdTls::load(&certificate, &key, None, &[]).unwrap()
+}
+
+#[test]
+fn a_connection_has_its_place_until_its_tls_has_ended() {
+    let (refused, _refusals) = channel();
+    let runtime = SocketRuntime::new("nbd", 1, ThreadHooks::default()).unwrap();
+    let host = NbdHost::new(Arc::new(Refusals(Mutex::new(refused))), runtime.clone());
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (socket, _) = listener.accept().unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let (tls, connections) = (tls(), Connections::default());
+    let caller = Caller { way: NbdClientWay::Tls, peer: "a test".to_owned() };
+    let client = Client::new(host, Some(tls.clone()), caller);
+    let place = Arc::clone(&client.place);
+    let (inside, life) = {
+        let _guard = runtime.enter();
+        start_relay(&tls, socket.into(), Vec::new(), client).unwrap()
+    };
+    place.set(connections.take().unwrap()).unwrap();
+    // As at the end of a queue, but for its notice to the relay.
+    drop((place, inside));
+    assert_eq!(connections.count(), 1, "the relay still holds the client's socket");
+    drop(life);
+    let deadline = Instant::now() + LIMIT;
+    while connections.count() > 0 {
+        assert!(Instant::now() < deadline, "its place is not free again");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(peer);
+}
+
+#[test]
+fn who_leaves_during_tls_is_not_refused_and_who_sends_something_else_is() {
+    let tls = Some(tls());
     let access = TcpAccess { tls, ..TcpAccess::default() };
     let (refused, refusals) = channel();
     let runtime = SocketRuntime::new("nbd", 1, ThreadHooks::default()).unwrap();

@@ -17,27 +17,26 @@ use suimon_socket_runtime::{SocketRuntime, Stop, Task, Watched};
 use tokio::time::sleep;
 
 use crate::access::{TcpAccess, UnixAccess};
-use crate::client::{Client, Counting};
+use crate::client::{Client, Counted, TOO_MANY};
 use crate::clients::{Caller, NbdClients};
+use crate::handshakes::{Handshakes, Origin};
+use crate::keepalive;
 use crate::queue::NbdQueue;
-use crate::ticket::Ticket;
+use crate::ticket::Connections;
 
-/// Connections of a server at once, handshakes included; who comes beyond them is turned
-/// away. Each may use 64 MiB.
+/// Connections of a server at once that have completed the negotiation. Further clients are refused.
+/// Each may use 64 MiB.
 pub const CONNECTIONS_MAX: usize = 128;
-
-/// Largest number of negotiations of a server at once. Further clients are refused.
-const HANDSHAKES_MAX: usize = 32;
 
 /// Time until the next attempt if the host has no descriptor or memory for a connection.
 const SHORTAGE: Duration = Duration::from_millis(100);
 
 /// What is exported, and who takes connections to it.
 pub trait NbdExports: Send + Sync {
-    /// What there is now.
+    /// What there is now. Must not block: it is called by a thread that serves all clients.
     fn exports(&self) -> Vec<Export>;
 
-    /// Takes a connection to the export of this name.
+    /// Takes a connection to the export of this name. May block for some seconds.
     ///
     /// # Errors
     /// Why not; the client finds its connection closed.
@@ -86,7 +85,7 @@ fn is_left(path: &Path) -> bool {
 }
 
 /// Which clients a listening socket admits.
-enum Access {
+pub(crate) enum Access {
     Unix(RwLock<UnixAccess>),
     Tcp(RwLock<TcpAccess>),
 }
@@ -194,11 +193,11 @@ impl Drop for NbdServer {
 
 impl Access {
     /// Returns what is known of a client that has connected, and why it is refused if it is.
-    fn judge(
+    pub(crate) fn judge(
         &self,
         socket: BorrowedFd<'_>,
         host: &NbdHost,
-    ) -> io::Result<(Client, Result<(), &'static str>)> {
+    ) -> io::Result<(Client, Origin, Result<(), &'static str>)> {
         let host = host.clone();
         match self {
             Self::Unix(access) => {
@@ -207,17 +206,19 @@ impl Access {
                 let (process, user) = (who.pid.as_raw_nonzero(), who.uid.as_raw());
                 let peer = format!("process {process} of user {user}");
                 let caller = Caller { way: NbdClientWay::Unix, peer };
-                Ok((Client { host, tls: None, caller }, judged))
+                Ok((Client::new(host, None, caller), Origin::User(user), judged))
             }
             Self::Tcp(access) => {
                 let from = getpeername(socket)?.ok_or(io::ErrorKind::NotConnected)?;
                 let from = SocketAddr::try_from(from)?;
                 set_tcp_nodelay(socket, true)?;
+                keepalive::watch(socket)?;
                 let access = access.read().unwrap_or_else(PoisonError::into_inner);
                 let judged = access.judge(from.ip());
                 let way = if access.tls.is_some() { NbdClientWay::Tls } else { NbdClientWay::Tcp };
                 let caller = Caller { way, peer: from.to_string() };
-                Ok((Client { host, tls: access.tls.clone(), caller }, judged))
+                let origin = Origin::of_address(from.ip());
+                Ok((Client::new(host, access.tls.clone(), caller), origin, judged))
             }
         }
     }
@@ -228,11 +229,11 @@ impl Access {
 /// a task negotiates, and the connection is passed to [`NbdExports::attach`] of `host`.
 pub fn serve_stream(socket: OwnedFd, peer: &str, host: &NbdHost) {
     let caller = Caller { way: NbdClientWay::Unix, peer: peer.to_owned() };
-    let client = Client { host: host.clone(), tls: None, caller };
+    let client = Client::new(host.clone(), None, caller);
     host.runtime.spawn_detached(async move {
         let refusing = client.clone();
         let served = match rustix::io::ioctl_fionbio(&socket, true) {
-            Ok(()) => client.admit(socket, Counting::Uncounted).await,
+            Ok(()) => client.admit(socket, None).await,
             Err(errno) => Err(errno.into()),
         };
         if let Err(error) = served {
@@ -242,29 +243,31 @@ pub fn serve_stream(socket: OwnedFd, peer: &str, host: &NbdHost) {
 }
 
 async fn accept_clients(listener: &Watched, access: &Access, host: &NbdHost) {
-    let (handshakes, connections) = (Arc::default(), Arc::default());
+    let (handshakes, connections) = (Handshakes::default(), Connections::default());
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     loop {
         let accepted = listener.read(|listener| Ok(accept_with(listener, flags)?)).await;
         let judged = accepted.and_then(|socket| {
-            let (client, judged) = access.judge(socket.as_fd(), host)?;
-            Ok((socket, client, judged))
+            let (client, origin, judged) = access.judge(socket.as_fd(), host)?;
+            Ok((socket, client, origin, judged))
         });
         match judged {
-            Ok((_, client, Err(reason))) => client.refuse(reason),
-            Ok((socket, client, Ok(()))) => {
-                let handshake = Ticket::take(&handshakes, HANDSHAKES_MAX);
-                let connection = Ticket::take(&connections, CONNECTIONS_MAX);
-                let (Some(handshake), Some(connection)) = (handshake, connection) else {
-                    client.refuse("there are too many");
+            Ok((_, client, _, Err(reason))) => client.refuse(reason),
+            Ok((socket, client, origin, Ok(()))) => {
+                let handshake = match connections.is_full() {
+                    true => None,
+                    false => handshakes.begin(origin).await,
+                };
+                let Some(handshake) = handshake else {
+                    client.refuse(TOO_MANY);
                     continue;
                 };
+                let counted = Counted { handshake, connections: connections.clone() };
                 // Not ended with the server: connections continue.
                 tokio::spawn(async move {
-                    if let Err(error) = client.admit(socket, Counting::Counted(connection)).await {
+                    if let Err(error) = client.admit(socket, Some(counted)).await {
                         tracing::debug!(%error, "the handshake of an NBD client failed");
                     }
-                    drop(handshake);
                 });
             }
             // The client has left already.

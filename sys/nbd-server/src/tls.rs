@@ -50,7 +50,10 @@ pub enum TlsFile {
 
 /// What the server shows to clients, and what it wants to be shown.
 #[derive(Clone, Debug)]
-pub struct NbdTls(Arc<ServerConfig>);
+pub struct NbdTls {
+    config: Arc<ServerConfig>,
+    requires_certificates: bool,
+}
 
 impl NbdTls {
     /// A certificate chain and its key, as PEM files. With `clients`, a PEM file of
@@ -86,12 +89,17 @@ impl NbdTls {
         };
         let key_of = private_key(key)?;
         let chain = certificates(TlsFile::Certificate, certificate)?;
-        let config = builder.with_single_cert(chain, key_of);
-        Ok(Self(Arc::new(config.map_err(NbdTlsError::Identity)?)))
+        let config = builder.with_single_cert(chain, key_of).map_err(NbdTlsError::Identity)?;
+        Ok(Self { config: Arc::new(config), requires_certificates: clients.is_some() })
     }
 
     pub(crate) fn config(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.0)
+        Arc::clone(&self.config)
+    }
+
+    /// Returns true if clients must show a certificate.
+    pub(crate) const fn requires_certificates(&self) -> bool {
+        self.requires_certificates
     }
 }
 

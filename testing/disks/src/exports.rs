@@ -197,6 +197,7 @@ impl NbdExports for DiskExports {
         let disks = self.disks();
         let found = disks.iter().find(|of| of.export.name() == name);
         let disk = found.context("it is gone").map_err(|error| error.to_string())?.disk;
+        drop(disks);
         self.processor.add_queue(disk, Box::new(queue)).map_err(|error| error.to_string())
     }
 }

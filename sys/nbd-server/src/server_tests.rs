@@ -1,0 +1,129 @@
+//! Servers with clients that do nothing, and with exports that take long.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Condvar, Mutex, RwLock};
+use std::time::{Duration, Instant};
+
+use rustix::net::sockopt::{
+    socket_keepalive, tcp_keepcnt, tcp_keepidle, tcp_keepintvl, tcp_user_timeout,
+};
+use suimon_nbd::{Export, ExportSpec};
+use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
+
+use crate::handshakes::HANDSHAKES_MAX;
+use crate::server::Access;
+use crate::{NbdExports, NbdHost, NbdQueue, NbdServer, TcpAccess, UnixAccess, keepalive};
+
+/// Ample time for threads of a loaded host.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Two exports. `stalls` takes no connection before that is over.
+#[derive(Default)]
+struct Exports {
+    is_over: Mutex<bool>,
+    over: Condvar,
+    queues: Mutex<Vec<NbdQueue>>,
+}
+
+impl Exports {
+    fn end(&self) {
+        *self.is_over.lock().unwrap() = true;
+        self.over.notify_all();
+    }
+}
+
+impl NbdExports for Exports {
+    fn exports(&self) -> Vec<Export> {
+        let export = |name: &str| {
+            let spec = ExportSpec::of_disk(name.to_owned(), 1 << 20, 512, false);
+            Export::new(spec).unwrap()
+        };
+        ["works", "stalls"].map(export).into()
+    }
+
+    fn attach(&self, name: &str, queue: NbdQueue) -> Result<(), String> {
+        if name == "stalls" {
+            let is_over = self.is_over.lock().unwrap();
+            drop(self.over.wait_while(is_over, |is_over| !*is_over).unwrap());
+        }
+        self.queues.lock().unwrap().push(queue);
+        Ok(())
+    }
+}
+
+fn host(exports: &Arc<Exports>) -> NbdHost {
+    let runtime = SocketRuntime::new("nbd", 2, ThreadHooks::default()).unwrap();
+    NbdHost::new(Arc::clone(exports) as _, runtime)
+}
+
+/// Receives the greeting and chooses an export (`NBD_OPT_EXPORT_NAME`). Fails if the server closes the
+/// connection.
+fn choose(stream: &mut (impl Read + Write), export: &str) -> std::io::Result<()> {
+    stream.read_exact(&mut [0; 18])?;
+    let length = (export.len() as u32).to_be_bytes();
+    let (flags, option) = (3_u32.to_be_bytes(), 1_u32.to_be_bytes());
+    stream.write_all(&[&flags[..], b"IHAVEOPT", &option, &length, export.as_bytes()].concat())?;
+    stream.read_exact(&mut [0; 10])
+}
+
+#[test]
+fn clients_that_say_nothing_keep_nobody_out() {
+    let exports = Arc::new(Exports::default());
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let server = NbdServer::listen_tcp(any, TcpAccess::default(), host(&exports)).unwrap();
+    let connect = || {
+        let stream = TcpStream::connect(server.address().unwrap()).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        stream
+    };
+    let mut silent: Vec<_> = (0..2 * HANDSHAKES_MAX).map(|_| connect()).collect();
+    choose(&mut connect(), "works").unwrap();
+    // The oldest has made room: it gets the greeting, and then the end.
+    let (began, oldest) = (Instant::now(), &mut silent[0]);
+    oldest.read_exact(&mut [0; 18]).unwrap();
+    assert_eq!(oldest.read(&mut [0]).unwrap_or(0), 0);
+    // Sooner than at the end of the time that each negotiation has.
+    assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
+}
+
+#[test]
+fn an_export_that_does_not_respond_keeps_nobody_from_the_others() {
+    let exports = Arc::new(Exports::default());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("nbd");
+    let _server = NbdServer::listen(&path, UnixAccess::default(), host(&exports)).unwrap();
+    let connect = |export: &str| {
+        let mut stream = UnixStream::connect(&path).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        choose(&mut stream, export).map(|()| stream)
+    };
+    let stalled: Vec<_> = (0..2 * HANDSHAKES_MAX).map(|_| connect("stalls").unwrap()).collect();
+    let _served = connect("works").unwrap();
+    let deadline = Instant::now() + LIMIT;
+    while exports.queues.lock().unwrap().len() != 1 {
+        assert!(Instant::now() < deadline, "the export that works gets no connection");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    exports.end();
+    drop(stalled);
+}
+
+#[test]
+fn the_kernel_is_told_to_end_connections_whose_client_has_vanished() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let socket = OwnedFd::from(listener.accept().unwrap().0);
+    let access = Access::Tcp(RwLock::new(TcpAccess::default()));
+    let judged = access.judge(socket.as_fd(), &host(&Arc::default())).unwrap();
+    assert!(judged.2.is_ok());
+    assert!(socket_keepalive(&socket).unwrap());
+    assert_eq!(tcp_keepidle(&socket).unwrap(), keepalive::IDLE);
+    assert_eq!(tcp_keepintvl(&socket).unwrap(), keepalive::INTERVAL);
+    assert_eq!(tcp_keepcnt(&socket).unwrap(), keepalive::PROBES);
+    let ms = Duration::from_millis(u64::from(tcp_user_timeout(&socket).unwrap()));
+    assert_eq!(ms, keepalive::UNACKNOWLEDGED_MAX);
+    assert_eq!(keepalive::IDLE + keepalive::INTERVAL * keepalive::PROBES, ms);
+}
