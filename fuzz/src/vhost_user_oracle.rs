@@ -2,13 +2,16 @@
 //!
 //! The input is cut into messages: request, flags, descriptors, payload. Checked:
 //! nothing crashes, no queue is handed over twice, none is left when the device
-//! is gone, and an answer is as long as its header says. What is no request stands
+//! is gone, no ring is taken back that [`Device::stops`] lacks, and an answer is as long as its header
+//! says. What is no request stands
 //! for what happens beside them: a fault is asked for, the MTU changes.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
@@ -27,7 +30,7 @@ const BESIDE: u8 = 0xf0;
 
 /// Keeps track of queues, and of nothing else.
 #[derive(Default)]
-struct Register(Mutex<BTreeSet<Queue>>);
+struct Register(Mutex<BTreeSet<Queue>>, AtomicUsize);
 
 /// A queue of the one port or disk there is.
 type Queue = (Direction, u16);
@@ -46,6 +49,7 @@ impl QueueHost for Register {
         self.enter(id);
     }
     fn detach(&self, id: QueueId) {
+        self.1.fetch_add(1, Ordering::Relaxed);
         self.0.lock().unwrap().remove(&(id.direction, id.index));
     }
     fn detach_port(&self, _port: PortId) {
@@ -59,6 +63,7 @@ impl DiskQueueHost for Register {
         assert!(self.0.lock().unwrap().insert(queue), "{index} of {disk:?} twice");
     }
     fn detach(&self, _disk: DiskId, index: u16) {
+        self.1.fetch_add(1, Ordering::Relaxed);
         self.0.lock().unwrap().remove(&(Direction::Ingress, index));
     }
     fn detach_disk(&self, _disk: DiskId) {
@@ -118,7 +123,18 @@ fn check_device(input: &[u8], rings: usize, model: impl Fn(Arc<Register>) -> (Mo
         }
         let Ok(header) = Header::decode(&head) else { continue };
         let Ok(message) = Message::parse(&header, payload, descriptors(*kinds)) else { continue };
-        match device.handle(message) {
+        let detached = || host.1.load(Ordering::Relaxed);
+        let stops = device.stops(&message);
+        // Every other message is executed as the device's task does it.
+        if kinds & 32 == 0 {
+            assert!(device.try_stop(stops, Duration::ZERO), "the register returns rings at once");
+            assert!(!device.has_running(stops));
+        }
+        let before = detached();
+        let is_one = !device.has_running(stops);
+        let handled = device.handle(message);
+        assert!(!is_one || detached() == before, "a ring was taken back that {stops:?} lacks");
+        match handled {
             Ok(Some(reply)) => {
                 let bytes = reply.encode(header.request);
                 let size = u32::from_ne_bytes(bytes[8..12].try_into().unwrap());

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use suimon_image::ByteRange;
 use suimon_quantity::DiskId;
@@ -144,6 +145,25 @@ pub trait DiskQueue: Send {
     }
 }
 
+/// A queue that its host was requested to give back ([`DiskQueueHost::begin_detach`]). Dropping
+/// this does not cancel the request.
+pub trait DetachingQueue: Send {
+    /// Waits at most `at_most`. Returns true if the host has dropped the queue, with every
+    /// request that was taken from it answered, or if it cannot do so because the disk ends
+    /// while its store stalls.
+    fn wait(&mut self, at_most: Duration) -> bool;
+}
+
+/// A queue that its host has dropped.
+#[derive(Clone, Copy, Debug)]
+pub struct DetachedQueue;
+
+impl DetachingQueue for DetachedQueue {
+    fn wait(&mut self, _at_most: Duration) -> bool {
+        true
+    }
+}
+
 /// Serves the queues of disks. Implemented by the storage plane; may be called from any
 /// thread but a processor's.
 pub trait DiskQueueHost: Send + Sync {
@@ -154,6 +174,13 @@ pub trait DiskQueueHost: Send + Sync {
     /// answered, and its owner has flushed and dropped it. Unknown queues are already
     /// gone.
     fn detach(&self, disk: DiskId, index: u16);
+
+    /// Requests a queue back without waiting for it. The default calls
+    /// [`detach`](Self::detach), which waits; a host whose stores may stall has its own.
+    fn begin_detach(&self, disk: DiskId, index: u16) -> Box<dyn DetachingQueue> {
+        self.detach(disk, index);
+        Box::new(DetachedQueue)
+    }
 
     /// Takes all queues of a disk back, likewise.
     fn detach_disk(&self, disk: DiskId);

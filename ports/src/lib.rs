@@ -75,7 +75,8 @@ pub use disk_device::{
     VhostUserDiskSpec, VhostUserDiskStatus,
 };
 pub use disk_queue::{
-    AllocatedExtent, Allocation, DiskOp, DiskOutcome, DiskQueue, DiskQueueHost, DiskRequest,
+    AllocatedExtent, Allocation, DetachedQueue, DetachingQueue, DiskOp, DiskOutcome, DiskQueue,
+    DiskQueueHost, DiskRequest,
 };
 pub use file_io::{
     DiskFile, FileDone, FileFacts, FileId, FileIo, FileIoSource, FileOp, FileSlot, FileTime,

@@ -61,6 +61,7 @@
 mod at_once_tests;
 mod command;
 mod commit;
+mod detaching;
 mod dirty;
 #[cfg(test)]
 mod dirty_tests;

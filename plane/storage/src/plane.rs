@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
-use suimon_ports::{DiskQueue, DiskQueueHost, FileIoSource, ProcessorWork, ProcessorWorks, Waker};
+use suimon_ports::{
+    DetachingQueue, DiskQueue, DiskQueueHost, FileIoSource, ProcessorWork, ProcessorWorks, Waker,
+};
 use suimon_quantity::{DiskId, ProcessorId, StoreId};
 use suimon_recording::Sink;
 use suimon_storage_qos::Refusal;
@@ -27,6 +29,11 @@ use crate::told::{NoticeQueue, PlaneNotice};
 /// and how long between two looks.
 const SETTLES_MAX: usize = 100;
 const SETTLES_EVERY: Duration = Duration::from_millis(10);
+
+/// Longest time for which a client's connection waits for a disk that is moved, suspended or closed,
+/// and the time between two attempts.
+pub(crate) const ATTACH_MAX: Duration = Duration::from_secs(10);
+const ATTACH_EVERY: Duration = Duration::from_millis(5);
 
 /// Why something could not be done with a disk.
 #[derive(Debug, Error)]
@@ -107,8 +114,8 @@ pub(crate) struct Record {
     pub(crate) is_suspended: AtomicBool,
     /// Whether it is copied, and how. Changed by who holds `owner`.
     pub(crate) mirror: Mutex<MirrorRecord>,
-    /// Nobody waits for its queues any more if it stalls.
-    is_ending: AtomicBool,
+    /// Its queues are no longer waited for if it stalls.
+    pub(crate) is_ending: AtomicBool,
 }
 
 impl Way {
@@ -125,6 +132,21 @@ impl Way {
         let (reply, answer) = channel();
         self.tell(command(reply));
         answer.recv().map_err(|_| PlaneError::NoProcessor)
+    }
+}
+
+impl Record {
+    /// Locks `owner`, unless others hold it for as long as `limit`.
+    fn owner_within(&self, limit: Duration) -> Option<MutexGuard<'_, Option<ProcessorId>>> {
+        let deadline = Instant::now() + limit;
+        loop {
+            match self.owner.try_lock() {
+                Ok(owner) => return Some(owner),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return None,
+                Err(TryLockError::WouldBlock) => std::thread::sleep(ATTACH_EVERY),
+            }
+        }
     }
 }
 
@@ -260,7 +282,8 @@ impl StoragePlane {
     /// disk's clients comes back.
     ///
     /// # Errors
-    /// There is no such disk.
+    /// There is no such disk, or something else has been done to it for [`ATTACH_MAX`], because
+    /// its store does not answer.
     pub fn attach_client(
         &self,
         disk: DiskId,
@@ -379,29 +402,14 @@ impl StoragePlane {
         queue: Box<dyn DiskQueue>,
     ) -> Result<(), PlaneError> {
         let record = self.record(disk)?;
-        let owner = lock(&record.owner);
+        let owner = match key {
+            QueueKey::Client(_) => record.owner_within(ATTACH_MAX).ok_or(PlaneError::Stalled)?,
+            // Its VM cannot use the disk without it.
+            QueueKey::Ring(_) | QueueKey::Mirror => lock(&record.owner),
+        };
         let way = owner.and_then(|owner| self.way(owner)).ok_or(PlaneError::NoSuchDisk)?;
         way.tell(Command::AddQueue(disk, key, queue));
         Ok(())
-    }
-
-    /// Takes queues of a disk back.
-    pub(crate) fn detach_queues(&self, disk: DiskId, which: Which) {
-        let Ok(record) = self.record(disk) else { return };
-        let owner = lock(&record.owner);
-        let Some(way) = owner.and_then(|owner| self.way(owner)) else { return };
-        let (reply, answer) = channel();
-        // A VM's memory is not given back before its requests have ended, unless the disk
-        // ends; that of clients is ours.
-        let is_a_vms = !matches!(which, Which::Clients);
-        way.tell(Command::Detach(disk, which, reply));
-        loop {
-            let is_ending = record.is_ending.load(Ordering::Relaxed);
-            match self.wait_for_disk(disk, &answer) {
-                Err(PlaneError::Stalled) if is_a_vms && !is_ending => {}
-                _ => return,
-            }
-        }
     }
 
     /// Waits until a processor has returned what stores have lent it.
@@ -450,6 +458,10 @@ impl DiskQueueHost for StoragePlane {
 
     fn detach(&self, disk: DiskId, index: u16) {
         self.detach_queues(disk, Which::One(QueueKey::Ring(index)));
+    }
+
+    fn begin_detach(&self, disk: DiskId, index: u16) -> Box<dyn DetachingQueue> {
+        self.begin_detach_queues(disk, Which::One(QueueKey::Ring(index)))
     }
 
     fn detach_disk(&self, disk: DiskId) {

@@ -27,6 +27,10 @@ use crate::work::StorageWork;
 /// What the I/O's descriptor is watched by; queues are by their numbers.
 const IO_TOKEN: u32 = u32::MAX;
 
+/// Requests for one queue that are waited for. A further one ends the wait of the oldest; only repeated
+/// requests for clients of a disk that stalls, which are not waited for, are so many.
+const WAITERS_MAX: usize = 8;
+
 /// Who wants a disk, and its queues as they are given back.
 struct Taker {
     reply: Sender<Result<Taken, PlaneError>>,
@@ -50,8 +54,9 @@ struct Held {
     /// Number of its disk.
     disk: usize,
     key: QueueKey,
-    /// Who waits for its end.
-    waiter: Option<Sender<()>>,
+    /// Those that have requested it back, oldest first. It is dropped when it is closed, also if its
+    /// disk goes to another processor meanwhile.
+    waiters: VecDeque<Sender<()>>,
 }
 
 /// See the module.
@@ -266,7 +271,7 @@ impl Resident {
         let is_mirror = key == QueueKey::Mirror;
         let Some(number) = work.insert_queue(disk, queue, is_mirror) else { return };
         served.queues.insert(key, number);
-        self.queues.insert(number, Held { disk, key, waiter: None });
+        self.queues.insert(number, Held { disk, key, waiters: VecDeque::new() });
         self.watch(number, watches);
     }
 
@@ -288,9 +293,12 @@ impl Resident {
         let Some((served, work)) = served.zip(self.work.as_mut()) else { return };
         let of_it = served.queues.iter().filter(|(key, _)| which.has(**key));
         for number in of_it.map(|(_, number)| *number).collect::<Vec<_>>() {
-            // Whoever asked goes on when the last of these is dropped.
+            // The request is complete when the last of these is dropped.
             if let Some(held) = self.queues.get_mut(&number) {
-                held.waiter = Some(reply.clone());
+                if held.waiters.len() >= WAITERS_MAX {
+                    held.waiters.pop_front();
+                }
+                held.waiters.push_back(reply.clone());
             }
             work.close_queue(number);
         }
@@ -352,10 +360,10 @@ impl Resident {
             let Some(served) = self.disks.get_mut(&held.disk) else { continue };
             served.queues.remove(&held.key);
             match &mut served.taker {
-                Some(taker) => taker.queues.push((held.key, queue)),
-                None => drop(queue),
+                Some(taker) if held.waiters.is_empty() => taker.queues.push((held.key, queue)),
+                _ => drop(queue),
             }
-            drop(held.waiter);
+            drop(held.waiters);
         }
         while let Some((number, spec)) = work.poll_suspended_disk() {
             let served = self.disks.get_mut(&number);

@@ -105,13 +105,17 @@ impl StoragePlane {
                 Ok(answer) => return Ok(answer),
                 Err(RecvTimeoutError::Disconnected) => return Err(PlaneError::NoProcessor),
                 Err(RecvTimeoutError::Timeout) => {
-                    let stalls = |view: &crate::DiskView| view.stalled.is_some();
-                    if self.disks().iter().any(|view| view.disk == disk && stalls(view)) {
+                    if self.is_stalled(disk) {
                         return Err(PlaneError::Stalled);
                     }
                 }
             }
         }
+    }
+
+    /// Returns true if the store of a disk does not answer.
+    pub(crate) fn is_stalled(&self, disk: DiskId) -> bool {
+        self.disks().iter().any(|view| view.disk == disk && view.stalled.is_some())
     }
 
     /// Nobody waits any more for a disk that was to be taken from a processor: it is closed

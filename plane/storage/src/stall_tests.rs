@@ -4,8 +4,8 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use suimon_ports::{DiskOutcome, DiskQueueHost, FileIo, FileIoSource, FileSlot};
-use suimon_quantity::DiskId;
+use suimon_ports::{DetachingQueue, DiskOutcome, DiskQueueHost, FileIo, FileIoSource, FileSlot};
+use suimon_quantity::{DiskId, ProcessorId};
 
 use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, Trouble};
 use crate::kinds::KINDS;
@@ -111,5 +111,103 @@ fn a_disk_that_stalls_is_not_waited_for_and_is_closed_when_its_store_answers() {
         std::thread::yield_now();
     }
     close(plane.take_disk(OTHER).unwrap());
+    drop(processors);
+}
+
+/// A ring of a disk that stalls, which was requested back and is not back.
+fn with_ring_requested_back(
+    plane: &StoragePlane,
+    client: &Mutex<Client>,
+) -> Box<dyn DetachingQueue> {
+    ask(client, 0, WRITE, 0);
+    assert!(stall(plane).1);
+    let mut detaching = plane.begin_detach(DISK, 0);
+    assert!(!detaching.wait(Duration::from_millis(10)), "its request is not answered");
+    detaching
+}
+
+/// A connection of a client, and whether it is still held.
+fn connection() -> (FakeQueue, Arc<Mutex<Client>>) {
+    let queue = FakeQueue::new(4);
+    let client = Arc::clone(&queue.client);
+    (queue, client)
+}
+
+#[test]
+fn a_ring_that_a_stalled_disk_has_not_given_back_keeps_nobody_from_the_disk() {
+    let source = Arc::new(Source::default());
+    let plane = StoragePlane::new(source.clone());
+    let processors = Processors::start(&plane, 1);
+    let (_, client) = add(&plane, DISK);
+    source.stall(true);
+    let mut detaching = with_ring_requested_back(&plane, &client);
+    // Another thread waits for it for as long as the store stalls.
+    let waiting = {
+        let plane = plane.clone();
+        std::thread::spawn(move || plane.detach(DISK, 0))
+    };
+    std::thread::sleep(Duration::from_millis(50));
+    let (queue, connected) = connection();
+    plane.attach_client(DISK, Box::new(queue)).unwrap();
+    assert!(!detaching.wait(Duration::ZERO) && !waiting.is_finished());
+    source.stall(false);
+    assert!(detaching.wait(Duration::from_secs(90)));
+    waiting.join().unwrap();
+    assert_eq!(answer(&client), (0, DiskOutcome::Done));
+    ask(&connected, 5, WRITE, 0);
+    assert_eq!(answer(&connected), (5, DiskOutcome::Done));
+    close(plane.take_disk(DISK).unwrap());
+    drop(processors);
+}
+
+#[test]
+fn a_ring_of_a_disk_that_ends_while_it_stalls_is_not_waited_for() {
+    let source = Arc::new(Source::default());
+    let plane = StoragePlane::new(source.clone());
+    let processors = Processors::start(&plane, 1);
+    let (_, client) = add(&plane, DISK);
+    source.stall(true);
+    let mut detaching = with_ring_requested_back(&plane, &client);
+    plane.begin_end(DISK);
+    assert!(detaching.wait(Duration::from_millis(10)));
+    source.stall(false);
+    close(plane.take_disk(DISK).unwrap());
+    drop(processors);
+}
+
+/// What the request of the ring that goes back has left behind is completed on the disk's old
+/// processor; the new one gets the disk without the ring.
+#[test]
+fn a_ring_that_was_requested_back_does_not_move_with_its_disk() {
+    let source = Arc::new(Source::default());
+    let plane = StoragePlane::new(source.clone());
+    let processors = Processors::start(&plane, 2);
+    let (_, client) = add(&plane, DISK);
+    let from = plane.disks().first().unwrap().processor;
+    let to = ProcessorId(1 - from.0);
+    source.stall(true);
+    ask(&client, 0, WRITE, 0);
+    let deadline = Instant::now() + Duration::from_secs(90);
+    while !client.lock().unwrap().asks.is_empty() {
+        assert!(Instant::now() < deadline, "its request is not taken");
+        std::thread::yield_now();
+    }
+    let mut detaching = plane.begin_detach(DISK, 0);
+    let moving = {
+        let plane = plane.clone();
+        std::thread::spawn(move || plane.move_disk(DISK, to))
+    };
+    // Until the disk is on its way.
+    while plane.record(DISK).unwrap().owner.try_lock().is_ok() {
+        assert!(Instant::now() < deadline, "it is not moved");
+        std::thread::yield_now();
+    }
+    std::thread::sleep(Duration::from_millis(50));
+    source.stall(false);
+    moving.join().unwrap().unwrap();
+    assert!(detaching.wait(Duration::from_secs(90)));
+    assert_eq!(answer(&client), (0, DiskOutcome::Done));
+    assert_eq!(Arc::strong_count(&client), 1, "the ring is with the new processor");
+    close(plane.take_disk(DISK).unwrap());
     drop(processors);
 }

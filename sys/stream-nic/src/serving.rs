@@ -8,18 +8,15 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use suimon_ports::{DeviceNotice, DeviceStatus, PortObserver, QueueHost};
 use suimon_quantity::{Direction, PortId, QueueId};
-use suimon_socket_runtime::{Stop, Watched, blocking};
-use suimon_unix_socket::accept;
+use suimon_socket_runtime::{
+    LogPace, ReconnectPause, Stop, TurnAwayPace, Watched, blocking, blocking_on,
+};
+use suimon_unix_socket::{accept, is_hung_up};
 use tokio::time::sleep;
 
 use crate::queues::{StreamSink, StreamSource};
 use crate::session::{End, Session};
 
-/// A connection that ends sooner than this, or that broke the protocol, is followed by a pause, which
-/// doubles each time. It limits what a client costs that connects repeatedly.
-const SOON: Duration = Duration::from_secs(1);
-const PAUSE_MIN: Duration = Duration::from_millis(5);
-const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// Time until the next attempt if the host has no descriptor for a connection.
 const SHORTAGE: Duration = Duration::from_millis(200);
 
@@ -47,13 +44,14 @@ impl Shared {
 
     /// Serves one QEMU after another until `stop` is set.
     pub(crate) async fn run(self: Arc<Self>, descriptors: Descriptors, mut stop: Stop) {
-        let mut pause = Duration::ZERO;
+        let mut pause = ReconnectPause::default();
+        let mut limits = PeerLimits::default();
         loop {
             let socket = tokio::select! {
                 biased;
                 () = stop.wait() => return,
                 socket = async {
-                    sleep(pause).await;
+                    sleep(pause.duration()).await;
                     self.next(&descriptors.listener).await
                 } => socket,
             };
@@ -65,15 +63,26 @@ impl Shared {
                 Ok(()) => tokio::select! {
                     biased;
                     () = stop.wait() => None,
-                    end = self.serve(&descriptors, &session) => Some(end),
+                    end = self.serve(&descriptors, &session, &mut limits) => Some(end),
                 },
                 Err(_) => Some(End::Host),
             };
-            let is_soon = end.as_ref().is_some_and(End::is_violation) || began.elapsed() < SOON;
-            pause = if is_soon { (pause * 2).clamp(PAUSE_MIN, PAUSE_MAX) } else { Duration::ZERO };
-            let shared = Arc::clone(&self);
-            // If this cannot be executed, the queues are taken back when the NIC is closed.
-            let _ = blocking(move || shared.finish(end.as_ref())).await;
+            pause.note_end(began.elapsed(), end.as_ref().is_some_and(End::is_violation));
+            self.end(end, &stop).await;
+        }
+    }
+
+    /// Takes a connection's queues back and reports why.
+    async fn end(self: &Arc<Self>, end: Option<End>, stop: &Stop) {
+        let mut end = Some(end);
+        while end.is_some() {
+            let shared = Arc::clone(self);
+            let finished = blocking_on(&mut end, move |end| shared.finish(end.as_ref())).await;
+            // The queues of a NIC that is closed are taken back by its owner.
+            if finished.is_ok() || stop.is_set() {
+                return;
+            }
+            sleep(SHORTAGE).await;
         }
     }
 
@@ -105,7 +114,12 @@ impl Shared {
     }
 
     /// Waits until the connection has ended, and returns why. Cancel safe.
-    async fn serve(&self, descriptors: &Descriptors, session: &Session) -> End {
+    async fn serve(
+        &self,
+        descriptors: &Descriptors,
+        session: &Session,
+        limits: &mut PeerLimits,
+    ) -> End {
         let mut is_door_open = true;
         loop {
             if let Some(end) = session.end() {
@@ -118,13 +132,9 @@ impl Shared {
                     // The session notes the end of the connection, if this finds it.
                     let _ = session.send_rest();
                 }
-                other = descriptors.listener.read(|listener| turn_away(listener, session)),
-                    if is_door_open =>
-                {
+                other = next_other(&descriptors.listener, session, limits), if is_door_open => {
                     match other {
-                        Ok(Other::TurnedAway) => {
-                            tracing::warn!(port = self.port.0, "a second QEMU was turned away");
-                        }
+                        Ok(Other::TurnedAway) => self.log_turned_away(limits),
                         // The worker may service the queue later and has not read the end of the
                         // connection. The next QEMU need not wait for that.
                         Ok(Other::Successor) => return End::Left,
@@ -136,6 +146,14 @@ impl Shared {
                     }
                 }
             }
+        }
+    }
+
+    fn log_turned_away(&self, limits: &mut PeerLimits) {
+        let now = Instant::now();
+        limits.turned_away.note(now);
+        if let Some(left_out) = limits.turned_away_log.next(now) {
+            tracing::warn!(port = self.port.0, left_out, "a second QEMU is turned away");
         }
     }
 
@@ -158,6 +176,23 @@ impl Shared {
     }
 }
 
+/// Limits on what connections cost and log while another one is served.
+#[derive(Default)]
+struct PeerLimits {
+    turned_away: TurnAwayPace,
+    turned_away_log: LogPace,
+}
+
+/// Waits for a connection that arrives while `session` is served. Cancel safe.
+async fn next_other(
+    listener: &Watched,
+    session: &Session,
+    limits: &PeerLimits,
+) -> io::Result<Other> {
+    sleep(limits.turned_away.delay(Instant::now())).await;
+    listener.read(|listener| turn_away(listener, session)).await
+}
+
 /// A connection that arrived while another is served.
 enum Other {
     /// It was closed.
@@ -168,8 +203,7 @@ enum Other {
 
 /// Closes a pending connection, unless the served one was closed by its other side.
 fn turn_away(listener: BorrowedFd<'_>, session: &Session) -> io::Result<Other> {
-    let has_left = readiness(session.socket.as_fd(), PollFlags::OUT)?;
-    if has_left.intersects(PollFlags::HUP | PollFlags::ERR) {
+    if is_hung_up(session.socket.as_fd())? {
         return match readiness(listener, PollFlags::IN)?.is_empty() {
             true => Err(io::ErrorKind::WouldBlock.into()),
             false => Ok(Other::Successor),

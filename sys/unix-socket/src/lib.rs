@@ -1,6 +1,7 @@
 //! Unix sockets by which VMs reach their devices: listening on one, or connecting to it.
 //!
 //! - [`listen_on`], [`accept`], [`SocketFile`]: a listening socket, and its file.
+//! - [`is_hung_up`]: whether the other side has closed a connection.
 //! - [`connect_to`]: a socket on which the VM's side listens.
 //! - [`probe_listening`], [`probe_connecting`]: whether either could be done.
 //!
@@ -22,6 +23,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
     socket_with,
@@ -75,6 +77,17 @@ pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
             accepted => return Ok(accepted?),
         }
     }
+}
+
+/// Returns true if the other side of a connected socket has closed it.
+///
+/// # Errors
+/// The error of poll(2).
+pub fn is_hung_up(socket: BorrowedFd<'_>) -> io::Result<bool> {
+    let mut fds = [PollFd::from_borrowed_fd(socket, PollFlags::empty())];
+    poll(&mut fds, Some(&Timespec::default()))?;
+    let [fd] = fds;
+    Ok(fd.revents().intersects(PollFlags::HUP | PollFlags::ERR))
 }
 
 impl Drop for SocketFile {

@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -11,6 +11,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recv, recvmsg, sendmsg,
 };
 use suimon_socket_runtime::Watched;
+use suimon_unix_socket::is_hung_up;
 use thiserror::Error;
 use tokio::time::timeout_at;
 
@@ -130,6 +131,11 @@ impl Connection {
             // `receive` finds the reason.
             Ok(_) | Err(_) => Pending::End,
         }
+    }
+
+    /// Returns true if the front-end has closed its side, so that the connection will end.
+    pub(crate) fn is_hung_up(&self) -> io::Result<bool> {
+        is_hung_up(self.socket.as_fd())
     }
 
     /// Receives a message. Once it has begun, the rest of it must follow within [`PATIENCE`]. Not

@@ -1,36 +1,39 @@
 //! The task that serves a device: one front-end after another, from its first message to its end.
 //!
-//! Only sockets are awaited in the task itself. Messages are executed, and rings are taken back, in
-//! threads for blocking calls, because both may wait for a worker or for a store that stalls.
+//! Only sockets are awaited in the task itself. Messages are executed in threads for blocking calls,
+//! because they may wait for a worker. Rings that a message stops are taken back before it is executed.
+//! The ring of a disk whose store stalls may take for ever: the task sleeps between short looks at it,
+//! so that it occupies no thread meanwhile.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use suimon_ports::{
-    DeviceNotice, DeviceStatus, DiskObserver, PortObserver, QueueHost, VhostUserDiskSpec,
-    VhostUserPromise, VhostUserSpec,
+use suimon_ports::{DeviceNotice, DeviceStatus, VhostUserPromise};
+use suimon_socket_runtime::{
+    Interrupted, LogPace, ReconnectPause, Stop, TurnAwayPace, Watched, blocking_on,
 };
-use suimon_quantity::PortId;
-use suimon_ring::{OffloadMask, RingFeatures};
-use suimon_socket_runtime::{Interrupted, Stop, Watched, blocking};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use crate::connection::{Connection, End, Incoming};
-use crate::device::{Device, DeviceLink};
+use crate::device::{Device, DeviceLink, Stops};
 use crate::door::Door;
 use crate::fault::DeviceFault;
-use crate::features::{Offer, egress_allowed, protocol};
-use crate::model::{DeviceName, DiskModel, Model, NicModel};
+use crate::features::protocol;
 use crate::pace::{Pace, Turn};
 use crate::reply::Reply;
+use crate::subject::Subject;
 
-/// Time until the next front-end is served after one that broke the protocol before its rings ran. It
-/// doubles each time.
-const PENANCE_MIN: Duration = Duration::from_millis(5);
-const PENANCE_MAX: Duration = Duration::from_millis(100);
+/// Longest time for which a thread waits for rings to come back, the first time. Stores that work
+/// complete requests within this time.
+const STOP_WAIT: Duration = Duration::from_millis(50);
+/// First and longest time until the next look at rings that are not back. The interval doubles.
+const STOP_LOOK_MIN: Duration = Duration::from_millis(5);
+const STOP_LOOK_MAX: Duration = Duration::from_millis(500);
+/// Time until the next attempt to execute a call if the host has no thread left.
+const SHORTAGE: Duration = Duration::from_millis(200);
 
 /// State of a device that its task and its owner share.
 pub(crate) struct Shared {
@@ -40,29 +43,6 @@ pub(crate) struct Shared {
     /// Eventfd that becomes readable when a ring met a fault.
     pub(crate) faults: Arc<OwnedFd>,
     pub(crate) changing: Mutex<Changing>,
-}
-
-/// Whose device it is.
-pub(crate) enum Subject {
-    Nic(NicSubject),
-    Disk(DiskSubject),
-}
-
-/// A NIC.
-pub(crate) struct NicSubject {
-    pub(crate) port: PortId,
-    pub(crate) host: Arc<dyn QueueHost>,
-    pub(crate) observer: Arc<dyn PortObserver>,
-    pub(crate) mask: Arc<OffloadMask>,
-    /// Changes while the NIC is open. Locked after [`Shared::changing`] if both are.
-    pub(crate) spec: Mutex<VhostUserSpec>,
-}
-
-/// A disk. Of what is desired only its length changes.
-pub(crate) struct DiskSubject {
-    pub(crate) model: DiskModel,
-    pub(crate) observer: Arc<dyn DiskObserver>,
-    pub(crate) spec: VhostUserDiskSpec,
 }
 
 /// What changes while the device is open.
@@ -95,7 +75,7 @@ impl From<Interrupted> for Reason {
 /// A front-end that is served.
 struct Session {
     connection: Connection,
-    /// `None` after a call that the host could not execute, which has dropped it.
+    /// `None` after a call that has panicked, which has dropped it.
     device: Option<Box<Device>>,
     pace: Pace,
     began: Instant,
@@ -105,81 +85,27 @@ struct Session {
     has_run: bool,
 }
 
+/// Limits on what front-ends of the device and other connections cost and log.
+#[derive(Default)]
+pub(crate) struct PeerLimits {
+    pause: ReconnectPause,
+    /// Other connections while a front-end is served.
+    pub(crate) turned_away: TurnAwayPace,
+    pub(crate) turned_away_log: LogPace,
+    refused_log: LogPace,
+}
+
+/// What is to be done and reported at the end of a front-end.
+struct Ended {
+    device: Option<Box<Device>>,
+    reason: Reason,
+    is_announced: bool,
+    /// It stopped its rings before it left: the next one is another VM.
+    left_in_order: bool,
+}
+
 /// Result of a message.
 type Done = Result<Option<Reply>, DeviceFault>;
-
-impl Subject {
-    pub(crate) fn name(&self) -> DeviceName {
-        match self {
-            Self::Nic(nic) => DeviceName::Nic(nic.port),
-            Self::Disk(disk) => DeviceName::Disk(disk.model.disk),
-        }
-    }
-
-    /// Takes all its queues back.
-    pub(crate) fn detach(&self) {
-        match self {
-            Self::Nic(nic) => nic.host.detach_port(nic.port),
-            Self::Disk(disk) => disk.model.host.detach_disk(disk.model.disk),
-        }
-    }
-
-    fn notify(&self, notice: DeviceNotice) {
-        match self {
-            Self::Nic(nic) => nic.observer.handle_notice(nic.port, notice),
-            Self::Disk(disk) => disk.observer.handle_notice(disk.model.disk, notice),
-        }
-    }
-
-    /// What a front-end is offered whose VM relies on `promised` features.
-    fn offer(&self, promised: u64) -> (Model, Offer) {
-        match self {
-            Self::Nic(nic) => {
-                let spec = nic.spec();
-                let has_mac = spec.mac.is_some();
-                let offer = Offer::new(spec.queue_pairs, has_mac, &spec.offload, promised);
-                let model = NicModel {
-                    port: nic.port,
-                    host: Arc::clone(&nic.host),
-                    mask: Arc::clone(&nic.mask),
-                    mac: spec.mac,
-                    mtu: spec.mtu,
-                };
-                (Model::Nic(model), offer)
-            }
-            Self::Disk(disk) => {
-                let spec = &disk.spec;
-                let offer = Offer::disk(spec.queues, spec.is_read_only, promised);
-                (Model::Disk(disk.model.clone()), offer)
-            }
-        }
-    }
-
-    /// Has a device hear of what was changed.
-    fn refresh(&self, device: &mut Device) {
-        match self {
-            Self::Nic(nic) => {
-                let mtu = nic.spec().mtu;
-                device.set_mtu(mtu);
-            }
-            Self::Disk(_) => device.tell_config_changed(),
-        }
-    }
-
-    /// Brings what a NIC's status says of offloads up to date.
-    pub(crate) fn refresh_offloads(&self, status: &mut DeviceStatus) {
-        let Self::Nic(nic) = self else { return };
-        let features = status.features.map(RingFeatures).unwrap_or_default();
-        status.ingress = features.ingress();
-        status.egress = features.egress().and(egress_allowed(&nic.spec().offload));
-    }
-}
-
-impl NicSubject {
-    pub(crate) fn spec(&self) -> MutexGuard<'_, VhostUserSpec> {
-        self.spec.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl Shared {
     pub(crate) fn changing(&self) -> MutexGuard<'_, Changing> {
@@ -197,13 +123,13 @@ impl Shared {
 
     /// Serves front-ends until `stop` is set. `faults` watches [`Shared::faults`].
     pub(crate) async fn run(self: Arc<Self>, mut door: Door, faults: Watched, mut stop: Stop) {
-        let mut penance = Duration::ZERO;
+        let mut limits = PeerLimits::default();
         loop {
             let next = tokio::select! {
                 biased;
                 () = stop.wait() => None,
                 next = async {
-                    sleep(penance).await;
+                    sleep(limits.pause.duration()).await;
                     door.next(self.subject.name()).await
                 } => next,
             };
@@ -217,37 +143,45 @@ impl Shared {
                 has_run: false,
             };
             let reason = loop {
-                if let Err(reason) = self.step(&door, &faults, &mut stop, &mut session).await {
+                let around = (&door, &faults, &mut limits);
+                if let Err(reason) = self.step(around, &mut stop, &mut session).await {
                     break reason;
                 }
             };
-            penance = match (is_violation(&reason), session.has_run) {
-                (true, false) => (penance * 2).clamp(PENANCE_MIN, PENANCE_MAX),
-                (true, true) => PENANCE_MIN,
-                (false, _) => Duration::ZERO,
-            };
-            let shared = Arc::clone(&self);
-            // If this cannot be executed, what it owns is dropped, and the rings with it.
-            let _ = blocking(move || shared.finish(session, reason)).await;
+            limits.pause.note_end(session.began.elapsed(), is_violation(&reason));
+            self.end(session, reason).await;
             if stop.is_set() {
                 return;
             }
         }
     }
 
-    /// Takes the rings back from a front-end and reports why. Blocks.
-    fn finish(&self, session: Session, reason: Reason) {
-        let Session { device, is_announced, has_run, .. } = session;
-        let mut left_in_order = false;
-        match device {
-            Some(mut device) => {
-                // A front-end that stopped its rings before it left shut its VM down or moved it:
-                // the next one is another VM.
-                left_in_order =
-                    has_run && !device.runs() && matches!(reason, Reason::End(End::Left));
-                // The rings are gone before the notice is sent.
-                device.stop_all();
+    /// Takes the rings back from a front-end, reports why it is served no longer, and closes its
+    /// connection.
+    async fn end(self: &Arc<Self>, mut session: Session, reason: Reason) {
+        let runs = session.device.as_ref().is_none_or(|device| device.runs());
+        let left_in_order = session.has_run && !runs && matches!(reason, Reason::End(End::Left));
+        // Fails only if the device is lost; then `finish` takes the rings back.
+        let _ = self.take_back(&mut session, |_| Stops::All).await;
+        let Session { connection, device, is_announced, .. } = session;
+        let mut ended = Some(Ended { device, reason, is_announced, left_in_order });
+        while ended.is_some() {
+            let shared = Arc::clone(self);
+            let finished = blocking_on(&mut ended, move |ended| shared.finish(ended)).await;
+            match finished {
+                Ok(()) => break,
+                Err(Interrupted) => sleep(SHORTAGE).await,
             }
+        }
+        drop(connection);
+    }
+
+    /// Reports the end of a front-end whose rings are back.
+    fn finish(&self, ended: &mut Ended) {
+        let Ended { device, reason, is_announced, left_in_order } = ended;
+        // The rings are gone before the notice is sent.
+        match device.take() {
+            Some(device) => drop(device),
             None => self.subject.detach(),
         }
         let mut changing = self.changing();
@@ -256,32 +190,54 @@ impl Shared {
         changing.status.features = None;
         self.subject.refresh_offloads(&mut changing.status);
         drop(changing);
-        if left_in_order {
+        if *left_in_order {
             self.promise(VhostUserPromise::default());
         }
-        let has_sinned = is_violation(&reason);
         let text = match reason {
             Reason::End(end) => end.to_string(),
-            Reason::Fault(text) => text,
+            Reason::Fault(text) => text.clone(),
             Reason::Host(interrupted) => interrupted.to_string(),
         };
-        if has_sinned {
+        if is_violation(reason) {
             self.notify(DeviceNotice::Violation { detail: text.clone() });
         }
-        if is_announced {
+        if *is_announced {
             self.notify(DeviceNotice::LinkDown { reason: text });
+        }
+    }
+
+    /// Takes the rings of a device back that `stops` returns. Sleeps while they are not back.
+    async fn take_back(
+        self: &Arc<Self>,
+        session: &mut Session,
+        stops: impl FnOnce(&Device) -> Stops,
+    ) -> Result<(), Interrupted> {
+        let stops = session.device.as_deref().map_or(Stops::Nothing, stops);
+        let (mut wait, mut look) = (STOP_WAIT, STOP_LOOK_MIN);
+        loop {
+            match &session.device {
+                None => return Err(Interrupted),
+                Some(device) if !device.has_running(stops) => return Ok(()),
+                Some(_) => {}
+            }
+            let stopped = self.with_device(session, move |_, device| device.try_stop(stops, wait));
+            match stopped.await {
+                Ok(true) => return Ok(()),
+                Ok(false) => (wait, look) = (Duration::ZERO, (look * 2).min(STOP_LOOK_MAX)),
+                Err(Interrupted) => look = SHORTAGE,
+            }
+            sleep(look).await;
         }
     }
 
     /// Waits for one message, executes it and replies to it.
     async fn step(
         self: &Arc<Self>,
-        door: &Door,
-        faults: &Watched,
+        (door, faults, limits): (&Door, &Watched, &mut PeerLimits),
         stop: &mut Stop,
         session: &mut Session,
     ) -> Result<(), Reason> {
-        self.wait_for_message(door, faults, stop, session).await?;
+        self.wait_for_message((door, faults, limits), stop, session).await?;
         let Incoming { header, message } = tokio::select! {
             biased;
             () = stop.wait() => return Err(End::Stopped.into()),
@@ -292,6 +248,7 @@ impl Shared {
         };
         let is_first = !session.is_announced;
         session.is_announced = true;
+        self.take_back(session, |device| device.stops(&message)).await?;
         let executed = self.with_device(session, move |shared, device| {
             if is_first {
                 shared.notify(DeviceNotice::LinkUp);
@@ -301,10 +258,13 @@ impl Shared {
             let acknowledges = device.acknowledges() && header.needs_reply;
             let done: Done = device.handle(message);
             shared.publish(device);
-            (done, acknowledges, device.runs())
+            (done, acknowledges, device.runs(), device.take_short_log())
         });
-        let (done, acknowledges, runs) = executed.await?;
+        let (done, acknowledges, runs, short_log) = executed.await?;
         session.has_run |= runs;
+        if let Some(writes) = short_log {
+            self.log_short_log(writes, limits);
+        }
         let (reply, fault) = match done {
             Ok(None) => (acknowledges.then(|| Reply::acknowledgement(true)), None),
             Ok(reply) => (reply, None),
@@ -320,7 +280,10 @@ impl Shared {
         match fault {
             Some(fault) if fault.is_fatal() => Err(Reason::Fault(fault.to_string())),
             Some(fault) => {
-                tracing::warn!(device = %self.subject.name(), %fault, "refused");
+                if let Some(left_out) = limits.refused_log.next(Instant::now()) {
+                    let device = self.subject.name();
+                    tracing::warn!(%device, %fault, left_out, "a message is refused");
+                }
                 Ok(())
             }
             None => Ok(()),
@@ -331,11 +294,11 @@ impl Shared {
     /// handles faults of rings and changes of the specification.
     async fn wait_for_message(
         self: &Arc<Self>,
-        door: &Door,
-        faults: &Watched,
+        (door, faults, limits): (&Door, &Watched, &mut PeerLimits),
         stop: &mut Stop,
         session: &mut Session,
     ) -> Result<(), Reason> {
+        let name = self.subject.name();
         let mut is_door_open = true;
         loop {
             tokio::select! {
@@ -343,6 +306,7 @@ impl Shared {
                 () = stop.wait() => return Err(End::Stopped.into()),
                 fault = fault_reported(faults) => {
                     fault.map_err(End::Socket)?;
+                    self.take_back(session, Device::stops_of_fault).await?;
                     self.with_device(session, |shared, device| shared.take_fault(device)).await?;
                 }
                 () = self.wake.notified() => {
@@ -350,7 +314,9 @@ impl Shared {
                         .await?;
                 }
                 _pending = session.connection.wait() => return Ok(()),
-                () = door.turn_away(self.subject.name()), if is_door_open => is_door_open = false,
+                () = door.turn_away(name, &session.connection, limits), if is_door_open => {
+                    is_door_open = false;
+                }
             }
         }
     }
@@ -361,15 +327,19 @@ impl Shared {
         session: &mut Session,
         call: impl FnOnce(&Self, &mut Device) -> T + Send + 'static,
     ) -> Result<T, Interrupted> {
-        let mut device = session.device.take().ok_or(Interrupted)?;
         let shared = Arc::clone(self);
-        let (device, result) = blocking(move || {
-            let result = call(&shared, &mut device);
-            (device, result)
-        })
-        .await?;
-        session.device = Some(device);
-        Ok(result)
+        blocking_on(&mut session.device, move |device| call(&shared, device)).await
+    }
+
+    /// A front-end whose log of written pages is too short has copied its guest incompletely.
+    fn log_short_log(&self, writes: u64, limits: &mut PeerLimits) {
+        let Some(left_out) = limits.refused_log.next(Instant::now()) else { return };
+        let device = self.subject.name();
+        tracing::warn!(
+            %device, writes, left_out,
+            "writes behind the end of the front-end's log of written pages; the guest's memory may \
+             arrive incomplete"
+        );
     }
 
     /// Stops all rings of a device of which one met a fault, and reports the fault. The connection

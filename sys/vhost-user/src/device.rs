@@ -1,6 +1,7 @@
 //! One front-end's device: what its messages do to the rings. No socket, no thread.
 
 mod rings;
+mod stops;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::request::Request;
 use crate::vring::Vring;
 
 use rings::checked;
+pub use stops::Stops;
 
 /// What a device is, and what it offers.
 #[derive(Clone)]
@@ -46,6 +48,8 @@ pub struct Device {
     announcement: Option<MacAddr>,
     channel: Option<BackendChannel>,
     records: Records,
+    /// See [`take_short_log`](Self::take_short_log).
+    short_log: Option<u64>,
 }
 
 impl Device {
@@ -61,6 +65,7 @@ impl Device {
             announcement: None,
             channel: None,
             records: Records::default(),
+            short_log: None,
         }
     }
 
@@ -201,8 +206,9 @@ impl Device {
         Ok(None)
     }
 
-    /// Takes every ring back.
+    /// Takes every ring back. Blocks until all of them are back.
     pub fn stop_all(&mut self) {
+        self.vrings.iter_mut().for_each(|vring| vring.begin_stop(&self.link.model));
         for vring in &mut self.vrings {
             vring.stop(&self.link.model);
         }
@@ -212,23 +218,16 @@ impl Device {
         check_offered(Request::SetFeatures, bits, self.link.offer.features)?;
         if bits != self.features {
             self.stop_all();
-            self.tell_of_short_log();
+            self.short_log = Some(self.records.beyond_log()).filter(|writes| *writes > 0);
             self.features = bits;
         }
         self.start_rings(Request::SetFeatures)
     }
 
-    /// A front-end whose log is too short has copied its guest incompletely.
-    fn tell_of_short_log(&self) {
-        let beyond = self.records.beyond_log();
-        if beyond > 0 {
-            tracing::warn!(
-                device = %self.link.model.name(),
-                beyond,
-                "writes behind the end of the front-end's log of written pages; the guest's \
-                 memory may arrive incomplete"
-            );
-        }
+    /// Returns how many writes were behind the end of the log of written pages, if a log ended since
+    /// this was asked last.
+    pub fn take_short_log(&mut self) -> Option<u64> {
+        self.short_log.take()
     }
 
     fn set_channel(&mut self, socket: OwnedFd) -> Result<(), DeviceFault> {

@@ -10,11 +10,12 @@ use suimon_quantity::DiskId;
 use suimon_ring::{DiskFacts, DiskShape, RingFeatures, SECTOR_BYTES, SERIAL_BYTES};
 use virtio_bindings::virtio_blk::VIRTIO_BLK_F_CONFIG_WCE;
 
-use crate::control::{Changing, DiskSubject, Subject};
+use crate::control::Changing;
 use crate::door;
 use crate::features::Offer;
 use crate::model::DiskModel;
 use crate::served::{Served, VhostUserThreads};
+use crate::subject::{DiskSubject, Subject};
 
 /// Queues that a disk may have.
 const QUEUES_MAX: u16 = 64;

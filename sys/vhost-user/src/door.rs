@@ -8,10 +8,10 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use suimon_ports::{DeviceError, VhostUserMode};
 use suimon_socket_runtime::{SocketRuntime, Stop, Task, Watched, blocking};
@@ -20,6 +20,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::sleep;
 
 use crate::connection::{Connection, Pending};
+use crate::control::PeerLimits;
 use crate::model::DeviceName;
 
 /// Largest number of connections that have sent nothing. A further one replaces the oldest.
@@ -82,20 +83,50 @@ impl Door {
         }
     }
 
-    /// Closes connections that arrive while a front-end is served. Completes only if the host has
-    /// no descriptor left even for that. Cancel safe.
-    pub(crate) async fn turn_away(&self, name: DeviceName) {
+    /// Closes connections that arrive while the front-end of `served` is served, a few at a time.
+    /// Completes only if the host has no descriptor left even for that. Cancel safe.
+    pub(crate) async fn turn_away(
+        &self,
+        name: DeviceName,
+        served: &Connection,
+        limits: &mut PeerLimits,
+    ) {
         let Self::Listens(listener) = self else { return std::future::pending().await };
         loop {
-            match listener.read(accept).await {
-                Ok(_closed) => tracing::warn!(device = %name, "a second front-end was turned away"),
-                Err(error) => {
-                    tracing::warn!(device = %name, %error, "cannot turn a second front-end away");
-                    return;
+            sleep(limits.turned_away.delay(Instant::now())).await;
+            let closed = listener.read(|listener| accept_other(listener, served)).await;
+            let now = Instant::now();
+            limits.turned_away.note(now);
+            if let Some(left_out) = limits.turned_away_log.next(now) {
+                match &closed {
+                    Ok(_) => {
+                        tracing::warn!(device = %name, left_out, "another front-end is turned away");
+                    }
+                    Err(error) => {
+                        tracing::warn!(
+                            device = %name, %error, left_out,
+                            "another front-end cannot be turned away"
+                        );
+                    }
                 }
+            }
+            if closed.is_err() {
+                return;
             }
         }
     }
+}
+
+/// Accepts a connection that arrived while `served` is served. One that arrived after the front-end
+/// has left is its successor and stays pending.
+///
+/// # Errors
+/// As [`accept`].
+fn accept_other(listener: BorrowedFd<'_>, served: &Connection) -> io::Result<OwnedFd> {
+    if served.is_hung_up()? {
+        return Err(io::ErrorKind::WouldBlock.into());
+    }
+    accept(listener)
 }
 
 /// Checks whether a device's socket could be opened, without changing anything.
@@ -170,4 +201,34 @@ async fn first_pending(connections: &VecDeque<Connection>) -> (usize, Pending) {
 async fn pause_for_shortage(name: DeviceName, error: &io::Error) {
     tracing::warn!(device = %name, %error, "cannot accept a front-end");
     sleep(SHORTAGE).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    use suimon_socket_runtime::ThreadHooks;
+
+    use super::*;
+
+    #[test]
+    fn the_successor_of_a_front_end_that_has_just_left_is_not_turned_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let runtime = SocketRuntime::new("door", 1, ThreadHooks::default()).unwrap();
+        let _guard = runtime.enter();
+        let (front_end, ours) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let served = Connection::new(ours.into()).unwrap();
+        let other = UnixStream::connect(&path).unwrap();
+        assert!(accept_other(listener.as_fd(), &served).is_ok(), "it is turned away");
+        drop((front_end, other));
+        let _successor = UnixStream::connect(&path).unwrap();
+        let error = accept_other(listener.as_fd(), &served).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        assert!(accept(listener.as_fd()).is_ok(), "it was closed");
+    }
 }

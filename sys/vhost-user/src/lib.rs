@@ -66,9 +66,10 @@ mod records;
 mod reply;
 mod request;
 mod served;
+mod subject;
 mod vring;
 
-pub use device::{Device, DeviceLink};
+pub use device::{Device, DeviceLink, Stops};
 pub use disk::VhostUserDisk;
 pub use fault::DeviceFault;
 pub use features::{Offer, protocol};

@@ -102,6 +102,16 @@ impl MemoryTable {
         Ok(Change::New)
     }
 
+    /// Returns true if [`add`](Self::add) would change the memory.
+    pub(crate) fn is_changed_by_adding(&self, info: RegionInfo) -> bool {
+        self.position(info).is_none()
+    }
+
+    /// Returns true if [`remove`](Self::remove) would change the memory.
+    pub(crate) fn is_changed_by_removing(&self, info: RegionInfo) -> bool {
+        self.late.iter().all(|(of, _)| *of != identity(info)) && self.position(info).is_some()
+    }
+
     fn position(&self, info: RegionInfo) -> Option<usize> {
         self.regions.iter().position(|known| {
             let region = &known.region;

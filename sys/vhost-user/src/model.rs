@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use suimon_frame::MacAddr;
-use suimon_ports::{DiskQueueHost, QueueHost};
+use suimon_ports::{DetachedQueue, DetachingQueue, DiskQueueHost, QueueHost};
 use suimon_quantity::{Direction, DiskId, PortId, QueueId};
 use suimon_ring::{DiskFacts, OffloadMask};
 
@@ -94,11 +94,15 @@ impl Model {
         }
     }
 
-    /// Takes vring `index` back from whoever drives it.
-    pub(crate) fn detach(&self, index: u16) {
+    /// Requests vring `index` back from its host. The ring of a NIC is back when this returns,
+    /// because workers do not wait for networks.
+    pub(crate) fn begin_detach(&self, index: u16) -> Box<dyn DetachingQueue> {
         match self {
-            Self::Nic(nic) => nic.host.detach(nic.queue_id(index)),
-            Self::Disk(disk) => disk.host.detach(disk.disk, index),
+            Self::Nic(nic) => {
+                nic.host.detach(nic.queue_id(index));
+                Box::new(DetachedQueue)
+            }
+            Self::Disk(disk) => disk.host.begin_detach(disk.disk, index),
         }
     }
 

@@ -9,10 +9,11 @@ use suimon_ports::{
 use suimon_quantity::PortId;
 use suimon_ring::{OffloadMask, RingFeatures};
 
-use crate::control::{Changing, NicSubject, Subject};
+use crate::control::Changing;
 use crate::door;
 use crate::features::{Offer, egress_allowed};
 use crate::served::{Served, VhostUserThreads};
+use crate::subject::{NicSubject, Subject};
 
 /// A NIC over vhost-user. Dropping it takes its queues back, closes the
 /// connection and removes the socket.

@@ -10,9 +10,10 @@ use suimon_socket_runtime::{SocketRuntime, Task, ThreadHooks, Watched};
 use suimon_unix_socket::{SocketFile, listen_on};
 use tokio::sync::Notify;
 
-use crate::control::{Changing, Shared, Subject};
+use crate::control::{Changing, Shared};
 use crate::door::Door;
 use crate::model::DeviceName;
+use crate::subject::Subject;
 
 /// Threads that serve vhost-user devices, whatever their number. Clones are handles on the same
 /// threads.

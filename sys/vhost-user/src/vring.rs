@@ -3,9 +3,10 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use suimon_frame::MacAddr;
-use suimon_ports::PortFault;
+use suimon_ports::{DetachingQueue, PortFault};
 use suimon_quantity::Direction;
 use suimon_ring::{
     Announcer, CallLine, DiskRing, GuestMemory, RingAddresses, RingFault, RingFeatures,
@@ -14,6 +15,9 @@ use suimon_ring::{
 
 use crate::model::{DiskModel, Model, NicModel};
 use crate::records::Records;
+
+/// Interval at which the wait for a ring is repeated.
+const STOP_EVERY: Duration = Duration::from_secs(1);
 
 /// How the driver's kicks arrive.
 #[derive(Clone, Debug)]
@@ -57,6 +61,8 @@ pub(crate) struct Vring {
 struct Running {
     state: Arc<RingState>,
     announcer: Option<Arc<Announcer>>,
+    /// Set when the ring was requested back.
+    detaching: Option<Box<dyn DetachingQueue>>,
 }
 
 impl Running {
@@ -71,14 +77,18 @@ impl Running {
         Ok(match id.direction {
             Direction::Ingress => {
                 let ring = TxRing::recording(memory, setup, records)?;
-                let running = Self { state: ring.state(), announcer: Some(ring.announcer()) };
+                let running = Self {
+                    state: ring.state(),
+                    announcer: Some(ring.announcer()),
+                    detaching: None,
+                };
                 nic.host.attach_source(id, ring.into_source());
                 running
             }
             Direction::Egress => {
                 let mask = Arc::clone(&nic.mask);
                 let ring = RxRing::recording(memory, setup, records, mask)?;
-                let running = Self { state: ring.state(), announcer: None };
+                let running = Self { state: ring.state(), announcer: None, detaching: None };
                 nic.host.attach_sink(id, ring.into_sink());
                 running
             }
@@ -93,7 +103,7 @@ impl Running {
         records: RingRecords,
     ) -> Result<Self, PortFault> {
         let ring = DiskRing::recording(memory, setup, records, Arc::clone(&disk.facts))?;
-        let running = Self { state: ring.state(), announcer: None };
+        let running = Self { state: ring.state(), announcer: None, detaching: None };
         disk.host.attach(disk.disk, setup.queue, ring.into_queue());
         Ok(running)
     }
@@ -196,18 +206,41 @@ impl Vring {
         Ok(())
     }
 
-    /// Takes the ring back, if it runs, and remembers where it stands.
+    /// Takes the ring back, if it runs, and remembers where it stands. Blocks.
     pub(crate) fn stop(&mut self, model: &Model) {
-        if self.running.is_some() {
-            model.detach(self.index);
-            // It may have met its fault only now.
-            self.note_fault();
+        self.begin_stop(model);
+        while !self.finish_stop(STOP_EVERY) {}
+    }
+
+    /// Requests the ring back, if it runs and was not requested before.
+    pub(crate) fn begin_stop(&mut self, model: &Model) {
+        if let Some(running) = &mut self.running {
+            running.detaching.get_or_insert_with(|| model.begin_detach(self.index));
         }
+    }
+
+    /// Waits at most `at_most` for a ring that was requested back. Returns true if it is back, or was
+    /// not requested.
+    pub(crate) fn finish_stop(&mut self, at_most: Duration) -> bool {
+        let detaching = self.running.as_mut().and_then(|running| running.detaching.as_mut());
+        let Some(detaching) = detaching else { return true };
+        if !detaching.wait(at_most) {
+            return false;
+        }
+        // It may have met its fault only now.
+        self.note_fault();
         if let Some(running) = self.running.take() {
             let next = u32::from(running.state.next_avail());
             // All that a packed ring took is returned: both positions are one.
             self.base = if self.is_packed { next | next << 16 } else { next };
         }
+        true
+    }
+
+    /// Returns true if the ring met a fault that was not reported.
+    pub(crate) fn has_fault(&self) -> bool {
+        let fault = self.running.as_ref().and_then(|running| running.state.fault());
+        self.untold.is_some() || (fault.is_some() && !self.is_broken)
     }
 
     /// Announces the VM through this ring. `false` if it does not run or cannot.

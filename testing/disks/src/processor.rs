@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
-use suimon_ports::{DiskQueue, DiskQueueHost, FileIo, FileIoSource, Placement};
+use suimon_ports::{DetachingQueue, DiskQueue, DiskQueueHost, FileIo, FileIoSource, Placement};
 use suimon_quantity::{DiskId, ProcessorId, StoreId};
 use suimon_storage::{DiskSpec, DiskTally, StoragePlane, images};
 use suimon_storage_qos::{
@@ -172,6 +172,10 @@ impl DiskQueueHost for DiskProcessor {
 
     fn detach(&self, disk: DiskId, index: u16) {
         self.storage.detach(disk, index);
+    }
+
+    fn begin_detach(&self, disk: DiskId, index: u16) -> Box<dyn DetachingQueue> {
+        self.storage.begin_detach(disk, index)
     }
 
     fn detach_disk(&self, disk: DiskId) {

@@ -1,16 +1,18 @@
 //! Many devices: their threads, and what one device may cost the others.
 
+use std::collections::BTreeSet;
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use suimon_ports::{
-    DeviceNotice, FrameSink, FrameSource, OffloadSwitches, QueueHost, VhostUserMode,
-    VhostUserPromise, VhostUserSpec,
+    DetachingQueue, DeviceNotice, DiskObserver, DiskQueue, DiskQueueHost, FrameSink, FrameSource,
+    OffloadSwitches, QueueHost, VhostUserDiskSpec, VhostUserMode, VhostUserPromise, VhostUserSpec,
 };
-use suimon_quantity::{PortId, QueueId};
-use suimon_vhost_user::{VhostUserNic, VhostUserThreads};
+use suimon_quantity::{DiskId, PortId, QueueId};
+use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
+use suimon_vhost_user::{VhostUserDisk, VhostUserNic, VhostUserThreads};
 
 use crate::bench::rig::{Driver, GUEST_BASE, Vm, event};
 use crate::bench::{BYTES, Ear, FrontEnd, Loopback, VERSION_1, wait_for};
@@ -129,5 +131,136 @@ fn devices_that_stall_do_not_hold_up_others() {
                 .recv_timeout(Duration::from_secs(60))
                 .is_ok_and(|notice| matches!(notice, DeviceNotice::LinkDown { .. }))
         });
+    }
+}
+
+/// A store that does not give a queue back before it responds again, or its disk ends.
+#[derive(Clone, Default)]
+struct StalledStore(Arc<(Mutex<BTreeSet<DiskId>>, Condvar)>);
+
+impl StalledStore {
+    /// From now on this disk gives its queues back.
+    fn release(&self, disk: DiskId) {
+        self.0.0.lock().unwrap().insert(disk);
+        self.0.1.notify_all();
+    }
+}
+
+struct StalledQueue(StalledStore, DiskId);
+
+impl DetachingQueue for StalledQueue {
+    fn wait(&mut self, at_most: Duration) -> bool {
+        let (released, changed) = &*self.0.0;
+        let released = released.lock().unwrap();
+        let is_held = |released: &mut BTreeSet<DiskId>| !released.contains(&self.1);
+        let (_guard, result) = changed.wait_timeout_while(released, at_most, is_held).unwrap();
+        !result.timed_out()
+    }
+}
+
+impl DiskQueueHost for StalledStore {
+    fn attach(&self, _disk: DiskId, _index: u16, _queue: Box<dyn DiskQueue>) {}
+
+    fn detach(&self, disk: DiskId, _index: u16) {
+        while !StalledQueue(self.clone(), disk).wait(Duration::from_secs(1)) {}
+    }
+
+    fn begin_detach(&self, disk: DiskId, _index: u16) -> Box<dyn DetachingQueue> {
+        Box::new(StalledQueue(self.clone(), disk))
+    }
+
+    fn detach_disk(&self, _disk: DiskId) {}
+}
+
+struct DiskEar(Mutex<Sender<DeviceNotice>>);
+
+impl DiskObserver for DiskEar {
+    fn handle_notice(&self, _disk: DiskId, notice: DeviceNotice) {
+        let _ = self.0.lock().unwrap().send(notice);
+    }
+}
+
+/// Threads for at most so many blocking calls at once.
+fn limited(blocking_max: usize) -> VhostUserThreads {
+    let start = |name| {
+        SocketRuntime::with_blocking_max(name, 1, blocking_max, ThreadHooks::default()).unwrap()
+    };
+    VhostUserThreads { serving: start("front-ends"), connecting: start("connect") }
+}
+
+fn disk_spec(folder: &std::path::Path, disk: u32) -> VhostUserDiskSpec {
+    VhostUserDiskSpec {
+        socket: folder.join(format!("disk-{disk}.sock")),
+        mode: VhostUserMode::Server,
+        queues: 1,
+        bytes: 1 << 20,
+        sector_bytes: 512,
+        physical_sector_bytes: 4096,
+        serial: String::new(),
+        is_read_only: false,
+        promise: VhostUserPromise::default(),
+    }
+}
+
+/// A disk that stalls while its front-end waits for a ring, or has left.
+struct StalledDisk {
+    disk: VhostUserDisk,
+    front_end: Option<FrontEnd>,
+    notices: Receiver<DeviceNotice>,
+}
+
+fn stalled_disk(
+    (folder, nth): (&std::path::Path, u32),
+    store: &StalledStore,
+    threads: &VhostUserThreads,
+    vm: &Vm,
+) -> StalledDisk {
+    let (sender, notices) = channel();
+    let (spec, ear) = (disk_spec(folder, nth), Arc::new(DiskEar(Mutex::new(sender))));
+    let host = Arc::new(store.clone());
+    let disk = VhostUserDisk::open(DiskId(nth), &spec, host, ear, threads).unwrap();
+    let ring = Driver::placed(vm, 16, 0, GUEST_BASE);
+    let mut front_end = FrontEnd::connect(&spec.socket);
+    front_end.negotiate(VERSION_1);
+    assert!(front_end.share_memory(vm, BYTES));
+    front_end.start_ring(0, &ring, &event(), &event());
+    let front_end = (nth % 2 == 0).then_some(front_end);
+    if let Some(front_end) = &front_end {
+        front_end.send_raw(&FrontEnd::message(11, 1, &FrontEnd::state(0, 0)), &[]);
+    }
+    StalledDisk { disk, front_end, notices }
+}
+
+/// More disks stall than there may be blocking calls: those whose front-ends wait for GET_VRING_BASE,
+/// and those whose front-ends have left.
+#[test]
+fn more_disks_than_threads_stall_and_others_are_served_and_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (threads, store) = (limited(2), StalledStore::default());
+    let vm = Vm::with_regions(vec![BYTES]);
+    let mut stalled: Vec<_> =
+        (0..8).map(|nth| stalled_disk((folder.path(), nth), &store, &threads, &vm)).collect();
+    let healthy = open(folder.path(), 1000, &threads);
+    let mut front_end = FrontEnd::connect(&folder.path().join("1000.sock"));
+    for _ in 0..10 {
+        assert_eq!(front_end.get_number(17), 1);
+    }
+    // Devices are closed meanwhile, also a disk that stalls, because it ends.
+    drop(healthy);
+    for nth in [7, 6] {
+        store.release(DiskId(nth));
+        drop(stalled.pop());
+    }
+    (0..6).for_each(|nth| store.release(DiskId(nth)));
+    for StalledDisk { disk, front_end, notices } in stalled {
+        if let Some(mut front_end) = front_end {
+            assert_eq!(front_end.reply(11).len(), 8);
+        }
+        wait_for("the end of the connection", || {
+            notices
+                .recv_timeout(Duration::from_secs(60))
+                .is_ok_and(|notice| matches!(notice, DeviceNotice::LinkDown { .. }))
+        });
+        drop(disk);
     }
 }

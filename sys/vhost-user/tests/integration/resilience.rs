@@ -5,8 +5,10 @@ use crate::bench;
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::bench::rig::{Driver, GUEST_BASE, USER_BASE, Vm, event};
 use crate::bench::{
@@ -14,10 +16,13 @@ use crate::bench::{
 };
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use suimon_ports::{
-    DeviceNotice, OffloadSwitches, PortDevice, PortSpec, VhostUserPromise, VhostUserSpec,
+    DeviceNotice, OffloadSwitches, PortDevice, PortSpec, VhostUserMode, VhostUserPromise,
+    VhostUserSpec,
 };
 use suimon_quantity::PortId;
 use suimon_vhost_user::VhostUserNic;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 const MTU: u64 = 1 << 3;
 const LOG_ALL: u64 = 1 << 26;
@@ -119,6 +124,85 @@ fn strangers_do_not_touch_the_front_end_that_is_served() {
     assert_eq!(bench.notice(), DeviceNotice::LinkUp);
     assert!(matches!(notice(&bench), DeviceNotice::Negotiated { queue_pairs: 1, .. }));
     assert!(bench.notices.try_recv().is_err(), "a stranger was noticed");
+}
+
+/// Counts lines of the log, whoever writes them.
+struct Lines(Arc<AtomicUsize>);
+
+impl Subscriber for Lines {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::WARN
+    }
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, _: &Event<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+/// Neither messages that are refused nor other connections grow the log, and other connections are
+/// closed at a limited rate.
+#[test]
+fn what_a_vm_causes_at_will_is_limited() {
+    let lines = Arc::new(AtomicUsize::new(0));
+    tracing::subscriber::set_global_default(Lines(Arc::clone(&lines))).unwrap();
+    let bench = Bench::new(1);
+    let mut front_end = FrontEnd::connect(&bench.socket);
+    front_end.negotiate(VERSION_1 | MTU);
+    let began = Instant::now();
+    for _ in 0..1000 {
+        // NET_SET_MTU, of more than the port carries.
+        assert!(!front_end.set(20, &65_000_u64.to_ne_bytes(), &[]));
+    }
+    for _ in 0..21 {
+        assert!(is_closed(&mut UnixStream::connect(&bench.socket).unwrap()));
+    }
+    // 4 at the beginning of each period of 100 ms.
+    assert!(began.elapsed() >= Duration::from_millis(500), "{:?}", began.elapsed());
+    // At most one of each kind in 10 s, whatever that takes here.
+    let most = 2 * (1 + began.elapsed().as_secs() as usize / 10);
+    let written = lines.load(Ordering::Relaxed);
+    assert!((2..=most).contains(&written), "{written} lines, at most {most}");
+    assert_eq!(front_end.get_number(17), 1);
+}
+
+/// Waits until a front-end's departure was reported.
+fn wait_for_departure(bench: &Bench) {
+    while !matches!(bench.notice(), DeviceNotice::LinkDown { .. }) {}
+}
+
+/// The least time in which so many front-ends in a row are served that leave at once: 5 ms, which
+/// double to 100 ms, are between them. Longer ones are rarer still.
+const PAUSES_OF_12: Duration = Duration::from_millis(755);
+
+#[test]
+fn front_ends_that_leave_at_once_are_slowed_down() {
+    let bench = Bench::new(1);
+    let began = Instant::now();
+    for _ in 0..12 {
+        let mut front_end = FrontEnd::connect(&bench.socket);
+        assert_eq!(front_end.get_number(17), 1);
+        drop(front_end);
+        wait_for_departure(&bench);
+    }
+    assert!(began.elapsed() >= PAUSES_OF_12, "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_front_end_that_listens_and_leaves_at_once_is_not_connected_to_in_a_loop() {
+    let bench = Bench::with(1, VhostUserMode::Client);
+    let listener = UnixListener::bind(&bench.socket).unwrap();
+    drop(listener.accept().unwrap());
+    let began = Instant::now();
+    for _ in 1..12 {
+        drop(listener.accept().unwrap());
+    }
+    assert!(began.elapsed() >= PAUSES_OF_12, "{:?}", began.elapsed());
 }
 
 #[test]

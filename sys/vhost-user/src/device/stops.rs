@@ -1,0 +1,103 @@
+//! Rings that a message takes back, before it is executed.
+//!
+//! [`Device::handle`] waits for rings that it stops, and the ring of a disk whose store stalls is not
+//! back before the store responds. Callers that must not wait so long take the rings back first.
+
+use std::time::{Duration, Instant};
+
+use suimon_ring::RingFeatures;
+
+use super::Device;
+use crate::features::check_negotiated;
+use crate::message::Message;
+use crate::request::Request;
+use crate::vring::Vring;
+
+/// Rings of a device that are to be taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stops {
+    /// None.
+    Nothing,
+    /// The one with this index, if the device has it.
+    One(u32),
+    /// All.
+    All,
+}
+
+impl Stops {
+    fn has(self, index: usize) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::One(one) => usize::try_from(one) == Ok(index),
+            Self::All => true,
+        }
+    }
+
+    const fn all_if(is_so: bool) -> Self {
+        if is_so { Self::All } else { Self::Nothing }
+    }
+}
+
+impl Device {
+    /// Returns the rings that [`handle`](Self::handle) will take back. Each of them is started again
+    /// by that, or is to be stopped.
+    pub fn stops(&self, message: &Message) -> Stops {
+        use Message as M;
+        let is_negotiated = |request| check_negotiated(request, self.protocol).is_ok();
+        match *message {
+            M::SetFeatures(bits) => {
+                Stops::all_if(bits & !self.link.offer.features == 0 && bits != self.features)
+            }
+            M::SetStatus(status) => Stops::all_if(status == 0),
+            M::ResetOwner | M::ResetDevice | M::SetMemTable(_) => Stops::All,
+            M::AddMemReg(info, _) => Stops::all_if(self.memory.is_changed_by_adding(info)),
+            M::RemMemReg(info) => Stops::all_if(self.memory.is_changed_by_removing(info)),
+            M::SetLogBase(..) => Stops::all_if(is_negotiated(Request::SetLogBase)),
+            M::SetInflightFd(..) => Stops::all_if(is_negotiated(Request::SetInflightFd)),
+            M::SetVringNum { index, .. }
+            | M::SetVringAddr { index, .. }
+            | M::GetVringBase { index } => Stops::One(index),
+            M::SetVringKick(ref vring_fd) => Stops::One(vring_fd.index),
+            M::SetVringBase { index, base } => {
+                let is_packed = RingFeatures(self.features).packed();
+                match is_packed || base <= u32::from(u16::MAX) {
+                    true => Stops::One(index),
+                    false => Stops::Nothing,
+                }
+            }
+            M::SetVringEnable { index, enabled } => {
+                let vring = usize::try_from(index).ok().and_then(|index| self.vrings.get(index));
+                match vring.is_some_and(|vring| vring.is_enabled != enabled) {
+                    true => Stops::One(index),
+                    false => Stops::Nothing,
+                }
+            }
+            _ => Stops::Nothing,
+        }
+    }
+
+    /// Returns the rings that [`take_fault`](Self::take_fault) will take back.
+    pub fn stops_of_fault(&self) -> Stops {
+        Stops::all_if(self.vrings.iter().any(Vring::has_fault))
+    }
+
+    /// Returns true if any of these rings runs.
+    pub fn has_running(&self, stops: Stops) -> bool {
+        let mut rings = self.vrings.iter().enumerate();
+        rings.any(|(index, vring)| stops.has(index) && vring.is_running())
+    }
+
+    /// Takes these rings back, and waits for them at most `at_most`. Returns true if none of them
+    /// runs; otherwise they were requested back, and this is to be called again.
+    pub fn try_stop(&mut self, stops: Stops, at_most: Duration) -> bool {
+        let deadline = Instant::now() + at_most;
+        let model = &self.link.model;
+        let rings = self.vrings.iter_mut().enumerate();
+        let mut stopping: Vec<&mut Vring> =
+            rings.filter(|(index, _)| stops.has(*index)).map(|(_, vring)| vring).collect();
+        // Requested from all first, so that they are waited for together.
+        stopping.iter_mut().for_each(|vring| vring.begin_stop(model));
+        let left = || deadline.saturating_duration_since(Instant::now());
+        stopping.into_iter().all(|vring| vring.finish_stop(left()))
+    }
+}
