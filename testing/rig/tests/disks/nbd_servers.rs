@@ -266,3 +266,38 @@ fn clients_that_are_refused_by_the_thousand_fill_no_log() {
     assert!(told < 50 && grown < 100, "{told} events, {grown} lines of log");
     assert!(daemon.stop().unwrap().success());
 }
+
+mod full {
+    use suimon_rig::{Namespace, Veth};
+
+    use super::*;
+
+    /// Time in which a connection to a client that has vanished ends, which is 120 s, and ample time
+    /// for a loaded host.
+    const VANISHED: Duration = Duration::from_secs(400);
+
+    /// The link to a client is cut: nothing arrives from it any more, not even the end of its
+    /// connection.
+    #[test]
+    fn a_client_that_vanishes_gives_its_place_back() {
+        let rig = Rig::new().unwrap();
+        let (far, port) = (Namespace::new(&rig, "client").unwrap(), free_port());
+        let [near, device] = ["v", "w"].map(|tag| rig.device(tag));
+        let veth = Veth::new(&near, &device, &far).unwrap();
+        run(&["ip", "address", "add", "10.99.0.1/24", "dev", veth.near()]).unwrap();
+        far.address(&device, "10.99.0.2/24").unwrap();
+        let keys = format!(
+            "listen = \"10.99.0.1:{port}\"\nplaintext = true\naddresses = [\"10.99.0.0/24\"]"
+        );
+        let mut daemon = Daemon::start(&rig, &host(&rig, &keys)).unwrap();
+        let clients = || Ok(daemon.json(&["disk", "show", "a"])?["nbd"]["clients"].as_u64());
+        // Reads once, and then waits for a command that does not come.
+        let words =
+            format!("(echo read 0 4k; sleep 3600) | qemu-io -f raw nbd://10.99.0.1:{port}/a");
+        let _client = far.start(&rig, "qemu-io", &["sh", "-c", &words]).unwrap();
+        until("the client", PATIENCE, || Ok(clients()? == Some(1))).unwrap();
+        run(&["ip", "link", "set", veth.near(), "down"]).unwrap();
+        until("the end of its connection", VANISHED, || Ok(clients()? == Some(0))).unwrap();
+        assert!(daemon.stop().unwrap().success());
+    }
+}
