@@ -55,7 +55,7 @@ pub(crate) fn start_relay(
     // Holds the place of the connection by `client`.
     let relay = async move {
         let (read, write) = split(socket);
-        // rustls reads at most 4 KiB at once.
+        // rustls reads no more than a record, 16 KiB, at once.
         let read = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(received).chain(read));
         let session = tokio::select! {
             session = acceptor.accept(join(read, write)) => session,
