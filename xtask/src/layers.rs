@@ -48,7 +48,9 @@ pub(crate) fn edges(metadata: &Metadata) -> Result<Vec<String>> {
             });
             let Some(target) = target else { continue };
             let to = floor_of(metadata, target)?;
-            if let Some(why) = objection((&package.name, from), (&target.name, to)) {
+            let is_for_tests = dependency.kind.as_deref() == Some("dev");
+            let objection = objection((&package.name, from), (&target.name, to), is_for_tests);
+            if let Some(why) = objection {
                 let kind = dependency.kind.as_deref().map_or(String::new(), |k| format!("{k}-"));
                 violations.push(format!(
                     "{} ({}) has a {kind}dependency on {} ({}): {why}",

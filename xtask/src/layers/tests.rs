@@ -69,6 +69,7 @@ fn a_wrong_edge_is_refused_and_both_crates_are_named() {
         ("plane/node", "dev-dependencies", "suimon-store", "injected"),
         ("apps/suimon", "dependencies", "suimon-ports", "may use only"),
         ("ports", "dev-dependencies", "suimon-rig", "used by nobody"),
+        ("ports", "dependencies", "suimon-test-programs", "used by nobody"),
     ];
     for (who, section, whom, why) in wrong {
         let violations = edges_with(who, section, whom);
