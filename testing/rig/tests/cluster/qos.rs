@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::time::Instant;
 
 use serde_json::Value;
-use suimon_rig::{Daemon, Etcd, LastingLoad, Process, Rig, Sampling, authority, until};
+use suimon_rig::{Daemon, Etcd, LastingLoad, Process, Rig, Sampling, authority, until, until_some};
 
 use crate::caps::{Cap, LASTS_S, PATIENCE, WINDOW, assert_within, assert_within_now, wait_used};
 
@@ -179,7 +179,11 @@ fn who_is_not_let_in_is_told_why(rig: &Rig, etcd: &Etcd) {
             "--password-file",
             &file,
         ];
-        let said = host.cli(&words).unwrap();
+        // Members of etcd write to the disk that all tests share, and may not answer for seconds.
+        let said = until_some("an answer of etcd", PATIENCE, || {
+            Ok(Some(host.cli(&words)?).filter(|said| !said.stderr.contains("no answer in time")))
+        });
+        let said = said.unwrap();
         eprintln!("  {}", said.stderr.trim());
         assert!(!said.is_ok() && said.stderr.contains(why), "{why}: {said:?}");
         assert_eq!(host.ok(&["export"]).unwrap(), before);
