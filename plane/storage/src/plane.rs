@@ -110,7 +110,7 @@ pub(crate) struct Record {
     pub(crate) owner: Mutex<Option<ProcessorId>>,
     /// The store that it has limits on.
     pub(crate) store: Option<StoreId>,
-    /// Its files are with whoever suspended it. Changed by who holds `owner`.
+    /// True while the disk is suspended: its worker has none of its files. Changed only with `owner` locked.
     pub(crate) is_suspended: AtomicBool,
     /// Whether it is copied, and how. Changed by who holds `owner`.
     pub(crate) mirror: Mutex<MirrorRecord>,

@@ -31,7 +31,7 @@ const IO_TOKEN: u32 = u32::MAX;
 /// requests for clients of a disk that stalls, which are not waited for, are so many.
 const WAITERS_MAX: usize = 8;
 
-/// Who wants a disk, and its queues as they are given back.
+/// Request for a disk of this processor, and those of its queues that the engine has given back.
 struct Taker {
     reply: Sender<Result<Taken, PlaneError>>,
     queues: Vec<(QueueKey, Box<dyn DiskQueue>)>,
@@ -358,7 +358,10 @@ impl Resident {
             watches.unwatch(queue.wake_fd());
             let Some(held) = self.queues.remove(&number) else { continue };
             let Some(served) = self.disks.get_mut(&held.disk) else { continue };
-            served.queues.remove(&held.key);
+            // A queue that was added under the same key meanwhile stays.
+            if served.queues.get(&held.key) == Some(&number) {
+                served.queues.remove(&held.key);
+            }
             match &mut served.taker {
                 Some(taker) if held.waiters.is_empty() => taker.queues.push((held.key, queue)),
                 _ => drop(queue),

@@ -85,7 +85,7 @@ pub(crate) struct Evicted(watch::Receiver<bool>);
 enum Busy {
     /// The oldest one may be ended then.
     Until(Instant),
-    /// All clients have shown certificates.
+    /// All negotiations are of clients that have shown certificates: none is ended for a new one.
     Authenticated,
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct RingPlace<'a> {
     pub(crate) records: &'a Records,
 }
 
-/// A vring.
+/// State of one vring as the front-end has set it up, and the ring while it runs.
 pub(crate) struct Vring {
     index: u16,
     pub(crate) size: u32,
@@ -52,7 +52,7 @@ pub(crate) struct Vring {
     running: Option<Running>,
     /// It met a fault and was not stopped in order since.
     is_broken: bool,
-    /// A fault that it met and nobody has heard of.
+    /// Fault of the ring that is not reported yet.
     untold: Option<RingFault>,
     /// The form of the ring that ran last.
     is_packed: bool,

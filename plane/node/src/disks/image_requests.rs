@@ -24,7 +24,7 @@ use crate::shared::Shared;
 /// Requests that run at a time: each has a thread that may wait for a store.
 const REQUESTS_MAX: usize = 4;
 
-/// Counts requests that run.
+/// Number of requests about images that run, of which [`REQUESTS_MAX`] may.
 #[derive(Default)]
 pub(crate) struct ImageRequests(AtomicUsize);
 
