@@ -1,6 +1,9 @@
-//! What is generated from the code and checked in: the API's OpenAPI document, the
-//! reference pages, and the list of decisions. Checked in so that a change to the contract is seen in
-//! review; compared so that they cannot lie.
+//! Generated documents that are checked in: the OpenAPI document of the API, the reference pages, and the
+//! list of decisions. They are checked in so that a review shows changes of the contract, and compared with
+//! the code by `docs --check`.
+
+mod alerts;
+mod api;
 
 use std::collections::BTreeMap;
 use std::env;
@@ -16,6 +19,8 @@ use crate::workspace;
 type Generated = BTreeMap<PathBuf, Vec<u8>>;
 
 const REFERENCE: &str = "docs/reference";
+/// Alert rules that the package ships.
+const RULES: &str = "dist/prometheus/suimon.rules.yml";
 const DECISIONS: &str = "docs/decisions";
 /// A page with tables of the simulator's runs between two lines that say so.
 const SIMULATOR: &str = "docs/simulator.md";
@@ -66,8 +71,13 @@ fn generate(root: &Path) -> Result<Generated> {
 
     let mut generated = Generated::new();
     let openapi = run("suimond", &["--print-openapi"])?;
-    serde_json::from_slice::<serde_json::Value>(&openapi)
+    let document: serde_json::Value = serde_json::from_slice(&openapi)
         .context("suimond --print-openapi printed something else than JSON")?;
+    generated.insert(Path::new(REFERENCE).join("api.md"), api::page(&document)?.into_bytes());
+    let metrics = String::from_utf8(run("suimond", &["--print-metrics"])?)?;
+    let rules = fs::read_to_string(root.join(RULES)).context(RULES)?;
+    let page = alerts::page(&metrics, &rules).context(RULES)?;
+    generated.insert(Path::new(REFERENCE).join("metrics.md"), page.into_bytes());
     generated.insert("contract/openapi.json".into(), openapi);
 
     let folder = root.join("target/xtask-docs");

@@ -4,6 +4,7 @@ use suimon_contract::{
     ClusterDisk, ClusterMember, ClusterShare, ClusterStatus, ClusterStore, Kind,
 };
 
+use crate::columns;
 use crate::lines::{Lines, health};
 use crate::table::{Table, or_dash};
 use crate::units;
@@ -32,7 +33,7 @@ pub(crate) fn details(cluster: &ClusterStatus) -> String {
 }
 
 fn members(all: &[ClusterMember]) -> Table {
-    let mut table = Table::new(&["NODE", ">NUMBER", "STATE"]);
+    let mut table = Table::new(&columns::CLUSTER_MEMBERS);
     for member in all {
         let state = match (member.is_alive, member.is_this) {
             (true, true) => "alive, this host",
@@ -45,19 +46,7 @@ fn members(all: &[ClusterMember]) -> Table {
 }
 
 fn stores(all: &[ClusterStore]) -> Table {
-    let titles = [
-        "STORE",
-        "LEADER",
-        ">TERM",
-        ">CAN DO",
-        ">TO SHARE",
-        ">MAY HERE",
-        ">RESERVED",
-        ">LEASE",
-        ">FALLBACK",
-        "REMARK",
-    ];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&columns::CLUSTER_STORES);
     for store in all {
         let foreign = store.has_foreign_load.then_some("foreign load");
         table.row([
@@ -77,7 +66,7 @@ fn stores(all: &[ClusterStore]) -> Table {
 }
 
 fn shares(all: &[ClusterStore]) -> Table {
-    let mut table = Table::new(&["STORE", "NODE", ">LEASED", ">RESERVED"]);
+    let mut table = Table::new(&columns::CLUSTER_SHARES);
     for store in all {
         for ClusterShare { node, leased_iops, reserved_iops } in &store.shares {
             table.row([
@@ -93,8 +82,7 @@ fn shares(all: &[ClusterStore]) -> Table {
 
 /// Who was seen on stores themselves.
 fn seen(all: &[ClusterStore]) -> Table {
-    let titles = ["STORE", "SEEN ON IT", "CLUSTER", ">IOPS", ">RESERVED", ">AGO", "REMARK"];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&columns::CLUSTER_SEEN);
     for store in all {
         for beat in &store.seen {
             table.row([
@@ -113,8 +101,7 @@ fn seen(all: &[ClusterStore]) -> Table {
 
 /// What disks of all nodes get, a line each. Rates are normalised operations per second.
 pub(crate) fn flow_table(disks: &[ClusterDisk]) -> Table {
-    let titles = ["NODE", "STORE", "DISK", ">ENTITLED", ">WANTED", ">GOT", "DISPLACED BY"];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&columns::CLUSTER_FLOWS);
     for disk in disks {
         let aggressors = disk.aggressors.as_ref().map(|all| {
             let of = |of: &suimon_contract::ClusterAggressor| {

@@ -5,6 +5,7 @@ use suimon_contract::{
     Resource, StoreCapability, StoreConfig, StoreMeasurement, StoreStatus,
 };
 
+use crate::columns;
 use crate::lines::{Lines, storage_state, word};
 use crate::qos_tables::{add_flow, delivery_table, limits_in_short};
 use crate::resource_tables::Shown;
@@ -18,20 +19,7 @@ impl Shown for StoreConfig {
     const ABOUT_DELETE: &'static str = "Delete a store that no disk is in; its files stay";
 
     fn table(all: &[StoreStatus]) -> Table {
-        let titles = [
-            "NAME",
-            "PATH",
-            ">DISKS",
-            ">FREE",
-            ">OF",
-            ">IOPS",
-            ">CAPABILITY",
-            ">PROMISED",
-            ">LATENCY",
-            ">DEPTH",
-            "STATE",
-        ];
-        let mut table = Table::new(&titles);
+        let mut table = Table::new(&columns::STORES);
         for store in all {
             table.row([
                 store.config.name.to_string(),
@@ -127,11 +115,7 @@ impl Shown for DiskConfig {
     const ABOUT_DELETE: &'static str = "Delete a disk; its file stays unless --with-file is given";
 
     fn table(all: &[DiskStatus]) -> Table {
-        let titles = [
-            "NAME", "STORE", "FORMAT", ">SIZE", ">ON DISK", "QOS", ">READ", ">WRITTEN", ">ERRORS",
-            "USED BY", "STATE",
-        ];
-        let mut table = Table::new(&titles);
+        let mut table = Table::new(&columns::DISKS);
         for disk in all {
             table.row([
                 disk.config.name.to_string(),
@@ -255,9 +239,7 @@ fn errors(counters: &DiskCounters) -> u64 {
 }
 
 fn request_table(counters: &DiskCounters) -> Table {
-    let titles =
-        ["REQUEST", ">COUNT", ">BYTES", ">ERRORS", ">HALF WITHIN", ">99 % WITHIN", ">LONGEST"];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&columns::DISK_REQUESTS);
     for (name, kind) in by_kind(counters) {
         let latency = |ns| if kind.requests == 0 { "–".to_owned() } else { units::latency(ns) };
         table.row([

@@ -14,6 +14,7 @@ mod choices;
 mod cli;
 mod cluster;
 mod cluster_tables;
+mod columns;
 mod console;
 mod disk;
 mod disk_export;

@@ -2,6 +2,7 @@
 
 use suimon_contract::{DrainStatus, NodeConfig, NodeStatus};
 
+use crate::columns;
 use crate::lines::{Lines, health};
 use crate::resource_tables::Shown;
 use crate::table::{Table, or_dash};
@@ -13,7 +14,7 @@ impl Shown for NodeConfig {
     const ABOUT_DELETE: &'static str = "Delete a node from those that this host knows";
 
     fn table(all: &[NodeStatus]) -> Table {
-        let mut table = Table::new(&["NAME", "ADDRESS", "HOST", "VERSION", "DRAINED", "HEALTH"]);
+        let mut table = Table::new(&columns::NODES);
         for node in all {
             table.row([
                 node.config.name.to_string(),

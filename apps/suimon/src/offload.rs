@@ -11,6 +11,7 @@ use suimon_contract::{
     UplinkConfig,
 };
 
+use crate::columns;
 use crate::cli::ChangeFlags;
 use crate::exit::Failure;
 use crate::output::Context;
@@ -239,8 +240,7 @@ fn labels(ports: &[PortOffloads]) -> Vec<String> {
 }
 
 fn text(ports: &[PortOffloads]) -> String {
-    let mut table =
-        Table::new(&["PORT", "OFFLOAD", "SUPPORTED", "ENABLED", "USED", "BY", "REASON"]);
+    let mut table = Table::new(&columns::PORT_OFFLOADS);
     for (label, port) in labels(ports).iter().zip(ports) {
         for offload in &port.offloads {
             let [name, supported, enabled, used, by, reason] = cells(offload);
@@ -252,7 +252,7 @@ fn text(ports: &[PortOffloads]) -> String {
 
 /// The offloads of one port as a table.
 pub(crate) fn offload_table(offloads: &[OffloadStatus]) -> Table {
-    let mut table = Table::new(&["OFFLOAD", "SUPPORTED", "ENABLED", "USED", "BY", "REASON"]);
+    let mut table = Table::new(&columns::OFFLOADS);
     for offload in offloads {
         table.row(cells(offload));
     }

@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use suimon_contract::{Operation, OperationState};
 
+use crate::columns;
 use crate::exit::Failure;
 use crate::output::Context;
 use crate::progress::{await_end, plan_text};
@@ -61,7 +62,7 @@ fn state(operation: &Operation) -> &'static str {
 }
 
 fn table(operations: &[Operation]) -> Table {
-    let mut table = Table::new(&[">ID", "KIND", "SUBJECT", "STATE", ">STEPS", "STARTED"]);
+    let mut table = Table::new(&columns::OPERATIONS);
     for operation in operations {
         table.row([
             operation.id.to_string(),

@@ -4,6 +4,7 @@ use suimon_contract::{
     Kind, PowerChangedStatus, PowerCpuStatus, PowerEnergyStatus, PowerSettingStatus, PowerStatus,
 };
 
+use crate::columns;
 use crate::lines::Lines;
 use crate::table::{Table, or_dash};
 use crate::units;
@@ -51,8 +52,7 @@ pub(crate) fn energy(energy: &PowerEnergyStatus) -> String {
 }
 
 fn settings(all: &[PowerSettingStatus]) -> Table {
-    let titles = ["SETTING", "CPUS", "WANTED", "NOW", "IN EFFECT", "WHY NOT"];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&columns::POWER_SETTINGS);
     for (cpus, of) in
         grouped(all, |of| &of.cpus, |of| PowerSettingStatus { cpus: Vec::new(), ..of.clone() })
     {
@@ -69,8 +69,7 @@ fn settings(all: &[PowerSettingStatus]) -> Table {
 }
 
 fn cpus(all: &[PowerCpuStatus]) -> Table {
-    let titles = ["CPUS", "ONLINE", "DRIVER", "GOVERNOR", "PREFERENCE", ">MHZ", "IDLE STATES"];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&columns::POWER_CPUS);
     let with_numbers: Vec<(Vec<u16>, &PowerCpuStatus)> =
         all.iter().map(|cpu| (vec![cpu.cpu], cpu)).collect();
     let alike =
@@ -91,7 +90,7 @@ fn cpus(all: &[PowerCpuStatus]) -> Table {
 }
 
 fn changed(all: &[PowerChangedStatus]) -> Table {
-    let mut table = Table::new(&["CHANGED", "BEFORE", "WRITTEN", "NOW"]);
+    let mut table = Table::new(&columns::POWER_CHANGED);
     for of in all {
         table.row([
             of.file.clone(),

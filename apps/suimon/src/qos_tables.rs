@@ -5,6 +5,7 @@ use suimon_contract::{
     QosTimeShare, Resource, StorePromises,
 };
 
+use crate::columns;
 use crate::lines::{Lines, word};
 use crate::resource_tables::Shown;
 use crate::table::{Table, or_dash};
@@ -17,19 +18,7 @@ impl Shown for QosPolicyConfig {
     const ABOUT_DELETE: &'static str = "Delete a QoS policy that no disk has";
 
     fn table(all: &[QosPolicyStatus]) -> Table {
-        let titles = [
-            "NAME",
-            "KIND",
-            ">MIN",
-            ">MAX",
-            ">MAX BYTES",
-            ">BURST",
-            ">WEIGHT",
-            ">DISKS",
-            ">PROMISED",
-            ">IOPS",
-        ];
-        let mut table = Table::new(&titles);
+        let mut table = Table::new(&columns::QOS_POLICIES);
         for policy in all {
             let limits = policy.config.limits();
             table.row([
@@ -64,7 +53,7 @@ impl Shown for QosPolicyConfig {
 
 /// What this host has of a policy that spans nodes.
 fn parts(all: &[QosPolicyPart]) -> Table {
-    let mut table = Table::new(&["STORE", ">MIN HERE", ">MAY HERE", ">RESERVED", ">LEASE"]);
+    let mut table = Table::new(&columns::QOS_POLICY_PARTS);
     for QosPolicyPart { store, min_iops, max } in all {
         let lease = max.and_then(|max| max.lease_ms);
         table.row([
@@ -111,20 +100,7 @@ pub(crate) fn limits_in_short(limits: &DiskQos) -> String {
 
 /// What disks get, a line each. Rates are normalised operations per second over 5 s.
 pub(crate) fn flow_table(flows: &[QosFlowStatus]) -> Table {
-    let titles = [
-        "DISK",
-        "STORE",
-        "LIMITS OF",
-        "LIMITS",
-        ">ENTITLED",
-        ">WANTED",
-        ">GOT",
-        ">GOT IN 5 MIN",
-        ">WAITING",
-        ">IN DEVICE",
-        "LIMITED BY",
-    ];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&columns::QOS_FLOWS);
     for flow in flows {
         table.row([
             flow.disk.to_string(),
@@ -170,9 +146,7 @@ pub(crate) fn add_flow(lines: &mut Lines, flow: &QosFlowStatus) {
 
 /// What a disk is entitled to, wants and gets, and where its requests spent their time.
 pub(crate) fn delivery_table(flow: &QosFlowStatus) -> Table {
-    let titles =
-        ["OVER", ">ENTITLED", ">WANTED", ">GOT", ">QUEUE DEPTH", ">DEVICE LATENCY", "LIMITED BY"];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&columns::QOS_DELIVERY);
     for (over, delivery) in [("5 s", &flow.last_5_s), ("5 min", &flow.last_5_min)] {
         table.row([
             over.to_owned(),
@@ -209,8 +183,7 @@ fn limits_in_order(delivery: &QosDelivery) -> String {
 
 /// What stores promise or would promise, a line each.
 pub(crate) fn promise_table(stores: &[StorePromises]) -> Table {
-    let titles = ["STORE", ">MINIMUMS", ">COME TO", ">CAPABILITY", ">MAY BE PROMISED", "FITS"];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&columns::WHAT_IF_STORES);
     for store in stores {
         table.row([
             store.store.to_string(),

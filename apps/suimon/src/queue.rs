@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use suimon_contract::{ProcessorStatus, QueueStatus};
 
+use crate::columns;
 use crate::exit::Failure;
 use crate::output::Context;
 use crate::progress::await_end;
@@ -77,8 +78,7 @@ impl ProcessorVerb {
 }
 
 fn queue_table(queues: &[QueueStatus]) -> Table {
-    let titles = ["ID", ">PROCESSOR", ">FRAMES", ">BYTES", ">FULL", ">MOVES"];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&columns::QUEUES);
     for queue in queues {
         table.row([
             queue.id.clone(),
@@ -93,19 +93,7 @@ fn queue_table(queues: &[QueueStatus]) -> Table {
 }
 
 fn processor_table(processors: &[ProcessorStatus]) -> Table {
-    let titles = [
-        "ID",
-        ">CPU",
-        ">QUEUES",
-        ">CPU TIME",
-        ">BUSY",
-        ">FRAMES",
-        ">BATCHES",
-        ">SLEEPS",
-        ">RESTS",
-        "STATE",
-    ];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&columns::PROCESSORS);
     for processor in processors {
         let seconds = |ns: u64| format!("{}.{} s", ns / 1_000_000_000, ns / 100_000_000 % 10);
         table.row([

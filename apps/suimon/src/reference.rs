@@ -1,5 +1,7 @@
-//! The reference pages as Markdown: the command line, the host file, errors and
-//! events.
+//! The reference pages as Markdown: the command line, the host file, errors, events and the tables
+//! of status.
+
+mod status;
 
 use suimon_contract::{Effect, ErrorCode, EventKind, Form, Key, Kind, default_text, meaning_of};
 
@@ -9,12 +11,13 @@ use crate::exit::CODES;
 const GENERATED: &str = "<!-- Made by `suimon docs`. Change the source, not this page. -->\n\n";
 
 /// The pages: name and text.
-pub(crate) fn pages() -> [(&'static str, String); 4] {
+pub(crate) fn pages() -> [(&'static str, String); 5] {
     [
         ("cli.md", command_line()),
         ("config.md", host_file()),
         ("errors.md", errors()),
         ("events.md", events()),
+        ("status.md", status::page()),
     ]
 }
 
@@ -133,7 +136,7 @@ fn events() -> String {
     text
 }
 
-/// Text as the cell of a table.
+/// Returns text as the cell of a table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
@@ -144,7 +147,7 @@ mod tests {
 
     #[test]
     fn every_key_command_error_and_event_has_its_line() {
-        let [(_, cli), (_, config), (_, errors), (_, events)] = pages();
+        let [(_, cli), (_, config), (_, errors), (_, events), _] = pages();
         let tables = [
             Kind::Host,
             Kind::Api,

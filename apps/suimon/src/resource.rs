@@ -10,6 +10,7 @@ use suimon_contract::{
     UplinkConfig, parse_resource,
 };
 
+use crate::columns;
 use crate::capture::CaptureFlags;
 use crate::cli::ChangeFlags;
 use crate::exit::Failure;
@@ -222,7 +223,7 @@ impl<R: Resource> Delete<R> {
 }
 
 fn address_table(addresses: &[AddressStatus]) -> Table {
-    let mut table = Table::new(&["ADDRESS", ">VLAN", "PORT", ">AGE"]);
+    let mut table = Table::new(&columns::ADDRESSES);
     for address in addresses {
         let age = address.age_s.map(units::age);
         table.row([

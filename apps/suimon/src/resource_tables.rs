@@ -5,6 +5,7 @@ use suimon_contract::{
     UplinkStatus,
 };
 
+use crate::columns;
 use crate::lines::{Lines, drops, health, word};
 use crate::table::{Table, or_dash};
 use crate::units;
@@ -37,7 +38,7 @@ impl Shown for SwitchConfig {
     const ABOUT_DELETE: &'static str = "Delete a switch that nothing is connected to";
 
     fn table(all: &[SwitchStatus]) -> Table {
-        let mut table = Table::new(&["NAME", "KIND", "UPLINK", ">NICS", ">ADDRESSES", "HEALTH"]);
+        let mut table = Table::new(&columns::SWITCHES);
         for switch in all {
             table.row([
                 switch.config.name.to_string(),
@@ -71,9 +72,7 @@ impl Shown for UplinkConfig {
     const ABOUT_DELETE: &'static str = "Delete an uplink that no switch and no team uses";
 
     fn table(all: &[UplinkStatus]) -> Table {
-        let titles =
-            ["NAME", "DEVICE", "DRIVER", "SWITCH", ">MTU", ">RX", ">TX", ">DROPS", "HEALTH"];
-        let mut table = Table::new(&titles);
+        let mut table = Table::new(&columns::UPLINKS);
         for uplink in all {
             table.row([
                 uplink.config.name.to_string(),
@@ -118,11 +117,7 @@ impl Shown for NicConfig {
     const ABOUT_DELETE: &'static str = "Delete a NIC";
 
     fn table(all: &[NicStatus]) -> Table {
-        let titles = [
-            "NAME", "SWITCH", "BACKEND", "VLAN", "PATH", ">QUEUES", ">RX", ">TX", ">DROPS",
-            "HEALTH",
-        ];
-        let mut table = Table::new(&titles);
+        let mut table = Table::new(&columns::NICS);
         for nic in all {
             table.row([
                 nic.config.name.to_string(),

@@ -1,5 +1,7 @@
 //! Aligned tables of text.
 
+use crate::columns::{Column, Columns};
+
 /// A table: a header and rows of as many cells.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
@@ -7,7 +9,7 @@ pub(crate) struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// To which side of its column a cell goes.
+/// Side of a column to which its cells are aligned. Numbers are aligned right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
@@ -15,17 +17,10 @@ pub(crate) enum Align {
 }
 
 impl Table {
-    /// An empty table. A column whose title begins with `>` is aligned right, as
-    /// numbers want to be.
-    pub(crate) fn new(titles: &[&str]) -> Self {
-        let header = titles
-            .iter()
-            .map(|title| match title.strip_prefix('>') {
-                Some(title) => (title.to_owned(), Align::Right),
-                None => ((*title).to_owned(), Align::Left),
-            })
-            .collect();
-        Self { header, rows: Vec::new() }
+    /// Returns an empty table with these columns.
+    pub(crate) fn new(columns: &Columns) -> Self {
+        let title = |column: &Column| (column.title.to_owned(), column.align);
+        Self { header: columns.all.iter().map(title).collect(), rows: Vec::new() }
     }
 
     /// Adds a row.
@@ -72,13 +67,13 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
-        let mut table = Table::new(&["NAME", ">RATE", "REASON"]);
-        table.row(["a".into(), "1.2 Gbit/s".into(), "–".into()]);
+        let mut table = Table::new(&crate::columns::CLUSTER_MEMBERS);
+        table.row(["a".into(), "12345678".into(), "–".into()]);
         table.row(["wider-name".into(), "0".into(), String::new()]);
         insta::assert_snapshot!(table.render(), @r"
-        NAME              RATE  REASON
-        a           1.2 Gbit/s  –
-        wider-name           0
+        NODE          NUMBER  STATE
+        a           12345678  –
+        wider-name         0
         ");
     }
 }

@@ -5,6 +5,7 @@ use suimon_contract::{
     TeamMemberStatus, TeamStatus,
 };
 
+use crate::columns;
 use crate::lines::{Lines, health, word};
 use crate::resource_tables::Shown;
 use crate::table::{Table, or_dash};
@@ -17,9 +18,7 @@ impl Shown for TeamConfig {
     const ABOUT_DELETE: &'static str = "Delete a team that no switch uses";
 
     fn table(all: &[TeamStatus]) -> Table {
-        let titles =
-            ["NAME", "MODE", "ALGORITHM", "SWITCH", ">ACTIVE", ">SPEED", ">RX", ">TX", "HEALTH"];
-        let mut table = Table::new(&titles);
+        let mut table = Table::new(&columns::TEAMS);
         for team in all {
             table.row([
                 team.config.name.to_string(),
@@ -64,11 +63,7 @@ fn partner(partner: &LacpPartnerStatus) -> String {
 }
 
 fn member_table(members: &[TeamMemberStatus]) -> Table {
-    let titles = [
-        "MEMBER", "STATE", "ROLE", "LINK", ">SPEED", ">RX", ">SHARE", ">TX", ">SHARE", ">FLOWS",
-        ">NICS", "REASON",
-    ];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&columns::TEAM_MEMBERS);
     for member in members {
         table.row([
             member.uplink.to_string(),
@@ -99,22 +94,7 @@ fn role(member: &TeamMemberStatus) -> String {
 }
 
 fn lacp_table(members: &[TeamMemberStatus]) -> Table {
-    let titles = [
-        "MEMBER",
-        "PARTNER",
-        ">PRIORITY",
-        ">KEY",
-        ">PORT",
-        "OUR STATE",
-        "ITS STATE",
-        "IN SYNC",
-        "COLLECTING",
-        "DISTRIBUTING",
-        "RECEIVE",
-        "MUX",
-        ">HEARD",
-    ];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&columns::LACP_LINKS);
     for member in members {
         let Some(lacp) = &member.lacp else { continue };
         let yes = |yes: bool| if yes { "yes" } else { "no" }.to_owned();

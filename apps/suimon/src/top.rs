@@ -14,6 +14,9 @@ use crate::exit::Failure;
 use crate::output::{Context, is_terminal, print};
 use rates::Rates;
 
+#[cfg(test)]
+pub(crate) use rates::tests::example;
+
 /// How `top` shows rates.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct TopFlags {

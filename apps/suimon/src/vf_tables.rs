@@ -2,6 +2,7 @@
 
 use suimon_contract::{Kind, PfConfig, PfStatus, SriovAdapter, VfStatus};
 
+use crate::columns;
 use crate::lines::{Lines, health, word};
 use crate::resource_tables::Shown;
 use crate::table::{Table, or_dash};
@@ -14,7 +15,7 @@ impl Shown for PfConfig {
         "Delete what is desired of an adapter with SR-IOV; its VFs stay as they are";
 
     fn table(all: &[PfStatus]) -> Table {
-        let mut table = Table::new(&["NAME", "DEVICE", ">VFS", ">NOW", ">IN USE", "HEALTH"]);
+        let mut table = Table::new(&columns::PFS);
         for pf in all {
             let adapter = pf.adapter.as_ref();
             table.row([
@@ -43,18 +44,7 @@ impl Shown for PfConfig {
 
 /// All adapters, and below them the VFs of those that have some.
 pub(crate) fn adapter_table(all: &[SriovAdapter]) -> String {
-    let titles = [
-        "DEVICE",
-        "ADDRESS",
-        "DRIVER",
-        ">SUPPORTED",
-        ">ENABLED",
-        ">IN USE",
-        ">IOMMU",
-        ">NUMA",
-        "SRIOV SUPPORT",
-    ];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&columns::ADAPTERS);
     for adapter in all {
         table.row([
             placed(adapter.device.as_ref(), adapter.netns.as_ref()),
@@ -121,11 +111,7 @@ fn add_adapter(lines: &mut Lines, adapter: &SriovAdapter) {
 }
 
 fn vf_table(adapter: &SriovAdapter) -> Table {
-    let titles = [
-        ">VF", "ADDRESS", "DRIVER", ">IOMMU", "DEVICE", "MAC", ">VLAN", "SPOOF", "TRUST", ">MIN",
-        ">MAX", "LINK", "USED BY",
-    ];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&columns::VFS);
     for vf in &adapter.vfs {
         let [mac, vlan, spoof, trust, least, most, link] = settings(vf).map(|(_, value)| value);
         table.row([

@@ -2,6 +2,7 @@
 
 use suimon_contract::{Name, VmConfig, VmGuest, VmMigration, VmStatus};
 
+use crate::columns;
 use crate::lines::{Lines, word};
 use crate::resource_tables::Shown;
 use crate::table::{Table, or_dash};
@@ -14,8 +15,7 @@ impl Shown for VmConfig {
     const ABOUT_DELETE: &'static str = "Delete a VM that does not run; its NICs and disks stay";
 
     fn table(all: &[VmStatus]) -> Table {
-        let titles = ["NAME", ">CPUS", ">MEMORY", "NICS", "DISKS", "RUN BY", ">UP", "STATE"];
-        let mut table = Table::new(&titles);
+        let mut table = Table::new(&columns::VMS);
         for vm in all {
             table.row([
                 vm.config.name.to_string(),
@@ -113,7 +113,7 @@ pub(crate) fn guest_text(guest: &VmGuest) -> String {
     if guest.interfaces.is_empty() {
         return lines.text();
     }
-    let mut table = Table::new(&["INTERFACE", "MAC", "ADDRESSES"]);
+    let mut table = Table::new(&columns::GUEST_INTERFACES);
     for interface in &guest.interfaces {
         table.row([
             interface.name.clone(),

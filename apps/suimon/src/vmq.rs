@@ -9,6 +9,7 @@ use suimon_contract::{
     VmqQueueStatus, VmqStatus,
 };
 
+use crate::columns;
 use crate::cli::ChangeFlags;
 use crate::exit::Failure;
 use crate::lines::{Lines, word};
@@ -174,8 +175,7 @@ async fn queues_of(context: &Context, nic: &Name) -> Result<Vec<VmqQueueStatus>,
 }
 
 fn table(all: &[VmqStatus]) -> Table {
-    let titles = ["UPLINK", "ENABLED", "MODE", ">QUEUES", ">IN USE", ">PARKED", ">BUSIEST"];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&columns::VMQS);
     for vmq in all {
         let permitted = || vmq.processors.iter().filter(|processor| processor.permitted);
         let in_use = vmq.processors.iter().filter(|processor| processor.queues > 0);
@@ -203,7 +203,7 @@ fn details(vmq: &VmqStatus) -> String {
 }
 
 fn processor_table(processors: &[VmqProcessorStatus]) -> Table {
-    let mut table = Table::new(&[">PROCESSOR", "STATE", ">QUEUES", ">LOAD", ">OF OTHERS"]);
+    let mut table = Table::new(&columns::VMQ_PROCESSORS);
     for processor in processors {
         table.row([
             processor.processor.to_string(),
@@ -227,8 +227,7 @@ const fn state(processor: &VmqProcessorStatus) -> &'static str {
 }
 
 fn queue_table(queues: &[VmqQueueStatus]) -> Table {
-    let titles = ["QUEUE", ">PROCESSOR", "NIC", ">LOAD", ">SINCE", "DEFAULT QUEUE"];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&columns::VMQ_QUEUES);
     for queue in queues {
         table.row([
             queue.queue.clone(),

@@ -81,7 +81,11 @@ pub struct Arguments {
     #[arg(long, conflicts_with_all = ["config", "check", "vm_launcher"])]
     pub restore_power: bool,
 
-    /// Only print the API's OpenAPI document.
+    /// Print the OpenAPI document of the REST API and exit.
     #[arg(long)]
     pub print_openapi: bool,
+
+    /// Print a reference of all metrics as Markdown and exit.
+    #[arg(long, conflicts_with = "print_openapi")]
+    pub print_metrics: bool,
 }

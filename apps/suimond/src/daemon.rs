@@ -33,6 +33,7 @@ use crate::disk_factory::host_disks;
 use crate::far_nodes::HostFarNodes;
 use crate::host_file;
 use crate::lab::Lab;
+use crate::metrics;
 use crate::notify::notify;
 use crate::power_restoration::restore;
 use crate::recorder::{Recorder, RecordingFile};
@@ -80,6 +81,9 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
     let result = if arguments.print_openapi {
         print_openapi()
+    } else if arguments.print_metrics {
+        print!("{}", metrics::page());
+        Ok(())
     } else if arguments.restore_power {
         restore(arguments).map_err(Stopped::Host)
     } else if let (true, Some(file)) = (arguments.check, &arguments.config) {

@@ -1,11 +1,18 @@
-//! Metrics in Prometheus' text format.
+//! Metrics in the text format of Prometheus.
 //!
-//! Names follow Prometheus' conventions: base units, `_total` for what only
-//! grows. Labels are names of configured resources and stable drop reasons, so
-//! the number of series is bounded by the configuration.
+//! Names follow the conventions of Prometheus: base units, `_total` for counters. Labels are names of
+//! configured resources and stable reasons, so that the configuration bounds the number of series.
+//!
+//! Each family is defined once (`family.rs`); `GET /metrics` and `docs/reference/metrics.md` have the same
+//! descriptions.
 
 mod disks;
+mod family;
+mod host;
+mod ports;
 mod power;
+mod processors;
+mod reference;
 mod sriov;
 mod teams;
 mod text_format;
@@ -15,10 +22,7 @@ mod vms;
 use std::fmt;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Registry;
 use suimon_contract::{
     ApiError, Condition, DiskStatus, ErrorCode, Health, HostStatus, IovPath, PfStatus,
@@ -26,6 +30,8 @@ use suimon_contract::{
     VmStatus, VmqStatus,
 };
 use suimon_node::Node;
+
+pub use reference::page;
 
 /// The type of what [`render`] writes.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -133,59 +139,10 @@ pub fn render(readings: &Readings) -> Result<String, ApiError> {
     Ok(text_format::from_open_metrics(&text))
 }
 
-/// What one port's counter is called, and what it counts.
-type PortMetric = (&'static str, &'static str, fn(&PortCounters) -> u64);
-
-/// Seen from the guest, as it sees itself: what came in from it at the switch is
-/// what it transmitted.
-const GUEST_METRICS: &[PortMetric] = &[
-    ("receive_bytes", "Bytes handed to it", |c| c.tx_bytes),
-    ("receive_frames", "Frames handed to it; a large frame counts once", |c| c.tx_frames),
-    ("transmit_bytes", "Bytes it sent", |c| c.rx_bytes),
-    ("transmit_frames", "Frames it sent; a large frame counts once", |c| c.rx_frames),
-];
-
-/// Seen from the device, which receives from the wire, or from the team of several.
-const UPLINK_METRICS: &[PortMetric] = &[
-    ("receive_bytes", "Bytes received from the wire", |c| c.rx_bytes),
-    ("receive_frames", "Frames received from the wire", |c| c.rx_frames),
-    ("transmit_bytes", "Bytes sent to the wire", |c| c.tx_bytes),
-    ("transmit_frames", "Frames sent to the wire; a large frame counts once", |c| c.tx_frames),
-];
-
-/// The same from all sides.
-const COMMON_METRICS: &[PortMetric] = &[
-    ("flooded_frames", "Frames from it that were flooded", |c| c.flooded),
-    ("segmented_frames", "Frames segmented in software on their way to it", |c| {
-        c.software_segmented
-    }),
-    (
-        "checksummed_frames",
-        "Frames whose checksum was completed in software on their way to it",
-        |c| c.software_checksummed,
-    ),
-    (
-        "coalesced_segments",
-        "Frames joined with others of their stream in software on their way to it",
-        |c| c.software_coalesced_segments,
-    ),
-    ("coalesced_units", "Large frames they became", |c| c.software_coalesced_units),
-];
-
 impl Collector for Readings {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         self.encode_host(&mut encoder)?;
-        for kind in ["nic", "uplink", "team", "switch"] {
-            self.encode_ports(&mut encoder, kind)?;
-        }
-        let on_vf = self.nics_on_vf.iter();
-        let on_vf = on_vf.map(|(nic, is_so)| ([("nic", nic.clone())], f64::from(u8::from(*is_so))));
-        encode_gauges(
-            &mut encoder,
-            "suimon_nic_on_vf",
-            "Whether the frames of a NIC that is to have a VF take one",
-            on_vf,
-        )?;
+        self.encode_ports(&mut encoder)?;
         self.encode_teams(&mut encoder)?;
         self.encode_vmq(&mut encoder)?;
         self.encode_disks(&mut encoder)?;
@@ -194,192 +151,6 @@ impl Collector for Readings {
         self.encode_sriov(&mut encoder)?;
         self.encode_processors(&mut encoder)
     }
-}
-
-impl Readings {
-    fn encode_host(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let gauges = [
-            ("suimon_desired_revision", "Counts the changes of desired state", self.host.revision),
-            ("suimon_uptime_seconds", "Time since the daemon started", self.host.uptime_s),
-            ("suimon_switches", "Switches desired", self.host.switches as u64),
-            ("suimon_uplinks", "Uplinks desired", self.host.uplinks as u64),
-            ("suimon_teams", "Teams desired", self.host.teams as u64),
-            ("suimon_nics", "NICs desired", self.host.nics as u64),
-            ("suimon_disks", "Disks desired", self.host.disks as u64),
-            ("suimon_vms", "VMs desired", self.host.vms as u64),
-            ("suimon_pfs", "Adapters with SR-IOV desired", self.host.pfs as u64),
-            ("suimon_nodes", "Other nodes known", self.host.nodes as u64),
-        ];
-        let mut build = encoder.encode_descriptor(
-            "suimon_build_info",
-            "Always 1; the version is in the label",
-            None,
-            MetricType::Gauge,
-        )?;
-        let labels = [("version", self.host.version.as_str())];
-        ConstGauge::new(1_u32).encode(build.encode_family(&labels)?)?;
-        for (name, help, value) in gauges {
-            let family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            ConstGauge::new(signed(value)).encode(family)?;
-        }
-        let refused = encoder.encode_descriptor(
-            "suimon_refused_system_calls",
-            "System calls that threads of the daemon were refused; any means a defect or worse",
-            None,
-            MetricType::Counter,
-        )?;
-        ConstCounter::new(self.host.confinement.refused_calls).encode(refused)?;
-        Ok(())
-    }
-
-    fn encode_ports(&self, encoder: &mut DescriptorEncoder<'_>, kind: &'static str) -> fmt::Result {
-        let ports: Vec<&PortReading> = self.ports.iter().filter(|p| p.kind == kind).collect();
-        if ports.is_empty() {
-            return Ok(());
-        }
-        // The host NIC of a switch is a guest of it.
-        let (prefix, sided) = match kind {
-            "uplink" => ("suimon_uplink", UPLINK_METRICS),
-            "team" => ("suimon_team", UPLINK_METRICS),
-            "switch" => ("suimon_switch_host_nic", GUEST_METRICS),
-            _ => ("suimon_nic", GUEST_METRICS),
-        };
-        for (name, help, value) in sided.iter().chain(COMMON_METRICS) {
-            let name = format!("{prefix}_{name}");
-            let mut family = encoder.encode_descriptor(&name, help, None, MetricType::Counter)?;
-            for port in &ports {
-                let labels = [(kind, port.name.as_str())];
-                let metric = family.encode_family(&labels)?;
-                ConstCounter::new(value(&port.counters)).encode(metric)?;
-            }
-        }
-        encode_drops(encoder, kind, prefix, &ports)?;
-        let name = format!("{prefix}_up");
-        let help = "1 if it is as desired and frames can pass";
-        let mut family = encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?;
-        for port in &ports {
-            let labels = [(kind, port.name.as_str())];
-            ConstGauge::new(u32::from(port.is_up)).encode(family.encode_family(&labels)?)?;
-        }
-        Ok(())
-    }
-
-    fn encode_processors(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        type Metric = (&'static str, &'static str, fn(&ProcessorStatus) -> u64);
-        let counters: [Metric; 4] = [
-            ("suimon_processor_batches", "Batches taken from queues", |p| p.batches),
-            ("suimon_processor_frames", "Frames taken from queues", |p| p.frames),
-            ("suimon_processor_sleeps", "Times it went to sleep", |p| p.sleeps),
-            (
-                "suimon_processor_rests",
-                "Times it stopped polling for a while, because others want its CPU",
-                |p| p.rests,
-            ),
-        ];
-        let times: [Metric; 2] = [
-            ("suimon_processor_cpu_seconds", "CPU time used", |p| p.cpu_time_ns),
-            ("suimon_processor_busy_seconds", "Time in which it did not sleep", |p| p.busy_ns),
-        ];
-        for (name, help, value) in counters {
-            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-            for processor in &self.processors {
-                let labels = [("processor", processor.id.to_string())];
-                ConstCounter::new(value(processor)).encode(family.encode_family(&labels)?)?;
-            }
-        }
-        for (name, help, value) in times {
-            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-            for processor in &self.processors {
-                let labels = [("processor", processor.id.to_string())];
-                let seconds = value(processor) as f64 / 1e9;
-                ConstCounter::new(seconds).encode(family.encode_family(&labels)?)?;
-            }
-        }
-        self.encode_stages(encoder)?;
-        let (name, help) = ("suimon_processor_queues", "Queues it owns");
-        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        for processor in &self.processors {
-            let labels = [("processor", processor.id.to_string())];
-            let queues = signed(processor.queues as u64);
-            ConstGauge::new(queues).encode(family.encode_family(&labels)?)?;
-        }
-        Ok(())
-    }
-
-    fn encode_stages(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let mut family = encoder.encode_descriptor(
-            "suimon_processor_stage_seconds",
-            "Time by what was done in it; the stages of a processor add up to all of its time",
-            None,
-            MetricType::Counter,
-        )?;
-        for processor in &self.processors {
-            let id = processor.id.to_string();
-            for (stage, ns) in processor.stages.named() {
-                let labels = [("processor", id.as_str()), ("stage", stage)];
-                ConstCounter::new(ns as f64 / 1e9).encode(family.encode_family(&labels)?)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Drops of both ways in one family: `direction` is seen as the other metrics
-/// of the port are.
-fn encode_drops(
-    encoder: &mut DescriptorEncoder<'_>,
-    kind: &'static str,
-    prefix: &str,
-    ports: &[&PortReading],
-) -> fmt::Result {
-    let name = format!("{prefix}_dropped_frames");
-    let help = "Frames from it (transmit) or for it (receive) that went nowhere, by reason";
-    let mut family = encoder.encode_descriptor(&name, help, None, MetricType::Counter)?;
-    let (from_port, to_port) = match kind {
-        "uplink" | "team" => ("receive", "transmit"),
-        _ => ("transmit", "receive"),
-    };
-    for port in ports {
-        let sides = [(from_port, &port.counters.rx_dropped), (to_port, &port.counters.tx_dropped)];
-        for (direction, drops) in sides {
-            for drop in drops {
-                let labels = [
-                    (kind, port.name.as_str()),
-                    ("direction", direction),
-                    ("reason", drop.reason.as_str()),
-                ];
-                ConstCounter::new(drop.frames).encode(family.encode_family(&labels)?)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn signed(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-/// Parts per million as a ratio, as Prometheus wants it.
-fn ratio(ppm: u32) -> f64 {
-    f64::from(ppm) / 1e6
-}
-
-/// Writes one gauge for each label set.
-fn encode_gauges<const N: usize>(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    series: impl Iterator<Item = ([(&'static str, String); N], f64)>,
-) -> fmt::Result {
-    let mut series = series.peekable();
-    if series.peek().is_none() {
-        return Ok(());
-    }
-    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    for (labels, value) in series {
-        ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

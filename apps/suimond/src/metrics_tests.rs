@@ -238,3 +238,58 @@ fn vms_are_told_by_what_they_do() {
     }
     assert!(!text.contains("suimon_vm_cpus{vm=\"lost\"}"), "{text}");
 }
+
+/// Readings with a port of each kind and a disk with limits.
+fn readings_of_everything() -> Readings {
+    let mut readings = readings();
+    let port = readings.ports[0].clone();
+    readings.ports = ["nic", "uplink", "team", "switch"]
+        .map(|kind| PortReading { kind, name: kind.to_owned(), ..port.clone() })
+        .into();
+    readings.processors = vec![read(json!({
+        "id": 0, "cpu": 2, "queues": 1, "cpu_time_ns": 1, "busy_ns": 1, "batches": 1, "frames": 1,
+        "sleeps": 1, "asleep": false, "rests": 0, "resting": false, "stages": stages(),
+    }))];
+    readings.disks[0].qos = Some(read(json!({
+        "disk": "gold", "store": "fast", "holder": "disk/gold", "limits": {},
+        "waiting": 0, "in_flight": 0, "last_5_min": delivery(), "last_5_s": delivery(),
+    })));
+    readings
+}
+
+fn stages() -> serde_json::Value {
+    serde_json::to_value(suimon_contract::ProcessorStages::default()).unwrap()
+}
+
+fn delivery() -> serde_json::Value {
+    json!({
+        "window_ns": 5_000_000_000_u64, "entitled_iops": 1, "demanded_iops": 1, "delivered_iops": 1,
+        "limited_by": [{"factor": "client-idle", "share_ppm": 1_000_000}],
+    })
+}
+
+/// Label names of the first series with this name, in their order.
+fn labels_of(text: &str, sample: &str) -> Vec<String> {
+    let series = |line: &&str| line.split(['{', ' ']).next() == Some(sample);
+    let line = text.lines().find(series).unwrap_or_else(|| panic!("no series of {sample}:\n{text}"));
+    let Some((_, rest)) = line.split_once('{') else { return Vec::new() };
+    let (labels, _) = rest.rsplit_once('}').unwrap();
+    labels.split("\",").map(|label| label.split('=').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_reference_has_every_family_with_its_type_labels_and_description() {
+    let text = render(&readings_of_everything()).unwrap();
+    let families = reference::families();
+    for family in &families {
+        let name = family.sample_name();
+        let labels: Vec<String> = family.labels.iter().map(|label| (*label).to_owned()).collect();
+        assert_eq!(labels_of(&text, &name), labels, "{name}");
+        let help = format!("# HELP {name} {}", family.meaning());
+        assert!(text.lines().any(|line| line == help), "{help}\n{text}");
+        let page = reference::page();
+        assert!(page.contains(&format!("\n| `{name}` | ")), "{name}\n{page}");
+    }
+    let described = text.lines().filter(|line| line.starts_with("# HELP ")).count();
+    assert_eq!(described, families.len(), "{text}");
+}

@@ -97,6 +97,7 @@ mod cluster_config;
 mod cluster_fits;
 mod cluster_keys;
 mod cluster_status;
+mod commands;
 mod config;
 mod confinement;
 mod console_login;
@@ -190,6 +191,7 @@ pub use cluster_status::{
     ClusterAggressor, ClusterBeat, ClusterCap, ClusterDisk, ClusterMember, ClusterShare,
     ClusterStatus, ClusterStore,
 };
+pub use commands::command_of;
 pub use config::{
     ApiConfig, ConsoleConfig, HostConfig, HostSection, LabConfig, NicBackend, NicConfig,
     OffloadConfig, SocketMode, SwitchConfig, SwitchKind, UplinkConfig, UplinkDriver,

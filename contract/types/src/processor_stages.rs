@@ -37,6 +37,32 @@ impl ProcessorStages {
     /// How many stages there are.
     pub const COUNT: usize = 10;
 
+    /// Names of the stages and their meanings, for the reference page.
+    pub const MEANINGS: [(&str, &str); Self::COUNT] = [
+        (
+            "copy_in",
+            "Frames taken from queues: copy from the guest's ring, read from TAP or socket, checks of headers \
+             and metadata, captures.",
+        ),
+        ("classify", "Headers parsed, port security, learning, destination lookup."),
+        ("coalesce", "Segments of one stream found and coalesced."),
+        ("segment", "Large frames segmented in software, without the checksums of the segments."),
+        ("checksum", "Checksums completed in software."),
+        (
+            "copy_out",
+            "Frames handed to queues: copy into the guest's ring, write to TAP or socket, transfer to another \
+             worker.",
+        ),
+        ("notify", "Used buffers published, guests and devices notified, other workers woken."),
+        ("storage", "Disk requests taken, translated, submitted to the device and completed."),
+        (
+            "poll",
+            "Polls without result, descriptors, messages and commands from other threads, entry to sleep and \
+             exit from it.",
+        ),
+        ("idle", "Asleep."),
+    ];
+
     /// Names of the stages, as metrics and tables have them, and the time of each.
     pub const fn named(&self) -> [(&'static str, u64); Self::COUNT] {
         [

@@ -139,6 +139,65 @@ impl fmt::Display for QosLimitingFactor {
 }
 
 impl QosLimitingFactor {
+    /// All factors.
+    pub const ALL: [Self; 12] = [
+        Self::OwnMaximum,
+        Self::OwnBandwidth,
+        Self::SharedPolicy,
+        Self::StoreCap,
+        Self::OthersMinimums,
+        Self::DeviceSaturated,
+        Self::DeviceSlow,
+        Self::Flushes,
+        Self::Worker,
+        Self::QueueDepth,
+        Self::ClientIdle,
+        Self::Device,
+    ];
+
+    /// Time that counts for the factor, for the reference page.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::OwnMaximum => {
+                "Requests were queued because of the `max_iops` of the disk, or its burst rate."
+            }
+            Self::OwnBandwidth => "Requests were queued because of the `max_bytes_per_s` of the disk.",
+            Self::SharedPolicy => {
+                "Requests were queued because of a maximum of the aggregated policy of the disk."
+            }
+            Self::StoreCap => "Requests were queued because other nodes use the shared store.",
+            Self::OthersMinimums => "Requests were queued while minimums of other disks were served.",
+            Self::DeviceSaturated => {
+                "Requests were queued for the device, or took longer in it than at the lowest depth."
+            }
+            Self::DeviceSlow => "Requests took more than twice the device's own latency at the same depth.",
+            Self::Flushes => "Flushes, discards, writes of zeros, and updates of image metadata.",
+            Self::Worker => "The worker was runnable, but other threads had its CPU.",
+            Self::QueueDepth => "All requests of the client were in the device at its lowest latency.",
+            Self::ClientIdle => "The client had no outstanding request.",
+            Self::Device => {
+                "Service in the device while requests were queued for another factor. Not a limit; always last."
+            }
+        }
+    }
+
+    /// Remedy, for the reference page.
+    pub const fn remedy(self) -> &'static str {
+        match self {
+            Self::OwnMaximum | Self::OwnBandwidth => "Raise the limit of the disk.",
+            Self::SharedPolicy => "Raise the limit of the policy.",
+            Self::StoreCap => "Reduce the load of other nodes, or give the disk a minimum.",
+            Self::OthersMinimums => "Give the disk a minimum.",
+            Self::DeviceSaturated => "Move disks to another store.",
+            Self::DeviceSlow => "Look for other users of the device, and for faults of it.",
+            Self::Flushes => "Use a device with faster flushes, or a fixed image.",
+            Self::Worker => "Give the worker a CPU of its own.",
+            Self::QueueDepth => "Let the client submit more requests at a time.",
+            Self::ClientIdle => "None: the client has no more demand.",
+            Self::Device => "None.",
+        }
+    }
+
     /// For people: what limits the disk.
     pub const fn text(self) -> &'static str {
         match self {

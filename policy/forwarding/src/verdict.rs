@@ -47,26 +47,33 @@ pub enum FloodKind {
 }
 
 macro_rules! drop_reasons {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
-        /// Why a frame was dropped. The names are stable: metrics, JSON and
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)*) => {
+        /// Reason for which a frame was dropped. The names are stable: metrics, JSON and
         /// events use them.
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
         )]
         pub enum DropReason {
-            $($(#[$doc])* #[serde(rename = $name)] $variant,)*
+            $($(#[doc = $doc])+ #[serde(rename = $name)] $variant,)*
         }
 
         impl DropReason {
             /// All reasons, in the order of [`DropReason::index`].
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
-            /// How many reasons there are: the length of a table of counters.
+            /// Number of reasons: the length of a table of counters.
             pub const COUNT: usize = Self::ALL.len();
 
-            /// The stable name, in snake case.
+            /// Returns the stable name, in snake case.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
+                }
+            }
+
+            /// Returns the meaning in sentences, as the reference page shows it.
+            pub const fn meaning(self) -> &'static str {
+                match self {
+                    $(Self::$variant => concat!($($doc),+).trim_ascii(),)*
                 }
             }
         }
@@ -74,56 +81,55 @@ macro_rules! drop_reasons {
 }
 
 drop_reasons! {
-    /// Shorter than an Ethernet header.
+    /// The frame is shorter than an Ethernet header.
     Malformed = "malformed",
-    /// The ingress port is not in these tables.
+    /// The ingress port was removed while the frame was in flight.
     PortGone = "port_gone",
-    /// The source is not the port's address and the port may not use others, or
-    /// it is the enforced address of another port.
+    /// The source address is not the address of the port, which may use no other, or it is the
+    /// protected address of another port.
     SpoofedSource = "spoofed_source",
-    /// The source address is a group.
+    /// The source address is a group address.
     GroupSource = "group_source",
     /// The source address is all zero.
     ZeroSource = "zero_source",
-    /// The tag names a VLAN the ingress port does not carry.
+    /// The ingress port does not carry the VLAN of the tag.
     VlanNotAllowed = "vlan_not_allowed",
-    /// A VLAN's tag on an access port.
+    /// A frame with a VLAN tag arrived on an access port.
     TaggedOnAccess = "tagged_on_access",
-    /// No tag on a trunk port that has no VLAN for that.
+    /// An untagged frame arrived on a trunk port without a native VLAN.
     UntaggedOnTrunk = "untagged_on_trunk",
-    /// The destination is reserved for protocols between neighbours, which a
-    /// switch does not forward (01:80:c2:00:00:00 to 0f; IEEE 802.1Q-2022,
-    /// table 8-1).
+    /// The destination is a link-local group address, which a switch does not forward
+    /// (01:80:c2:00:00:00 to 0f; IEEE 802.1Q-2022, table 8-1).
     LinkLocal = "link_local",
-    /// The destination is on the port it came from.
+    /// The destination is behind the ingress port.
     SameEgress = "same_egress",
-    /// Both ports are isolated.
+    /// Ingress and egress port are both isolated.
     Isolated = "isolated",
-    /// Longer than the egress port's MTU allows.
+    /// The frame exceeds the MTU of the egress port.
     TooLong = "too_long",
-    /// Flooded, and there was no other port to give it to.
+    /// A flooded frame has no egress port.
     NoDestination = "no_destination",
-    /// The port's limit for flooded frames is used up.
+    /// The limit of the port for flooded frames (`storm_limit_fps`) is used up.
     StormLimit = "storm_limit",
-    /// The port's bandwidth limit is used up and nothing may wait any longer.
+    /// Not counted: frames of a port that has used up its `bandwidth_max_bps` stay in its queue.
     BandwidthLimit = "bandwidth_limit",
-    /// The egress has no room.
+    /// The egress queue is full: the receiver does not take frames fast enough.
     EgressFull = "egress_full",
-    /// The egress has no queue: no guest, no carrier.
+    /// The egress port has no queue: no guest is connected, or there is no carrier.
     EgressDown = "egress_down",
-    /// The team that it came in by, or was to leave by, is down.
+    /// The ingress or egress team is down.
     TeamDown = "team_down",
-    /// It came in by a member of a team that does not collect frames: the link is
-    /// down, LACP does not let them in, or the team does not know the member.
+    /// The frame arrived on a team member that does not collect frames: the link is down, LACP
+    /// does not permit it, or the team does not have the member.
     NotCollecting = "not_collecting",
-    /// It came in by the standby of a team, which is not in use.
+    /// The frame arrived on the standby member of a team, which is not in use.
     Standby = "standby",
-    /// It came in by a member of a team of which another one receives.
+    /// The frame arrived on a team member that is not the primary (receiving) one.
     NotPrimary = "not_primary",
-    /// It came in by a member of a team, and this host had sent it.
+    /// The frame arrived on a team member, and this host had sent it.
     Reflected = "reflected",
-    /// It came in by a member of a team, and all that it is for live on others, which
-    /// get copies of it.
+    /// The frame arrived on a team member, and all of its receivers are assigned to other members,
+    /// which receive copies.
     OtherMember = "other_member",
 }
 
@@ -153,6 +159,7 @@ mod tests {
             assert_eq!(json, format!("\"{reason}\""));
             assert_eq!(serde_json::from_str::<DropReason>(&json).unwrap(), *reason);
             assert!(reason.as_str().bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
+            assert!(reason.meaning().ends_with('.'), "{}", reason.meaning());
         }
     }
 

@@ -260,7 +260,7 @@ fn processor_rates(
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use suimon_contract::{PowerEffect, QosDelivery, StorageState, TopDisk, TopPower};
 
     use super::*;
@@ -353,7 +353,7 @@ pub(super) mod tests {
     }
 
     /// Two seconds, in which one NIC carried frames and another appeared.
-    pub(in crate::top) fn example() -> Rates {
+    pub(crate) fn example() -> Rates {
         let before = snapshot(1_000_000_000, vec![port("web", 1000)], 0);
         let nics = vec![port("new", 500), port("web", 2_501_000)];
         let after = snapshot(3_000_000_000, nics, 1_500_000_000);

@@ -2,6 +2,7 @@
 
 use suimon_contract::Health;
 
+use crate::columns;
 use crate::table::{Table, or_dash};
 use crate::top::disk_rates::DiskRates;
 use crate::top::power_rates::PowerRates;
@@ -66,8 +67,7 @@ const fn word(health: Health) -> &'static str {
 
 /// One line: what is used, and done with it, or why that is not known.
 fn power(power: &PowerRates) -> Table {
-    let titles = ["PLAN", "IN EFFECT", ">WATTS", ">FRAMES/S PER W", ">REQUESTS/S PER W", "WHY NOT"];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&columns::TOP_POWER);
     table.row([
         power.plan.clone().unwrap_or_else(|| "none".to_owned()),
         power.effect.as_str().to_owned(),
@@ -81,8 +81,7 @@ fn power(power: &PowerRates) -> Table {
 
 /// Each team, and below it its members with their shares.
 fn teams(teams: &[TeamRates]) -> Table {
-    let titles = ["NAME", "MEMBER", "SWITCH", "HEALTH", ">RX BIT/S", ">RX %", ">TX BIT/S", ">TX %"];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&columns::TOP_TEAMS);
     let dash = || or_dash(None::<&str>);
     for team in teams {
         table.row([
@@ -112,8 +111,7 @@ fn teams(teams: &[TeamRates]) -> Table {
 }
 
 fn ports(ports: &[PortRates]) -> Table {
-    let titles = ["NAME", "SWITCH", "HEALTH", ">RX", ">RX BIT/S", ">TX", ">TX BIT/S", ">DROPS/S"];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&columns::TOP_PORTS);
     for port in ports {
         table.row([
             port.name.to_string(),
@@ -131,21 +129,7 @@ fn ports(ports: &[PortRates]) -> Table {
 
 /// Entitled, wanted and got are normalised operations per second over 5 s.
 fn disks(disks: &[DiskRates]) -> Table {
-    let titles = [
-        "NAME",
-        "STORE",
-        "STATE",
-        ">READS/S",
-        ">READ/S",
-        ">WRITES/S",
-        ">WRITTEN/S",
-        ">LATENCY",
-        ">QOS WAIT",
-        ">ENTITLED",
-        ">WANTED",
-        ">GOT",
-    ];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&columns::TOP_DISKS);
     for disk in disks {
         table.row([
             disk.name.to_string(),
@@ -166,9 +150,7 @@ fn disks(disks: &[DiskRates]) -> Table {
 }
 
 fn processors(processors: &[ProcessorRates]) -> Table {
-    let titles =
-        [">ID", ">CPU", ">QUEUES", ">CPU %", ">BUSY %", ">FRAMES", ">BATCHES/S", ">SLEEPS/S"];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&columns::TOP_PROCESSORS);
     for processor in processors {
         table.row([
             processor.id.to_string(),
@@ -186,19 +168,7 @@ fn processors(processors: &[ProcessorRates]) -> Table {
 
 /// The order of a frame's life; first what is nobody's frame.
 fn stages(processors: &[ProcessorRates]) -> Table {
-    let titles = [
-        ">ID",
-        ">IDLE",
-        ">POLL",
-        ">COPY IN",
-        ">CLASSIFY",
-        ">COALESCE",
-        ">SEGMENT",
-        ">CHECKSUM",
-        ">COPY OUT",
-        ">NOTIFY",
-    ];
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&columns::TOP_STAGES);
     for processor in processors {
         let share = |stage| percent(processor.stages_permille.of(stage));
         table.row([

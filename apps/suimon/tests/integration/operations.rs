@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use suimon_contract::command_of;
 
 use crate::disks::CONFIG;
 use crate::support::{Daemon, json, told};
@@ -176,6 +177,15 @@ fn every_operation_of_the_api_has_a_command() {
     assert!(without.is_empty(), "no command asks for {without:?}");
     let gone: Vec<&&str> = named.iter().filter(|id| !operations.contains_key(**id)).collect();
     assert!(gone.is_empty(), "the API has no {gone:?}");
+
+    // The API's document names the command of each.
+    for (id, words) in &commands {
+        let command = command_of(id).unwrap_or_default();
+        assert!(words.starts_with(&command) && !command.is_empty(), "{id}: {words}, {command}");
+    }
+    for (id, how) in ELSEWHERE {
+        assert_eq!(command_of(id).is_none(), how.starts_with("between nodes"), "{id}: {how}");
+    }
 
     let daemon = Daemon::new(&[("GET /1.0/config ", json("200 OK", CONFIG))]);
     let file = daemon.dir.path().join("frames.pcapng");

@@ -38,13 +38,14 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub(super) struct TrialParameters {
-    /// Only say what would change there; the answer is 200 with the plan.
+    /// Return the plan with status 200 and change nothing.
     #[param(required = false)]
     pub(super) dry_run: bool,
 }
 
-/// Moves the VM to another node while it runs. The operation ends when it runs there, or goes on
-/// here.
+/// Migrates a running VM to another node.
+///
+/// The operation ends when the VM runs there, or continues here.
 #[utoipa::path(post, path = "/1.0/vms/{name}/migrate", tag = "vms",
     operation_id = "migrate_vm", params(("name" = String, Path), TrialParameters),
     request_body = MigrateVmRequest,
@@ -65,7 +66,7 @@ async fn migrate(
     state.ask(move |node| node.migrate_vm(&name, wanted)).await.map(accepted)
 }
 
-/// Makes what a VM needs that comes from another node; it waits for its disks and memory then.
+/// Prepares the migration of a VM to this host. Used between nodes.
 #[utoipa::path(post, path = "/1.0/arrivals", tag = "arrivals",
     operation_id = "prepare_arrival", params(TrialParameters), request_body = ArrivalRequest,
     responses((status = ACCEPTED, body = Operation), (status = OK, body = suimon_contract::Plan),
@@ -83,7 +84,7 @@ async fn prepare(
     state.ask(move |node| node.prepare_arrival(arriving)).await.map(accepted)
 }
 
-/// What becomes of a VM that comes from another node. One that is not known is abandoned.
+/// Returns the state of an incoming migration. An unknown one counts as abandoned. Used between nodes.
 #[utoipa::path(get, path = "/1.0/arrivals/{id}", tag = "arrivals",
     operation_id = "show_arrival", params(("id" = String, Path)),
     responses((status = OK, body = Arrival), (status = "4XX", body = ErrorBody)))]
@@ -94,7 +95,7 @@ async fn show(
     state.ask(move |node| node.arrival(&id)).await.map(Json)
 }
 
-/// The VM does not come, unless it is this node's already; the answer tells.
+/// Abandons an incoming migration unless this host already owns the VM. Used between nodes.
 #[utoipa::path(delete, path = "/1.0/arrivals/{id}", tag = "arrivals",
     operation_id = "abandon_arrival", params(("id" = String, Path)),
     responses((status = OK, body = Arrival), (status = "4XX", body = ErrorBody)))]
@@ -105,7 +106,7 @@ async fn abandon(
     state.ask(move |node| node.abandon_arrival(&id)).await.map(Json)
 }
 
-/// The VM is this node's from now on, unless it was abandoned; the answer tells.
+/// Transfers ownership of the VM to this host unless the migration was abandoned. Used between nodes.
 #[utoipa::path(post, path = "/1.0/arrivals/{id}/activate", tag = "arrivals",
     operation_id = "activate_arrival", params(("id" = String, Path)),
     responses((status = OK, body = Arrival), (status = "4XX", body = ErrorBody)))]
@@ -116,8 +117,9 @@ async fn activate(
     state.ask(move |node| node.activate_arrival(&id)).await.map(Json)
 }
 
-/// Takes the memory and devices of a VM that comes: with `Upgrade: suimon-memory` the connection
-/// carries what QEMU sends from then on.
+/// Receives memory and device state of an incoming VM. Used between nodes.
+///
+/// With `Upgrade: suimon-memory` the connection then carries the migration stream of QEMU.
 #[utoipa::path(get, path = "/1.0/arrivals/{id}/memory", tag = "arrivals",
     operation_id = "connect_arrival_memory",
     params(("id" = String, Path), ("Upgrade" = String, Header, pattern = "^suimon-memory$")),
@@ -131,8 +133,9 @@ async fn memory(
     begin(&state, id, FarLine::Memory, asked).await
 }
 
-/// Takes the content of a disk of a VM that comes: with `Upgrade: suimon-nbd` the connection
-/// carries NBD from then on, and this side is the server.
+/// Receives the contents of a disk of an incoming VM. Used between nodes.
+///
+/// With `Upgrade: suimon-nbd` the connection then carries NBD; this host is the server.
 #[utoipa::path(get, path = "/1.0/arrivals/{id}/disks/{disk}", tag = "arrivals",
     operation_id = "connect_arrival_disk",
     params(("id" = String, Path), ("disk" = String, Path),

@@ -16,10 +16,10 @@ use crate::api::state::ApiState;
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ChangeParameters {
-    /// Only say what would be done; the answer is 200 with the plan.
+    /// Return the plan with status 200 and change nothing.
     #[param(required = false)]
     pub dry_run: bool,
-    /// Make the change although stores could not keep the minimums that it promises.
+    /// Make the change even if the minimums of a store exceed 90 % of its capacity.
     #[param(required = false)]
     pub force: bool,
     /// Delete the files of disks that the change deletes.

@@ -25,14 +25,14 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(remove))
 }
 
-/// The cluster: its nodes, who divides which store, and what this host may do of each.
+/// Returns the cluster: members, leader of each shared store, and the IOPS of this host.
 #[utoipa::path(get, path = "/1.0/cluster", tag = "cluster", operation_id = "show_cluster",
     responses((status = OK, body = ClusterStatus)))]
 async fn show(State(state): State<ApiState>) -> Result<Json<ClusterStatus>, Failure> {
     state.read(|node| node.cluster()).await.map(Json)
 }
 
-/// Makes a cluster, of which the host is the first node. One that is there is refused.
+/// Creates a cluster with this host as its first node. Fails if the cluster exists.
 #[utoipa::path(post, path = "/1.0/cluster", tag = "cluster", operation_id = "init_cluster",
     params(ChangeParameters), request_body = ClusterConfig,
     responses((status = ACCEPTED, body = Operation), (status = OK, body = Plan),
@@ -46,7 +46,9 @@ async fn init(
     change(&state, Edit::Cluster(ClusterEdit::Init(cluster)), parameters).await
 }
 
-/// Makes the host a node of a cluster. Its etcd has to answer, unless it is forced.
+/// Joins a cluster and creates it if it does not exist.
+///
+/// Fails if etcd does not respond, except with `force`.
 #[utoipa::path(put, path = "/1.0/cluster", tag = "cluster", operation_id = "replace_cluster",
     params(ChangeParameters), request_body = ClusterConfig,
     responses((status = ACCEPTED, body = Operation), (status = OK, body = Plan),
@@ -60,7 +62,7 @@ async fn put(
     change(&state, Edit::Cluster(ClusterEdit::Put(cluster)), parameters).await
 }
 
-/// Changes how the cluster is reached by a JSON merge patch (RFC 7386).
+/// Changes how the cluster is reached with a JSON merge patch (RFC 7386).
 #[utoipa::path(patch, path = "/1.0/cluster", tag = "cluster", operation_id = "change_cluster",
     params(ChangeParameters),
     request_body(content = ref("#/components/schemas/ClusterConfigPatch"), content_type = "application/merge-patch+json"),
@@ -75,7 +77,7 @@ async fn patch(
     change(&state, Edit::Cluster(ClusterEdit::Patch(body.to_vec())), parameters).await
 }
 
-/// Leaves the cluster: what is reserved for the host is given back before.
+/// Leaves the cluster. The reservations of the host are released first.
 #[utoipa::path(delete, path = "/1.0/cluster", tag = "cluster", operation_id = "leave_cluster",
     params(ChangeParameters),
     responses((status = ACCEPTED, body = Operation), (status = OK, body = Plan),
@@ -87,15 +89,17 @@ async fn delete(
     change(&state, Edit::Cluster(ClusterEdit::Delete), parameters).await
 }
 
-/// What disks on shared stores of all nodes are entitled to, want and get, as far as reports name
-/// them, and who displaces a minimum that is not met.
+/// Lists guaranteed, demanded and delivered IOPS of disks on shared stores of all nodes.
+///
+/// The reports of the nodes name a limited number of disks. For a disk below its minimum the disks that
+/// displace it are included.
 #[utoipa::path(get, path = "/1.0/cluster/flows", tag = "cluster", operation_id = "list_cluster_flows",
     responses((status = OK, body = Vec<ClusterDisk>), (status = "4XX", body = ErrorBody)))]
 async fn flows(State(state): State<ApiState>) -> Result<Json<Vec<ClusterDisk>>, Failure> {
     state.ask(|node| node.cluster_flows()).await.map(Json)
 }
 
-/// Takes a node out of the cluster that is gone for good. One that lives is not.
+/// Removes a node that is permanently gone from the cluster. Fails for a live node.
 #[utoipa::path(delete, path = "/1.0/cluster/members/{name}", tag = "cluster",
     operation_id = "remove_cluster_node",
     params(("name" = String, Path, description = "The node's name in the cluster.")),

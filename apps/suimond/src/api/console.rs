@@ -14,7 +14,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(log_in))
 }
 
-/// An address at which a browser on the host is logged in to the console, once.
+/// Creates an address that logs a browser in to the console once, within one minute.
 #[utoipa::path(post, path = "/1.0/console/logins", tag = "console", operation_id = "create_console_login",
     responses((status = OK, body = ConsoleLogin), (status = "4XX", body = ErrorBody)))]
 async fn log_in(State(state): State<ApiState>) -> Result<Json<ConsoleLogin>, Failure> {

@@ -26,8 +26,9 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(merge))
 }
 
-/// Looks whether the disk's file is sound, and all of it can be read. What was found is in the
-/// operation's report.
+/// Checks the metadata of the file of a disk and reads all of its data.
+///
+/// The findings are in the report of the operation.
 #[utoipa::path(post, path = "/1.0/disks/{name}/check", tag = "disks",
     operation_id = "check_disk", params(("name" = String, Path)),
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
@@ -38,7 +39,7 @@ async fn check(
     begin(&state, &name, DiskWork::Check).await
 }
 
-/// Gives space that the disk's file does not need back to its store.
+/// Returns unused space of the file of a disk to the store.
 #[utoipa::path(post, path = "/1.0/disks/{name}/compact", tag = "disks",
     operation_id = "compact_disk", params(("name" = String, Path)),
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
@@ -49,7 +50,7 @@ async fn compact(
     begin(&state, &name, DiskWork::Compact).await
 }
 
-/// Copies the disk to another file of its store, of any format and kind.
+/// Copies a disk to another file of its store, in any format and kind.
 #[utoipa::path(post, path = "/1.0/disks/{name}/convert", tag = "disks",
     operation_id = "convert_disk", params(("name" = String, Path)), request_body = ConvertDiskRequest,
 
@@ -62,8 +63,9 @@ async fn convert(
     begin(&state, &name, DiskWork::Convert(request(&body)?)).await
 }
 
-/// Keeps what the disk has now: what is written from now on goes to a new file over it, with
-/// which the disk goes on. Clients find a pause.
+/// Creates a snapshot: later writes go to a new differencing file over the current one.
+///
+/// Clients of the disk see a pause.
 #[utoipa::path(post, path = "/1.0/disks/{name}/snapshot", tag = "disks",
     operation_id = "snapshot_disk", params(("name" = String, Path)), request_body = SnapshotDiskRequest,
 
@@ -76,7 +78,7 @@ async fn snapshot(
     begin(&state, &name, DiskWork::Snapshot(request(&body)?)).await
 }
 
-/// Writes what is in a differencing disk's file into its parent, with which the disk goes on.
+/// Merges the file of a differencing disk into its parent, which then is the file of the disk.
 #[utoipa::path(post, path = "/1.0/disks/{name}/merge", tag = "disks",
     operation_id = "merge_disk", params(("name" = String, Path)),
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]

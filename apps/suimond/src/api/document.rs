@@ -1,7 +1,7 @@
 //! The parts of the OpenAPI document that follow from rules: constraints of configuration keys,
 //! responses to refused requests, authentication, links between operations.
 
-use suimon_contract::{ErrorBody, ErrorCode, Kind, describe_keys, example_of};
+use suimon_contract::{ErrorBody, ErrorCode, Kind, command_of, describe_keys, example_of};
 use utoipa::ToSchema;
 use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::header::HeaderBuilder;
@@ -10,6 +10,9 @@ use utoipa::openapi::path::{Operation, ParameterIn, PathItem};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Content, OpenApi, Ref, RefOr, Required, Response, Schema};
+
+/// Extension of an operation that names its command.
+const COMMAND: &str = "x-suimon-command";
 
 /// Name of the security scheme.
 const TOKEN: &str = "token";
@@ -104,6 +107,7 @@ pub(super) fn complete(document: &mut OpenApi) {
             link(path, operation, &known);
             describe_body(operation);
             describe_responses(operation);
+            name_command(operation);
         }
     }
 }
@@ -124,6 +128,14 @@ impl Refusal {
             .description(description)
             .content("application/json", Content::new(Some(body)))
             .build()
+    }
+}
+
+/// Names the equivalent command of `suimon`.
+fn name_command(operation: &mut Operation) {
+    let command = operation.operation_id.as_deref().and_then(command_of);
+    if let Some(command) = command {
+        operation.extensions = Some(Extensions::from_iter([(COMMAND, format!("suimon {command}"))]));
     }
 }
 

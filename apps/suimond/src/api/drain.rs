@@ -20,8 +20,9 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(drain)).routes(routes!(undrain))
 }
 
-/// Has no VM come to a node any more, this host or another that it knows, and those that run there go to
-/// others. The operation ends when none runs there, or none can go any more.
+/// Drains this host or another node: its running VMs migrate to other nodes, and no VM may arrive.
+///
+/// The operation ends when no VM runs there, or no further VM can migrate.
 #[utoipa::path(post, path = "/1.0/nodes/{name}/drain", tag = "nodes", operation_id = "drain_node",
     params(("name" = String, Path, description = "This host's name, or that of a `[[node]]`."),
         TrialParameters),
@@ -42,7 +43,7 @@ async fn drain(
     state.ask(move |node| node.drain(&name, wanted)).await.map(accepted)
 }
 
-/// Has VMs come to a node again. Those that left it stay where they are.
+/// Ends the drain of a node. VMs that have left stay where they are.
 #[utoipa::path(post, path = "/1.0/nodes/{name}/undrain", tag = "nodes",
     operation_id = "undrain_node",
     params(("name" = String, Path, description = "This host's name, or that of a `[[node]]`.")),

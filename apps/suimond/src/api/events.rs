@@ -50,7 +50,7 @@ struct ListParameters {
     id: Option<KindNumber>,
 }
 
-/// Events of the log, oldest first.
+/// Lists events of the log, oldest first.
 #[utoipa::path(get, path = "/1.0/events", tag = "events", operation_id = "list_events",
     params(ListParameters),
     responses((status = OK, body = Vec<Event>), (status = "4XX", body = ErrorBody)))]
@@ -95,9 +95,10 @@ struct FollowParameters {
     id: Option<KindNumber>,
 }
 
-/// Events as they happen, one JSON object per line; empty lines keep the
-/// connection alive. A reader too slow for the log of 10 000 events finds how
-/// many it missed in the field `lost_before` of the next event.
+/// Streams events as they occur, one JSON object per line.
+///
+/// Empty lines keep the connection alive. A client that reads too slowly for the log of 10 000 events
+/// finds the number of missed events in the field `lost_before` of the next event.
 #[utoipa::path(get, path = "/1.0/events/follow", tag = "events", operation_id = "follow_events",
     params(FollowParameters),
     responses((status = OK, content_type = "application/x-ndjson", body = Event),

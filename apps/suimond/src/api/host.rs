@@ -32,14 +32,14 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(export_metrics))
 }
 
-/// The host.
+/// Returns the status of the host: version, number of objects, drain state and confinement.
 #[utoipa::path(get, path = "/1.0", tag = "host", operation_id = "show_host",
     responses((status = OK, body = HostStatus)))]
 async fn show(State(state): State<ApiState>) -> Result<Json<HostStatus>, Failure> {
     state.read(|node| node.host_status()).await.map(Json)
 }
 
-/// This document.
+/// Returns the OpenAPI document.
 #[utoipa::path(get, path = "/1.0/openapi.json", tag = "host", operation_id = "show_openapi",
     responses((status = OK, content_type = "application/json", body = Object)))]
 async fn openapi(State(state): State<ApiState>) -> Response {
@@ -66,7 +66,7 @@ struct ConfigParameters {
     format: ConfigFormat,
 }
 
-/// Desired state.
+/// Returns desired state, as JSON or as a host file.
 #[utoipa::path(get, path = "/1.0/config", tag = "host", operation_id = "export_config",
     params(ConfigParameters),
     responses((status = OK, content((HostConfig = "application/json"), (String = "application/toml")))))]
@@ -83,7 +83,9 @@ async fn config(
     })
 }
 
-/// Makes the host be as described.
+/// Replaces the whole desired state.
+///
+/// Objects that the request does not name are deleted.
 #[utoipa::path(post, path = "/1.0/apply", tag = "host", operation_id = "apply_host",
     params(ChangeParameters), request_body = ApplyRequest,
     responses((status = ACCEPTED, body = Operation), (status = OK, body = Plan),
@@ -101,21 +103,23 @@ async fn apply(
     applied.await.map_err(|failure: Failure| failure.located(&text))
 }
 
-/// All processors.
+/// Lists the workers (data-plane threads).
 #[utoipa::path(get, path = "/1.0/processors", tag = "processors",
     operation_id = "list_processors", responses((status = OK, body = Vec<ProcessorStatus>)))]
 async fn processors(State(state): State<ApiState>) -> Result<Json<Vec<ProcessorStatus>>, Failure> {
     state.read(|node| node.processors()).await.map(Json)
 }
 
-/// All counters at one moment; rates are the differences of two.
+/// Returns the counters of all ports, disks and workers at one moment.
+///
+/// A client computes rates from two responses and the difference of `time_monotonic_ns`.
 #[utoipa::path(get, path = "/1.0/top", tag = "host", operation_id = "show_top",
     responses((status = OK, body = TopSnapshot)))]
 async fn top(State(state): State<ApiState>) -> Result<Json<TopSnapshot>, Failure> {
     state.read(|node| node.top()).await.map(Json)
 }
 
-/// Metrics in the OpenMetrics text format, which Prometheus reads.
+/// Returns the metrics in the text format of Prometheus (version 0.0.4).
 #[utoipa::path(get, path = "/metrics", tag = "host", operation_id = "show_metrics",
     responses((status = OK, content_type = "text/plain", body = String)))]
 async fn export_metrics(State(state): State<ApiState>) -> Result<Response, Failure> {

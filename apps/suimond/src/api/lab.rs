@@ -38,22 +38,21 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(compare))
 }
 
-/// Plans that can be run, whether somebody is there to run them, and what was asked for.
+/// Lists experiments that can be run, the state of the lab worker, and queued requests.
 #[utoipa::path(get, path = "/1.0/lab", tag = "lab", operation_id = "show_lab",
     responses((status = OK, body = LabStatus)))]
 async fn status(State(state): State<ApiState>) -> Result<Json<LabStatus>, Failure> {
     with_lab(&state, |lab| lab.status(now_ms())).await.map(Json)
 }
 
-/// The last 500 runs, the latest first: how far they are, and what came out.
+/// Lists the last 500 runs with progress and verdict, latest first.
 #[utoipa::path(get, path = "/1.0/lab/runs", tag = "lab", operation_id = "list_lab_runs",
     responses((status = OK, body = Vec<LabRun>)))]
 async fn list(State(state): State<ApiState>) -> Result<Json<Vec<LabRun>>, Failure> {
     with_lab(&state, Lab::runs).await.map(Json)
 }
 
-/// Asks for a run. `suimon lab work`, which runs beside the daemon, makes it as soon as those before it
-/// have ended.
+/// Requests a run. `suimon lab work`, a process beside the daemon, executes requests in order.
 #[utoipa::path(post, path = "/1.0/lab/runs", tag = "lab", operation_id = "request_lab_run",
     request_body = LabRunRequest,
     responses((status = ACCEPTED, body = LabRequest), (status = "4XX", body = ErrorBody)))]
@@ -63,7 +62,7 @@ async fn ask(State(state): State<ApiState>, Body(body): Body) -> Result<Response
     Ok((StatusCode::ACCEPTED, Json(request)).into_response())
 }
 
-/// A run, with the plan's figures: published, measured, simulated.
+/// Returns a run with the figures of its plan: published, measured and simulated.
 #[utoipa::path(get, path = "/1.0/lab/runs/{id}", tag = "lab", operation_id = "show_lab_run",
     params(("id" = String, Path)),
     responses((status = OK, body = LabRunDetails)))]
@@ -74,7 +73,7 @@ async fn show(
     with_lab(&state, move |lab| lab.run(&id)).await.map(Json)
 }
 
-/// The report of a run: one page that needs nothing else, in both languages.
+/// Returns the report of a run, one self-contained HTML page.
 #[utoipa::path(get, path = "/1.0/lab/runs/{id}/report", tag = "lab",
     operation_id = "show_lab_report", params(("id" = String, Path)),
     responses((status = OK, content_type = "text/html", body = String)))]
@@ -91,8 +90,9 @@ async fn report(
     Ok((headers, page).into_response())
 }
 
-/// Withdraws a request that waits, or ends its run: what was measured is kept. One that has ended stays
-/// as it is.
+/// Withdraws a queued request, or stops its run and keeps the measured values.
+///
+/// A request that has ended stays unchanged.
 #[utoipa::path(delete, path = "/1.0/lab/requests/{id}", tag = "lab",
     operation_id = "withdraw_lab_request", params(("id" = String, Path)),
     responses((status = OK, body = LabRequest)))]
@@ -113,7 +113,7 @@ struct CompareParameters {
     b: String,
 }
 
-/// Whether two runs differ: Mann and Whitney's test for every measure that both have.
+/// Compares two runs with the Mann-Whitney test for every measure that both have.
 #[utoipa::path(get, path = "/1.0/lab/compare", tag = "lab", operation_id = "compare_lab_runs",
     params(CompareParameters),
     responses((status = OK, body = LabComparison), (status = "4XX", body = ErrorBody)))]

@@ -31,14 +31,14 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(follow))
 }
 
-/// The operations under way and the last 1000 that ended, oldest first.
+/// Lists running operations and the last 1000 that have ended, oldest first.
 #[utoipa::path(get, path = "/1.0/operations", tag = "operations",
     operation_id = "list_operations", responses((status = OK, body = Vec<Operation>)))]
 async fn list(State(state): State<ApiState>) -> Json<Vec<Operation>> {
     Json(state.node.operations())
 }
 
-/// One operation.
+/// Returns an operation.
 #[utoipa::path(get, path = "/1.0/operations/{id}", tag = "operations",
     operation_id = "show_operation", params(("id" = inline(Count), Path)),
     responses((status = OK, body = Operation)))]
@@ -50,9 +50,10 @@ async fn show(
     state.node.operation(id).map(Json).ok_or_else(|| not_found(id))
 }
 
-/// Requests that an operation be cancelled. It ends before its next step, and desired state is as
-/// before it; an operation that has ended stays as it is. The operation remains: `GET` shows it as
-/// `cancelled` until 1000 later operations have ended.
+/// Requests that an operation be cancelled.
+///
+/// The operation ends before its next step, and desired state is restored. An operation that has ended
+/// stays unchanged. `GET` returns a cancelled operation until 1000 later operations have ended.
 #[utoipa::path(delete, path = "/1.0/operations/{id}", tag = "operations",
     operation_id = "cancel_operation", params(("id" = inline(Count), Path)),
     responses((status = OK, body = Operation)))]
@@ -73,7 +74,7 @@ struct WaitParameters {
     timeout_s: Option<WaitSeconds>,
 }
 
-/// The operation as soon as it has ended, or as it is when the time is up.
+/// Returns an operation when it has ended, or its current state when the time limit is reached.
 #[utoipa::path(get, path = "/1.0/operations/{id}/wait", tag = "operations",
     operation_id = "wait_operation", params(("id" = inline(Count), Path), WaitParameters),
     responses((status = OK, body = Operation)))]
@@ -105,8 +106,9 @@ async fn wait(
     }
 }
 
-/// The operation after each of its changes, one JSON object per line, until it
-/// has ended; empty lines keep the connection alive.
+/// Streams an operation after each of its changes until it has ended, one JSON object per line.
+///
+/// Empty lines keep the connection alive.
 #[utoipa::path(get, path = "/1.0/operations/{id}/follow", tag = "operations",
     operation_id = "follow_operation", params(("id" = inline(Count), Path)),
     responses((status = OK, content_type = "application/x-ndjson", body = Operation)))]

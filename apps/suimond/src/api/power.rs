@@ -20,14 +20,14 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(show, put, patch, delete))
 }
 
-/// Power: what is wanted of CPUs, what of it is so and why not, and energy.
+/// Returns the power plan, the state of each CPU setting, and energy.
 #[utoipa::path(get, path = "/1.0/power", tag = "power", operation_id = "show_power",
     responses((status = OK, body = PowerStatus)))]
 async fn show(State(state): State<ApiState>) -> Result<Json<PowerStatus>, Failure> {
     state.read(|node| node.power()).await.map(Json)
 }
 
-/// Wants a power plan, and nothing of one before.
+/// Replaces the power plan.
 #[utoipa::path(put, path = "/1.0/power", tag = "power", operation_id = "replace_power",
     params(ChangeParameters), request_body = PowerConfig,
     responses((status = ACCEPTED, body = Operation), (status = OK, body = Plan),
@@ -41,7 +41,7 @@ async fn put(
     change(&state, Edit::Power(PowerEdit::Put(power)), parameters).await
 }
 
-/// Changes keys of the power plan by a JSON merge patch (RFC 7386).
+/// Changes keys of the power plan with a JSON merge patch (RFC 7386).
 #[utoipa::path(patch, path = "/1.0/power", tag = "power", operation_id = "change_power",
     params(ChangeParameters),
     request_body(content = ref("#/components/schemas/PowerConfigPatch"), content_type = "application/merge-patch+json"),
@@ -56,7 +56,7 @@ async fn patch(
     change(&state, Edit::Power(PowerEdit::Patch(body.to_vec())), parameters).await
 }
 
-/// Wants no power plan; CPUs are as they were before it.
+/// Removes the power plan and restores the former CPU settings.
 #[utoipa::path(delete, path = "/1.0/power", tag = "power", operation_id = "delete_power",
     params(ChangeParameters),
     responses((status = ACCEPTED, body = Operation), (status = OK, body = Plan),

@@ -15,14 +15,14 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(flows)).routes(routes!(what_if))
 }
 
-/// What every disk in service is entitled to, wants and gets, and why its requests wait.
+/// Lists guaranteed, demanded and delivered IOPS of every open disk, and its limiting factors.
 #[utoipa::path(get, path = "/1.0/qos/flows", tag = "qos", operation_id = "list_qos_flows",
     responses((status = OK, body = Vec<QosFlowStatus>)))]
 async fn flows(State(state): State<ApiState>) -> Result<Json<Vec<QosFlowStatus>>, Failure> {
     state.read(|node| node.qos_flows()).await.map(Json)
 }
 
-/// What stores would promise if these proposals were made. Nothing is changed.
+/// Computes the reservations of stores under proposed limits. Nothing is changed.
 #[utoipa::path(post, path = "/1.0/qos/what-if", tag = "qos", operation_id = "forecast_qos",
     request_body = WhatIfRequest,
     responses((status = OK, body = WhatIfAnswer), (status = "4XX", body = ErrorBody)))]

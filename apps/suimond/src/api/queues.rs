@@ -24,14 +24,14 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(hand_over))
 }
 
-/// All queues and the processors that own them.
+/// Lists the queues of the data plane and the workers that own them.
 #[utoipa::path(get, path = "/1.0/queues", tag = "queues", operation_id = "list_queues",
     responses((status = OK, body = Vec<QueueStatus>)))]
 async fn list(State(state): State<ApiState>) -> Result<Json<Vec<QueueStatus>>, Failure> {
     state.read(|node| node.queues()).await.map(Json)
 }
 
-/// Hands a queue over to another processor: nothing is lost or reordered.
+/// Moves a queue to another worker. No frame is lost or reordered.
 #[utoipa::path(post, path = "/1.0/queues/{port}/{side}/{index}/move", tag = "queues",
     operation_id = "move_queue", request_body = MoveQueueRequest,
     params(("port" = String, Path, description = "Name of the NIC, uplink or switch"),

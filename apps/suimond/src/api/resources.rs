@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing;
 use suimon_contract::{
-    ApiError, DiskConfig, Name, NicConfig, NodeConfig, PfConfig, QosPolicyConfig, Resource,
+    ApiError, DiskConfig, Kind, Name, NicConfig, NodeConfig, PfConfig, QosPolicyConfig, Resource,
     StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmConfig,
 };
 use suimon_node::{Edit, Node, PortKey, ResourceEdit};
@@ -198,22 +198,21 @@ impl ServedPort for NicConfig {
 
 /// The endpoints of a kind of resource.
 pub(super) fn router<R: Served>() -> OpenApiRouter<ApiState> {
-    let word = R::KIND.word();
-    let article = if word.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    let noun = noun(R::KIND);
     let collection = [
         (HttpMethod::Get, list_described::<R>()),
         (
             HttpMethod::Post,
-            Described::new::<R>("add", &format!("Adds {article} {word}.")).changes().body::<R>(),
+            Described::new::<R>("add", &format!("Adds a {noun}.")).changes().body::<R>(),
         ),
     ];
-    let put = format!("Puts {article} {word} in place of the one of that name.");
-    let patch = format!("Changes some keys of {article} {word} by a JSON merge patch (RFC 7386).");
-    let delete = format!("Deletes {article} {word}.");
+    let put = format!("Replaces a {noun}: keys that the request does not set get their defaults.");
+    let patch = format!("Changes keys of a {noun} with a JSON merge patch (RFC 7386).");
+    let delete = format!("Deletes a {noun}.");
     let item = [
         (
             HttpMethod::Get,
-            Described::new::<R>("show", &format!("One {word}.")).named().shows::<R>(),
+            Described::new::<R>("show", &format!("Returns a {noun}.")).named().shows::<R>(),
         ),
         (HttpMethod::Put, Described::new::<R>("replace", &put).named().changes().body::<R>()),
         (
@@ -231,16 +230,28 @@ pub(super) fn router<R: Served>() -> OpenApiRouter<ApiState> {
 
 /// The endpoint that captures the frames of a kind of resource.
 pub(super) fn capture_router<R: ServedPort>() -> OpenApiRouter<ApiState> {
-    let summary = "The frames that pass the port, as pcapng, until a bound is reached, the\n\
-                   connection ends or the operation in `Suimon-Operation` is cancelled.";
+    let summary = "Captures the frames of the port as pcapng. Ends at a limit of the request, with \
+                   the connection, or when the operation in `Suimon-Operation` is cancelled.";
     let described = Described::new::<R>("capture", summary).named().captures();
     let path = format!("/1.0/{}/{{name}}/capture", R::PATH);
     let handler = routing::get(capture::<R>);
     OpenApiRouter::new().routes(routes(path, [(HttpMethod::Get, described)], handler))
 }
 
+/// Noun of a kind of resource in descriptions.
+const fn noun(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Nic => "NIC",
+        Kind::QosPolicy => "QoS policy",
+        Kind::Vm => "VM",
+        Kind::Pf => "`[[pf]]`, a configured SR-IOV adapter",
+        _ => kind.word(),
+    }
+}
+
 fn list_described<R: Served>() -> Described {
-    let mut described = Described::new::<R>("list", &format!("All {}.", R::PATH)).lists::<R>();
+    let summary = format!("Lists every {}.", noun(R::KIND));
+    let mut described = Described::new::<R>("list", &summary).lists::<R>();
     described.rename(format!("list_{}", R::PATH.replace('-', "_")));
     described
 }

@@ -14,14 +14,14 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(show))
 }
 
-/// All network adapters of the host that have SR-IOV, with their virtual functions.
+/// Lists the network adapters with SR-IOV and their virtual functions.
 #[utoipa::path(get, path = "/1.0/sriov", tag = "sriov", operation_id = "list_sriov",
     responses((status = OK, body = Vec<SriovAdapter>)))]
 async fn list(State(state): State<ApiState>) -> Result<Json<Vec<SriovAdapter>>, Failure> {
     state.ask(|node| node.sriov_adapters()).await.map(Json)
 }
 
-/// One of them, by its PCI address, its network device, or the name of its `[[pf]]`.
+/// Returns an adapter by PCI address, network device, or name of its `[[pf]]`.
 #[utoipa::path(get, path = "/1.0/sriov/{adapter}", tag = "sriov", operation_id = "show_sriov",
     params(("adapter" = String, Path, description = "PCI address, network device or name")),
     responses((status = OK, body = SriovAdapter)))]

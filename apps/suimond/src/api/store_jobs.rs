@@ -26,9 +26,11 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(image_relink))
 }
 
-/// Finds out what the store can do: with a file of its own, which is gone afterwards, or by
-/// reading a block device. What was found is in the operation's report, and from then on in
-/// the store's status; where `capability_iops` is `measure`, promises go by it.
+/// Measures the capacity of a store.
+///
+/// A directory is measured with a temporary file, a block device with reads only. The result is in the report
+/// of the operation and in the status of the store. With `capability_iops = "measure"` admission control
+/// uses it.
 #[utoipa::path(post, path = "/1.0/stores/{name}/measure", tag = "stores",
     operation_id = "measure_store", params(("name" = String, Path)),
     request_body = Option<MeasureStoreRequest>,
@@ -43,7 +45,7 @@ async fn measure(
     state.ask(move |node| node.measure_store(&name, asked)).await.map(accepted)
 }
 
-/// Describes an image file of the store, and finds its parent.
+/// Describes an image file of a store and finds its parent.
 #[utoipa::path(post, path = "/1.0/stores/{name}/image-info", tag = "stores",
     operation_id = "inspect_image", params(("name" = String, Path)), request_body = ImageRequest,
     responses((status = OK, body = ImageInfo), (status = "4XX", body = ErrorBody)))]
@@ -57,7 +59,7 @@ async fn image_info(
     state.ask(move |node| node.image_info(&name, &asked)).await.map(Json)
 }
 
-/// Checks the metadata of an image file of the store. Nothing is written.
+/// Checks the metadata of an image file of a store. Nothing is written.
 #[utoipa::path(post, path = "/1.0/stores/{name}/image-check", tag = "stores",
     operation_id = "check_image", params(("name" = String, Path)), request_body = ImageRequest,
     responses((status = OK, body = ImageCheck), (status = "4XX", body = ErrorBody)))]
@@ -71,8 +73,9 @@ async fn image_check(
     state.ask(move |node| node.image_check(&name, &asked)).await.map(Json)
 }
 
-/// Repairs metadata of an image file of which there is a copy, after a backup beside the file.
-/// With `undo`, writes back what a backup has instead. Payload is not written.
+/// Repairs metadata of an image file from its copies, after a backup beside the file.
+///
+/// With `undo`, the contents of a backup are written back instead. Payload is not written.
 #[utoipa::path(post, path = "/1.0/stores/{name}/image-repair", tag = "stores",
     operation_id = "repair_image", params(("name" = String, Path)), request_body = ImageRequest,
     responses((status = OK, body = ImageChanges), (status = "4XX", body = ErrorBody)))]
@@ -86,7 +89,7 @@ async fn image_repair(
     state.ask(move |node| node.image_repair(&name, &asked)).await.map(Json)
 }
 
-/// Records where the parent of a differencing image file is, after a backup beside the file.
+/// Records the location of the parent of a differencing image, after a backup beside the file.
 #[utoipa::path(post, path = "/1.0/stores/{name}/image-relink", tag = "stores",
     operation_id = "relink_image", params(("name" = String, Path)), request_body = ImageRequest,
     responses((status = OK, body = ImageChanges), (status = "4XX", body = ErrorBody)))]

@@ -14,7 +14,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(addresses))
 }
 
-/// The forwarding table of a switch: configured addresses, then learned ones.
+/// Returns the forwarding table of a switch: configured addresses, then learned ones.
 #[utoipa::path(get, path = "/1.0/switches/{name}/addresses", tag = "switches",
     operation_id = "list_addresses", params(("name" = String, Path)),
     responses((status = OK, body = Vec<AddressStatus>)))]

@@ -14,16 +14,16 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(show))
 }
 
-/// VMQ of every team and uplink that a switch uses. It is changed by patching the key
-/// `vmq` of the team or uplink.
+/// Lists VMQ of every uplink and team that a switch uses.
+///
+/// The settings are changed with the key `vmq` of the uplink or team.
 #[utoipa::path(get, path = "/1.0/vmq", tag = "vmq", operation_id = "list_vmq",
     responses((status = OK, body = Vec<VmqStatus>)))]
 async fn list(State(state): State<ApiState>) -> Result<Json<Vec<VmqStatus>>, Failure> {
     state.read(|node| node.vmqs()).await.map(Json)
 }
 
-/// VMQ of one team or uplink that a switch uses: which processor works off which queue,
-/// and why.
+/// Returns VMQ of one uplink or team: the worker of each queue, and the reason for its placement.
 #[utoipa::path(get, path = "/1.0/vmq/{uplink}", tag = "vmq", operation_id = "show_vmq",
     params(("uplink" = String, Path, description = "Name of the team or uplink")),
     responses((status = OK, body = VmqStatus)))]

@@ -39,7 +39,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(libvirt))
 }
 
-/// Starts the VM. The operation ends when its CPUs run.
+/// Starts a VM. The operation ends when its virtual CPUs run.
 #[utoipa::path(post, path = "/1.0/vms/{name}/start", tag = "vms",
     operation_id = "start_vm", params(("name" = String, Path)),
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
@@ -50,8 +50,7 @@ async fn start(
     begin(&state, &name, VmWork::Start).await
 }
 
-/// Asks the VM's guest to turn itself off, through its agent or by its power button, and waits
-/// until it has.
+/// Requests a shutdown of the guest, through its agent or the power button, and waits for it.
 #[utoipa::path(post, path = "/1.0/vms/{name}/stop", tag = "vms",
     operation_id = "stop_vm", params(("name" = String, Path)), request_body = Option<StopVmRequest>,
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
@@ -63,7 +62,7 @@ async fn stop(
     begin(&state, &name, VmWork::Stop(asked(&body)?)).await
 }
 
-/// Ends the VM at once, as if its plug was pulled.
+/// Terminates a VM at once, like a loss of power.
 #[utoipa::path(post, path = "/1.0/vms/{name}/kill", tag = "vms",
     operation_id = "kill_vm", params(("name" = String, Path)),
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
@@ -74,7 +73,7 @@ async fn kill(
     begin(&state, &name, VmWork::Kill).await
 }
 
-/// Stops the VM's CPUs.
+/// Stops the virtual CPUs of a VM.
 #[utoipa::path(post, path = "/1.0/vms/{name}/pause", tag = "vms",
     operation_id = "pause_vm", params(("name" = String, Path)),
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
@@ -85,7 +84,7 @@ async fn pause(
     begin(&state, &name, VmWork::Pause).await
 }
 
-/// Lets the VM's CPUs run again.
+/// Resumes the virtual CPUs of a VM.
 #[utoipa::path(post, path = "/1.0/vms/{name}/resume", tag = "vms",
     operation_id = "resume_vm", params(("name" = String, Path)),
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
@@ -96,7 +95,7 @@ async fn resume(
     begin(&state, &name, VmWork::Resume).await
 }
 
-/// Starts the VM anew, as a reset button does.
+/// Resets a VM, as a reset button does.
 #[utoipa::path(post, path = "/1.0/vms/{name}/reset", tag = "vms",
     operation_id = "reset_vm", params(("name" = String, Path)),
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
@@ -107,7 +106,7 @@ async fn reset(
     begin(&state, &name, VmWork::Reset).await
 }
 
-/// Has the guest's agent write what waits and hold writes to file systems.
+/// Freezes the file systems of the guest through its agent.
 #[utoipa::path(post, path = "/1.0/vms/{name}/freeze", tag = "vms",
     operation_id = "freeze_vm", params(("name" = String, Path)), request_body = Option<FreezeVmRequest>,
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
@@ -119,7 +118,7 @@ async fn freeze(
     begin(&state, &name, VmWork::Freeze(asked(&body)?)).await
 }
 
-/// Has the guest's agent let file systems be written again.
+/// Thaws the file systems of the guest through its agent.
 #[utoipa::path(post, path = "/1.0/vms/{name}/thaw", tag = "vms",
     operation_id = "thaw_vm", params(("name" = String, Path)),
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
@@ -140,7 +139,7 @@ async fn begin(state: &ApiState, name: &str, work: VmWork) -> Result<Response, F
     state.ask(move |node| node.work_on_vm(&name, work)).await.map(accepted)
 }
 
-/// What the agent in the VM's guest tells of it, asked now. It may take some seconds.
+/// Returns what the guest agent reports. The request can take some seconds.
 #[utoipa::path(get, path = "/1.0/vms/{name}/guest", tag = "vms",
     operation_id = "show_vm_guest", params(("name" = String, Path)),
     responses((status = OK, body = VmGuest), (status = "4XX", body = ErrorBody)))]
@@ -152,8 +151,9 @@ async fn guest(
     state.ask(move |node| node.vm_guest(&name)).await.map(Json)
 }
 
-/// The VM's serial console: with `Upgrade: suimon-console` the connection carries the bytes of
-/// both directions as they are from then on. One client at a time.
+/// Connects to the serial console of a VM, one client at a time.
+///
+/// With `Upgrade: suimon-console` the connection then carries the bytes of both directions.
 #[utoipa::path(get, path = "/1.0/vms/{name}/console", tag = "vms",
     operation_id = "connect_vm_console",
     params(("name" = String, Path), ("Upgrade" = String, Header, pattern = "^suimon-console$")),
@@ -169,8 +169,7 @@ async fn console(
     Ok(asked.grant(line, &state))
 }
 
-/// The elements `memoryBacking` and `devices` of a libvirt domain that has the VM's NICs and
-/// disks, for those who start it with libvirt.
+/// Returns the elements `memoryBacking` and `devices` of a libvirt domain with the NICs and disks of a VM.
 #[utoipa::path(get, path = "/1.0/vms/{name}/libvirt", tag = "vms",
     operation_id = "show_vm_libvirt", params(("name" = String, Path)),
     responses((status = OK, body = String, content_type = "application/xml"),

@@ -1,26 +1,142 @@
-//! Metrics of disks and stores: what was asked, how long it took, and what Storage QoS gave.
+//! Metrics of disks and stores: requests, latencies, and what Storage QoS delivers.
 
 use std::fmt;
 
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::encoding::DescriptorEncoder;
 use suimon_contract::{
     DiskCounters, DiskRequestCounters, DiskStatus, QosDelivery, StorageState, StoreStatus,
 };
 
-use super::{Readings, encode_gauges};
+use super::Readings;
+use super::family::{Family, Value};
 
-/// What a counter of requests is called, and what it counts.
-type RequestMetric = (&'static str, &'static str, fn(&DiskRequestCounters) -> u64);
+const STORE: &[&str] = &["store"];
+const DISK: &[&str] = &["disk"];
+const OPERATION: &[&str] = &["disk", "operation"];
+const IOPS: &str = "normalised IOPS";
 
-const REQUEST_METRICS: [RequestMetric; 3] = [
-    ("suimon_disk_requests", "Requests that were answered", |of| of.requests),
-    ("suimon_disk_bytes", "Bytes of these", |of| of.bytes),
-    ("suimon_disk_failed_requests", "Of these, those that were not carried out", |of| of.errors),
+/// A gauge of a store, and its value if it is known.
+type StoreMetric = (Family, fn(&StoreStatus) -> Option<Value>);
+
+const STORE_METRICS: [StoreMetric; 9] = [
+    (
+        Family::gauge("suimon_store_up", "", STORE, "1 if the store is in service, else 0"),
+        |of| Some(Value::flag(of.state == StorageState::Ready)),
+    ),
+    (
+        Family::gauge("suimon_store_free_bytes", "bytes", STORE, "Free space of the file system"),
+        |of| of.free_bytes.map(Value::real),
+    ),
+    (
+        Family::gauge(
+            "suimon_store_capability_iops",
+            IOPS,
+            STORE,
+            "Capacity of the store, as configured or measured",
+        ),
+        |of| of.capability_iops.map(Value::real),
+    ),
+    (
+        Family::gauge("suimon_store_measured_iops", IOPS, STORE, "Capacity that the last measurement found"),
+        |of| of.measured.as_ref().map(|found| Value::real(found.iops)),
+    ),
+    (
+        Family::gauge(
+            "suimon_store_estimated_iops",
+            IOPS,
+            STORE,
+            "Rate of the store when requests were last queued for its device",
+        ),
+        |of| of.estimate.map(|found| Value::real(found.iops)),
+    ),
+    (
+        Family::gauge("suimon_store_estimate_age_seconds", "seconds", STORE, "Age of the estimate"),
+        |of| of.estimate.map(|found| Value::seconds(found.age_ms.saturating_mul(1_000_000))),
+    ),
+    (
+        Family::gauge("suimon_store_promised_iops", IOPS, STORE, "Sum of all minimums on the store"),
+        |of| Some(Value::real(of.promised_iops)),
+    ),
+    (
+        Family::gauge(
+            "suimon_store_delivered_iops",
+            IOPS,
+            STORE,
+            "Completed operations per second, mean of the last 5 s",
+        ),
+        |of| Some(Value::real(of.delivered_iops)),
+    ),
+    (
+        Family::gauge(
+            "suimon_store_latency_seconds",
+            "seconds",
+            STORE,
+            "Current time of a request in the device of the store",
+        ),
+        |of| of.latency_ns.map(Value::seconds),
+    ),
 ];
 
-/// A quantile of latencies, and what it is in nanoseconds.
+/// A flag of a disk, and the state in which it is 1.
+type StateMetric = (Family, StorageState);
+
+const STATE_METRICS: [StateMetric; 3] = [
+    (
+        Family::gauge("suimon_disk_up", "", DISK, "1 if the disk is in service, else 0"),
+        StorageState::Ready,
+    ),
+    (
+        Family::gauge(
+            "suimon_disk_working",
+            "",
+            DISK,
+            "1 while the disk is out of service because an operation works on its file, else 0",
+        ),
+        StorageState::Working,
+    ),
+    (
+        Family::gauge(
+            "suimon_disk_away",
+            "",
+            DISK,
+            "1 while another node has the file of the disk open, during a migration, else 0",
+        ),
+        StorageState::Away,
+    ),
+];
+
+/// A counter of requests, and its value.
+type RequestMetric = (Family, fn(&DiskRequestCounters) -> u64);
+
+const REQUEST_METRICS: [RequestMetric; 3] = [
+    (
+        Family::counter(
+            "suimon_disk_requests",
+            "requests",
+            OPERATION,
+            "Completed requests, failed ones included. Requests of any size, not normalised",
+        ),
+        |of| of.requests,
+    ),
+    (
+        Family::counter("suimon_disk_bytes", "bytes", OPERATION, "Bytes of completed requests"),
+        |of| of.bytes,
+    ),
+    (
+        Family::counter("suimon_disk_failed_requests", "requests", OPERATION, "Failed requests"),
+        |of| of.errors,
+    ),
+];
+
+const LATENCY: Family = Family::gauge(
+    "suimon_disk_latency_seconds",
+    "seconds",
+    &["disk", "operation", "quantile"],
+    "Latency from receipt to completion since the disk was opened, time in the scheduler included. Quantile \
+     1 is the highest",
+);
+
+/// A quantile of latencies, and its value in nanoseconds.
 type Quantile = (&'static str, fn(&DiskRequestCounters) -> u64);
 
 const QUANTILES: [Quantile; 3] = [
@@ -29,146 +145,110 @@ const QUANTILES: [Quantile; 3] = [
     ("1", |of| of.latency_ns_max),
 ];
 
-/// What a gauge of a disk's share is called, and what it shows.
-type FlowMetric = (&'static str, &'static str, fn(&QosDelivery) -> u64);
+/// A gauge of what a disk gets, and its value.
+type FlowMetric = (Family, fn(&QosDelivery) -> u64);
 
 const FLOW_METRICS: [FlowMetric; 3] = [
-    ("suimon_disk_entitled_iops", "What its minimum came to in the last 5 s", |of| {
-        of.entitled_iops
-    }),
-    ("suimon_disk_demanded_iops", "What was asked for in the last 5 s", |of| of.demanded_iops),
-    ("suimon_disk_delivered_iops", "What was delivered in the last 5 s", |of| of.delivered_iops),
+    (
+        Family::gauge(
+            "suimon_disk_entitled_iops",
+            IOPS,
+            DISK,
+            "Guaranteed IOPS: the minimum, as far as the disk had demand for it, mean of the last 5 s",
+        ),
+        |of| of.entitled_iops,
+    ),
+    (
+        Family::gauge(
+            "suimon_disk_demanded_iops",
+            IOPS,
+            DISK,
+            "Demand: operations that the clients submitted per second, mean of the last 5 s",
+        ),
+        |of| of.demanded_iops,
+    ),
+    (
+        Family::gauge(
+            "suimon_disk_delivered_iops",
+            IOPS,
+            DISK,
+            "Completed operations per second, mean of the last 5 s",
+        ),
+        |of| of.delivered_iops,
+    ),
 ];
 
-/// What a gauge of a store is called, and what it shows, if that is known.
-type StoreMetric = (&'static str, &'static str, fn(&StoreStatus) -> Option<f64>);
+const LIMITED: Family = Family::gauge(
+    "suimon_disk_limited_ratio",
+    "ratio",
+    &["disk", "factor"],
+    "Share of the last 5 s by limiting factor. The factors of a disk add up to 1",
+);
 
-#[allow(clippy::cast_precision_loss, reason = "gauges are floating point")]
-const STORE_METRICS: [StoreMetric; 9] = [
-    ("suimon_store_up", "Whether it is as desired", |of| {
-        Some(f64::from(u8::from(of.state == StorageState::Ready)))
-    }),
-    ("suimon_store_free_bytes", "Bytes that nothing is in", |of| {
-        of.free_bytes.map(|bytes| bytes as f64)
-    }),
-    ("suimon_store_capability_iops", "What it is taken to be able to do", |of| {
-        of.capability_iops.map(|iops| iops as f64)
-    }),
-    ("suimon_store_measured_iops", "What it could do when it was last measured", |of| {
-        of.measured.as_ref().map(|found| found.iops as f64)
-    }),
-    ("suimon_store_estimated_iops", "What it did when requests last waited for it", |of| {
-        of.estimate.map(|found| found.iops as f64)
-    }),
-    ("suimon_store_estimate_age_seconds", "How long ago that was", |of| {
-        of.estimate.map(|found| found.age_ms as f64 / 1e3)
-    }),
-    ("suimon_store_promised_iops", "What all minimums on it come to", |of| {
-        Some(of.promised_iops as f64)
-    }),
-    ("suimon_store_delivered_iops", "What it did in the last 5 s", |of| {
-        Some(of.delivered_iops as f64)
-    }),
-    ("suimon_store_latency_seconds", "What its device takes for a request", |of| {
-        of.latency_ns.map(|ns| ns as f64 / 1e9)
-    }),
-];
+pub(super) fn families() -> Vec<Family> {
+    let stores = STORE_METRICS.map(|(family, _)| family);
+    let states = STATE_METRICS.map(|(family, _)| family);
+    let requests = REQUEST_METRICS.map(|(family, _)| family);
+    let flows = FLOW_METRICS.map(|(family, _)| family);
+    let disks = states.into_iter().chain(requests).chain([LATENCY]).chain(flows);
+    stores.into_iter().chain(disks).chain([LIMITED]).collect()
+}
 
 impl Readings {
     pub(super) fn encode_disks(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        for (name, help, value) in STORE_METRICS {
-            let stores = self.stores.iter().filter_map(|store| {
-                Some(([("store", store.config.name.to_string())], value(store)?))
+        for (family, value) in STORE_METRICS {
+            let stores = self
+                .stores
+                .iter()
+                .filter_map(|store| Some(([store.config.name.to_string()], value(store)?)));
+            family.write_if_any(encoder, stores)?;
+        }
+        for (family, state) in STATE_METRICS {
+            let disks = self.disks.iter().map(|disk| {
+                ([disk.config.name.to_string()], Value::flag(disk.state == state))
             });
-            encode_gauges(encoder, name, help, stores)?;
+            family.write_if_any(encoder, disks)?;
         }
-        let up = self.disks.iter().map(|disk| {
-            let is_ready = disk.state == StorageState::Ready;
-            ([("disk", disk.config.name.to_string())], f64::from(u8::from(is_ready)))
-        });
-        encode_gauges(encoder, "suimon_disk_up", "Whether it is as desired", up)?;
-        let working = self.disks.iter().map(|disk| {
-            let is_working = disk.state == StorageState::Working;
-            ([("disk", disk.config.name.to_string())], f64::from(u8::from(is_working)))
-        });
-        let help = "Whether it is out of service while an operation works on its file";
-        encode_gauges(encoder, "suimon_disk_working", help, working)?;
-        let away = self.disks.iter().map(|disk| {
-            let is_away = disk.state == StorageState::Away;
-            ([("disk", disk.config.name.to_string())], f64::from(u8::from(is_away)))
-        });
-        let help = "Whether another node has its file, which its VM goes to or comes from";
-        encode_gauges(encoder, "suimon_disk_away", help, away)?;
-        for metric in REQUEST_METRICS {
-            self.encode_requests(encoder, metric)?;
+        for (family, value) in REQUEST_METRICS {
+            let requests = self.disks.iter().flat_map(|disk| {
+                kinds(&disk.counters).into_iter().map(move |(kind, counters)| {
+                    let labels = [disk.config.name.to_string(), kind.to_owned()];
+                    (labels, Value::Integer(value(counters)))
+                })
+            });
+            family.write_if_any(encoder, requests)?;
         }
-        self.encode_latencies(encoder)?;
-        for (name, help, value) in FLOW_METRICS {
+        LATENCY.write_if_any(encoder, self.disks.iter().flat_map(latencies))?;
+        for (family, value) in FLOW_METRICS {
             let flows = self.disks.iter().filter_map(|disk| {
                 let flow = disk.qos.as_ref()?;
-                #[allow(clippy::cast_precision_loss, reason = "a gauge is floating point")]
-                let value = value(&flow.last_5_s) as f64;
-                Some(([("disk", disk.config.name.to_string())], value))
+                let value = Value::real(value(&flow.last_5_s));
+                Some(([disk.config.name.to_string()], value))
             });
-            encode_gauges(encoder, name, help, flows)?;
+            family.write_if_any(encoder, flows)?;
         }
-        self.encode_limits(encoder)
-    }
-
-    /// Shares of time by limiting factor.
-    fn encode_limits(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let flows = self.disks.iter().filter_map(|disk| disk.qos.as_ref());
         let shares = flows.flat_map(|flow| {
             flow.last_5_s.limited_by.iter().map(|share| {
-                let labels =
-                    [("disk", flow.disk.to_string()), ("factor", share.factor.to_string())];
-                (labels, f64::from(share.share_ppm) / 1e6)
+                let labels = [flow.disk.to_string(), share.factor.to_string()];
+                (labels, Value::ratio(share.share_ppm))
             })
         });
-        let help = "Share of the last 5 s by what limited the disk";
-        encode_gauges(encoder, "suimon_disk_limited_ratio", help, shares)
+        LIMITED.write_if_any(encoder, shares)
     }
+}
 
-    fn encode_requests(
-        &self,
-        encoder: &mut DescriptorEncoder<'_>,
-        (name, help, value): RequestMetric,
-    ) -> fmt::Result {
-        if self.disks.is_empty() {
-            return Ok(());
+/// Latencies of one disk; none of kinds of requests of which it completed none.
+fn latencies(disk: &DiskStatus) -> Vec<([String; 3], Value)> {
+    let mut series = Vec::new();
+    for (kind, counters) in kinds(&disk.counters) {
+        for (quantile, value) in QUANTILES.iter().filter(|_| counters.requests > 0) {
+            let labels =
+                [disk.config.name.to_string(), kind.to_owned(), (*quantile).to_owned()];
+            series.push((labels, Value::seconds(value(counters))));
         }
-        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        for disk in &self.disks {
-            for (kind, counters) in kinds(&disk.counters) {
-                let labels = [("disk", disk.config.name.as_str()), ("operation", kind)];
-                ConstCounter::new(value(counters)).encode(family.encode_family(&labels)?)?;
-            }
-        }
-        Ok(())
     }
-
-    fn encode_latencies(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let of_disk = |disk: &'_ DiskStatus| {
-            let name = disk.config.name.to_string();
-            let mut series = Vec::new();
-            for (kind, counters) in kinds(&disk.counters) {
-                // What never was has taken no time.
-                for (quantile, value) in QUANTILES.iter().filter(|_| counters.requests > 0) {
-                    let labels = [
-                        ("disk", name.clone()),
-                        ("operation", kind.to_owned()),
-                        ("quantile", (*quantile).to_owned()),
-                    ];
-                    #[allow(clippy::cast_precision_loss, reason = "a gauge is floating point")]
-                    series.push((labels, value(counters) as f64 / 1e9));
-                }
-            }
-            series
-        };
-        let help = "From when a request was seen to its answer, since the disk was opened";
-        let series = self.disks.iter().flat_map(of_disk);
-        encode_gauges(encoder, "suimon_disk_latency_seconds", help, series)
-    }
+    series
 }
 
 const fn kinds(counters: &DiskCounters) -> [(&'static str, &DiskRequestCounters); 4] {

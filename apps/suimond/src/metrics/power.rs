@@ -2,54 +2,67 @@
 
 use std::fmt;
 
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
-use suimon_contract::PowerEffect;
+use prometheus_client::encoding::DescriptorEncoder;
+use suimon_contract::{PowerEffect, PowerZoneStatus};
 
-use super::{Readings, encode_gauges};
+use super::Readings;
+use super::family::{Family, Value};
 
-#[allow(clippy::cast_precision_loss, reason = "gauges are floating point")]
+const IN_EFFECT: Family = Family::gauge(
+    "suimon_power_plan_in_effect",
+    "",
+    &["plan"],
+    "1 if every CPU setting of the power plan is in effect, else 0",
+);
+
+const SETTINGS: Family = Family::gauge(
+    "suimon_power_settings",
+    "",
+    &["state"],
+    "CPU settings of the power plan by state: `in_effect` or `lacking`",
+);
+
+const ENERGY: Family = Family::counter(
+    "suimon_power_energy_joules",
+    "joules",
+    &["zone", "name"],
+    "Energy since the daemon first read the counter of the zone (RAPL)",
+);
+
+const WATTS: Family = Family::gauge(
+    "suimon_power_watts",
+    "watts",
+    &["zone", "name"],
+    "Mean power of the zone since the previous reading",
+);
+
+pub(super) fn families() -> Vec<Family> {
+    vec![IN_EFFECT, SETTINGS, ENERGY, WATTS]
+}
+
+#[allow(clippy::cast_precision_loss, reason = "metrics are floating point")]
 impl Readings {
     pub(super) fn encode_power(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let power = &self.power;
         let plan = power.config.iter().map(|config| {
-            let made = match power.effect {
-                PowerEffect::Full => 1.0,
-                PowerEffect::Off | PowerEffect::Partial | PowerEffect::None => 0.0,
-            };
-            ([("plan", config.plan.to_string())], made)
+            ([config.plan.to_string()], Value::flag(power.effect == PowerEffect::Full))
         });
-        let help = "Whether all that the power plan asks of CPUs is so";
-        encode_gauges(encoder, "suimon_power_plan_in_effect", help, plan)?;
-        let of = |made: bool| {
-            power.settings.iter().filter(|setting| setting.in_effect == made).count() as f64
+        IN_EFFECT.write_if_any(encoder, plan)?;
+        let number_of = |made: bool| {
+            let settings = power.settings.iter().filter(|setting| setting.in_effect == made);
+            Value::real(settings.count() as u64)
         };
         let states = [("in_effect", true), ("lacking", false)];
-        let counts = states.map(|(state, made)| ([("state", state.to_owned())], of(made)));
-        let counts = counts.into_iter().filter(|_| power.config.is_some());
-        let help = "What the power plan asks of CPUs, one by one, by whether it is so";
-        encode_gauges(encoder, "suimon_power_settings", help, counts)?;
-        self.encode_energy(encoder)
-    }
-
-    fn encode_energy(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let zones = &self.power.energy.zones;
-        if zones.is_empty() {
-            return Ok(());
-        }
-        let labels = |zone: &suimon_contract::PowerZoneStatus| {
-            [("zone", zone.zone.clone()), ("name", zone.name.clone())]
-        };
-        let help = "Energy used since the daemon first read the zone's counter";
-        let name = "suimon_power_energy_joules";
-        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        for zone in zones {
-            let joules = zone.energy_uj as f64 / 1e6;
-            ConstCounter::new(joules).encode(family.encode_family(&labels(zone))?)?;
-        }
-        let watts =
-            zones.iter().filter_map(|zone| Some((labels(zone), zone.milliwatts? as f64 / 1e3)));
-        encode_gauges(encoder, "suimon_power_watts", "Power since the reading before", watts)
+        let counts = states.map(|(state, made)| ([state.to_owned()], number_of(made)));
+        SETTINGS.write_if_any(encoder, counts.into_iter().filter(|_| power.config.is_some()))?;
+        let zones = &power.energy.zones;
+        let labels = |zone: &PowerZoneStatus| [zone.zone.clone(), zone.name.clone()];
+        let energy =
+            zones.iter().map(|zone| (labels(zone), Value::Real(zone.energy_uj as f64 / 1e6)));
+        ENERGY.write_if_any(encoder, energy)?;
+        let watts = zones.iter().filter_map(|zone| {
+            Some((labels(zone), Value::Real(zone.milliwatts? as f64 / 1e3)))
+        });
+        WATTS.write_if_any(encoder, watts)
     }
 }

@@ -5,36 +5,66 @@ use std::fmt;
 use prometheus_client::encoding::DescriptorEncoder;
 use suimon_contract::{Health, SriovAdapter, SriovSupport};
 
-use super::{Readings, encode_gauges};
+use super::Readings;
+use super::family::{Family, Value};
 
-/// What a gauge of an adapter is called, and what it shows.
-type AdapterMetric = (&'static str, &'static str, fn(&SriovAdapter) -> f64);
+/// A gauge of an adapter, and its value.
+type AdapterMetric = (Family, fn(&SriovAdapter) -> Value);
 
-const ADAPTER_METRICS: [AdapterMetric; 4] = [
-    ("suimon_sriov_usable", "Whether VMs could be given its VFs", |of| {
-        f64::from(u8::from(of.support == SriovSupport::Supported))
-    }),
-    ("suimon_sriov_vfs_supported", "VFs that it can have", |of| f64::from(of.vfs_supported)),
-    ("suimon_sriov_vfs_enabled", "VFs that it has", |of| f64::from(of.vfs_enabled)),
-    ("suimon_sriov_vfs_in_use", "VFs that somebody uses", |of| f64::from(of.vfs_in_use)),
+const LABELS: &[&str] = &["address", "device"];
+
+const ADAPTERS: [AdapterMetric; 4] = [
+    (
+        Family::gauge(
+            "suimon_sriov_usable",
+            "",
+            LABELS,
+            "1 if VMs can have virtual functions of the adapter, else 0",
+        ),
+        |of| Value::flag(of.support == SriovSupport::Supported),
+    ),
+    (
+        Family::gauge(
+            "suimon_sriov_vfs_supported",
+            "",
+            LABELS,
+            "Largest number of virtual functions of the adapter",
+        ),
+        |of| Value::Real(f64::from(of.vfs_supported)),
+    ),
+    (
+        Family::gauge("suimon_sriov_vfs_enabled", "", LABELS, "Virtual functions that exist"),
+        |of| Value::Real(f64::from(of.vfs_enabled)),
+    ),
+    (
+        Family::gauge("suimon_sriov_vfs_in_use", "", LABELS, "Virtual functions in use"),
+        |of| Value::Real(f64::from(of.vfs_in_use)),
+    ),
 ];
+
+const PF_UP: Family = Family::gauge(
+    "suimon_pf_up",
+    "",
+    &["pf"],
+    "1 if the adapter is as its `[[pf]]` describes it, else 0",
+);
+
+pub(super) fn families() -> Vec<Family> {
+    ADAPTERS.map(|(family, _)| family).into_iter().chain([PF_UP]).collect()
+}
 
 impl Readings {
     pub(super) fn encode_sriov(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        for (name, help, value) in ADAPTER_METRICS {
+        for (family, value) in ADAPTERS {
             let adapters = self.sriov.iter().map(|adapter| {
-                let labels = [
-                    ("address", adapter.address.clone()),
-                    ("device", adapter.device.clone().unwrap_or_default()),
-                ];
-                (labels, value(adapter))
+                let device = adapter.device.clone().unwrap_or_default();
+                ([adapter.address.clone(), device], value(adapter))
             });
-            encode_gauges(encoder, name, help, adapters)?;
+            family.write_if_any(encoder, adapters)?;
         }
         let pfs = self.pfs.iter().map(|pf| {
-            let is_up = pf.condition.health == Health::Up;
-            ([("pf", pf.config.name.to_string())], f64::from(u8::from(is_up)))
+            ([pf.config.name.to_string()], Value::flag(pf.condition.health == Health::Up))
         });
-        encode_gauges(encoder, "suimon_pf_up", "Whether an adapter is as desired", pfs)
+        PF_UP.write_if_any(encoder, pfs)
     }
 }

@@ -5,55 +5,83 @@ use std::fmt;
 use prometheus_client::encoding::DescriptorEncoder;
 use suimon_contract::{TeamMemberState, TeamMemberStatus};
 
-use super::{Readings, encode_gauges, ratio};
+use super::Readings;
+use super::family::{Family, Value};
 
-/// What one gauge of a member is called, and what it shows.
-type MemberMetric = (&'static str, &'static str, fn(&TeamMemberStatus) -> f64);
+const SPEED: Family = Family::gauge(
+    "suimon_team_speed_bits_per_second",
+    "bits per second",
+    &["team"],
+    "Sum of the speeds of the active members",
+);
 
-const MEMBER_METRICS: [MemberMetric; 5] = [
-    ("suimon_team_member_active", "1 if frames leave by it", |member| {
-        f64::from(u8::from(member.state == TeamMemberState::Active))
-    }),
-    ("suimon_team_member_usable", "1 if it could carry frames", |member| {
-        f64::from(u8::from(member.state != TeamMemberState::Failed))
-    }),
+/// A gauge of a member, and its value.
+type MemberMetric = (Family, fn(&TeamMemberStatus) -> Value);
+
+const LABELS: &[&str] = &["team", "uplink"];
+
+const MEMBERS: [MemberMetric; 5] = [
     (
-        "suimon_team_member_receive_ratio",
-        "Its share of the bytes that the team received in the last second",
-        |member| ratio(member.rx_share_ppm),
+        Family::gauge("suimon_team_member_active", "", LABELS, "1 if frames leave by the member, else 0"),
+        |member| Value::flag(member.state == TeamMemberState::Active),
     ),
     (
-        "suimon_team_member_transmit_ratio",
-        "Its share of the bytes that the team sent in the last second",
-        |member| ratio(member.tx_share_ppm),
+        Family::gauge(
+            "suimon_team_member_usable",
+            "",
+            LABELS,
+            "1 if the member can carry frames, 0 if it has failed. A standby that waits is usable",
+        ),
+        |member| Value::flag(member.state != TeamMemberState::Failed),
     ),
     (
-        "suimon_team_member_flows_ratio",
-        "Its share of the flows that are chosen for by hash or load",
-        |member| ratio(member.flows_share_ppm),
+        Family::gauge(
+            "suimon_team_member_receive_ratio",
+            "ratio",
+            LABELS,
+            "Share of the bytes that the team received in the last second",
+        ),
+        |member| Value::ratio(member.rx_share_ppm),
+    ),
+    (
+        Family::gauge(
+            "suimon_team_member_transmit_ratio",
+            "ratio",
+            LABELS,
+            "Share of the bytes that the team sent in the last second",
+        ),
+        |member| Value::ratio(member.tx_share_ppm),
+    ),
+    (
+        Family::gauge(
+            "suimon_team_member_flows_ratio",
+            "ratio",
+            LABELS,
+            "Share of the flows that hashing or load balancing assigns to the member",
+        ),
+        |member| Value::ratio(member.flows_share_ppm),
     ),
 ];
 
+pub(super) fn families() -> Vec<Family> {
+    [SPEED].into_iter().chain(MEMBERS.map(|(family, _)| family)).collect()
+}
+
 impl Readings {
     pub(super) fn encode_teams(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let (name, help) =
-            ("suimon_team_speed_bits_per_second", "Speeds of its active members, added up");
         let speeds = self.teams.iter().map(|team| {
-            let speed = team.speed_mbps as f64 * 1e6;
-            ([("team", team.config.name.to_string())], speed)
+            let speed = Value::real(team.speed_mbps.saturating_mul(1_000_000));
+            ([team.config.name.to_string()], speed)
         });
-        encode_gauges(encoder, name, help, speeds)?;
-        for (name, help, value) in MEMBER_METRICS {
+        SPEED.write_if_any(encoder, speeds)?;
+        for (family, value) in MEMBERS {
             let members = self.teams.iter().flat_map(|team| {
                 team.members.iter().map(move |member| {
-                    let labels = [
-                        ("team", team.config.name.to_string()),
-                        ("uplink", member.uplink.to_string()),
-                    ];
+                    let labels = [team.config.name.to_string(), member.uplink.to_string()];
                     (labels, value(member))
                 })
             });
-            encode_gauges(encoder, name, help, members)?;
+            family.write_if_any(encoder, members)?;
         }
         Ok(())
     }

@@ -1,66 +1,74 @@
-//! Metrics of queues, and of VMQ: which processor works off which queue.
+//! Metrics of queues, and of VMQ: the worker that owns each queue.
 
 use std::fmt;
 
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::encoding::DescriptorEncoder;
 use suimon_contract::VmqQueueStatus;
 
-use super::{Readings, encode_gauges, ratio};
+use super::Readings;
+use super::family::{Family, Value};
 
-/// What one gauge of a queue is called, and what it shows.
-type QueueMetric = (&'static str, &'static str, fn(&VmqQueueStatus) -> f64);
+const MOVES: Family = Family::counter(
+    "suimon_queue_moves",
+    "",
+    &["queue"],
+    "Times the queue was moved to another worker, by VMQ or by request",
+);
 
-const QUEUE_METRICS: [QueueMetric; 2] = [
-    ("suimon_vmq_queue_processor", "Number of the processor that works it off", |queue| {
-        f64::from(queue.processor)
-    }),
-    ("suimon_vmq_queue_load_ratio", "What it takes of that processor's time", |queue| {
-        ratio(queue.load_ppm)
-    }),
+/// A gauge of a queue, and its value.
+type QueueMetric = (Family, fn(&VmqQueueStatus) -> Value);
+
+const LABELS: &[&str] = &["uplink", "nic", "queue"];
+
+const QUEUES: [QueueMetric; 2] = [
+    (
+        Family::gauge("suimon_vmq_queue_processor", "", LABELS, "Number of the worker that owns the queue"),
+        |queue| Value::Real(f64::from(queue.processor)),
+    ),
+    (
+        Family::gauge(
+            "suimon_vmq_queue_load_ratio",
+            "ratio",
+            LABELS,
+            "Share of the worker's time that the queue takes",
+        ),
+        |queue| Value::ratio(queue.load_ppm),
+    ),
 ];
+
+const PROCESSOR_QUEUES: Family = Family::gauge(
+    "suimon_vmq_processor_queues",
+    "",
+    &["uplink", "processor"],
+    "Queues of the uplink or team that a permitted worker owns. A worker with 0 is parked",
+);
+
+pub(super) fn families() -> Vec<Family> {
+    let queues = QUEUES.map(|(family, _)| family);
+    [MOVES].into_iter().chain(queues).chain([PROCESSOR_QUEUES]).collect()
+}
 
 impl Readings {
     pub(super) fn encode_vmq(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        self.encode_moves(encoder)?;
-        for (name, help, value) in QUEUE_METRICS {
+        // All queues of the data plane, also those without VMQ.
+        let moves = self.queues.iter().map(|of| ([of.id.clone()], Value::Integer(of.moves)));
+        MOVES.write_if_any(encoder, moves)?;
+        for (family, value) in QUEUES {
             let queues = self.vmqs.iter().flat_map(|vmq| {
                 vmq.queues.iter().map(move |queue| {
-                    let labels = [
-                        ("uplink", vmq.uplink.to_string()),
-                        ("nic", queue.nic.to_string()),
-                        ("queue", queue.queue.clone()),
-                    ];
+                    let labels =
+                        [vmq.uplink.to_string(), queue.nic.to_string(), queue.queue.clone()];
                     (labels, value(queue))
                 })
             });
-            encode_gauges(encoder, name, help, queues)?;
+            family.write_if_any(encoder, queues)?;
         }
         let permitted = self.vmqs.iter().flat_map(|vmq| {
             vmq.processors.iter().filter(|processor| processor.permitted).map(move |processor| {
-                let labels = [
-                    ("uplink", vmq.uplink.to_string()),
-                    ("processor", processor.processor.to_string()),
-                ];
-                (labels, f64::from(processor.queues))
+                let labels = [vmq.uplink.to_string(), processor.processor.to_string()];
+                (labels, Value::Real(f64::from(processor.queues)))
             })
         });
-        let help = "Queues that a permitted processor works off; with none it is parked";
-        encode_gauges(encoder, "suimon_vmq_processor_queues", help, permitted)
-    }
-
-    /// Of all queues, whoever moves them.
-    fn encode_moves(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        if self.queues.is_empty() {
-            return Ok(());
-        }
-        let (name, help) = ("suimon_queue_moves", "Times it was handed over to another processor");
-        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        for queue in &self.queues {
-            let labels = [("queue", queue.id.as_str())];
-            ConstCounter::new(queue.moves).encode(family.encode_family(&labels)?)?;
-        }
-        Ok(())
+        PROCESSOR_QUEUES.write_if_any(encoder, permitted)
     }
 }

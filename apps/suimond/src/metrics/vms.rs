@@ -5,36 +5,50 @@ use std::fmt;
 use prometheus_client::encoding::DescriptorEncoder;
 use suimon_contract::{VmState, VmStatus};
 
-use super::{Readings, encode_gauges};
+use super::Readings;
+use super::family::{Family, Value};
 
-/// What a gauge of a VM is called, and what it shows, if that is known.
-type VmMetric = (&'static str, &'static str, fn(&VmStatus) -> Option<f64>);
+/// A gauge of a VM, and its value if there is one.
+type VmMetric = (Family, fn(&VmStatus) -> Option<Value>);
 
-#[allow(clippy::cast_precision_loss, reason = "gauges are floating point")]
-const VM_METRICS: [VmMetric; 4] = [
-    ("suimon_vm_up", "Whether it runs and its CPUs do", |of| {
-        Some(f64::from(u8::from(matches!(of.state, VmState::Running | VmState::Stopping))))
-    }),
+const LABELS: &[&str] = &["vm"];
+
+const METRICS: [VmMetric; 4] = [
     (
-        "suimon_vm_failed",
-        "Whether it does not run because it failed, panicked or is silent",
+        Family::gauge("suimon_vm_up", "", LABELS, "1 if the virtual CPUs of the VM run, else 0"),
+        |of| Some(Value::flag(matches!(of.state, VmState::Running | VmState::Stopping))),
+    ),
+    (
+        Family::gauge(
+            "suimon_vm_failed",
+            "",
+            LABELS,
+            "1 if the VM ended with a failure, its guest panicked, or QEMU does not respond",
+        ),
         |of| {
             let is_out = matches!(of.state, VmState::Panicked | VmState::Lost);
-            Some(f64::from(u8::from(is_out || of.reason.is_some())))
+            Some(Value::flag(is_out || of.reason.is_some()))
         },
     ),
-    ("suimon_vm_uptime_seconds", "Time since it was started", |of| of.uptime_s.map(|s| s as f64)),
-    ("suimon_vm_cpus", "Virtual CPUs that it has", |of| of.cpus.map(f64::from)),
+    (
+        Family::gauge("suimon_vm_uptime_seconds", "seconds", LABELS, "Time since the VM was started"),
+        |of| of.uptime_s.map(Value::real),
+    ),
+    (Family::gauge("suimon_vm_cpus", "", LABELS, "Virtual CPUs of the running VM"), |of| {
+        of.cpus.map(|cpus| Value::Real(f64::from(cpus)))
+    }),
 ];
+
+pub(super) fn families() -> Vec<Family> {
+    METRICS.map(|(family, _)| family).into()
+}
 
 impl Readings {
     pub(super) fn encode_vms(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        for (name, help, value) in VM_METRICS {
-            let vms = self
-                .vms
-                .iter()
-                .filter_map(|vm| Some(([("vm", vm.config.name.to_string())], value(vm)?)));
-            encode_gauges(encoder, name, help, vms)?;
+        for (family, value) in METRICS {
+            let vms =
+                self.vms.iter().filter_map(|vm| Some(([vm.config.name.to_string()], value(vm)?)));
+            family.write_if_any(encoder, vms)?;
         }
         Ok(())
     }

@@ -1,0 +1,323 @@
+//! Columns of stores, disks, Storage QoS and the cluster.
+
+use super::{Column, Columns, number, text};
+
+const STATE: Column = text(
+    "STATE",
+    "state, reason",
+    "`ready`: in service. `working`: out of service while an operation works on the file. `failed`: could not \
+     be opened; the reason follows, and the daemon retries. `stalled`: the store has not completed a request \
+     for 5 s; requests are queued. `away`: another node has the file of the disk open, during a migration.",
+);
+
+const IOPS: &str = "normalised IOPS";
+
+pub(crate) const STORES: Columns = Columns {
+    commands: &["store list"],
+    row: "store",
+    path: "[]",
+    schema: Some("StoreStatus"),
+    all: &[
+        text("NAME", "config.name", "Name of the store."),
+        text("PATH", "config.path", "Directory or block device."),
+        number("DISKS", "disks", "", "Number of disks in the store."),
+        number("FREE", "free_bytes", "bytes", "Free space of the file system; `–` for a block device."),
+        number("OF", "total_bytes", "bytes", "Size of the file system or block device."),
+        number("IOPS", "delivered_iops", IOPS, "Rate of completed operations in the last 5 s."),
+        number(
+            "CAPABILITY",
+            "capability_iops",
+            IOPS,
+            "Capacity of the store as configured or measured; `–` if unknown.",
+        ),
+        number(
+            "PROMISED",
+            "promised_iops, promised_percent",
+            IOPS,
+            "Sum of all minimums on the store, and its share of the capacity in percent, rounded up.",
+        ),
+        number("LATENCY", "latency_ns", "ns", "Current time of a request in the device; `–` without recent requests."),
+        number(
+            "DEPTH",
+            "depth, depth_allowed",
+            "requests",
+            "Requests in the device, of those that the scheduler currently allows there (`depth_max` at most).",
+        ),
+        STATE,
+    ],
+};
+
+pub(crate) const DISKS: Columns = Columns {
+    commands: &["disk list"],
+    row: "disk",
+    path: "[]",
+    schema: Some("DiskStatus"),
+    all: &[
+        text("NAME", "config.name", "Name of the disk."),
+        text("STORE", "config.store", "Store of the disk."),
+        text(
+            "FORMAT",
+            "config.format, kind",
+            "Image format on the store, with the kind (`fixed`, `dynamic`, `differencing`) if it is not the \
+             default kind of the format.",
+        ),
+        number("SIZE", "size_bytes", "bytes", "Capacity that the guest sees; `–` while the disk is not open."),
+        number("ON DISK", "allocated_bytes", "bytes", "Space that the file takes on the store."),
+        text("QOS", "config.qos_policy, config.qos", "QoS policy, or the limits of the disk."),
+        number("READ", "counters.reads.bytes", "bytes", "Bytes read since the disk was opened."),
+        number("WRITTEN", "counters.writes.bytes", "bytes", "Bytes written since the disk was opened."),
+        number(
+            "ERRORS",
+            "counters.reads.errors, counters.writes.errors, counters.flushes.errors, counters.discards.errors",
+            "requests",
+            "Requests that failed since the disk was opened.",
+        ),
+        text("USED BY", "vhost_user.connected, nbd.clients", "`VM` for a vhost-user front-end, and the number of NBD connections."),
+        STATE,
+    ],
+};
+
+pub(crate) const DISK_REQUESTS: Columns = Columns {
+    commands: &["disk show NAME"],
+    row: "kind of request, since the disk was opened",
+    path: "counters.*",
+    schema: Some("DiskRequestCounters"),
+    all: &[
+        Column {
+            title: "REQUEST",
+            align: crate::table::Align::Left,
+            fields: "",
+            unit: "",
+            meaning: "Kind of the requests: `read`, `write`, `flush` or `discard` (with writes of zeros). `reads`, \
+                      `writes`, `flushes` and `discards` of `counters` in JSON.",
+        },
+        number("COUNT", "requests", "requests", "Completed requests."),
+        number("BYTES", "bytes", "bytes", "Bytes of these requests."),
+        number("ERRORS", "errors", "requests", "Failed requests."),
+        number("HALF WITHIN", "latency_ns_p50", "ns", "Median latency, from receipt to completion, time in the scheduler included."),
+        number("99 % WITHIN", "latency_ns_p99", "ns", "99th percentile of the latency."),
+        number("LONGEST", "latency_ns_max", "ns", "Highest latency."),
+    ],
+};
+
+pub(crate) const QOS_FLOWS: Columns = Columns {
+    commands: &["qos flows"],
+    row: "open disk",
+    path: "[]",
+    schema: Some("QosFlowStatus"),
+    all: &[
+        text("DISK", "disk", "Disk."),
+        text("STORE", "store", "Store of the disk."),
+        text(
+            "LIMITS OF",
+            "holder",
+            "Object that the limits belong to: `disk/NAME`, or `qos_policy/NAME` for an aggregated policy, whose \
+             disks share the limits.",
+        ),
+        text("LIMITS", "limits", "Limits in effect: minimum, maximum, burst and weight (if it is not 100)."),
+        number(
+            "ENTITLED",
+            "last_5_s.entitled_iops",
+            IOPS,
+            "Guaranteed IOPS in the last 5 s: the minimum, as far as the disk had demand for it. 0 without a minimum.",
+        ),
+        number("WANTED", "last_5_s.demanded_iops", IOPS, "Demand in the last 5 s: operations that the clients submitted."),
+        number("GOT", "last_5_s.delivered_iops", IOPS, "Delivered IOPS in the last 5 s: completed operations."),
+        number("GOT IN 5 MIN", "last_5_min.delivered_iops", IOPS, "Delivered IOPS in the last 5 minutes."),
+        number("WAITING", "waiting", "requests", "Requests queued in the scheduler."),
+        number("IN DEVICE", "in_flight", "requests", "Requests submitted to the device and not completed."),
+        text(
+            "LIMITED BY",
+            "last_5_s.limited_by[].factor, last_5_s.limited_by[].share_ppm",
+            "First limiting factor and its share of the last 5 s. JSON has all factors in parts per million; see \
+             the table of factors below.",
+        ),
+    ],
+};
+
+pub(crate) const QOS_DELIVERY: Columns = Columns {
+    commands: &["qos show DISK", "disk show NAME"],
+    row: "window: the last 5 s and the last 5 minutes",
+    path: "last_5_s, last_5_min",
+    schema: Some("QosDelivery"),
+    all: &[
+        text("OVER", "window_ns", "Window. JSON has its length in ns, which is shorter while the disk is new."),
+        number("ENTITLED", "entitled_iops", IOPS, "Guaranteed IOPS: the minimum, as far as the disk had demand for it."),
+        number("WANTED", "demanded_iops", IOPS, "Demand: operations that the clients submitted."),
+        number("GOT", "delivered_iops", IOPS, "Delivered IOPS: completed operations."),
+        number(
+            "QUEUE DEPTH",
+            "queue_depth_milli",
+            "requests / 1000",
+            "Mean number of outstanding requests (queued and in the device) while there were any.",
+        ),
+        number(
+            "DEVICE LATENCY",
+            "device_latency_ns, device_own_latency_ns",
+            "ns",
+            "Mean time of a read or write in the device. In parentheses the device's own latency at the same \
+             depth: the lowest of the last one to two hours, or of the measurement of the store.",
+        ),
+        text("LIMITED BY", "limited_by[].factor, limited_by[].share_ppm", "All limiting factors with their shares of the window, first factor first."),
+    ],
+};
+
+pub(crate) const QOS_POLICIES: Columns = Columns {
+    commands: &["qos policy list"],
+    row: "QoS policy",
+    path: "[]",
+    schema: Some("QosPolicyStatus"),
+    all: &[
+        text("NAME", "config.name", "Name of the policy."),
+        text(
+            "KIND",
+            "config.kind, config.shared",
+            "`dedicated`: each disk has the limits. `aggregated`: the disks share the limits. `shared`: the policy \
+             belongs to the cluster.",
+        ),
+        number("MIN", "config.min_iops", IOPS, "Minimum."),
+        number("MAX", "config.max_iops", IOPS, "Maximum."),
+        number("MAX BYTES", "config.max_bytes_per_s", "bytes/s", "Maximum throughput."),
+        number("BURST", "config.burst_iops, config.burst_s", IOPS, "Burst rate, and how long an idle disk can sustain it."),
+        number("WEIGHT", "config.weight", "", "Weight for the distribution of unreserved IOPS."),
+        number("DISKS", "disks", "", "Number of disks with the policy. JSON has their names."),
+        number("PROMISED", "promised_iops", IOPS, "Sum of the minimums that the policy reserves on all stores."),
+        number("IOPS", "delivered_iops", IOPS, "Delivered IOPS of its disks on this host in the last 5 s."),
+    ],
+};
+
+pub(crate) const QOS_POLICY_PARTS: Columns = Columns {
+    commands: &["qos policy show NAME"],
+    row: "shared store with disks of a shared aggregated policy",
+    path: "parts[]",
+    schema: Some("QosPolicyPart"),
+    all: &[
+        text("STORE", "store", "Store."),
+        number("MIN HERE", "min_iops", IOPS, "Minimum of the disks of this host together."),
+        number("MAY HERE", "max.iops", IOPS, "Maximum of the disks of this host together, now."),
+        number("RESERVED", "max.reserved_iops", IOPS, "Part of the maximum that holds without etcd."),
+        number("LEASE", "max.lease_ms", "ms", "Remaining time of the lease."),
+    ],
+};
+
+pub(crate) const WHAT_IF_STORES: Columns = Columns {
+    commands: &["qos what-if"],
+    row: "store that the proposal concerns",
+    path: "stores[]",
+    schema: Some("StorePromises"),
+    all: &[
+        text("STORE", "store", "Store."),
+        number("MINIMUMS", "minimums", "", "Number of minimums; an aggregated policy counts once."),
+        number("COME TO", "minimums_iops", IOPS, "Sum of the minimums."),
+        number("CAPABILITY", "capability_iops", IOPS, "Capacity of the store; `–` if unknown."),
+        number("MAY BE PROMISED", "promisable_iops", IOPS, "Largest permitted sum of minimums: 90 % of the capacity."),
+        text("FITS", "fits", "`yes` if the sum of the minimums is permitted."),
+    ],
+};
+
+pub(crate) const CLUSTER_MEMBERS: Columns = Columns {
+    commands: &["cluster status"],
+    row: "node of the cluster",
+    path: "members[]",
+    schema: Some("ClusterMember"),
+    all: &[
+        text("NODE", "name", "Name of the node in the cluster."),
+        number("NUMBER", "id", "", "Number of the node. A number is never assigned twice."),
+        text(
+            "STATE",
+            "is_alive, is_this",
+            "`alive` if the node keeps its etcd lease alive, else `silent`; `this host` marks the own node.",
+        ),
+    ],
+};
+
+pub(crate) const CLUSTER_STORES: Columns = Columns {
+    commands: &["cluster status"],
+    row: "shared store of this host",
+    path: "stores[]",
+    schema: Some("ClusterStore"),
+    all: &[
+        text("STORE", "store", "Store."),
+        text("LEADER", "leader", "Node that divides the store among the nodes; `–` without a leader."),
+        number("TERM", "term", "", "Term of the leader; each new leader has a higher one."),
+        number("CAN DO", "capability_iops", IOPS, "Capacity of the store in the configuration of this host."),
+        number(
+            "TO SHARE",
+            "limit_iops",
+            IOPS,
+            "IOPS that the leader divides among all nodes; below the capacity while external load is present.",
+        ),
+        number("MAY HERE", "cap.iops", IOPS, "IOPS that the disks of this host may use together, now."),
+        number("RESERVED", "cap.reserved_iops", IOPS, "Part of these that is reserved: it holds without etcd and without a lease."),
+        number("LEASE", "cap.lease_ms", "ms", "Remaining time of the lease, if it is not renewed; `–` without a lease."),
+        number("FALLBACK", "cap.fallback_iops", IOPS, "IOPS in effect 30 s after contact with the cluster is lost; `–` if the reservation holds."),
+        text(
+            "REMARK",
+            "wrong, has_foreign_load",
+            "Why this host does not take part in the store, or `foreign load` if load from outside the cluster \
+             was detected, or the store delivers less than its capacity.",
+        ),
+    ],
+};
+
+pub(crate) const CLUSTER_SHARES: Columns = Columns {
+    commands: &["cluster status"],
+    row: "shared store and node",
+    path: "stores[].shares[]",
+    schema: Some("ClusterShare"),
+    all: &[
+        Column {
+            title: "STORE",
+            align: crate::table::Align::Left,
+            fields: "",
+            unit: "",
+            meaning: "Store. `store` of the element of `stores` in JSON.",
+        },
+        text("NODE", "node", "Node."),
+        number("LEASED", "leased_iops", IOPS, "IOPS that the node may use while its lease lasts."),
+        number("RESERVED", "reserved_iops", IOPS, "IOPS that are reserved for the node without end."),
+    ],
+};
+
+pub(crate) const CLUSTER_SEEN: Columns = Columns {
+    commands: &["cluster status"],
+    row: "other node whose heartbeat file is on a shared store",
+    path: "stores[].seen[]",
+    schema: Some("ClusterBeat"),
+    all: &[
+        Column {
+            title: "STORE",
+            align: crate::table::Align::Left,
+            fields: "",
+            unit: "",
+            meaning: "Store. `store` of the element of `stores` in JSON.",
+        },
+        text("SEEN ON IT", "node", "Node that wrote the heartbeat."),
+        text("CLUSTER", "cluster", "Cluster of that node."),
+        number("IOPS", "delivered_iops", IOPS, "Delivered IOPS of its disks on the store."),
+        number("RESERVED", "reserved_iops", IOPS, "IOPS reserved for it."),
+        number("AGO", "age_ms", "ms", "Age of the heartbeat. Nodes write one every 5 s."),
+        text("REMARK", "is_stranger", "`stranger` if the node is not a member of this cluster."),
+    ],
+};
+
+pub(crate) const CLUSTER_FLOWS: Columns = Columns {
+    commands: &["qos flows --cluster"],
+    row: "disk on a shared store that a node reported: per node the 8 disks with the highest IOPS beyond their \
+          guarantee, and the 8 disks furthest below it",
+    path: "[]",
+    schema: Some("ClusterDisk"),
+    all: &[
+        text("NODE", "node", "Node of the disk."),
+        text("STORE", "store", "Store."),
+        text("DISK", "disk", "Disk."),
+        number("ENTITLED", "entitled_iops", IOPS, "Guaranteed IOPS: the minimum, as far as the disk has demand for it."),
+        number("WANTED", "demanded_iops", IOPS, "Demand."),
+        number("GOT", "delivered_iops", IOPS, "Delivered IOPS."),
+        text(
+            "DISPLACED BY",
+            "aggressors[].disk, aggressors[].node, aggressors[].delivered_iops",
+            "If the disk does not get its guarantee: up to three disks that get more than theirs, highest first.",
+        ),
+    ],
+};

@@ -1,0 +1,155 @@
+//! Families of metrics: each is defined once, with the description that `GET /metrics` and the reference
+//! page show.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+/// Type of a family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FamilyKind {
+    /// Never decreases, except when the daemon or the object restarts.
+    Counter,
+    /// Increases and decreases.
+    Gauge,
+}
+
+/// Description of a family.
+#[derive(Clone, Debug)]
+pub(crate) struct Family {
+    /// Name, of a counter without `_total`.
+    name: Cow<'static, str>,
+    pub(crate) kind: FamilyKind,
+    /// Unit of the values; empty for numbers, flags and identifiers.
+    pub(crate) unit: &'static str,
+    /// Names of the labels, in their order.
+    pub(crate) labels: &'static [&'static str],
+    /// Meaning: sentences, the last one without a full stop.
+    help: Cow<'static, str>,
+}
+
+/// Value of one series.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Value {
+    Integer(u64),
+    Real(f64),
+}
+
+impl Value {
+    /// 1 if `is_so`, else 0.
+    pub(super) const fn flag(is_so: bool) -> Self {
+        Self::Real(if is_so { 1.0 } else { 0.0 })
+    }
+
+    /// Nanoseconds as seconds.
+    #[allow(clippy::cast_precision_loss, reason = "metrics are floating point")]
+    pub(super) const fn seconds(ns: u64) -> Self {
+        Self::Real(ns as f64 / 1e9)
+    }
+
+    /// A number as floating point, as gauges have them.
+    #[allow(clippy::cast_precision_loss, reason = "metrics are floating point")]
+    pub(super) const fn real(number: u64) -> Self {
+        Self::Real(number as f64)
+    }
+
+    /// Parts per million as a ratio.
+    pub(super) fn ratio(ppm: u32) -> Self {
+        Self::Real(f64::from(ppm) / 1e6)
+    }
+}
+
+impl Family {
+    /// A counter.
+    pub(super) const fn counter(
+        name: &'static str,
+        unit: &'static str,
+        labels: &'static [&'static str],
+        help: &'static str,
+    ) -> Self {
+        let (name, help) = (Cow::Borrowed(name), Cow::Borrowed(help));
+        Self { name, kind: FamilyKind::Counter, unit, labels, help }
+    }
+
+    /// A gauge.
+    pub(super) const fn gauge(
+        name: &'static str,
+        unit: &'static str,
+        labels: &'static [&'static str],
+        help: &'static str,
+    ) -> Self {
+        let (name, help) = (Cow::Borrowed(name), Cow::Borrowed(help));
+        Self { name, kind: FamilyKind::Gauge, unit, labels, help }
+    }
+
+    /// The same family of a kind of port: `suimon_nic_up` for `up`. `{peer}` in the description is what
+    /// is at the other side of the port.
+    pub(super) fn of_port(&self, prefix: &str, label: &'static [&'static str], peer: &str) -> Self {
+        Self {
+            name: Cow::Owned(format!("{prefix}_{}", self.name)),
+            help: Cow::Owned(self.help.replace("{peer}", peer)),
+            labels: label,
+            ..self.clone()
+        }
+    }
+
+    /// Name of the samples.
+    pub(crate) fn sample_name(&self) -> String {
+        match self.kind {
+            FamilyKind::Counter => format!("{}_total", self.name),
+            FamilyKind::Gauge => self.name.to_string(),
+        }
+    }
+
+    /// Meaning, with its full stop.
+    pub(crate) fn meaning(&self) -> String {
+        format!("{}.", self.help)
+    }
+
+    /// Writes the family and its series, each with a value for each label.
+    pub(super) fn write<const N: usize>(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        series: impl Iterator<Item = ([String; N], Value)>,
+    ) -> fmt::Result {
+        debug_assert_eq!(N, self.labels.len(), "{}", self.name);
+        let kind = match self.kind {
+            FamilyKind::Counter => MetricType::Counter,
+            FamilyKind::Gauge => MetricType::Gauge,
+        };
+        let mut family = encoder.encode_descriptor(&self.name, &self.help, None, kind)?;
+        for (values, value) in series {
+            let labels: Vec<(&str, String)> = self.labels.iter().copied().zip(values).collect();
+            if labels.is_empty() {
+                return self.encode(value, family);
+            }
+            self.encode(value, family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the family unless it has no series.
+    pub(super) fn write_if_any<const N: usize>(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        series: impl Iterator<Item = ([String; N], Value)>,
+    ) -> fmt::Result {
+        let mut series = series.peekable();
+        if series.peek().is_none() { Ok(()) } else { self.write(encoder, series) }
+    }
+
+    fn encode(&self, value: Value, encoder: MetricEncoder<'_>) -> fmt::Result {
+        match (self.kind, value) {
+            (FamilyKind::Counter, Value::Integer(value)) => ConstCounter::new(value).encode(encoder),
+            (FamilyKind::Counter, Value::Real(value)) => ConstCounter::new(value).encode(encoder),
+            (FamilyKind::Gauge, Value::Integer(value)) => {
+                ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(encoder)
+            }
+            (FamilyKind::Gauge, Value::Real(value)) => ConstGauge::new(value).encode(encoder),
+        }
+    }
+}

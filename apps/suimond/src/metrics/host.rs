@@ -1,0 +1,76 @@
+//! Metrics of the daemon and of the configuration.
+
+use std::fmt;
+
+use prometheus_client::encoding::DescriptorEncoder;
+use suimon_contract::HostStatus;
+
+use super::Readings;
+use super::family::{Family, Value};
+
+const BUILD_INFO: Family = Family::gauge(
+    "suimon_build_info",
+    "",
+    &["version"],
+    "Always 1. The label has the version of the daemon",
+);
+
+/// A gauge of the host, and its value.
+type HostMetric = (Family, fn(&HostStatus) -> u64);
+
+const HOST: [HostMetric; 10] = [
+    (
+        Family::gauge(
+            "suimon_desired_revision",
+            "",
+            &[],
+            "Number of changes of desired state. It survives restarts of the daemon",
+        ),
+        |host| host.revision,
+    ),
+    (
+        Family::gauge("suimon_uptime_seconds", "seconds", &[], "Time since the daemon started"),
+        |host| host.uptime_s,
+    ),
+    (Family::gauge("suimon_switches", "", &[], "Configured switches"), |host| host.switches as u64),
+    (Family::gauge("suimon_uplinks", "", &[], "Configured uplinks"), |host| host.uplinks as u64),
+    (Family::gauge("suimon_teams", "", &[], "Configured teams"), |host| host.teams as u64),
+    (Family::gauge("suimon_nics", "", &[], "Configured NICs"), |host| host.nics as u64),
+    (Family::gauge("suimon_disks", "", &[], "Configured disks"), |host| host.disks as u64),
+    (Family::gauge("suimon_vms", "", &[], "Configured VMs"), |host| host.vms as u64),
+    (
+        Family::gauge("suimon_pfs", "", &[], "Configured SR-IOV adapters (`[[pf]]`)"),
+        |host| host.pfs as u64,
+    ),
+    (
+        Family::gauge("suimon_nodes", "", &[], "Configured other nodes (`[[node]]`)"),
+        |host| host.nodes as u64,
+    ),
+];
+
+const REFUSED_CALLS: Family = Family::counter(
+    "suimon_refused_system_calls",
+    "",
+    &[],
+    "System calls that the kernel refused to threads of the daemon. An increase indicates a defect or an \
+     attack",
+);
+
+pub(super) fn families() -> Vec<Family> {
+    let mut all = vec![BUILD_INFO];
+    all.extend(HOST.map(|(family, _)| family));
+    all.push(REFUSED_CALLS);
+    all
+}
+
+impl Readings {
+    pub(super) fn encode_host(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let version = [([self.host.version.clone()], Value::Integer(1))];
+        BUILD_INFO.write(encoder, version.into_iter())?;
+        for (family, value) in HOST {
+            family.write(encoder, [([], Value::Integer(value(&self.host)))].into_iter())?;
+        }
+        let refused = Value::Integer(self.host.confinement.refused_calls);
+        REFUSED_CALLS.write(encoder, [([], refused)].into_iter())
+    }
+}
