@@ -11,8 +11,8 @@ use suimon_contract::{
     UplinkConfig,
 };
 
-use crate::columns;
 use crate::cli::ChangeFlags;
+use crate::columns;
 use crate::exit::Failure;
 use crate::output::Context;
 use crate::progress::finish;

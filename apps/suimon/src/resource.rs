@@ -10,9 +10,9 @@ use suimon_contract::{
     UplinkConfig, parse_resource,
 };
 
-use crate::columns;
 use crate::capture::CaptureFlags;
 use crate::cli::ChangeFlags;
+use crate::columns;
 use crate::exit::Failure;
 use crate::key_flags::{KeyFlags, unset, unsettable};
 use crate::node_drain::OwnNodeVerb;

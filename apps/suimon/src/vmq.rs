@@ -9,8 +9,8 @@ use suimon_contract::{
     VmqQueueStatus, VmqStatus,
 };
 
-use crate::columns;
 use crate::cli::ChangeFlags;
+use crate::columns;
 use crate::exit::Failure;
 use crate::lines::{Lines, word};
 use crate::output::Context;

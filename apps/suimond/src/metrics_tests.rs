@@ -271,7 +271,8 @@ fn delivery() -> serde_json::Value {
 /// Label names of the first series with this name, in their order.
 fn labels_of(text: &str, sample: &str) -> Vec<String> {
     let series = |line: &&str| line.split(['{', ' ']).next() == Some(sample);
-    let line = text.lines().find(series).unwrap_or_else(|| panic!("no series of {sample}:\n{text}"));
+    let line =
+        text.lines().find(series).unwrap_or_else(|| panic!("no series of {sample}:\n{text}"));
     let Some((_, rest)) = line.split_once('{') else { return Vec::new() };
     let (labels, _) = rest.rsplit_once('}').unwrap();
     labels.split("\",").map(|label| label.split('=').next().unwrap().to_owned()).collect()

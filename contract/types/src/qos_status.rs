@@ -161,19 +161,27 @@ impl QosLimitingFactor {
             Self::OwnMaximum => {
                 "Requests were queued because of the `max_iops` of the disk, or its burst rate."
             }
-            Self::OwnBandwidth => "Requests were queued because of the `max_bytes_per_s` of the disk.",
+            Self::OwnBandwidth => {
+                "Requests were queued because of the `max_bytes_per_s` of the disk."
+            }
             Self::SharedPolicy => {
                 "Requests were queued because of a maximum of the aggregated policy of the disk."
             }
             Self::StoreCap => "Requests were queued because other nodes use the shared store.",
-            Self::OthersMinimums => "Requests were queued while minimums of other disks were served.",
+            Self::OthersMinimums => {
+                "Requests were queued while minimums of other disks were served."
+            }
             Self::DeviceSaturated => {
                 "Requests were queued for the device, or took longer in it than at the lowest depth."
             }
-            Self::DeviceSlow => "Requests took more than twice the device's own latency at the same depth.",
+            Self::DeviceSlow => {
+                "Requests took more than twice the device's own latency at the same depth."
+            }
             Self::Flushes => "Flushes, discards, writes of zeros, and updates of image metadata.",
             Self::Worker => "The worker was runnable, but other threads had its CPU.",
-            Self::QueueDepth => "All requests of the client were in the device at its lowest latency.",
+            Self::QueueDepth => {
+                "All requests of the client were in the device at its lowest latency."
+            }
             Self::ClientIdle => "The client had no outstanding request.",
             Self::Device => {
                 "Service in the device while requests were queued for another factor. Not a limit; always last."

@@ -23,7 +23,7 @@
 //! What it does not do: it is no sandbox around a thread's memory. All threads of a
 //! process share one address space and one table of descriptors, so it bounds what
 //! code in a processor can ask of the kernel, not what it can write over.
-//! `docs/threat-model.md` says what follows from that.
+//! `docs/explanation/threat-model.md` says what follows from that.
 //!
 //! Lifecycle: one [`Confinement`] per process; [`ConfinedProcessors`] confines every
 //! thread it starts. Nothing is ever given back.

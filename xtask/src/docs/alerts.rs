@@ -2,8 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 
-const INTRODUCTION: &str =
-    "<!-- Made by `cargo xtask docs` of the code and of dist/prometheus/suimon.rules.yml. -->\n\n\
+const INTRODUCTION: &str = "<!-- Made by `cargo xtask docs` of the code and of dist/prometheus/suimon.rules.yml. -->\n\n\
 # Metrics and alerts\n\n\
 `GET /metrics` returns these metrics in the text format of Prometheus. The endpoint is on the Unix socket of \
 the daemon, and with `[api]` on TCP; a token of `metrics_token_file` permits only this request. A series exists \
@@ -64,7 +63,9 @@ fn parse(rules: &str) -> Result<Vec<Alert>> {
         match key {
             "expr" => alert.expression = value.to_owned(),
             "for" => alert.holds_for = Some(value.to_owned()),
-            "labels" => alert.severity = severity(value).with_context(|| format!("line {}", number + 1))?,
+            "labels" => {
+                alert.severity = severity(value).with_context(|| format!("line {}", number + 1))?
+            }
             "summary" => alert.summary = unquoted(),
             "description" => alert.action = unquoted(),
             _ if line.starts_with('#') => {}
@@ -97,7 +98,10 @@ mod tests {
     #[test]
     fn rules_are_read_with_all_keys() {
         let page = page("", RULES).unwrap();
-        assert!(page.contains("| A | critical | `x > 1` | 1m | *disk* fails | Look: there. |"), "{page}");
+        assert!(
+            page.contains("| A | critical | `x > 1` | 1m | *disk* fails | Look: there. |"),
+            "{page}"
+        );
     }
 
     #[test]

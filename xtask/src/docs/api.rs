@@ -50,7 +50,9 @@ struct Request<'a> {
 fn statuses(text: &mut String, document: &Value) -> Result<()> {
     text.push_str("## Statuses\n\n| status | meaning |\n|---|---|\n");
     text.push_str("| 101 | The connection carries another protocol from then on. |\n");
-    text.push_str("| 200 | Success. |\n| 202 | Accepted: the body is an operation or a request. |\n");
+    text.push_str(
+        "| 200 | Success. |\n| 202 | Accepted: the body is an operation or a request. |\n",
+    );
     text.push_str("| 204 | Success without a body. |\n");
     let responses = document["components"]["responses"].as_object();
     let responses = responses.context("the OpenAPI document has no responses")?;
@@ -79,8 +81,12 @@ fn section(text: &mut String, document: &Value, tag: &str, requests: &[Request<'
     let mut parameters = BTreeSet::new();
     for request in requests {
         let Request { method, path, operation } = request;
-        let statuses: Vec<&str> =
-            operation["responses"].as_object().into_iter().flatten().map(|(s, _)| s.as_str()).collect();
+        let statuses: Vec<&str> = operation["responses"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(s, _)| s.as_str())
+            .collect();
         let summary = operation["summary"].as_str().context("an operation has no summary")?;
         let description = operation["description"].as_str().unwrap_or_default();
         let command = operation["x-suimon-command"].as_str();
@@ -110,7 +116,11 @@ fn body(operation: &Value) -> String {
     let content = operation["requestBody"]["content"].as_object();
     let types = content.into_iter().flatten().map(|(_, of)| type_of(&of["schema"]));
     let types: BTreeSet<String> = types.collect();
-    if types.is_empty() { "–".to_owned() } else { types.into_iter().collect::<Vec<_>>().join(", ") }
+    if types.is_empty() {
+        "–".to_owned()
+    } else {
+        types.into_iter().collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// Returns the row of a parameter; `None` for names and numbers in paths, which explain themselves.

@@ -34,6 +34,7 @@ fn a_request_is_shown_with_body_statuses_command_and_parameters() {
 
 #[test]
 fn an_operation_without_a_tag_is_refused() {
-    let document = json!({"components": {"responses": {}}, "paths": {"/": {"get": {"summary": "x"}}}});
+    let document =
+        json!({"components": {"responses": {}}, "paths": {"/": {"get": {"summary": "x"}}}});
     assert!(page(&document).is_err());
 }

@@ -9,7 +9,12 @@ pub(crate) const VMS: Columns = Columns {
     schema: Some("VmStatus"),
     all: &[
         text("NAME", "config.name", "Name of the VM."),
-        number("CPUS", "cpus, config.cpus", "", "Virtual CPUs present; the configured number while the VM is stopped."),
+        number(
+            "CPUS",
+            "cpus, config.cpus",
+            "",
+            "Virtual CPUs present; the configured number while the VM is stopped.",
+        ),
         number("MEMORY", "config.memory_bytes", "bytes", "Configured memory."),
         text("NICS", "config.nics", "Configured NICs."),
         text("DISKS", "config.disks", "Configured disks."),
@@ -74,7 +79,11 @@ pub(crate) const OPERATIONS: Columns = Columns {
         text("SUBJECT", "subject", "Object that the operation changes."),
         text("STATE", "state", "`running`, `succeeded`, `failed` or `cancelled`."),
         number("STEPS", "steps_done, steps", "", "Completed steps, of all steps."),
-        text("STARTED", "started_unix_ms", "Start time (UTC). JSON has milliseconds since 1970-01-01 UTC."),
+        text(
+            "STARTED",
+            "started_unix_ms",
+            "Start time (UTC). JSON has milliseconds since 1970-01-01 UTC.",
+        ),
     ],
 };
 

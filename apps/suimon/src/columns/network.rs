@@ -54,7 +54,11 @@ pub(crate) const ADDRESSES: Columns = Columns {
     all: &[
         text("ADDRESS", "mac", "MAC address."),
         number("VLAN", "vlan", "", "VLAN ID; `–` for untagged frames."),
-        text("PORT", "port", "NIC, uplink or switch (for its host NIC) behind which the address is."),
+        text(
+            "PORT",
+            "port",
+            "NIC, uplink or switch (for its host NIC) behind which the address is.",
+        ),
         number(
             "AGE",
             "age_s, fixed",
@@ -104,7 +108,11 @@ pub(crate) const UPLINKS: Columns = Columns {
     all: &[
         text("NAME", "config.name", "Name of the uplink."),
         text("DEVICE", "config.device", "Network device of the host."),
-        text("DRIVER", "config.driver", "How the daemon accesses the device: `af_packet`, `af_xdp` or `tap`."),
+        text(
+            "DRIVER",
+            "config.driver",
+            "How the daemon accesses the device: `af_packet`, `af_xdp` or `tap`.",
+        ),
         text("SWITCH", "switch", "Switch that uses the uplink, directly or through a team."),
         number("MTU", "mtu", "bytes", "Largest IP packet in effect."),
         RX,
@@ -165,16 +173,31 @@ pub(crate) const TEAM_MEMBERS: Columns = Columns {
              its slowest member of known speed.",
         ),
         number("RX", "rx_bps", "bit/s", "Rate of received traffic in the last second."),
-        number("SHARE", "rx_share_ppm", "ppm", "Share of the traffic that the team received in the last second."),
+        number(
+            "SHARE",
+            "rx_share_ppm",
+            "ppm",
+            "Share of the traffic that the team received in the last second.",
+        ),
         number("TX", "tx_bps", "bit/s", "Rate of sent traffic in the last second."),
-        number("SHARE", "tx_share_ppm", "ppm", "Share of the traffic that the team sent in the last second."),
+        number(
+            "SHARE",
+            "tx_share_ppm",
+            "ppm",
+            "Share of the traffic that the team sent in the last second.",
+        ),
         number(
             "FLOWS",
             "flows_share_ppm",
             "ppm",
             "Share of the flows that hashing or load balancing assigns to the member.",
         ),
-        number("NICS", "nics", "", "NICs that the algorithm assigns to the member; 0 with the hash algorithms."),
+        number(
+            "NICS",
+            "nics",
+            "",
+            "NICs that the algorithm assigns to the member; 0 with the hash algorithms.",
+        ),
         text("REASON", "reason", "Why the member is in its state."),
     ],
 };
@@ -186,9 +209,18 @@ pub(crate) const LACP_LINKS: Columns = Columns {
     schema: Some("TeamMemberStatus"),
     all: &[
         text("MEMBER", "uplink", "Uplink."),
-        text("PARTNER", "lacp.partner.system", "System address of the partner; `–` before the first LACPDU."),
+        text(
+            "PARTNER",
+            "lacp.partner.system",
+            "System address of the partner; `–` before the first LACPDU.",
+        ),
         number("PRIORITY", "lacp.partner.system_priority", "", "System priority of the partner."),
-        number("KEY", "lacp.partner.key", "", "Key of the partner's port. Links of one group have the same key."),
+        number(
+            "KEY",
+            "lacp.partner.key",
+            "",
+            "Key of the partner's port. Links of one group have the same key.",
+        ),
         number("PORT", "lacp.partner.port", "", "Port number of the partner."),
         text(
             "OUR STATE",
@@ -206,21 +238,24 @@ pub(crate) const LACP_LINKS: Columns = Columns {
         text("DISTRIBUTING", "lacp.distributing", "`yes` if the team may send frames on the link."),
         text("RECEIVE", "lacp.receive", "State of the Receive machine."),
         text("MUX", "lacp.mux", "State of the Mux machine."),
-        number("HEARD", "lacp.last_pdu_age_ms", "ms", "Time since the last valid LACPDU; `–` if none was received."),
+        number(
+            "HEARD",
+            "lacp.last_pdu_age_ms",
+            "ms",
+            "Time since the last valid LACPDU; `–` if none was received.",
+        ),
     ],
 };
 
-const OFFLOAD: Column = text(
-    "OFFLOAD",
-    "name",
-    "Offload, seen from the guest; for an uplink seen from the switch.",
-);
+const OFFLOAD: Column =
+    text("OFFLOAD", "name", "Offload, seen from the guest; for an uplink seen from the switch.");
 const SUPPORTED: Column = text(
     "SUPPORTED",
     "supported",
     "Whether the peer (guest driver, TAP, device of the uplink) supports the offload; `–` if unknown.",
 );
-const ENABLED: Column = text("ENABLED", "enabled", "Whether the configuration permits the offload.");
+const ENABLED: Column =
+    text("ENABLED", "enabled", "Whether the configuration permits the offload.");
 const USED: Column = text("USED", "effective", "Whether the offload is in use.");
 const BY: Column = text(
     "BY",
@@ -269,10 +304,19 @@ pub(crate) const VMQS: Columns = Columns {
     all: &[
         text("UPLINK", "uplink", "Uplink or team."),
         text("ENABLED", "config.enabled", "`no`: the base processor services all queues."),
-        text("MODE", "config.mode", "`dynamic`: queues are placed by load. `static`: once, by `vmq_weight`."),
+        text(
+            "MODE",
+            "config.mode",
+            "`dynamic`: queues are placed by load. `static`: once, by `vmq_weight`.",
+        ),
         number("QUEUES", "queues", "", "Number of queues."),
         number("IN USE", "processors[].queues", "", "Workers that own at least one of the queues."),
-        number("PARKED", "processors[].permitted, processors[].queues", "", "Permitted workers that own none of the queues."),
+        number(
+            "PARKED",
+            "processors[].permitted, processors[].queues",
+            "",
+            "Permitted workers that own none of the queues.",
+        ),
         number(
             "BUSIEST",
             "processors[].processor, processors[].load_ppm",
@@ -296,7 +340,12 @@ pub(crate) const VMQ_PROCESSORS: Columns = Columns {
              VMQ configuration excludes it. `to be left`: excluded, and its queues are still being moved.",
         ),
         number("QUEUES", "queues", "", "Queues of this uplink or team that the worker owns."),
-        number("LOAD", "load_ppm", "ppm", "Share of time in which the worker did work, for all of its queues."),
+        number(
+            "LOAD",
+            "load_ppm",
+            "ppm",
+            "Share of time in which the worker did work, for all of its queues.",
+        ),
         number(
             "OF OTHERS",
             "other_load_ppm",
@@ -312,12 +361,25 @@ pub(crate) const VMQ_QUEUES: Columns = Columns {
     path: "queues[]",
     schema: Some("VmqQueueStatus"),
     all: &[
-        text("QUEUE", "queue", "Queue as `PORT/rx/N` or `PORT/tx/N`. For a NIC, `rx` carries frames to the guest."),
+        text(
+            "QUEUE",
+            "queue",
+            "Queue as `PORT/rx/N` or `PORT/tx/N`. For a NIC, `rx` carries frames to the guest.",
+        ),
         number("PROCESSOR", "processor", "", "Number of the worker that owns the queue."),
         text("NIC", "nic", "NIC or uplink of the queue."),
         number("LOAD", "load_ppm", "ppm", "Share of the worker's time that the queue takes."),
-        number("SINCE", "age_s", "s", "Time since the queue was moved to the worker or created there."),
-        text("DEFAULT QUEUE", "default_queue", "`yes` if the NIC has `vmq_weight` 0: the base processor services it."),
+        number(
+            "SINCE",
+            "age_s",
+            "s",
+            "Time since the queue was moved to the worker or created there.",
+        ),
+        text(
+            "DEFAULT QUEUE",
+            "default_queue",
+            "`yes` if the NIC has `vmq_weight` 0: the base processor services it.",
+        ),
     ],
 };
 
@@ -327,7 +389,11 @@ pub(crate) const QUEUES: Columns = Columns {
     path: "[]",
     schema: Some("QueueStatus"),
     all: &[
-        text("ID", "id", "Queue as `PORT/rx/N` or `PORT/tx/N`. For a NIC, `rx` carries frames to the guest."),
+        text(
+            "ID",
+            "id",
+            "Queue as `PORT/rx/N` or `PORT/tx/N`. For a NIC, `rx` carries frames to the guest.",
+        ),
         number("PROCESSOR", "processor", "", "Number of the worker that owns the queue."),
         number("FRAMES", "frames", "frames", "Frames carried since the queue was created."),
         number("BYTES", "bytes", "bytes", "Bytes carried since the queue was created."),
@@ -343,10 +409,20 @@ pub(crate) const PROCESSORS: Columns = Columns {
     schema: Some("ProcessorStatus"),
     all: &[
         number("ID", "id", "", "Number of the worker, from 0 in the order of `[host] processors`."),
-        number("CPU", "cpu", "", "Logical CPU that the worker is pinned to; `any` with `floating_processors`."),
+        number(
+            "CPU",
+            "cpu",
+            "",
+            "Logical CPU that the worker is pinned to; `any` with `floating_processors`.",
+        ),
         number("QUEUES", "queues", "", "Queues that the worker owns."),
         number("CPU TIME", "cpu_time_ns", "ns", "CPU time used since the daemon started."),
-        number("BUSY", "busy_ns", "ns", "Time in which the worker did not sleep: all stages except `idle`."),
+        number(
+            "BUSY",
+            "busy_ns",
+            "ns",
+            "Time in which the worker did not sleep: all stages except `idle`.",
+        ),
         number("FRAMES", "frames", "frames", "Frames taken from queues."),
         number("BATCHES", "batches", "", "Batches taken from queues."),
         number("SLEEPS", "sleeps", "", "Times the worker went to sleep."),
@@ -385,7 +461,11 @@ pub(crate) const ADAPTERS: Columns = Columns {
     path: "[]",
     schema: Some("SriovAdapter"),
     all: &[
-        text("DEVICE", "device, netns", "Network device of the physical function, with its namespace if it is not the daemon's."),
+        text(
+            "DEVICE",
+            "device, netns",
+            "Network device of the physical function, with its namespace if it is not the daemon's.",
+        ),
         text("ADDRESS", "address", "PCI address of the physical function."),
         text("DRIVER", "driver", "Kernel driver of the physical function."),
         number("SUPPORTED", "vfs_supported", "", "Largest number of virtual functions."),
@@ -412,14 +492,34 @@ pub(crate) const VFS: Columns = Columns {
         text("ADDRESS", "address", "PCI address."),
         text("DRIVER", "driver", "Kernel driver; `vfio-pci` while a VM has the function."),
         number("IOMMU", "iommu_group", "", "IOMMU group."),
-        text("DEVICE", "device, netns", "Network device, with its namespace if it is not the daemon's."),
+        text(
+            "DEVICE",
+            "device, netns",
+            "Network device, with its namespace if it is not the daemon's.",
+        ),
         text("MAC", "mac", "MAC address that the adapter has for the function."),
         number("VLAN", "vlan", "", "VLAN of all frames of the function."),
-        text("SPOOF", "spoof_check", "Whether the adapter drops frames from other source addresses; `–` if the driver does not report it."),
-        text("TRUST", "trust", "Whether the function may change its address and receive promiscuously."),
+        text(
+            "SPOOF",
+            "spoof_check",
+            "Whether the adapter drops frames from other source addresses; `–` if the driver does not report it.",
+        ),
+        text(
+            "TRUST",
+            "trust",
+            "Whether the function may change its address and receive promiscuously.",
+        ),
         number("MIN", "bandwidth_min_bps", "bit/s", "Guaranteed transmit rate."),
         number("MAX", "bandwidth_max_bps", "bit/s", "Maximum transmit rate."),
-        text("LINK", "link_state", "Link state that the function is shown: `auto`, `enable` or `disable`."),
-        text("USED BY", "used_by", "User of the function: a VM, a network namespace, an uplink, a driver or the host."),
+        text(
+            "LINK",
+            "link_state",
+            "Link state that the function is shown: `auto`, `enable` or `disable`.",
+        ),
+        text(
+            "USED BY",
+            "used_by",
+            "User of the function: a VM, a network namespace, an uplink, a driver or the host.",
+        ),
     ],
 };

@@ -21,7 +21,12 @@ pub(crate) const STORES: Columns = Columns {
         text("NAME", "config.name", "Name of the store."),
         text("PATH", "config.path", "Directory or block device."),
         number("DISKS", "disks", "", "Number of disks in the store."),
-        number("FREE", "free_bytes", "bytes", "Free space of the file system; `–` for a block device."),
+        number(
+            "FREE",
+            "free_bytes",
+            "bytes",
+            "Free space of the file system; `–` for a block device.",
+        ),
         number("OF", "total_bytes", "bytes", "Size of the file system or block device."),
         number("IOPS", "delivered_iops", IOPS, "Rate of completed operations in the last 5 s."),
         number(
@@ -36,7 +41,12 @@ pub(crate) const STORES: Columns = Columns {
             IOPS,
             "Sum of all minimums on the store, and its share of the capacity in percent, rounded up.",
         ),
-        number("LATENCY", "latency_ns", "ns", "Current time of a request in the device; `–` without recent requests."),
+        number(
+            "LATENCY",
+            "latency_ns",
+            "ns",
+            "Current time of a request in the device; `–` without recent requests.",
+        ),
         number(
             "DEPTH",
             "depth, depth_allowed",
@@ -61,18 +71,32 @@ pub(crate) const DISKS: Columns = Columns {
             "Image format on the store, with the kind (`fixed`, `dynamic`, `differencing`) if it is not the \
              default kind of the format.",
         ),
-        number("SIZE", "size_bytes", "bytes", "Capacity that the guest sees; `–` while the disk is not open."),
+        number(
+            "SIZE",
+            "size_bytes",
+            "bytes",
+            "Capacity that the guest sees; `–` while the disk is not open.",
+        ),
         number("ON DISK", "allocated_bytes", "bytes", "Space that the file takes on the store."),
         text("QOS", "config.qos_policy, config.qos", "QoS policy, or the limits of the disk."),
         number("READ", "counters.reads.bytes", "bytes", "Bytes read since the disk was opened."),
-        number("WRITTEN", "counters.writes.bytes", "bytes", "Bytes written since the disk was opened."),
+        number(
+            "WRITTEN",
+            "counters.writes.bytes",
+            "bytes",
+            "Bytes written since the disk was opened.",
+        ),
         number(
             "ERRORS",
             "counters.reads.errors, counters.writes.errors, counters.flushes.errors, counters.discards.errors",
             "requests",
             "Requests that failed since the disk was opened.",
         ),
-        text("USED BY", "vhost_user.connected, nbd.clients", "`VM` for a vhost-user front-end, and the number of NBD connections."),
+        text(
+            "USED BY",
+            "vhost_user.connected, nbd.clients",
+            "`VM` for a vhost-user front-end, and the number of NBD connections.",
+        ),
         STATE,
     ],
 };
@@ -94,7 +118,12 @@ pub(crate) const DISK_REQUESTS: Columns = Columns {
         number("COUNT", "requests", "requests", "Completed requests."),
         number("BYTES", "bytes", "bytes", "Bytes of these requests."),
         number("ERRORS", "errors", "requests", "Failed requests."),
-        number("HALF WITHIN", "latency_ns_p50", "ns", "Median latency, from receipt to completion, time in the scheduler included."),
+        number(
+            "HALF WITHIN",
+            "latency_ns_p50",
+            "ns",
+            "Median latency, from receipt to completion, time in the scheduler included.",
+        ),
         number("99 % WITHIN", "latency_ns_p99", "ns", "99th percentile of the latency."),
         number("LONGEST", "latency_ns_max", "ns", "Highest latency."),
     ],
@@ -114,18 +143,42 @@ pub(crate) const QOS_FLOWS: Columns = Columns {
             "Object that the limits belong to: `disk/NAME`, or `qos_policy/NAME` for an aggregated policy, whose \
              disks share the limits.",
         ),
-        text("LIMITS", "limits", "Limits in effect: minimum, maximum, burst and weight (if it is not 100)."),
+        text(
+            "LIMITS",
+            "limits",
+            "Limits in effect: minimum, maximum, burst and weight (if it is not 100).",
+        ),
         number(
             "ENTITLED",
             "last_5_s.entitled_iops",
             IOPS,
             "Guaranteed IOPS in the last 5 s: the minimum, as far as the disk had demand for it. 0 without a minimum.",
         ),
-        number("WANTED", "last_5_s.demanded_iops", IOPS, "Demand in the last 5 s: operations that the clients submitted."),
-        number("GOT", "last_5_s.delivered_iops", IOPS, "Delivered IOPS in the last 5 s: completed operations."),
-        number("GOT IN 5 MIN", "last_5_min.delivered_iops", IOPS, "Delivered IOPS in the last 5 minutes."),
+        number(
+            "WANTED",
+            "last_5_s.demanded_iops",
+            IOPS,
+            "Demand in the last 5 s: operations that the clients submitted.",
+        ),
+        number(
+            "GOT",
+            "last_5_s.delivered_iops",
+            IOPS,
+            "Delivered IOPS in the last 5 s: completed operations.",
+        ),
+        number(
+            "GOT IN 5 MIN",
+            "last_5_min.delivered_iops",
+            IOPS,
+            "Delivered IOPS in the last 5 minutes.",
+        ),
         number("WAITING", "waiting", "requests", "Requests queued in the scheduler."),
-        number("IN DEVICE", "in_flight", "requests", "Requests submitted to the device and not completed."),
+        number(
+            "IN DEVICE",
+            "in_flight",
+            "requests",
+            "Requests submitted to the device and not completed.",
+        ),
         text(
             "LIMITED BY",
             "last_5_s.limited_by[].factor, last_5_s.limited_by[].share_ppm",
@@ -141,8 +194,17 @@ pub(crate) const QOS_DELIVERY: Columns = Columns {
     path: "last_5_s, last_5_min",
     schema: Some("QosDelivery"),
     all: &[
-        text("OVER", "window_ns", "Window. JSON has its length in ns, which is shorter while the disk is new."),
-        number("ENTITLED", "entitled_iops", IOPS, "Guaranteed IOPS: the minimum, as far as the disk had demand for it."),
+        text(
+            "OVER",
+            "window_ns",
+            "Window. JSON has its length in ns, which is shorter while the disk is new.",
+        ),
+        number(
+            "ENTITLED",
+            "entitled_iops",
+            IOPS,
+            "Guaranteed IOPS: the minimum, as far as the disk had demand for it.",
+        ),
         number("WANTED", "demanded_iops", IOPS, "Demand: operations that the clients submitted."),
         number("GOT", "delivered_iops", IOPS, "Delivered IOPS: completed operations."),
         number(
@@ -158,7 +220,11 @@ pub(crate) const QOS_DELIVERY: Columns = Columns {
             "Mean time of a read or write in the device. In parentheses the device's own latency at the same \
              depth: the lowest of the last one to two hours, or of the measurement of the store.",
         ),
-        text("LIMITED BY", "limited_by[].factor, limited_by[].share_ppm", "All limiting factors with their shares of the window, first factor first."),
+        text(
+            "LIMITED BY",
+            "limited_by[].factor, limited_by[].share_ppm",
+            "All limiting factors with their shares of the window, first factor first.",
+        ),
     ],
 };
 
@@ -178,11 +244,26 @@ pub(crate) const QOS_POLICIES: Columns = Columns {
         number("MIN", "config.min_iops", IOPS, "Minimum."),
         number("MAX", "config.max_iops", IOPS, "Maximum."),
         number("MAX BYTES", "config.max_bytes_per_s", "bytes/s", "Maximum throughput."),
-        number("BURST", "config.burst_iops, config.burst_s", IOPS, "Burst rate, and how long an idle disk can sustain it."),
+        number(
+            "BURST",
+            "config.burst_iops, config.burst_s",
+            IOPS,
+            "Burst rate, and how long an idle disk can sustain it.",
+        ),
         number("WEIGHT", "config.weight", "", "Weight for the distribution of unreserved IOPS."),
         number("DISKS", "disks", "", "Number of disks with the policy. JSON has their names."),
-        number("PROMISED", "promised_iops", IOPS, "Sum of the minimums that the policy reserves on all stores."),
-        number("IOPS", "delivered_iops", IOPS, "Delivered IOPS of its disks on this host in the last 5 s."),
+        number(
+            "PROMISED",
+            "promised_iops",
+            IOPS,
+            "Sum of the minimums that the policy reserves on all stores.",
+        ),
+        number(
+            "IOPS",
+            "delivered_iops",
+            IOPS,
+            "Delivered IOPS of its disks on this host in the last 5 s.",
+        ),
     ],
 };
 
@@ -195,7 +276,12 @@ pub(crate) const QOS_POLICY_PARTS: Columns = Columns {
         text("STORE", "store", "Store."),
         number("MIN HERE", "min_iops", IOPS, "Minimum of the disks of this host together."),
         number("MAY HERE", "max.iops", IOPS, "Maximum of the disks of this host together, now."),
-        number("RESERVED", "max.reserved_iops", IOPS, "Part of the maximum that holds without etcd."),
+        number(
+            "RESERVED",
+            "max.reserved_iops",
+            IOPS,
+            "Part of the maximum that holds without etcd.",
+        ),
         number("LEASE", "max.lease_ms", "ms", "Remaining time of the lease."),
     ],
 };
@@ -210,7 +296,12 @@ pub(crate) const WHAT_IF_STORES: Columns = Columns {
         number("MINIMUMS", "minimums", "", "Number of minimums; an aggregated policy counts once."),
         number("COME TO", "minimums_iops", IOPS, "Sum of the minimums."),
         number("CAPABILITY", "capability_iops", IOPS, "Capacity of the store; `–` if unknown."),
-        number("MAY BE PROMISED", "promisable_iops", IOPS, "Largest permitted sum of minimums: 90 % of the capacity."),
+        number(
+            "MAY BE PROMISED",
+            "promisable_iops",
+            IOPS,
+            "Largest permitted sum of minimums: 90 % of the capacity.",
+        ),
         text("FITS", "fits", "`yes` if the sum of the minimums is permitted."),
     ],
 };
@@ -238,19 +329,48 @@ pub(crate) const CLUSTER_STORES: Columns = Columns {
     schema: Some("ClusterStore"),
     all: &[
         text("STORE", "store", "Store."),
-        text("LEADER", "leader", "Node that divides the store among the nodes; `–` without a leader."),
+        text(
+            "LEADER",
+            "leader",
+            "Node that divides the store among the nodes; `–` without a leader.",
+        ),
         number("TERM", "term", "", "Term of the leader; each new leader has a higher one."),
-        number("CAN DO", "capability_iops", IOPS, "Capacity of the store in the configuration of this host."),
+        number(
+            "CAN DO",
+            "capability_iops",
+            IOPS,
+            "Capacity of the store in the configuration of this host.",
+        ),
         number(
             "TO SHARE",
             "limit_iops",
             IOPS,
             "IOPS that the leader divides among all nodes; below the capacity while external load is present.",
         ),
-        number("MAY HERE", "cap.iops", IOPS, "IOPS that the disks of this host may use together, now."),
-        number("RESERVED", "cap.reserved_iops", IOPS, "Part of these that is reserved: it holds without etcd and without a lease."),
-        number("LEASE", "cap.lease_ms", "ms", "Remaining time of the lease, if it is not renewed; `–` without a lease."),
-        number("FALLBACK", "cap.fallback_iops", IOPS, "IOPS in effect 30 s after contact with the cluster is lost; `–` if the reservation holds."),
+        number(
+            "MAY HERE",
+            "cap.iops",
+            IOPS,
+            "IOPS that the disks of this host may use together, now.",
+        ),
+        number(
+            "RESERVED",
+            "cap.reserved_iops",
+            IOPS,
+            "Part of these that is reserved: it holds without etcd and without a lease.",
+        ),
+        number(
+            "LEASE",
+            "cap.lease_ms",
+            "ms",
+            "Remaining time of the lease, if it is not renewed; `–` without a lease.",
+        ),
+        number(
+            "FALLBACK",
+            "cap.fallback_iops",
+            IOPS,
+            "IOPS in effect 30 s after contact with the cluster is lost; `–` if the reservation holds.",
+        ),
         text(
             "REMARK",
             "wrong, has_foreign_load",
@@ -275,7 +395,12 @@ pub(crate) const CLUSTER_SHARES: Columns = Columns {
         },
         text("NODE", "node", "Node."),
         number("LEASED", "leased_iops", IOPS, "IOPS that the node may use while its lease lasts."),
-        number("RESERVED", "reserved_iops", IOPS, "IOPS that are reserved for the node without end."),
+        number(
+            "RESERVED",
+            "reserved_iops",
+            IOPS,
+            "IOPS that are reserved for the node without end.",
+        ),
     ],
 };
 
@@ -311,7 +436,12 @@ pub(crate) const CLUSTER_FLOWS: Columns = Columns {
         text("NODE", "node", "Node of the disk."),
         text("STORE", "store", "Store."),
         text("DISK", "disk", "Disk."),
-        number("ENTITLED", "entitled_iops", IOPS, "Guaranteed IOPS: the minimum, as far as the disk has demand for it."),
+        number(
+            "ENTITLED",
+            "entitled_iops",
+            IOPS,
+            "Guaranteed IOPS: the minimum, as far as the disk has demand for it.",
+        ),
         number("WANTED", "demanded_iops", IOPS, "Demand."),
         number("GOT", "delivered_iops", IOPS, "Delivered IOPS."),
         text(

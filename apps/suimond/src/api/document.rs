@@ -135,7 +135,8 @@ impl Refusal {
 fn name_command(operation: &mut Operation) {
     let command = operation.operation_id.as_deref().and_then(command_of);
     if let Some(command) = command {
-        operation.extensions = Some(Extensions::from_iter([(COMMAND, format!("suimon {command}"))]));
+        operation.extensions =
+            Some(Extensions::from_iter([(COMMAND, format!("suimon {command}"))]));
     }
 }
 

@@ -19,10 +19,9 @@ const IOPS: &str = "normalised IOPS";
 type StoreMetric = (Family, fn(&StoreStatus) -> Option<Value>);
 
 const STORE_METRICS: [StoreMetric; 9] = [
-    (
-        Family::gauge("suimon_store_up", "", STORE, "1 if the store is in service, else 0"),
-        |of| Some(Value::flag(of.state == StorageState::Ready)),
-    ),
+    (Family::gauge("suimon_store_up", "", STORE, "1 if the store is in service, else 0"), |of| {
+        Some(Value::flag(of.state == StorageState::Ready))
+    }),
     (
         Family::gauge("suimon_store_free_bytes", "bytes", STORE, "Free space of the file system"),
         |of| of.free_bytes.map(Value::real),
@@ -37,7 +36,12 @@ const STORE_METRICS: [StoreMetric; 9] = [
         |of| of.capability_iops.map(Value::real),
     ),
     (
-        Family::gauge("suimon_store_measured_iops", IOPS, STORE, "Capacity that the last measurement found"),
+        Family::gauge(
+            "suimon_store_measured_iops",
+            IOPS,
+            STORE,
+            "Capacity that the last measurement found",
+        ),
         |of| of.measured.as_ref().map(|found| Value::real(found.iops)),
     ),
     (
@@ -54,7 +58,12 @@ const STORE_METRICS: [StoreMetric; 9] = [
         |of| of.estimate.map(|found| Value::seconds(found.age_ms.saturating_mul(1_000_000))),
     ),
     (
-        Family::gauge("suimon_store_promised_iops", IOPS, STORE, "Sum of all minimums on the store"),
+        Family::gauge(
+            "suimon_store_promised_iops",
+            IOPS,
+            STORE,
+            "Sum of all minimums on the store",
+        ),
         |of| Some(Value::real(of.promised_iops)),
     ),
     (
@@ -204,9 +213,10 @@ impl Readings {
             family.write_if_any(encoder, stores)?;
         }
         for (family, state) in STATE_METRICS {
-            let disks = self.disks.iter().map(|disk| {
-                ([disk.config.name.to_string()], Value::flag(disk.state == state))
-            });
+            let disks = self
+                .disks
+                .iter()
+                .map(|disk| ([disk.config.name.to_string()], Value::flag(disk.state == state)));
             family.write_if_any(encoder, disks)?;
         }
         for (family, value) in REQUEST_METRICS {
@@ -243,8 +253,7 @@ fn latencies(disk: &DiskStatus) -> Vec<([String; 3], Value)> {
     let mut series = Vec::new();
     for (kind, counters) in kinds(&disk.counters) {
         for (quantile, value) in QUANTILES.iter().filter(|_| counters.requests > 0) {
-            let labels =
-                [disk.config.name.to_string(), kind.to_owned(), (*quantile).to_owned()];
+            let labels = [disk.config.name.to_string(), kind.to_owned(), (*quantile).to_owned()];
             series.push((labels, Value::seconds(value(counters))));
         }
     }

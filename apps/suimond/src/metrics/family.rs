@@ -144,7 +144,9 @@ impl Family {
 
     fn encode(&self, value: Value, encoder: MetricEncoder<'_>) -> fmt::Result {
         match (self.kind, value) {
-            (FamilyKind::Counter, Value::Integer(value)) => ConstCounter::new(value).encode(encoder),
+            (FamilyKind::Counter, Value::Integer(value)) => {
+                ConstCounter::new(value).encode(encoder)
+            }
             (FamilyKind::Counter, Value::Real(value)) => ConstCounter::new(value).encode(encoder),
             (FamilyKind::Gauge, Value::Integer(value)) => {
                 ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(encoder)

@@ -38,14 +38,12 @@ const HOST: [HostMetric; 10] = [
     (Family::gauge("suimon_nics", "", &[], "Configured NICs"), |host| host.nics as u64),
     (Family::gauge("suimon_disks", "", &[], "Configured disks"), |host| host.disks as u64),
     (Family::gauge("suimon_vms", "", &[], "Configured VMs"), |host| host.vms as u64),
-    (
-        Family::gauge("suimon_pfs", "", &[], "Configured SR-IOV adapters (`[[pf]]`)"),
-        |host| host.pfs as u64,
-    ),
-    (
-        Family::gauge("suimon_nodes", "", &[], "Configured other nodes (`[[node]]`)"),
-        |host| host.nodes as u64,
-    ),
+    (Family::gauge("suimon_pfs", "", &[], "Configured SR-IOV adapters (`[[pf]]`)"), |host| {
+        host.pfs as u64
+    }),
+    (Family::gauge("suimon_nodes", "", &[], "Configured other nodes (`[[node]]`)"), |host| {
+        host.nodes as u64
+    }),
 ];
 
 const REFUSED_CALLS: Family = Family::counter(

@@ -20,12 +20,20 @@ const fn counter(name: &'static str, unit: &'static str, help: &'static str) -> 
 const GUEST_METRICS: [PortMetric; 4] = [
     (counter("receive_bytes", "bytes", "Bytes delivered to the {peer}"), |c| c.tx_bytes),
     (
-        counter("receive_frames", "frames", "Frames delivered to the {peer}. A large frame counts once"),
+        counter(
+            "receive_frames",
+            "frames",
+            "Frames delivered to the {peer}. A large frame counts once",
+        ),
         |c| c.tx_frames,
     ),
     (counter("transmit_bytes", "bytes", "Bytes sent by the {peer}"), |c| c.rx_bytes),
     (
-        counter("transmit_frames", "frames", "Frames sent by the {peer}. A large frame counts once"),
+        counter(
+            "transmit_frames",
+            "frames",
+            "Frames sent by the {peer}. A large frame counts once",
+        ),
         |c| c.rx_frames,
     ),
 ];
@@ -36,7 +44,11 @@ const UPLINK_METRICS: [PortMetric; 4] = [
     (counter("receive_frames", "frames", "Frames received from the {peer}"), |c| c.rx_frames),
     (counter("transmit_bytes", "bytes", "Bytes sent to the {peer}"), |c| c.tx_bytes),
     (
-        counter("transmit_frames", "frames", "Frames sent to the {peer}. A large frame counts once"),
+        counter(
+            "transmit_frames",
+            "frames",
+            "Frames sent to the {peer}. A large frame counts once",
+        ),
         |c| c.tx_frames,
     ),
 ];
@@ -47,7 +59,11 @@ const COMMON_METRICS: [PortMetric; 5] = [
         c.flooded
     }),
     (
-        counter("segmented_frames", "frames", "Frames to the {peer} that the switch segmented in software"),
+        counter(
+            "segmented_frames",
+            "frames",
+            "Frames to the {peer} that the switch segmented in software",
+        ),
         |c| c.software_segmented,
     ),
     (
@@ -67,7 +83,11 @@ const COMMON_METRICS: [PortMetric; 5] = [
         |c| c.software_coalesced_segments,
     ),
     (
-        counter("coalesced_units", "frames", "Large frames to the {peer} that resulted from coalescing"),
+        counter(
+            "coalesced_units",
+            "frames",
+            "Large frames to the {peer} that resulted from coalescing",
+        ),
         |c| c.software_coalesced_units,
     ),
 ];
@@ -170,23 +190,24 @@ impl Kind {
 
     fn encode(&self, encoder: &mut DescriptorEncoder<'_>, ports: &[&PortReading]) -> fmt::Result {
         for (family, value) in self.metrics() {
-            let series = ports.iter().map(|port| {
-                ([port.name.clone()], Value::Integer(value(&port.counters)))
-            });
+            let series = ports
+                .iter()
+                .map(|port| ([port.name.clone()], Value::Integer(value(&port.counters))));
             family.write(encoder, series)?;
         }
         self.dropped().write(encoder, ports.iter().flat_map(|port| self.drops(port)))?;
-        let up = ports.iter().map(|port| {
-            ([port.name.clone()], Value::Integer(u64::from(port.is_up)))
-        });
+        let up =
+            ports.iter().map(|port| ([port.name.clone()], Value::Integer(u64::from(port.is_up))));
         self.up().write(encoder, up)
     }
 
     fn drops(&self, port: &PortReading) -> Vec<([String; 3], Value)> {
         let sides = [&port.counters.rx_dropped, &port.counters.tx_dropped];
-        let drops = self.directions.into_iter().zip(sides).flat_map(|(direction, drops)| {
-            drops.iter().map(move |drop| (direction, drop))
-        });
+        let drops = self
+            .directions
+            .into_iter()
+            .zip(sides)
+            .flat_map(|(direction, drops)| drops.iter().map(move |drop| (direction, drop)));
         drops
             .map(|(direction, drop)| {
                 let labels = [port.name.clone(), direction.to_owned(), drop.reason.clone()];

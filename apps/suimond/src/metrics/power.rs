@@ -60,9 +60,9 @@ impl Readings {
         let energy =
             zones.iter().map(|zone| (labels(zone), Value::Real(zone.energy_uj as f64 / 1e6)));
         ENERGY.write_if_any(encoder, energy)?;
-        let watts = zones.iter().filter_map(|zone| {
-            Some((labels(zone), Value::Real(zone.milliwatts? as f64 / 1e3)))
-        });
+        let watts = zones
+            .iter()
+            .filter_map(|zone| Some((labels(zone), Value::Real(zone.milliwatts? as f64 / 1e3))));
         WATTS.write_if_any(encoder, watts)
     }
 }

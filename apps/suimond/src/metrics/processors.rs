@@ -15,11 +15,21 @@ const LABELS: &[&str] = &["processor"];
 
 const METRICS: [ProcessorMetric; 7] = [
     (
-        Family::counter("suimon_processor_batches", "", LABELS, "Batches that the worker took from queues"),
+        Family::counter(
+            "suimon_processor_batches",
+            "",
+            LABELS,
+            "Batches that the worker took from queues",
+        ),
         |of| Value::Integer(of.batches),
     ),
     (
-        Family::counter("suimon_processor_frames", "frames", LABELS, "Frames that the worker took from queues"),
+        Family::counter(
+            "suimon_processor_frames",
+            "frames",
+            LABELS,
+            "Frames that the worker took from queues",
+        ),
         |of| Value::Integer(of.frames),
     ),
     (
@@ -36,7 +46,12 @@ const METRICS: [ProcessorMetric; 7] = [
         |of| Value::Integer(of.rests),
     ),
     (
-        Family::counter("suimon_processor_cpu_seconds", "seconds", LABELS, "CPU time that the worker used"),
+        Family::counter(
+            "suimon_processor_cpu_seconds",
+            "seconds",
+            LABELS,
+            "CPU time that the worker used",
+        ),
         |of| Value::seconds(of.cpu_time_ns),
     ),
     (

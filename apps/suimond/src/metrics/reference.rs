@@ -51,9 +51,19 @@ pub fn page() -> String {
         text.push('\n');
     }
     let reasons = DropReason::ALL.iter().map(|reason| (reason.as_str(), reason.meaning()));
-    words(&mut text, "Reasons of dropped frames", "`reason` of `suimon_*_dropped_frames_total`", reasons);
+    words(
+        &mut text,
+        "Reasons of dropped frames",
+        "`reason` of `suimon_*_dropped_frames_total`",
+        reasons,
+    );
     let stages = ProcessorStages::MEANINGS.into_iter();
-    words(&mut text, "Stages of workers", "`stage` of `suimon_processor_stage_seconds_total`", stages);
+    words(
+        &mut text,
+        "Stages of workers",
+        "`stage` of `suimon_processor_stage_seconds_total`",
+        stages,
+    );
     text
 }
 

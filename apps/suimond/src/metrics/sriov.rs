@@ -32,14 +32,12 @@ const ADAPTERS: [AdapterMetric; 4] = [
         ),
         |of| Value::Real(f64::from(of.vfs_supported)),
     ),
-    (
-        Family::gauge("suimon_sriov_vfs_enabled", "", LABELS, "Virtual functions that exist"),
-        |of| Value::Real(f64::from(of.vfs_enabled)),
-    ),
-    (
-        Family::gauge("suimon_sriov_vfs_in_use", "", LABELS, "Virtual functions in use"),
-        |of| Value::Real(f64::from(of.vfs_in_use)),
-    ),
+    (Family::gauge("suimon_sriov_vfs_enabled", "", LABELS, "Virtual functions that exist"), |of| {
+        Value::Real(f64::from(of.vfs_enabled))
+    }),
+    (Family::gauge("suimon_sriov_vfs_in_use", "", LABELS, "Virtual functions in use"), |of| {
+        Value::Real(f64::from(of.vfs_in_use))
+    }),
 ];
 
 const PF_UP: Family = Family::gauge(

@@ -22,7 +22,12 @@ const LABELS: &[&str] = &["team", "uplink"];
 
 const MEMBERS: [MemberMetric; 5] = [
     (
-        Family::gauge("suimon_team_member_active", "", LABELS, "1 if frames leave by the member, else 0"),
+        Family::gauge(
+            "suimon_team_member_active",
+            "",
+            LABELS,
+            "1 if frames leave by the member, else 0",
+        ),
         |member| Value::flag(member.state == TeamMemberState::Active),
     ),
     (

@@ -22,7 +22,12 @@ const LABELS: &[&str] = &["uplink", "nic", "queue"];
 
 const QUEUES: [QueueMetric; 2] = [
     (
-        Family::gauge("suimon_vmq_queue_processor", "", LABELS, "Number of the worker that owns the queue"),
+        Family::gauge(
+            "suimon_vmq_queue_processor",
+            "",
+            LABELS,
+            "Number of the worker that owns the queue",
+        ),
         |queue| Value::Real(f64::from(queue.processor)),
     ),
     (

@@ -31,7 +31,12 @@ const METRICS: [VmMetric; 4] = [
         },
     ),
     (
-        Family::gauge("suimon_vm_uptime_seconds", "seconds", LABELS, "Time since the VM was started"),
+        Family::gauge(
+            "suimon_vm_uptime_seconds",
+            "seconds",
+            LABELS,
+            "Time since the VM was started",
+        ),
         |of| of.uptime_s.map(Value::real),
     ),
     (Family::gauge("suimon_vm_cpus", "", LABELS, "Virtual CPUs of the running VM"), |of| {
