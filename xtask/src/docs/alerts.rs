@@ -64,7 +64,7 @@ fn parse(rules: &str) -> Result<Vec<Alert>> {
             "expr" => alert.expression = value.to_owned(),
             "for" => alert.holds_for = Some(value.to_owned()),
             "labels" => {
-                alert.severity = severity(value).with_context(|| format!("line {}", number + 1))?
+                alert.severity = severity(value).with_context(|| format!("line {}", number + 1))?;
             }
             "summary" => alert.summary = unquoted(),
             "description" => alert.action = unquoted(),

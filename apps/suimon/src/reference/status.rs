@@ -37,7 +37,9 @@ fn table(text: &mut String, columns: &Columns) {
     let commands: Vec<String> =
         columns.commands.iter().map(|command| format!("`suimon {command}`")).collect();
     text.push_str(&format!("## {}\n\n", commands.join(", ")));
-    text.push_str(&format!("One row per {}. Rows in JSON: `{}`.\n\n", columns.row, columns.path));
+    let schema = columns.schema.map(|name| format!(", type `{name}` of the API"));
+    let schema = schema.unwrap_or_default();
+    text.push_str(&format!("One row per {}. Rows: `{}`{schema}.\n\n", columns.row, columns.path));
     text.push_str("| column | JSON field | unit | meaning |\n|---|---|---|---|\n");
     for column in columns.all {
         let fields: Vec<String> = column

@@ -122,7 +122,7 @@ async fn activate(
 /// With `Upgrade: suimon-memory` the connection then carries the migration stream of QEMU.
 #[utoipa::path(get, path = "/1.0/arrivals/{id}/memory", tag = "arrivals",
     operation_id = "connect_arrival_memory",
-    params(("id" = String, Path), ("Upgrade" = String, Header, pattern = "^suimon-memory$")),
+    params(("id" = String, Path), ("Upgrade" = String, Header, pattern = "^suimon-memory$", description = "Protocol of the connection.")),
     responses((status = SWITCHING_PROTOCOLS), (status = "4XX", body = ErrorBody)))]
 async fn memory(
     State(state): State<ApiState>,
@@ -139,7 +139,7 @@ async fn memory(
 #[utoipa::path(get, path = "/1.0/arrivals/{id}/disks/{disk}", tag = "arrivals",
     operation_id = "connect_arrival_disk",
     params(("id" = String, Path), ("disk" = String, Path),
-        ("Upgrade" = String, Header, pattern = "^suimon-nbd$")),
+        ("Upgrade" = String, Header, pattern = "^suimon-nbd$", description = "Protocol of the connection.")),
     responses((status = SWITCHING_PROTOCOLS), (status = "4XX", body = ErrorBody)))]
 async fn disk(
     State(state): State<ApiState>,

@@ -44,7 +44,7 @@ const BODY_TIMEOUT: Refusal =
 const CONFLICT: Refusal = Refusal {
     status: 409,
     name: "Conflict",
-    meaning: "The present state does not allow the request.",
+    meaning: "The current state does not permit the request.",
 };
 const TOO_LARGE: Refusal =
     Refusal { status: 413, name: "BodyTooLarge", meaning: "The body is larger than 4 MiB." };
@@ -52,8 +52,7 @@ const UNPROCESSABLE: Refusal = Refusal {
     status: 422,
     name: "Unprocessable",
     meaning: "A key or parameter is unknown or missing, a value is out of its range, or a rule is \
-              violated that JSON Schema cannot express, such as that a resource which is named \
-              exists.",
+              violated that JSON Schema cannot express, such as a reference to a missing resource.",
 };
 const UPGRADE_REQUIRED: Refusal = Refusal {
     status: 426,
@@ -88,7 +87,7 @@ pub(super) fn complete(document: &mut OpenApi) {
         REFUSALS.iter().map(|refusal| (refusal.name.to_owned(), RefOr::T(refusal.response()))),
     );
     let mut token = Http::new(HttpAuthScheme::Bearer);
-    token.description = Some("The token of `api.token_file`; over TCP only.".to_owned());
+    token.description = Some("Token of `api.token_file`. Over TCP only.".to_owned());
     components.add_security_scheme(TOKEN, SecurityScheme::Http(token));
     let none: [&str; 0] = [];
     document.security =
@@ -190,7 +189,7 @@ fn describe_responses(operation: &mut Operation) {
         if response.description.is_empty() {
             response.description = match status.as_str() {
                 "101" => "The connection carries the protocol that `Upgrade` names.",
-                "202" => "Accepted. The body describes what was begun.",
+                "202" => "Accepted. The body is the operation or request that was created.",
                 "204" => "Done.",
                 _ => "Success.",
             }

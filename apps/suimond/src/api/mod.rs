@@ -49,12 +49,12 @@ pub use state::{ApiState, EVENT_FOLLOWERS_MAX, News, NewsSender};
 #[derive(OpenApi)]
 #[openapi(info(
     title = "Suimon",
-    description = "The I/O side of a virtualization host. Changes answer 202 with an operation, \
-                   which `wait_operation` waits for; with `dry_run=true` they answer 200 with the \
-                   plan. Answers that are no success carry an `ErrorBody`: 400 if the body is \
-                   not JSON or a value has the wrong type, 422 if a value is out of its range or a \
-                   rule is violated that JSON Schema cannot express, 409 if the present state does \
-                   not allow the request.",
+    description = "I/O side of a virtualization host. A request that changes desired state returns \
+                   202 with an operation, whose end `wait_operation` awaits; with `dry_run=true` it \
+                   returns 200 with the plan. A response that is not a success has an `ErrorBody`: \
+                   400 if the body is not JSON or a value has the wrong type, 422 if a value is out \
+                   of its range or a rule is violated that JSON Schema cannot express, 409 if the \
+                   current state does not permit the request.",
     license(name = "Apache-2.0", identifier = "Apache-2.0")
 ))]
 struct Document;

@@ -54,7 +54,7 @@ const UPLINK_METRICS: [PortMetric; 4] = [
 ];
 
 /// Counters without a direction, and those of frames that leave by the port.
-const COMMON_METRICS: [PortMetric; 5] = [
+static COMMON_METRICS: [PortMetric; 5] = [
     (counter("flooded_frames", "frames", "Frames from the {peer} that the switch flooded"), |c| {
         c.flooded
     }),
