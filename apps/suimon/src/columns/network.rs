@@ -408,7 +408,7 @@ pub(crate) const PROCESSORS: Columns = Columns {
     path: "[]",
     schema: Some("ProcessorStatus"),
     all: &[
-        number("ID", "id", "", "Number of the worker, from 0 in the order of `[host] processors`."),
+        text("ID", "id", "Number of the worker, from 0 in the order of `[host] processors`."),
         number(
             "CPU",
             "cpu",

@@ -62,8 +62,8 @@ fn table(text: &mut String, columns: &Columns) {
 fn factors(text: &mut String) {
     text.push_str(
         "### Limiting factors\n\n\
-         The time of a window is divided by what limited the disk. The factor with the largest share of \
-         limiting time is first. JSON and the metric `suimon_disk_limited_ratio` have the word.\n\n\
+         The time of a window is divided by what limited the disk. Factors are in descending order of their \
+         shares, except that `device` is last. JSON and the metric `suimon_disk_limited_ratio` have the word.\n\n\
          | word | in tables | time that counts | remedy |\n|---|---|---|---|\n",
     );
     for factor in QosLimitingFactor::ALL {

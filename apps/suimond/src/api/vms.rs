@@ -156,7 +156,7 @@ async fn guest(
 /// With `Upgrade: suimon-console` the connection then carries the bytes of both directions.
 #[utoipa::path(get, path = "/1.0/vms/{name}/console", tag = "vms",
     operation_id = "connect_vm_console",
-    params(("name" = String, Path), ("Upgrade" = String, Header, pattern = "^suimon-console$")),
+    params(("name" = String, Path), ("Upgrade" = String, Header, pattern = "^suimon-console$", description = "Protocol of the connection.")),
     responses((status = SWITCHING_PROTOCOLS), (status = "4XX", body = ErrorBody)))]
 async fn console(
     State(state): State<ApiState>,

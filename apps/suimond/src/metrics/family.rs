@@ -105,7 +105,7 @@ impl Family {
         }
     }
 
-    /// Meaning, with its full stop.
+    /// Returns the meaning with its full stop, as `GET /metrics` has it.
     pub(crate) fn meaning(&self) -> String {
         format!("{}.", self.help)
     }
@@ -121,7 +121,7 @@ impl Family {
             FamilyKind::Counter => MetricType::Counter,
             FamilyKind::Gauge => MetricType::Gauge,
         };
-        let mut family = encoder.encode_descriptor(&self.name, &self.help, None, kind)?;
+        let mut family = encoder.encode_descriptor(&self.name, &self.meaning(), None, kind)?;
         for (values, value) in series {
             let labels: Vec<(&str, String)> = self.labels.iter().copied().zip(values).collect();
             if labels.is_empty() {
