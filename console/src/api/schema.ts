@@ -8,7 +8,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The host. */
+        /** Returns the status of the host: version, number of objects, drain state and confinement. */
         get: operations["show_host"];
         put?: never;
         post?: never;
@@ -27,7 +27,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Makes the host be as described. */
+        /**
+         * Replaces the whole desired state.
+         * @description Objects that the request does not name are deleted.
+         */
         post: operations["apply_host"];
         delete?: never;
         options?: never;
@@ -44,7 +47,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Makes what a VM needs that comes from another node; it waits for its disks and memory then. */
+        /** Prepares the migration of a VM to this host. Used between nodes. */
         post: operations["prepare_arrival"];
         delete?: never;
         options?: never;
@@ -59,11 +62,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What becomes of a VM that comes from another node. One that is not known is abandoned. */
+        /** Returns the state of an incoming migration. An unknown one counts as abandoned. Used between nodes. */
         get: operations["show_arrival"];
         put?: never;
         post?: never;
-        /** The VM does not come, unless it is this node's already; the answer tells. */
+        /** Abandons an incoming migration unless this host already owns the VM. Used between nodes. */
         delete: operations["abandon_arrival"];
         options?: never;
         head?: never;
@@ -79,7 +82,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** The VM is this node's from now on, unless it was abandoned; the answer tells. */
+        /** Transfers ownership of the VM to this host unless the migration was abandoned. Used between nodes. */
         post: operations["activate_arrival"];
         delete?: never;
         options?: never;
@@ -95,8 +98,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Takes the content of a disk of a VM that comes: with `Upgrade: suimon-nbd` the connection
-         *     carries NBD from then on, and this side is the server.
+         * Receives the contents of a disk of an incoming VM. Used between nodes.
+         * @description With `Upgrade: suimon-nbd` the connection then carries NBD; this host is the server.
          */
         get: operations["connect_arrival_disk"];
         put?: never;
@@ -115,8 +118,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Takes the memory and devices of a VM that comes: with `Upgrade: suimon-memory` the connection
-         *     carries what QEMU sends from then on.
+         * Receives memory and device state of an incoming VM. Used between nodes.
+         * @description With `Upgrade: suimon-memory` the connection then carries the migration stream of QEMU.
          */
         get: operations["connect_arrival_memory"];
         put?: never;
@@ -134,17 +137,20 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The cluster: its nodes, who divides which store, and what this host may do of each. */
+        /** Returns the cluster: members, leader of each shared store, and the IOPS of this host. */
         get: operations["show_cluster"];
-        /** Makes the host a node of a cluster. Its etcd has to answer, unless it is forced. */
+        /**
+         * Joins a cluster and creates it if it does not exist.
+         * @description Fails if etcd does not respond, except with `force`.
+         */
         put: operations["replace_cluster"];
-        /** Makes a cluster, of which the host is the first node. One that is there is refused. */
+        /** Creates a cluster with this host as its first node. Fails if the cluster exists. */
         post: operations["init_cluster"];
-        /** Leaves the cluster: what is reserved for the host is given back before. */
+        /** Leaves the cluster. The reservations of the host are released first. */
         delete: operations["leave_cluster"];
         options?: never;
         head?: never;
-        /** Changes how the cluster is reached by a JSON merge patch (RFC 7386). */
+        /** Changes how the cluster is reached with a JSON merge patch (RFC 7386). */
         patch: operations["change_cluster"];
         trace?: never;
     };
@@ -156,8 +162,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What disks on shared stores of all nodes are entitled to, want and get, as far as reports name
-         *     them, and who displaces a minimum that is not met.
+         * Lists guaranteed, demanded and delivered IOPS of disks on shared stores of all nodes.
+         * @description The reports of the nodes name a limited number of disks. For a disk below its minimum the disks that
+         *     displace it are included.
          */
         get: operations["list_cluster_flows"];
         put?: never;
@@ -178,7 +185,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Takes a node out of the cluster that is gone for good. One that lives is not. */
+        /** Removes a node that is permanently gone from the cluster. Fails for a live node. */
         delete: operations["remove_cluster_node"];
         options?: never;
         head?: never;
@@ -192,7 +199,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Desired state. */
+        /** Returns desired state, as JSON or as a host file. */
         get: operations["export_config"];
         put?: never;
         post?: never;
@@ -211,7 +218,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** An address at which a browser on the host is logged in to the console, once. */
+        /** Creates an address that logs a browser in to the console once, within one minute. */
         post: operations["create_console_login"];
         delete?: never;
         options?: never;
@@ -226,7 +233,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All disks. */
+        /** Lists every disk. */
         get: operations["list_disks"];
         put?: never;
         /** Adds a disk. */
@@ -244,16 +251,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One disk. */
+        /** Returns a disk. */
         get: operations["show_disk"];
-        /** Puts a disk in place of the one of that name. */
+        /** Replaces a disk: keys that the request does not set get their defaults. */
         put: operations["replace_disk"];
         post?: never;
         /** Deletes a disk. */
         delete: operations["delete_disk"];
         options?: never;
         head?: never;
-        /** Changes some keys of a disk by a JSON merge patch (RFC 7386). */
+        /** Changes keys of a disk with a JSON merge patch (RFC 7386). */
         patch: operations["change_disk"];
         trace?: never;
     };
@@ -267,8 +274,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Looks whether the disk's file is sound, and all of it can be read. What was found is in the
-         *     operation's report.
+         * Checks the metadata of the file of a disk and reads all of its data.
+         * @description The findings are in the report of the operation.
          */
         post: operations["check_disk"];
         delete?: never;
@@ -286,7 +293,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Gives space that the disk's file does not need back to its store. */
+        /** Returns unused space of the file of a disk to the store. */
         post: operations["compact_disk"];
         delete?: never;
         options?: never;
@@ -303,7 +310,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Copies the disk to another file of its store, of any format and kind. */
+        /** Copies a disk to another file of its store, in any format and kind. */
         post: operations["convert_disk"];
         delete?: never;
         options?: never;
@@ -320,7 +327,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Writes what is in a differencing disk's file into its parent, with which the disk goes on. */
+        /** Merges the file of a differencing disk into its parent, which then is the file of the disk. */
         post: operations["merge_disk"];
         delete?: never;
         options?: never;
@@ -338,8 +345,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Keeps what the disk has now: what is written from now on goes to a new file over it, with
-         *     which the disk goes on. Clients find a pause.
+         * Creates a snapshot: later writes go to a new differencing file over the current one.
+         * @description Clients of the disk see a pause.
          */
         post: operations["snapshot_disk"];
         delete?: never;
@@ -355,7 +362,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Events of the log, oldest first. */
+        /** Lists events of the log, oldest first. */
         get: operations["list_events"];
         put?: never;
         post?: never;
@@ -373,9 +380,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Events as they happen, one JSON object per line; empty lines keep the
-         *     connection alive. A reader too slow for the log of 10 000 events finds how
-         *     many it missed in the field `lost_before` of the next event.
+         * Streams events as they occur, one JSON object per line.
+         * @description Empty lines keep the connection alive. A client that reads too slowly for the log of 10 000 events
+         *     finds the number of missed events in the field `lost_before` of the next event.
          */
         get: operations["follow_events"];
         put?: never;
@@ -393,7 +400,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Plans that can be run, whether somebody is there to run them, and what was asked for. */
+        /** Lists experiments that can be run, the state of the lab worker, and queued requests. */
         get: operations["show_lab"];
         put?: never;
         post?: never;
@@ -410,7 +417,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether two runs differ: Mann and Whitney's test for every measure that both have. */
+        /** Compares two runs with the Mann-Whitney test for every measure that both have. */
         get: operations["compare_lab_runs"];
         put?: never;
         post?: never;
@@ -431,8 +438,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Withdraws a request that waits, or ends its run: what was measured is kept. One that has ended stays
-         *     as it is.
+         * Withdraws a queued request, or stops its run and keeps the measured values.
+         * @description A request that has ended stays unchanged.
          */
         delete: operations["withdraw_lab_request"];
         options?: never;
@@ -447,13 +454,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The last 500 runs, the latest first: how far they are, and what came out. */
+        /** Lists the last 500 runs with progress and verdict, latest first. */
         get: operations["list_lab_runs"];
         put?: never;
-        /**
-         * Asks for a run. `suimon lab work`, which runs beside the daemon, makes it as soon as those before it
-         *     have ended.
-         */
+        /** Requests a run. `suimon lab work`, a process beside the daemon, executes requests in order. */
         post: operations["request_lab_run"];
         delete?: never;
         options?: never;
@@ -468,7 +472,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A run, with the plan's figures: published, measured, simulated. */
+        /** Returns a run with the figures of its plan: published, measured and simulated. */
         get: operations["show_lab_run"];
         put?: never;
         post?: never;
@@ -485,7 +489,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The report of a run: one page that needs nothing else, in both languages. */
+        /** Returns the report of a run, one self-contained HTML page. */
         get: operations["show_lab_report"];
         put?: never;
         post?: never;
@@ -502,10 +506,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All nics. */
+        /** Lists every NIC. */
         get: operations["list_nics"];
         put?: never;
-        /** Adds a nic. */
+        /** Adds a NIC. */
         post: operations["add_nic"];
         delete?: never;
         options?: never;
@@ -520,16 +524,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One nic. */
+        /** Returns a NIC. */
         get: operations["show_nic"];
-        /** Puts a nic in place of the one of that name. */
+        /** Replaces a NIC: keys that the request does not set get their defaults. */
         put: operations["replace_nic"];
         post?: never;
-        /** Deletes a nic. */
+        /** Deletes a NIC. */
         delete: operations["delete_nic"];
         options?: never;
         head?: never;
-        /** Changes some keys of a nic by a JSON merge patch (RFC 7386). */
+        /** Changes keys of a NIC with a JSON merge patch (RFC 7386). */
         patch: operations["change_nic"];
         trace?: never;
     };
@@ -540,10 +544,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * The frames that pass the port, as pcapng, until a bound is reached, the
-         *     connection ends or the operation in `Suimon-Operation` is cancelled.
-         */
+        /** Captures the frames of the port as pcapng. Ends at a limit of the request, with the connection, or when the operation in `Suimon-Operation` is cancelled. */
         get: operations["capture_nic"];
         put?: never;
         post?: never;
@@ -560,7 +561,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All nodes. */
+        /** Lists every node. */
         get: operations["list_nodes"];
         put?: never;
         /** Adds a node. */
@@ -578,16 +579,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One node. */
+        /** Returns a node. */
         get: operations["show_node"];
-        /** Puts a node in place of the one of that name. */
+        /** Replaces a node: keys that the request does not set get their defaults. */
         put: operations["replace_node"];
         post?: never;
         /** Deletes a node. */
         delete: operations["delete_node"];
         options?: never;
         head?: never;
-        /** Changes some keys of a node by a JSON merge patch (RFC 7386). */
+        /** Changes keys of a node with a JSON merge patch (RFC 7386). */
         patch: operations["change_node"];
         trace?: never;
     };
@@ -601,8 +602,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Has no VM come to a node any more, this host or another that it knows, and those that run there go to
-         *     others. The operation ends when none runs there, or none can go any more.
+         * Drains this host or another node: its running VMs migrate to other nodes, and no VM may arrive.
+         * @description The operation ends when no VM runs there, or no further VM can migrate.
          */
         post: operations["drain_node"];
         delete?: never;
@@ -620,7 +621,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Has VMs come to a node again. Those that left it stay where they are. */
+        /** Ends the drain of a node. VMs that have left stay where they are. */
         post: operations["undrain_node"];
         delete?: never;
         options?: never;
@@ -635,7 +636,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This document. */
+        /** Returns the OpenAPI document. */
         get: operations["show_openapi"];
         put?: never;
         post?: never;
@@ -652,7 +653,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The operations under way and the last 1000 that ended, oldest first. */
+        /** Lists running operations and the last 1000 that have ended, oldest first. */
         get: operations["list_operations"];
         put?: never;
         post?: never;
@@ -669,14 +670,14 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One operation. */
+        /** Returns an operation. */
         get: operations["show_operation"];
         put?: never;
         post?: never;
         /**
-         * Requests that an operation be cancelled. It ends before its next step, and desired state is as
-         *     before it; an operation that has ended stays as it is. The operation remains: `GET` shows it as
-         *     `cancelled` until 1000 later operations have ended.
+         * Requests that an operation be cancelled.
+         * @description The operation ends before its next step, and desired state is restored. An operation that has ended
+         *     stays unchanged. `GET` returns a cancelled operation until 1000 later operations have ended.
          */
         delete: operations["cancel_operation"];
         options?: never;
@@ -692,8 +693,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The operation after each of its changes, one JSON object per line, until it
-         *     has ended; empty lines keep the connection alive.
+         * Streams an operation after each of its changes until it has ended, one JSON object per line.
+         * @description Empty lines keep the connection alive.
          */
         get: operations["follow_operation"];
         put?: never;
@@ -711,7 +712,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The operation as soon as it has ended, or as it is when the time is up. */
+        /** Returns an operation when it has ended, or its current state when the time limit is reached. */
         get: operations["wait_operation"];
         put?: never;
         post?: never;
@@ -728,10 +729,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All pfs. */
+        /** Lists every `[[pf]]`, a configured SR-IOV adapter. */
         get: operations["list_pfs"];
         put?: never;
-        /** Adds a pf. */
+        /** Adds a `[[pf]]`, a configured SR-IOV adapter. */
         post: operations["add_pf"];
         delete?: never;
         options?: never;
@@ -746,16 +747,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One pf. */
+        /** Returns a `[[pf]]`, a configured SR-IOV adapter. */
         get: operations["show_pf"];
-        /** Puts a pf in place of the one of that name. */
+        /** Replaces a `[[pf]]`, a configured SR-IOV adapter: keys that the request does not set get their defaults. */
         put: operations["replace_pf"];
         post?: never;
-        /** Deletes a pf. */
+        /** Deletes a `[[pf]]`, a configured SR-IOV adapter. */
         delete: operations["delete_pf"];
         options?: never;
         head?: never;
-        /** Changes some keys of a pf by a JSON merge patch (RFC 7386). */
+        /** Changes keys of a `[[pf]]`, a configured SR-IOV adapter with a JSON merge patch (RFC 7386). */
         patch: operations["change_pf"];
         trace?: never;
     };
@@ -766,16 +767,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Power: what is wanted of CPUs, what of it is so and why not, and energy. */
+        /** Returns the power plan, the state of each CPU setting, and energy. */
         get: operations["show_power"];
-        /** Wants a power plan, and nothing of one before. */
+        /** Replaces the power plan. */
         put: operations["replace_power"];
         post?: never;
-        /** Wants no power plan; CPUs are as they were before it. */
+        /** Removes the power plan and restores the former CPU settings. */
         delete: operations["delete_power"];
         options?: never;
         head?: never;
-        /** Changes keys of the power plan by a JSON merge patch (RFC 7386). */
+        /** Changes keys of the power plan with a JSON merge patch (RFC 7386). */
         patch: operations["change_power"];
         trace?: never;
     };
@@ -786,7 +787,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All processors. */
+        /** Lists the workers (data-plane threads). */
         get: operations["list_processors"];
         put?: never;
         post?: never;
@@ -803,10 +804,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All qos-policies. */
+        /** Lists every QoS policy. */
         get: operations["list_qos_policies"];
         put?: never;
-        /** Adds a qos_policy. */
+        /** Adds a QoS policy. */
         post: operations["add_qos_policy"];
         delete?: never;
         options?: never;
@@ -821,16 +822,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One qos_policy. */
+        /** Returns a QoS policy. */
         get: operations["show_qos_policy"];
-        /** Puts a qos_policy in place of the one of that name. */
+        /** Replaces a QoS policy: keys that the request does not set get their defaults. */
         put: operations["replace_qos_policy"];
         post?: never;
-        /** Deletes a qos_policy. */
+        /** Deletes a QoS policy. */
         delete: operations["delete_qos_policy"];
         options?: never;
         head?: never;
-        /** Changes some keys of a qos_policy by a JSON merge patch (RFC 7386). */
+        /** Changes keys of a QoS policy with a JSON merge patch (RFC 7386). */
         patch: operations["change_qos_policy"];
         trace?: never;
     };
@@ -841,7 +842,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What every disk in service is entitled to, wants and gets, and why its requests wait. */
+        /** Lists guaranteed, demanded and delivered IOPS of every open disk, and its limiting factors. */
         get: operations["list_qos_flows"];
         put?: never;
         post?: never;
@@ -860,7 +861,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** What stores would promise if these proposals were made. Nothing is changed. */
+        /** Computes the reservations of stores under proposed limits. Nothing is changed. */
         post: operations["forecast_qos"];
         delete?: never;
         options?: never;
@@ -875,7 +876,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All queues and the processors that own them. */
+        /** Lists the queues of the data plane and the workers that own them. */
         get: operations["list_queues"];
         put?: never;
         post?: never;
@@ -894,7 +895,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Hands a queue over to another processor: nothing is lost or reordered. */
+        /** Moves a queue to another worker. No frame is lost or reordered. */
         post: operations["move_queue"];
         delete?: never;
         options?: never;
@@ -909,7 +910,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All network adapters of the host that have SR-IOV, with their virtual functions. */
+        /** Lists the network adapters with SR-IOV and their virtual functions. */
         get: operations["list_sriov"];
         put?: never;
         post?: never;
@@ -926,7 +927,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One of them, by its PCI address, its network device, or the name of its `[[pf]]`. */
+        /** Returns an adapter by PCI address, network device, or name of its `[[pf]]`. */
         get: operations["show_sriov"];
         put?: never;
         post?: never;
@@ -943,7 +944,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All stores. */
+        /** Lists every store. */
         get: operations["list_stores"];
         put?: never;
         /** Adds a store. */
@@ -961,16 +962,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One store. */
+        /** Returns a store. */
         get: operations["show_store"];
-        /** Puts a store in place of the one of that name. */
+        /** Replaces a store: keys that the request does not set get their defaults. */
         put: operations["replace_store"];
         post?: never;
         /** Deletes a store. */
         delete: operations["delete_store"];
         options?: never;
         head?: never;
-        /** Changes some keys of a store by a JSON merge patch (RFC 7386). */
+        /** Changes keys of a store with a JSON merge patch (RFC 7386). */
         patch: operations["change_store"];
         trace?: never;
     };
@@ -983,7 +984,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Checks the metadata of an image file of the store. Nothing is written. */
+        /** Checks the metadata of an image file of a store. Nothing is written. */
         post: operations["check_image"];
         delete?: never;
         options?: never;
@@ -1000,7 +1001,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Describes an image file of the store, and finds its parent. */
+        /** Describes an image file of a store and finds its parent. */
         post: operations["inspect_image"];
         delete?: never;
         options?: never;
@@ -1017,7 +1018,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Records where the parent of a differencing image file is, after a backup beside the file. */
+        /** Records the location of the parent of a differencing image, after a backup beside the file. */
         post: operations["relink_image"];
         delete?: never;
         options?: never;
@@ -1035,8 +1036,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Repairs metadata of an image file of which there is a copy, after a backup beside the file.
-         *     With `undo`, writes back what a backup has instead. Payload is not written.
+         * Repairs metadata of an image file from its copies, after a backup beside the file.
+         * @description With `undo`, the contents of a backup are written back instead. Payload is not written.
          */
         post: operations["repair_image"];
         delete?: never;
@@ -1055,9 +1056,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Finds out what the store can do: with a file of its own, which is gone afterwards, or by
-         *     reading a block device. What was found is in the operation's report, and from then on in
-         *     the store's status; where `capability_iops` is `measure`, promises go by it.
+         * Measures the capacity of a store.
+         * @description A directory is measured with a temporary file, a block device with reads only. The result is in the report
+         *     of the operation and in the status of the store. With `capability_iops = "measure"` admission control
+         *     uses it.
          */
         post: operations["measure_store"];
         delete?: never;
@@ -1073,7 +1075,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All switches. */
+        /** Lists every switch. */
         get: operations["list_switches"];
         put?: never;
         /** Adds a switch. */
@@ -1091,16 +1093,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One switch. */
+        /** Returns a switch. */
         get: operations["show_switch"];
-        /** Puts a switch in place of the one of that name. */
+        /** Replaces a switch: keys that the request does not set get their defaults. */
         put: operations["replace_switch"];
         post?: never;
         /** Deletes a switch. */
         delete: operations["delete_switch"];
         options?: never;
         head?: never;
-        /** Changes some keys of a switch by a JSON merge patch (RFC 7386). */
+        /** Changes keys of a switch with a JSON merge patch (RFC 7386). */
         patch: operations["change_switch"];
         trace?: never;
     };
@@ -1111,7 +1113,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The forwarding table of a switch: configured addresses, then learned ones. */
+        /** Returns the forwarding table of a switch: configured addresses, then learned ones. */
         get: operations["list_addresses"];
         put?: never;
         post?: never;
@@ -1128,7 +1130,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All teams. */
+        /** Lists every team. */
         get: operations["list_teams"];
         put?: never;
         /** Adds a team. */
@@ -1146,16 +1148,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One team. */
+        /** Returns a team. */
         get: operations["show_team"];
-        /** Puts a team in place of the one of that name. */
+        /** Replaces a team: keys that the request does not set get their defaults. */
         put: operations["replace_team"];
         post?: never;
         /** Deletes a team. */
         delete: operations["delete_team"];
         options?: never;
         head?: never;
-        /** Changes some keys of a team by a JSON merge patch (RFC 7386). */
+        /** Changes keys of a team with a JSON merge patch (RFC 7386). */
         patch: operations["change_team"];
         trace?: never;
     };
@@ -1166,7 +1168,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All counters at one moment; rates are the differences of two. */
+        /**
+         * Returns the counters of all ports, disks and workers at one moment.
+         * @description A client computes rates from two responses and the difference of `time_monotonic_ns`.
+         */
         get: operations["show_top"];
         put?: never;
         post?: never;
@@ -1183,10 +1188,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All uplinks. */
+        /** Lists every uplink. */
         get: operations["list_uplinks"];
         put?: never;
-        /** Adds an uplink. */
+        /** Adds a uplink. */
         post: operations["add_uplink"];
         delete?: never;
         options?: never;
@@ -1201,16 +1206,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One uplink. */
+        /** Returns a uplink. */
         get: operations["show_uplink"];
-        /** Puts an uplink in place of the one of that name. */
+        /** Replaces a uplink: keys that the request does not set get their defaults. */
         put: operations["replace_uplink"];
         post?: never;
-        /** Deletes an uplink. */
+        /** Deletes a uplink. */
         delete: operations["delete_uplink"];
         options?: never;
         head?: never;
-        /** Changes some keys of an uplink by a JSON merge patch (RFC 7386). */
+        /** Changes keys of a uplink with a JSON merge patch (RFC 7386). */
         patch: operations["change_uplink"];
         trace?: never;
     };
@@ -1221,10 +1226,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * The frames that pass the port, as pcapng, until a bound is reached, the
-         *     connection ends or the operation in `Suimon-Operation` is cancelled.
-         */
+        /** Captures the frames of the port as pcapng. Ends at a limit of the request, with the connection, or when the operation in `Suimon-Operation` is cancelled. */
         get: operations["capture_uplink"];
         put?: never;
         post?: never;
@@ -1242,8 +1244,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * VMQ of every team and uplink that a switch uses. It is changed by patching the key
-         *     `vmq` of the team or uplink.
+         * Lists VMQ of every uplink and team that a switch uses.
+         * @description The settings are changed with the key `vmq` of the uplink or team.
          */
         get: operations["list_vmq"];
         put?: never;
@@ -1261,10 +1263,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * VMQ of one team or uplink that a switch uses: which processor works off which queue,
-         *     and why.
-         */
+        /** Returns VMQ of one uplink or team: the worker of each queue, and the reason for its placement. */
         get: operations["show_vmq"];
         put?: never;
         post?: never;
@@ -1281,10 +1280,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All vms. */
+        /** Lists every VM. */
         get: operations["list_vms"];
         put?: never;
-        /** Adds a vm. */
+        /** Adds a VM. */
         post: operations["add_vm"];
         delete?: never;
         options?: never;
@@ -1299,16 +1298,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One vm. */
+        /** Returns a VM. */
         get: operations["show_vm"];
-        /** Puts a vm in place of the one of that name. */
+        /** Replaces a VM: keys that the request does not set get their defaults. */
         put: operations["replace_vm"];
         post?: never;
-        /** Deletes a vm. */
+        /** Deletes a VM. */
         delete: operations["delete_vm"];
         options?: never;
         head?: never;
-        /** Changes some keys of a vm by a JSON merge patch (RFC 7386). */
+        /** Changes keys of a VM with a JSON merge patch (RFC 7386). */
         patch: operations["change_vm"];
         trace?: never;
     };
@@ -1320,8 +1319,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The VM's serial console: with `Upgrade: suimon-console` the connection carries the bytes of
-         *     both directions as they are from then on. One client at a time.
+         * Connects to the serial console of a VM, one client at a time.
+         * @description With `Upgrade: suimon-console` the connection then carries the bytes of both directions.
          */
         get: operations["connect_vm_console"];
         put?: never;
@@ -1341,7 +1340,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Has the guest's agent write what waits and hold writes to file systems. */
+        /** Freezes the file systems of the guest through its agent. */
         post: operations["freeze_vm"];
         delete?: never;
         options?: never;
@@ -1356,7 +1355,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the agent in the VM's guest tells of it, asked now. It may take some seconds. */
+        /** Returns what the guest agent reports. The request can take some seconds. */
         get: operations["show_vm_guest"];
         put?: never;
         post?: never;
@@ -1375,7 +1374,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Ends the VM at once, as if its plug was pulled. */
+        /** Terminates a VM at once, like a loss of power. */
         post: operations["kill_vm"];
         delete?: never;
         options?: never;
@@ -1390,10 +1389,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * The elements `memoryBacking` and `devices` of a libvirt domain that has the VM's NICs and
-         *     disks, for those who start it with libvirt.
-         */
+        /** Returns the elements `memoryBacking` and `devices` of a libvirt domain with the NICs and disks of a VM. */
         get: operations["show_vm_libvirt"];
         put?: never;
         post?: never;
@@ -1413,8 +1409,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Moves the VM to another node while it runs. The operation ends when it runs there, or goes on
-         *     here.
+         * Migrates a running VM to another node.
+         * @description The operation ends when the VM runs there, or continues here.
          */
         post: operations["migrate_vm"];
         delete?: never;
@@ -1432,7 +1428,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Stops the VM's CPUs. */
+        /** Stops the virtual CPUs of a VM. */
         post: operations["pause_vm"];
         delete?: never;
         options?: never;
@@ -1449,7 +1445,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Starts the VM anew, as a reset button does. */
+        /** Resets a VM, as a reset button does. */
         post: operations["reset_vm"];
         delete?: never;
         options?: never;
@@ -1466,7 +1462,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Lets the VM's CPUs run again. */
+        /** Resumes the virtual CPUs of a VM. */
         post: operations["resume_vm"];
         delete?: never;
         options?: never;
@@ -1483,7 +1479,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Starts the VM. The operation ends when its CPUs run. */
+        /** Starts a VM. The operation ends when its virtual CPUs run. */
         post: operations["start_vm"];
         delete?: never;
         options?: never;
@@ -1500,10 +1496,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Asks the VM's guest to turn itself off, through its agent or by its power button, and waits
-         *     until it has.
-         */
+        /** Requests a shutdown of the guest, through its agent or the power button, and waits for it. */
         post: operations["stop_vm"];
         delete?: never;
         options?: never;
@@ -1520,7 +1513,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Has the guest's agent let file systems be written again. */
+        /** Thaws the file systems of the guest through its agent. */
         post: operations["thaw_vm"];
         delete?: never;
         options?: never;
@@ -1535,7 +1528,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Metrics in the OpenMetrics text format, which Prometheus reads. */
+        /** Returns the metrics in the text format of Prometheus (version 0.0.4). */
         get: operations["show_metrics"];
         put?: never;
         post?: never;
@@ -5755,7 +5748,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description The present state does not allow the request. Codes: `duplicate_name`, `conflict`, `already_exists`, `in_use`, `device_busy`, `cancelled`. */
+        /** @description The current state does not permit the request. Codes: `duplicate_name`, `conflict`, `already_exists`, `in_use`, `device_busy`, `cancelled`. */
         Conflict: {
             headers: {
                 [name: string]: unknown;
@@ -5800,7 +5793,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description A key or parameter is unknown or missing, a value is out of its range, or a rule is violated that JSON Schema cannot express, such as that a resource which is named exists. Codes: `unknown_key`, `invalid_value`, `missing_key`, `key_not_applicable`, `overlapping_vlans`, `unknown_reference`, `overcommitted`, `device_missing`, `unreachable`, `permission_denied`, `unsupported`. */
+        /** @description A key or parameter is unknown or missing, a value is out of its range, or a rule is violated that JSON Schema cannot express, such as a reference to a missing resource. Codes: `unknown_key`, `invalid_value`, `missing_key`, `key_not_applicable`, `overlapping_vlans`, `unknown_reference`, `overcommitted`, `device_missing`, `unreachable`, `permission_denied`, `unsupported`. */
         Unprocessable: {
             headers: {
                 [name: string]: unknown;
@@ -5851,9 +5844,9 @@ export interface operations {
     apply_host: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -5877,7 +5870,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -5901,7 +5894,7 @@ export interface operations {
     prepare_arrival: {
         parameters: {
             query?: {
-                /** @description Only say what would change there; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -5923,7 +5916,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -6032,6 +6025,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
+                /** @description Protocol of the connection. */
                 Upgrade: string;
             };
             path: {
@@ -6062,6 +6056,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
+                /** @description Protocol of the connection. */
                 Upgrade: string;
             };
             path: {
@@ -6112,9 +6107,9 @@ export interface operations {
     replace_cluster: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -6147,7 +6142,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -6171,9 +6166,9 @@ export interface operations {
     init_cluster: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -6206,7 +6201,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -6230,9 +6225,9 @@ export interface operations {
     leave_cluster: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -6252,7 +6247,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -6274,9 +6269,9 @@ export interface operations {
     change_cluster: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -6300,7 +6295,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -6453,9 +6448,9 @@ export interface operations {
     add_disk: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -6486,7 +6481,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -6536,9 +6531,9 @@ export interface operations {
     replace_disk: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -6572,7 +6567,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -6596,9 +6591,9 @@ export interface operations {
     delete_disk: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -6621,7 +6616,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -6643,9 +6638,9 @@ export interface operations {
     change_disk: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -6672,7 +6667,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -6704,7 +6699,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -6734,7 +6729,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -6768,7 +6763,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -6800,7 +6795,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -6834,7 +6829,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -7040,7 +7035,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -7134,9 +7129,9 @@ export interface operations {
     add_nic: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -7167,7 +7162,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -7217,9 +7212,9 @@ export interface operations {
     replace_nic: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -7253,7 +7248,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -7277,9 +7272,9 @@ export interface operations {
     delete_nic: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -7302,7 +7297,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -7324,9 +7319,9 @@ export interface operations {
     change_nic: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -7353,7 +7348,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -7436,9 +7431,9 @@ export interface operations {
     add_node: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -7470,7 +7465,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -7520,9 +7515,9 @@ export interface operations {
     replace_node: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -7557,7 +7552,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -7581,9 +7576,9 @@ export interface operations {
     delete_node: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -7606,7 +7601,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -7628,9 +7623,9 @@ export interface operations {
     change_node: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -7657,7 +7652,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -7681,7 +7676,7 @@ export interface operations {
     drain_node: {
         parameters: {
             query?: {
-                /** @description Only say what would change there; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -7706,7 +7701,7 @@ export interface operations {
                     "application/json": components["schemas"]["DrainPlan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -7928,9 +7923,9 @@ export interface operations {
     add_pf: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -7960,7 +7955,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -8010,9 +8005,9 @@ export interface operations {
     replace_pf: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -8045,7 +8040,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -8069,9 +8064,9 @@ export interface operations {
     delete_pf: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -8094,7 +8089,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -8116,9 +8111,9 @@ export interface operations {
     change_pf: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -8145,7 +8140,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -8191,9 +8186,9 @@ export interface operations {
     replace_power: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -8222,7 +8217,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -8246,9 +8241,9 @@ export interface operations {
     delete_power: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -8268,7 +8263,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -8290,9 +8285,9 @@ export interface operations {
     change_power: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -8316,7 +8311,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -8384,9 +8379,9 @@ export interface operations {
     add_qos_policy: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -8415,7 +8410,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -8465,9 +8460,9 @@ export interface operations {
     replace_qos_policy: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -8499,7 +8494,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -8523,9 +8518,9 @@ export interface operations {
     delete_qos_policy: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -8548,7 +8543,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -8570,9 +8565,9 @@ export interface operations {
     change_qos_policy: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -8599,7 +8594,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -8715,7 +8710,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -8809,9 +8804,9 @@ export interface operations {
     add_store: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -8841,7 +8836,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -8891,9 +8886,9 @@ export interface operations {
     replace_store: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -8926,7 +8921,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -8950,9 +8945,9 @@ export interface operations {
     delete_store: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -8975,7 +8970,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -8997,9 +8992,9 @@ export interface operations {
     change_store: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -9026,7 +9021,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -9198,7 +9193,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -9244,9 +9239,9 @@ export interface operations {
     add_switch: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -9276,7 +9271,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -9326,9 +9321,9 @@ export interface operations {
     replace_switch: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -9361,7 +9356,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -9385,9 +9380,9 @@ export interface operations {
     delete_switch: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -9410,7 +9405,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -9432,9 +9427,9 @@ export interface operations {
     change_switch: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -9461,7 +9456,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -9532,9 +9527,9 @@ export interface operations {
     add_team: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -9568,7 +9563,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -9618,9 +9613,9 @@ export interface operations {
     replace_team: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -9657,7 +9652,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -9681,9 +9676,9 @@ export interface operations {
     delete_team: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -9706,7 +9701,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -9728,9 +9723,9 @@ export interface operations {
     change_team: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -9757,7 +9752,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -9825,9 +9820,9 @@ export interface operations {
     add_uplink: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -9857,7 +9852,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -9907,9 +9902,9 @@ export interface operations {
     replace_uplink: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -9942,7 +9937,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -9966,9 +9961,9 @@ export interface operations {
     delete_uplink: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -9991,7 +9986,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -10013,9 +10008,9 @@ export interface operations {
     change_uplink: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -10042,7 +10037,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -10173,9 +10168,9 @@ export interface operations {
     add_vm: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -10205,7 +10200,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -10255,9 +10250,9 @@ export interface operations {
     replace_vm: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -10290,7 +10285,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -10314,9 +10309,9 @@ export interface operations {
     delete_vm: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -10339,7 +10334,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -10361,9 +10356,9 @@ export interface operations {
     change_vm: {
         parameters: {
             query?: {
-                /** @description Only say what would be done; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change although stores could not keep the minimums that it promises. */
+                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
                 force?: boolean;
                 /** @description Delete the files of disks that the change deletes. */
                 with_file?: boolean;
@@ -10390,7 +10385,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -10415,6 +10410,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
+                /** @description Protocol of the connection. */
                 Upgrade: string;
             };
             path: {
@@ -10455,7 +10451,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -10515,7 +10511,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -10565,7 +10561,7 @@ export interface operations {
     migrate_vm: {
         parameters: {
             query?: {
-                /** @description Only say what would change there; the answer is 200 with the plan. */
+                /** @description Return the plan with status 200 and change nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -10589,7 +10585,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plan"];
                 };
             };
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -10621,7 +10617,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -10651,7 +10647,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -10681,7 +10677,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -10711,7 +10707,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -10745,7 +10741,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
@@ -10777,7 +10773,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted. The body describes what was begun. */
+            /** @description Accepted. The body is the operation or request that was created. */
             202: {
                 headers: {
                     /** @description Path of the operation. */
