@@ -98,8 +98,11 @@ fn columns_have_a_meaning_and_commands_exist() {
 #[test]
 fn every_table_is_on_the_page() {
     let sources = [
+        include_str!("columns/cluster.rs"),
+        include_str!("columns/data_plane.rs"),
         include_str!("columns/host.rs"),
         include_str!("columns/network.rs"),
+        include_str!("columns/sriov.rs"),
         include_str!("columns/storage.rs"),
         include_str!("columns/top.rs"),
     ];

@@ -1,19 +1,12 @@
 //! Aligned tables of text.
 
-use crate::columns::{Column, Columns};
+use crate::columns::{Align, Column, Columns};
 
 /// A table: a header and rows of as many cells.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     header: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
-}
-
-/// Side of a column to which its cells are aligned. Numbers are aligned right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Align {
-    Left,
-    Right,
 }
 
 impl Table {

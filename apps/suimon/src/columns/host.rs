@@ -1,6 +1,6 @@
 //! Columns of VMs, nodes, operations and power.
 
-use super::{Columns, number, text};
+use crate::columns::column::{Columns, number, text};
 
 pub(crate) const VMS: Columns = Columns {
     commands: &["vm list"],

@@ -1,6 +1,6 @@
-//! Columns of stores, disks, Storage QoS and the cluster.
+//! Columns of stores, disks and Storage QoS.
 
-use super::{Column, Columns, number, text};
+use crate::columns::column::{Column, Columns, IOPS, number, text};
 
 const STATE: Column = text(
     "STATE",
@@ -9,8 +9,6 @@ const STATE: Column = text(
      be opened; the reason follows, and the daemon retries. `stalled`: the store has not completed a request \
      for 5 s; requests are queued. `away`: another node has the file of the disk open, during a migration.",
 );
-
-const IOPS: &str = "normalised IOPS";
 
 pub(crate) const STORES: Columns = Columns {
     commands: &["store list"],
@@ -107,14 +105,12 @@ pub(crate) const DISK_REQUESTS: Columns = Columns {
     path: "counters.*",
     schema: Some("DiskRequestCounters"),
     all: &[
-        Column {
-            title: "REQUEST",
-            align: crate::table::Align::Left,
-            fields: "",
-            unit: "",
-            meaning: "Kind of the requests: `read`, `write`, `flush` or `discard` (with writes of zeros). `reads`, \
+        text(
+            "REQUEST",
+            "",
+            "Kind of the requests: `read`, `write`, `flush` or `discard` (with writes of zeros). `reads`, \
                       `writes`, `flushes` and `discards` of `counters` in JSON.",
-        },
+        ),
         number("COUNT", "requests", "requests", "Completed requests."),
         number("BYTES", "bytes", "bytes", "Bytes of these requests."),
         number("ERRORS", "errors", "requests", "Failed requests."),
@@ -303,151 +299,5 @@ pub(crate) const WHAT_IF_STORES: Columns = Columns {
             "Largest permitted sum of minimums: 90 % of the capacity.",
         ),
         text("FITS", "fits", "`yes` if the sum of the minimums is permitted."),
-    ],
-};
-
-pub(crate) const CLUSTER_MEMBERS: Columns = Columns {
-    commands: &["cluster status"],
-    row: "node of the cluster",
-    path: "members[]",
-    schema: Some("ClusterMember"),
-    all: &[
-        text("NODE", "name", "Name of the node in the cluster."),
-        number("NUMBER", "id", "", "Number of the node. A number is never assigned twice."),
-        text(
-            "STATE",
-            "is_alive, is_this",
-            "`alive` if the node keeps its etcd lease alive, else `silent`; `this host` marks the own node.",
-        ),
-    ],
-};
-
-pub(crate) const CLUSTER_STORES: Columns = Columns {
-    commands: &["cluster status"],
-    row: "shared store of this host",
-    path: "stores[]",
-    schema: Some("ClusterStore"),
-    all: &[
-        text("STORE", "store", "Store."),
-        text(
-            "LEADER",
-            "leader",
-            "Node that divides the store among the nodes; `–` without a leader.",
-        ),
-        number("TERM", "term", "", "Term of the leader; each new leader has a higher one."),
-        number(
-            "CAN DO",
-            "capability_iops",
-            IOPS,
-            "Capacity of the store in the configuration of this host.",
-        ),
-        number(
-            "TO SHARE",
-            "limit_iops",
-            IOPS,
-            "IOPS that the leader divides among all nodes; below the capacity while external load is present.",
-        ),
-        number(
-            "MAY HERE",
-            "cap.iops",
-            IOPS,
-            "IOPS that the disks of this host may use together, now.",
-        ),
-        number(
-            "RESERVED",
-            "cap.reserved_iops",
-            IOPS,
-            "Part of these that is reserved: it holds without etcd and without a lease.",
-        ),
-        number(
-            "LEASE",
-            "cap.lease_ms",
-            "ms",
-            "Remaining time of the lease, if it is not renewed; `–` without a lease.",
-        ),
-        number(
-            "FALLBACK",
-            "cap.fallback_iops",
-            IOPS,
-            "IOPS in effect 30 s after contact with the cluster is lost; `–` if the reservation holds.",
-        ),
-        text(
-            "REMARK",
-            "wrong, has_foreign_load",
-            "Why this host does not take part in the store, or `foreign load` if load from outside the cluster \
-             was detected, or the store delivers less than its capacity.",
-        ),
-    ],
-};
-
-pub(crate) const CLUSTER_SHARES: Columns = Columns {
-    commands: &["cluster status"],
-    row: "shared store and node",
-    path: "stores[].shares[]",
-    schema: Some("ClusterShare"),
-    all: &[
-        Column {
-            title: "STORE",
-            align: crate::table::Align::Left,
-            fields: "",
-            unit: "",
-            meaning: "Store. `store` of the element of `stores` in JSON.",
-        },
-        text("NODE", "node", "Node."),
-        number("LEASED", "leased_iops", IOPS, "IOPS that the node may use while its lease lasts."),
-        number(
-            "RESERVED",
-            "reserved_iops",
-            IOPS,
-            "IOPS that are reserved for the node without end.",
-        ),
-    ],
-};
-
-pub(crate) const CLUSTER_SEEN: Columns = Columns {
-    commands: &["cluster status"],
-    row: "other node whose heartbeat file is on a shared store",
-    path: "stores[].seen[]",
-    schema: Some("ClusterBeat"),
-    all: &[
-        Column {
-            title: "STORE",
-            align: crate::table::Align::Left,
-            fields: "",
-            unit: "",
-            meaning: "Store. `store` of the element of `stores` in JSON.",
-        },
-        text("SEEN ON IT", "node", "Node that wrote the heartbeat."),
-        text("CLUSTER", "cluster", "Cluster of that node."),
-        number("IOPS", "delivered_iops", IOPS, "Delivered IOPS of its disks on the store."),
-        number("RESERVED", "reserved_iops", IOPS, "IOPS reserved for it."),
-        number("AGO", "age_ms", "ms", "Age of the heartbeat. Nodes write one every 5 s."),
-        text("REMARK", "is_stranger", "`stranger` if the node is not a member of this cluster."),
-    ],
-};
-
-pub(crate) const CLUSTER_FLOWS: Columns = Columns {
-    commands: &["qos flows --cluster"],
-    row: "disk on a shared store that a node reported: per node the 8 disks with the highest IOPS beyond their \
-          guarantee, and the 8 disks furthest below it",
-    path: "[]",
-    schema: Some("ClusterDisk"),
-    all: &[
-        text("NODE", "node", "Node of the disk."),
-        text("STORE", "store", "Store."),
-        text("DISK", "disk", "Disk."),
-        number(
-            "ENTITLED",
-            "entitled_iops",
-            IOPS,
-            "Guaranteed IOPS: the minimum, as far as the disk has demand for it.",
-        ),
-        number("WANTED", "demanded_iops", IOPS, "Demand."),
-        number("GOT", "delivered_iops", IOPS, "Delivered IOPS."),
-        text(
-            "DISPLACED BY",
-            "aggressors[].disk, aggressors[].node, aggressors[].delivered_iops",
-            "If the disk does not get its guarantee: up to three disks that get more than theirs, highest first.",
-        ),
     ],
 };

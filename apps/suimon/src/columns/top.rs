@@ -1,8 +1,6 @@
 //! Columns of `suimon top`.
 
-use super::{Columns, number, text};
-
-const IOPS: &str = "normalised IOPS";
+use crate::columns::column::{Columns, IOPS, number, text};
 
 pub(crate) const TOP_PORTS: Columns = Columns {
     commands: &["top"],
