@@ -16,7 +16,7 @@ pub enum DiskOp {
     Read,
     /// Writes the request's payload to the disk.
     Write {
-        /// The bytes are durable before the request is answered.
+        /// True if the data must be durable before completion (force unit access).
         is_durable: bool,
     },
     /// Makes all previously completed requests durable. The range is empty.
@@ -113,8 +113,8 @@ pub trait DiskQueue: Send {
         let _ = (tag, extents);
     }
 
-    /// Completes a request and frees its tag. The completion becomes visible to the client with
-    /// [`DiskQueue::flush`] at the latest.
+    /// Completes a request and frees its tag. The completion becomes visible to the client only
+    /// with [`DiskQueue::flush`].
     fn complete(&mut self, tag: u32, outcome: DiskOutcome);
 
     /// Makes completions visible and notifies the client if it enabled notifications.

@@ -57,12 +57,12 @@ pub enum KernelPathState {
 /// frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelPathCounters {
-    /// Bytes sent by the guest, including Ethernet headers.
+    /// Frames sent by the guest.
     pub sent_frames: u64,
-    /// Frames received by the guest.
+    /// Bytes sent by the guest, including Ethernet headers.
     pub sent_bytes: u64,
-    /// Bytes received by the guest, including Ethernet headers.
+    /// Frames received by the guest.
     pub received_frames: u64,
-    /// Their bytes, with Ethernet headers.
+    /// Bytes received by the guest, including Ethernet headers.
     pub received_bytes: u64,
 }
