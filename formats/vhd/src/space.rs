@@ -48,7 +48,7 @@ pub(crate) struct Space {
     ready: VecDeque<u32>,
     /// Gap directly before the footer.
     tail: Gap,
-    /// How far the footer may have been written already, though it is not known to be.
+    /// Highest sector at which a footer may have been written, durable or not.
     reached: u64,
 }
 
