@@ -14,7 +14,7 @@ pub struct ByteRange {
 /// Validated command. `fua` requires durability before the reply (`NBD_CMD_FLAG_FUA`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// `NBD_CMD_READ`. The range is not longer than the longest payload.
+    /// `NBD_CMD_READ`. The range does not exceed the maximum payload.
     Read {
         /// Range of the export to read.
         range: ByteRange,
@@ -30,7 +30,7 @@ pub enum Command {
     },
     /// `NBD_CMD_FLUSH`: makes all writes with a reply durable.
     Flush,
-    /// `NBD_CMD_TRIM`: what is there is not needed any more.
+    /// `NBD_CMD_TRIM`: discards a range that is no longer needed.
     Trim {
         /// Range of the export to discard.
         range: ByteRange,
