@@ -9,7 +9,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("the cluster's store: {detail}")]
 pub struct ClusterStoreError {
-    /// Kind of the failure, by which callers decide.
+    /// Kind of the failure, on which the reaction of callers depends.
     pub kind: ClusterStoreErrorKind,
     /// Failure, naming the peer, and what to do next.
     pub detail: String,

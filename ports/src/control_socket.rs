@@ -82,7 +82,7 @@ pub enum ControlError {
 }
 
 /// Socket for control frames of an Ethernet device. Sends complete frames; receives only untagged
-/// LACPDUs and Marker PDUs addressed to [`MacAddr::SLOW_PROTOCOLS`] (IEEE 802.3 clause 57A, IEEE
+/// LACPDUs and Marker PDUs addressed to [`MacAddr::SLOW_PROTOCOLS`] (IEEE 802.3 Annex 57A, IEEE
 /// 802.1AX), excluding those sent by this host.
 ///
 /// The CPU time for received frames is bounded: a call receives at most [`CONTROL_FRAMES_PER_TURN`]

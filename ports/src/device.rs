@@ -191,9 +191,9 @@ pub struct DeviceStatus {
     pub ingress: Offloads,
     /// Offloads that transmitted frames may use.
     pub egress: Offloads,
-    /// Negotiated virtio features, if it is a virtio device.
+    /// Virtio feature bits negotiated with the device; `None` for other devices.
     pub features: Option<u64>,
-    /// The device's own MAC address, if it has one.
+    /// MAC address of the device itself; `None` if it has none.
     pub mac: Option<MacAddr>,
     /// Largest IP packet in bytes that the device currently accepts.
     pub mtu: u16,
@@ -250,7 +250,7 @@ pub enum DeviceErrorKind {
 #[derive(Clone, Debug, Error)]
 #[error("{detail}")]
 pub struct DeviceError {
-    /// Kind of the failure, by which callers decide.
+    /// Kind of the failure, on which the reaction of callers depends.
     pub kind: DeviceErrorKind,
     /// The configuration key at fault (`device`, `netns`, `socket`, …).
     pub field: &'static str,

@@ -165,10 +165,8 @@ pub enum FileOp<'a> {
 pub struct FileDone {
     /// Token passed to [`FileIo::submit`].
     pub token: u64,
-    /// Data read by [`FileOp::ReadBytes`]; empty for other operations.
-    ///
-    /// # Errors
-    /// Error of the failed operation.
+    /// Data read by [`FileOp::ReadBytes`], empty for other operations; or the error of the
+    /// operation.
     pub outcome: io::Result<Vec<u8>>,
 }
 

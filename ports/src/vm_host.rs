@@ -353,7 +353,7 @@ pub enum VmErrorKind {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{text}")]
 pub struct VmError {
-    /// Kind of the failure, by which callers decide.
+    /// Kind of the failure, on which the reaction of callers depends.
     pub kind: VmErrorKind,
     /// Failure and what to do next, as text.
     pub text: String,

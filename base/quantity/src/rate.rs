@@ -86,7 +86,7 @@ impl fmt::Display for Iops {
     }
 }
 
-/// A rate in bytes per second; never zero.
+/// Rate in bytes per second; never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u64", into = "u64")]
 pub struct ByteRate(u64);

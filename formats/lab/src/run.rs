@@ -77,7 +77,7 @@ pub enum Origin {
 pub struct Case {
     /// Id of the case: letters, digits, `-`, `.` and `+`; unique in the run.
     pub id: String,
-    /// Description displayed in reports.
+    /// Description of the case, displayed in reports.
     pub words: Words,
     /// Approximate duration of one repetition in seconds.
     pub seconds: f64,
@@ -88,7 +88,7 @@ pub struct Case {
 pub struct Measure {
     /// Id of the measure; same syntax as ids of cases, unique in the run.
     pub id: String,
-    /// Description displayed in reports.
+    /// Description of the measure, displayed in reports.
     pub words: Words,
     /// Unit displayed after the number: `MB/s`, `%`, `µs`, or empty.
     pub unit: String,
