@@ -38,7 +38,7 @@ setup:
 run:
 	@./scripts/setup run
 	@./scripts/console
-	@$(CARGO) build --profile demo -p suimond -p suimon -p suimon-lab -p suimon-rig \
+	@$(CARGO) build --profile demo --no-default-features -p suimond -p suimon -p suimon-lab -p suimon-rig \
 		--bin suimond --bin suimon --bin suimon-lab --bin first-light
 	@exec $(BUILT:release=demo)/first-light
 

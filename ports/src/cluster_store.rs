@@ -1,177 +1,183 @@
-//! What the nodes of a cluster know together.
+//! Store shared by the nodes of a cluster: transactions, watches, leases and elections.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// Why the cluster's store did not do what was asked.
+/// Failure of an operation on the cluster store.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("the cluster's store: {detail}")]
 pub struct ClusterStoreError {
-    /// What kind of failure.
+    /// Kind of the failure, on which the reaction of callers depends.
     pub kind: ClusterStoreErrorKind,
-    /// What failed, with the peer, and what to do next.
+    /// Failure, naming the peer, and what to do next.
     pub detail: String,
 }
 
-/// Kinds of failures of a cluster's store.
+/// Kind of a cluster store failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClusterStoreErrorKind {
-    /// No member that knows a leader could be reached. Nothing was done.
+    /// No member with a known leader was reachable. The operation was not performed.
     Unreachable,
-    /// It was asked and did not answer: nobody knows whether it was done.
+    /// A request was sent and not answered; the operation may or may not have been performed.
     OutcomeUnknown,
-    /// The user, the password or the certificate is not accepted.
+    /// User name, password or certificate rejected.
     NotAllowed,
-    /// The store takes no more, or not so much at a time.
+    /// Quota or request size limit of the store exceeded.
     Full,
-    /// The lease has ended.
+    /// The lease has expired or was revoked.
     LeaseEnded,
-    /// Something is wrong with what was asked, or with the store.
+    /// The request is invalid, or the store reported an internal error.
     Refused,
 }
 
-/// A key and what is there.
+/// Key with its value and revisions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterEntry {
-    /// The key.
+    /// Key, unique in the store.
     pub key: String,
-    /// What is there.
+    /// Value stored under the key.
     pub value: Vec<u8>,
-    /// The store's revision at which the key came into being.
+    /// Store revision that created the key.
     pub created: u64,
-    /// That at which it was last written.
+    /// Store revision of the last write to the key.
     pub modified: u64,
 }
 
-/// All keys with a prefix, at one moment.
+/// Consistent snapshot of all keys with a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterView {
-    /// The store's revision. Later ones are higher.
+    /// Store revision of the snapshot; monotonically increasing.
     pub revision: u64,
-    /// Ascending by key.
+    /// Entries in ascending order of keys.
     pub entries: Vec<ClusterEntry>,
 }
 
-/// What has to be so, for a change to be made.
+/// Precondition that a transaction checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterCondition {
-    /// There is no such key.
+    /// The key does not exist.
     Absent(String),
-    /// The key came into being at this revision and is there: who was elected by it still is.
+    /// The key exists and was created at this revision: the term of the leader elected by it
+    /// continues.
     Created(String, u64),
-    /// Nobody has written the key since this revision.
+    /// The key has not been written since this revision.
     Unmodified(String, u64),
 }
 
-/// A change of one key.
+/// Change that a transaction makes to one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterChange {
-    /// It is to have this value; until a lease ends, if one is given.
+    /// Sets the value. With a lease, the key is removed when the lease expires.
     Put(String, Vec<u8>, Option<ClusterLeaseId>),
-    /// It is to be no more.
+    /// Removes the key if it exists.
     Remove(String),
 }
 
-/// A lease of the cluster's store.
+/// Identifier of a lease in the cluster store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClusterLeaseId(pub i64);
 
-/// What became of a transaction.
+/// Result of a committed or rejected transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterCommit {
-    /// All changes were made, at this revision.
+    /// Every change was applied, at this revision.
     Made(u64),
-    /// A condition was not so. Nothing was changed.
+    /// A precondition did not hold; nothing was changed.
     ConditionFailed,
 }
 
-/// Who was elected.
+/// Result of running for election.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterElection {
-    /// Who asked, for the term of this number, which is higher than all before. Writes are fenced
-    /// by [`ClusterCondition::Created`] with it.
+    /// The candidate was elected for the term of this number, which is higher than all earlier
+    /// terms. The leader fences its writes with [`ClusterCondition::Created`] and this number.
     Elected(u64),
-    /// Somebody else is: who, and for which term.
+    /// Another candidate is the leader: its identity and term.
     Other(Vec<u8>, u64),
 }
 
-/// Hears of changes. It is called on a thread of the store's and must not wait.
+/// Receiver of changes. Called on a thread of the store; must not block.
 pub trait ClusterObserver: Send + Sync {
-    /// All there is: what was heard before counts no more.
+    /// Replaces the observed state with a complete snapshot.
     fn snapshot(&self, view: ClusterView);
 
-    /// What has changed since, in order, all of one revision at once: the key, and what is there now.
+    /// Applies changes since the previous call: all changes of one revision together, in order,
+    /// each as key and new entry (`None`: removed).
     fn changed(&self, revision: u64, changes: Vec<(String, Option<ClusterEntry>)>);
 
-    /// Nothing is heard for now. It goes on by itself, from where it was if it can.
+    /// Reports that the watch is interrupted. It resumes automatically, from the last revision if
+    /// possible and otherwise with a snapshot.
     fn interrupted(&self, error: &ClusterStoreError);
 }
 
-/// Hears no more when it is dropped.
+/// Active watch. Dropping it ends the watch.
 pub trait ClusterWatch: Send + Sync {}
 
-/// A lease that is kept alive until it is dropped, which ends it.
+/// Lease that is kept alive until it is dropped, which revokes it.
 pub trait ClusterLease: Send + Sync {
-    /// Which.
+    /// Returns the identifier of the lease.
     fn id(&self) -> ClusterLeaseId;
 
-    /// For how long it holds at least if nobody keeps it alive any more, by this host's clock: counted
-    /// from when it was last asked for with success. Zero: it has ended, or may have.
+    /// Returns the remaining validity by this host's monotonic clock if no further keep-alive
+    /// succeeds, counted from the start of the last successful keep-alive request. Zero if the
+    /// lease has expired or may have.
     fn holds_for(&self) -> Duration;
 }
 
-/// A store of keys and values that all nodes of a cluster see alike. What was read is what was last
-/// written, whoever wrote it. All calls wait, for as long as the store was told to at most.
+/// Linearizable key-value store of a cluster: a read returns the last committed write of any node.
+/// All calls block, for at most the time configured for the store.
 pub trait ClusterStore: Send + Sync {
-    /// All keys with a prefix.
+    /// Returns all keys with a prefix.
     ///
     /// # Errors
-    /// Nothing was read.
+    /// Fails if the store cannot be read.
     fn read(&self, prefix: &str) -> Result<ClusterView, ClusterStoreError>;
 
-    /// Makes all changes if all conditions are so, and none otherwise. At most
-    /// [`ClusterStore::changes_max`] conditions and changes together.
+    /// Applies all changes if all conditions hold, and otherwise none. Conditions and changes
+    /// together must not exceed [`ClusterStore::changes_max`].
     ///
     /// # Errors
-    /// Nothing was changed, unless the kind is [`ClusterStoreErrorKind::OutcomeUnknown`].
+    /// Fails with nothing changed, unless the kind is [`ClusterStoreErrorKind::OutcomeUnknown`].
     fn commit(
         &self,
         conditions: &[ClusterCondition],
         changes: &[ClusterChange],
     ) -> Result<ClusterCommit, ClusterStoreError>;
 
-    /// Conditions and changes that a transaction may have.
+    /// Returns the maximum number of conditions and changes of a transaction.
     fn changes_max(&self) -> usize;
 
-    /// Tells an observer all keys with a prefix, and what becomes of them.
+    /// Starts a watch: delivers a snapshot of all keys with a prefix to `observer`, then their
+    /// changes.
     ///
     /// # Errors
-    /// It could not be begun.
+    /// Fails if the watch cannot be started.
     fn watch(
         &self,
         prefix: &str,
         observer: Arc<dyn ClusterObserver>,
     ) -> Result<Box<dyn ClusterWatch>, ClusterStoreError>;
 
-    /// A lease that ends so long after it was last kept alive, in whole seconds.
+    /// Grants a lease that expires `span` (whole seconds) after its last keep-alive.
     ///
     /// # Errors
-    /// There is none.
+    /// Fails if no lease was granted.
     fn lease(&self, span: Duration) -> Result<Box<dyn ClusterLease>, ClusterStoreError>;
 
-    /// How long ago the store last answered; `None`: never. What watches told is as old, and a
-    /// little older where a member answered that had lost the others and did not know it yet: with
-    /// etcd that may last for five of its election timeouts (5 s by default).
+    /// Returns the time since the last response of the store; `None` if it never responded. State
+    /// received by watches is at most that old, plus the time for which a partitioned member keeps
+    /// responding: with etcd up to five election timeouts (5 s by default).
     fn age(&self) -> Option<Duration>;
 
-    /// Tries to be elected: by coming first at a key, for as long as a lease lasts. Who is not hears
-    /// by a watch that the key is gone.
+    /// Runs for election: the candidate that creates `key` first leads while its lease is valid.
+    /// Other candidates learn by a watch that the key was removed.
     ///
     /// # Errors
-    /// As [`ClusterStore::commit`]. If the outcome is not known the next try tells it.
+    /// As [`ClusterStore::commit`]. After an unknown outcome, a repeated call determines the
+    /// result.
     fn elect(
         &self,
         key: &str,
@@ -191,7 +197,7 @@ pub trait ClusterStore: Send + Sync {
                     return Ok(ClusterElection::Elected(entry.created));
                 }
                 Some(entry) => return Ok(ClusterElection::Other(entry.value, entry.created)),
-                // It went between the two.
+                // The key was removed between commit and read: try again.
                 None => {}
             }
         }

@@ -1,4 +1,4 @@
-//! The way of a member's control frames: LACPDUs come and go past the switch.
+//! Control frames of team members: LACPDUs sent and received past the switch.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -7,149 +7,146 @@ use thiserror::Error;
 
 use crate::{DeviceError, LinkFacts};
 
-/// Bytes that are copied of a received frame, at most. The longest untagged frame has
-/// 1514; one that is longer is no LACPDU.
+/// Bytes copied of a received frame, at most. The longest untagged frame has 1514 bytes; longer
+/// frames are not LACPDUs.
 pub const CONTROL_FRAME_BYTES_MAX: usize = 1600;
 
-/// Frames that one [`ControlSocket::receive`] takes, at most.
+/// Maximum number of frames per [`ControlSocket::receive`] call.
 pub const CONTROL_FRAMES_PER_TURN: usize = 8;
 
-/// How long a socket is left alone after a turn in which it gave all it may.
+/// Pause before the next receive call after one that returned the maximum number of frames.
 pub const CONTROL_PAUSE: Duration = Duration::from_millis(20);
 
-/// A control frame that arrived.
+/// Control frame received on a member's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlFrame<'a> {
-    /// Its first [`CONTROL_FRAME_BYTES_MAX`] bytes, from the destination address on,
-    /// without FCS.
+    /// First [`CONTROL_FRAME_BYTES_MAX`] bytes, starting with the destination address, without FCS.
     pub bytes: &'a [u8],
-    /// How many bytes it has on the wire, without FCS.
+    /// Length on the wire in bytes, without FCS.
     pub wire_bytes: usize,
 }
 
-/// What to do after a turn.
+/// Next step after a receive call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterTurn {
-    /// Wait for the descriptor.
+    /// Wait until the descriptor is readable.
     Wait,
-    /// Leave the descriptor alone for [`CONTROL_PAUSE`]: there may be more.
+    /// Ignore the descriptor for [`CONTROL_PAUSE`]; more frames may be pending.
     Pause,
 }
 
-/// Why a control frame could not be sent or received.
+/// Failure to send or receive a control frame.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ControlError {
-    /// The device that the socket was opened on was deleted, or moved to another
-    /// namespace. Only [`ControlSocket::reopen`] helps, once there is a device again.
+    /// The socket's device was deleted or moved to another namespace. [`ControlSocket::reopen`] is
+    /// required once a device of that name exists again.
     #[error(
         "device {device} is gone; reopen its control socket when a device of that name is there"
     )]
     Gone {
-        /// Its name.
+        /// Name of the socket's device.
         device: String,
     },
-    /// The device is set down. The frame is lost; the socket works again by itself.
+    /// The device is administratively down. The frame is lost; the socket recovers by itself.
     #[error("device {device} is down; set it up, or send again when its link is up")]
     Down {
-        /// Its name.
+        /// Name of the socket's device.
         device: String,
     },
-    /// The device has more to send than it takes. The frame is lost; a later one may
-    /// pass.
+    /// The device's transmit queue is full. The frame is lost; later frames may succeed.
     #[error("device {device} has no room for another frame; send again later")]
     Full {
-        /// Its name.
+        /// Name of the socket's device.
         device: String,
     },
-    /// It cannot be sent as it is.
+    /// The frame has an invalid length.
     #[error(
         "{bytes} bytes are no frame that device {device} takes; give it from the destination address on, without FCS, 14 bytes at least and no more than its MTU and the header"
     )]
     NoFrame {
-        /// The device's name.
+        /// Name of the socket's device.
         device: String,
-        /// Bytes that were handed over.
+        /// Length of the frame passed, in bytes.
         bytes: usize,
     },
-    /// The host refused.
+    /// A system call on the socket failed.
     #[error("{doing} device {device}: {errno}")]
     Host {
-        /// What was done, as in `sending on`.
+        /// Operation, as in `sending on`.
         doing: &'static str,
-        /// The device's name.
+        /// Name of the socket's device.
         device: String,
-        /// The kernel's words.
+        /// Error text of the errno.
         errno: String,
     },
 }
 
-/// Sends whole frames on a device, and receives the LACPDUs and Marker PDUs that
-/// arrive there untagged and for [`MacAddr::SLOW_PROTOCOLS`]; no others, and none that
-/// this host sends.
+/// Socket for control frames of an Ethernet device. Sends complete frames; receives only untagged
+/// LACPDUs and Marker PDUs addressed to [`MacAddr::SLOW_PROTOCOLS`] (IEEE 802.3 Annex 57A, IEEE
+/// 802.1AX), excluding those sent by this host.
 ///
-/// What arrives costs a bounded share of a processor, however much it is: a turn takes
-/// [`CONTROL_FRAMES_PER_TURN`] frames at most, and after a full turn comes a pause, so
-/// that a device costs no more than 400 frames a second. Meanwhile a few dozen frames
-/// wait in the kernel, which throws away and counts the rest ([`ControlSocket::lost`]).
-/// Frames whose length, or that of a TLV, is wrong wait apart and are given when no others
-/// wait: however many come, they take no room from LACPDUs. Among a flood of frames that
-/// read as LACPDUs the true ones are lost like the others: each waits or not by chance.
+/// The CPU time for received frames is bounded: a call receives at most [`CONTROL_FRAMES_PER_TURN`]
+/// frames and is followed by a pause if it received that many, so that a device delivers at most
+/// 400 frames per second. Meanwhile the kernel queues a few dozen frames and drops and counts the
+/// others ([`ControlSocket::lost`]). Frames with an invalid length or TLV length are queued
+/// separately and returned only if no valid frame is queued, so that they cannot displace LACPDUs.
+/// Well-formed LACPDUs of a flood compete with genuine ones for the queue.
 ///
-/// Lives on a thread of the control plane, not on a processor's.
+/// Used on control-plane threads, not on workers.
 ///
 /// [`MacAddr::SLOW_PROTOCOLS`]: suimon_frame::MacAddr::SLOW_PROTOCOLS
 pub trait ControlSocket: Send {
-    /// Hands the frames that wait to `take`, one after another, and never blocks. A
-    /// device that is down has none; that is no error.
+    /// Passes the queued frames to `take` in order. Does not block. A device that is down has no
+    /// frames, which is not an error.
     ///
     /// # Errors
-    /// [`ControlError::Gone`], now and each time until it is reopened, or
-    /// [`ControlError::Host`]. Frames taken before stand.
+    /// [`ControlError::Gone`], on every call until the socket is reopened, or
+    /// [`ControlError::Host`]. Frames passed before the error remain valid.
     fn receive(
         &mut self,
         take: &mut dyn FnMut(ControlFrame<'_>),
     ) -> Result<AfterTurn, ControlError>;
 
-    /// Sends one whole Ethernet frame of any protocol, a tag included, without FCS.
-    /// Never blocks.
+    /// Sends one complete Ethernet frame of any protocol, optionally tagged, without FCS. Does not
+    /// block.
     ///
     /// # Errors
-    /// The frame was not sent.
+    /// Fails if the frame was not sent.
     fn send(&mut self, frame: &[u8]) -> Result<(), ControlError>;
 
-    /// The descriptor to wait on: readable when a frame waits, or when the device was
-    /// set down or deleted. Valid until [`ControlSocket::reopen`]. A device that is
-    /// deleted after it was set down wakes nobody; [`DeviceNotice::LinkDown`] tells of
-    /// it.
+    /// Returns the descriptor to wait on: readable when a frame is queued or when the device was
+    /// set down or deleted. Valid until [`ControlSocket::reopen`]. Deleting a device that is
+    /// already down does not make the descriptor readable; [`DeviceNotice::LinkDown`] reports this
+    /// case.
     ///
     /// [`DeviceNotice::LinkDown`]: crate::DeviceNotice::LinkDown
     fn wake_fd(&self) -> BorrowedFd<'_>;
 
-    /// Frames for this socket that the kernel threw away since it was first opened,
-    /// because too many waited.
+    /// Returns the number of frames that the kernel dropped for this socket since it was first
+    /// opened, because the receive queue was full.
     fn lost(&mut self) -> u64;
 
-    /// Opens it anew on the device that has the name now.
+    /// Reopens the socket on the device that now has the name.
     ///
     /// # Errors
-    /// There is none (`Missing`), or what [`MemberDevices::open_control`] would say;
-    /// the socket is as it was.
+    /// Fails with kind `Missing` if no such device exists, or as [`MemberDevices::open_control`];
+    /// the socket is unchanged.
     fn reopen(&mut self) -> Result<(), DeviceError>;
 }
 
-/// What a team needs of its members' devices, besides their queues.
+/// Access to team members' devices beyond their frame queues.
 pub trait MemberDevices: Send + Sync {
-    /// Opens the way of control frames on an Ethernet device of this process'
-    /// namespace.
+    /// Opens a socket for control frames on an Ethernet device in the daemon's network namespace.
     ///
     /// # Errors
-    /// There is no such device, it is none of Ethernet, or this user may not.
+    /// Fails if the device does not exist or is not Ethernet, or if the daemon lacks the
+    /// permission.
     fn open_control(&self, device: &str) -> Result<Box<dyn ControlSocket>, DeviceError>;
 
-    /// What the kernel says now of the link of a device of this process' namespace.
-    /// Not for a processor's thread: it may wait.
+    /// Returns the link state of a device in the daemon's network namespace, as reported by the
+    /// kernel. May block; must not be called on a worker.
     ///
     /// # Errors
-    /// There is no such device. A speed that nobody knows is no error.
+    /// Fails if the device does not exist. An unknown speed is not an error.
     fn link(&self, device: &str) -> Result<LinkFacts, DeviceError>;
 }

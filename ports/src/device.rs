@@ -1,4 +1,5 @@
-//! What a NIC or an uplink stands on.
+//! Devices behind NICs and uplinks: specifications, status, notices and the factory that opens
+//! them.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -14,281 +15,283 @@ use crate::{
     SteeringRule, SteeringState,
 };
 
-/// Who listens on a vhost-user socket.
+/// Side that listens on a vhost-user socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VhostUserMode {
-    /// We listen; the VM's front-end connects.
+    /// The daemon listens; the VM's front-end connects.
     Server,
-    /// The front-end listens; we connect, again and again.
+    /// The front-end listens; the daemon connects and reconnects.
     Client,
 }
 
-/// A NIC of a VM over vhost-user.
+/// Specification of a VM's vhost-user NIC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VhostUserSpec {
-    /// The Unix socket.
+    /// Path of the Unix socket.
     pub socket: PathBuf,
-    /// Who listens on it.
+    /// Side that listens on the socket.
     pub mode: VhostUserMode,
     /// Queue pairs offered, 1 to 64.
     pub queue_pairs: u16,
-    /// The MAC address the guest is told, if the front-end asks us.
+    /// MAC address reported to the guest if the front-end negotiates `VIRTIO_NET_F_MAC`.
     pub mac: Option<MacAddr>,
     /// Largest IP packet, 68 to 9216 bytes.
     pub mtu: u16,
-    /// What the guest may negotiate.
+    /// Offloads that the guest may negotiate.
     pub offload: OffloadSwitches,
-    /// What a VM that may come back relies on. Not part of what is desired: it is
-    /// what [`DeviceNotice::Promised`] said last.
+    /// Features that a reconnecting VM depends on. Observed state: the value of the last
+    /// [`DeviceNotice::Promised`], not part of the configuration.
     pub promise: VhostUserPromise,
 }
 
-/// What the VM on a NIC has negotiated and must find again whenever its front-end
-/// returns, also after this process was replaced: a guest cannot lose a feature
-/// while it runs. All zero if no VM relies on anything. Likewise of a disk.
+/// Virtio features and queues that a guest has negotiated. The daemon must offer them again
+/// whenever the front-end reconnects, including after a restart of the daemon, because a running
+/// guest cannot lose a feature. All zero if no VM depends on a feature. Used for NICs and disks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VhostUserPromise {
-    /// Virtio feature bits.
+    /// Virtio feature bits that were negotiated.
     pub features: u64,
-    /// Queue pairs; of a disk queues.
+    /// Queue pairs of a NIC; queues of a disk.
     pub queue_pairs: u16,
 }
 
-/// A NIC that a VM's QEMU emulates and whose frames come over a stream socket, on which we
-/// listen: each behind its length in 4 bytes, big-endian.
+/// Specification of a NIC that QEMU emulates. Frames are transferred over a stream socket on which
+/// the daemon listens; each frame follows its length (4 bytes, big-endian), as in QEMU's `-netdev
+/// stream`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamSpec {
-    /// The Unix socket.
+    /// Path of the Unix socket.
     pub socket: PathBuf,
-    /// The address that the guest's NIC has, as far as it is ours to say.
+    /// MAC address of the guest's NIC; `None` if QEMU chooses it.
     pub mac: Option<MacAddr>,
     /// Largest IP packet, 68 to 9216 bytes.
     pub mtu: u16,
 }
 
-/// A TAP device.
+/// Specification of a TAP device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TapSpec {
     /// Device name, 1 to 15 bytes.
     pub device: String,
-    /// Name of the network namespace it lives in (`ip netns`); ours if `None`.
+    /// Name of the device's network namespace (`ip netns`); `None`: the daemon's namespace.
     pub netns: Option<String>,
     /// Queue pairs, 1 to 64.
     pub queue_pairs: u16,
-    /// The address of the kernel's side.
+    /// MAC address of the kernel's network interface.
     pub mac: Option<MacAddr>,
-    /// Whether a device that exists keeps its address, which its owner may have changed, unless `mac`
-    /// changes while it is open.
+    /// True if an existing device keeps its MAC address, which its owner may have changed, unless
+    /// `mac` changes while the device is open.
     pub keeps_mac: bool,
     /// Largest IP packet, 68 to 9216 bytes.
     pub mtu: u16,
-    /// What the kernel's side may use.
+    /// Offloads that the kernel's network stack may use.
     pub offload: OffloadSwitches,
-    /// Whether the kernel may move its frames itself, as far as a
-    /// [`KernelPathTable`] says so.
+    /// True if the kernel may forward the device's frames itself, as specified by a
+    /// [`KernelPathTable`].
     pub kernel_path: bool,
 }
 
-/// How frames reach an uplink's device.
+/// Driver that transfers the frames of an uplink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UplinkDriver {
-    /// A packet socket with virtio-net headers on an existing device.
+    /// AF_PACKET socket with virtio-net headers (`PACKET_VNET_HDR`) on an existing device.
     AfPacket,
-    /// AF_XDP sockets on an existing device, one for each of its receive queues.
+    /// AF_XDP sockets on an existing device, one per receive queue.
     AfXdp,
-    /// A TAP device, made if it does not exist.
+    /// TAP device, created if it does not exist.
     Tap,
 }
 
-/// The device that leads out of an external switch.
+/// Specification of the uplink of an external switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UplinkSpec {
     /// Device name, 1 to 15 bytes.
     pub device: String,
-    /// How frames reach it.
+    /// Driver that transfers the frames.
     pub driver: UplinkDriver,
-    /// Queue pairs, 1 to 64. Over AF_XDP as many as the device receives with.
+    /// Queue pairs, 1 to 64. With AF_XDP, the number of receive queues of the device.
     pub queue_pairs: u16,
-    /// Largest IP packet; `None` keeps the device's own.
+    /// Largest IP packet in bytes; `None` keeps the device's MTU.
     pub mtu: Option<u16>,
-    /// Over AF_XDP: addresses that the host has on the device. If there are any, frames to
-    /// the device's own MAC address and what asks for these stay with the host.
+    /// AF_XDP only: IP addresses of the host on the device. If not empty, frames to the device's
+    /// MAC address and ARP and neighbour requests for these addresses are passed to the host's
+    /// network stack.
     pub host_addresses: Vec<IpAddr>,
-    /// What we may leave to the device, and it to us, seen from us.
+    /// Offloads used between switch and device, seen from the switch.
     pub offload: OffloadSwitches,
 }
 
-/// What a port stands on.
+/// Specification of the device behind a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortSpec {
-    /// A VM's NIC over vhost-user.
+    /// NIC of a VM over vhost-user.
     VhostUser(VhostUserSpec),
-    /// A NIC that a VM's QEMU emulates.
+    /// NIC of a VM, emulated by QEMU.
     Stream(StreamSpec),
-    /// A TAP device: a light guest's NIC, or the host NIC of an internal switch.
+    /// TAP device: NIC of a namespace guest, or host NIC of an internal switch.
     Tap(TapSpec),
-    /// An uplink.
+    /// Uplink of an external switch.
     Uplink(UplinkSpec),
 }
 
-/// What a device reports while it runs, from a thread of its own.
+/// Notice of an open device, emitted on the device's own thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceNotice {
     /// The front-end connected, or the device's carrier came up.
     LinkUp,
-    /// The front-end left, or the carrier is gone.
+    /// The front-end disconnected, or the device lost its carrier.
     LinkDown {
-        /// Why, as far as it is known.
+        /// Reason, as far as known.
         reason: String,
     },
-    /// The link of an uplink's device is like this from now on: told once at the
-    /// beginning, and whenever carrier, speed or duplex change; after
-    /// [`DeviceNotice::LinkUp`] or [`DeviceNotice::LinkDown`] if they are told too.
+    /// State of an uplink's link. Emitted once after opening and whenever carrier, speed or duplex
+    /// change; follows [`DeviceNotice::LinkUp`] or [`DeviceNotice::LinkDown`] if one of these is
+    /// emitted too.
     LinkChanged(LinkFacts),
-    /// What was opened is no longer what the port stands on; it has to be closed and
-    /// opened again.
+    /// The open device is no longer the one the port is configured for, for example because a new
+    /// device has taken its name. It must be closed and reopened.
     Lost {
-        /// Why.
+        /// Reason for the loss, in words.
         reason: String,
     },
-    /// The guest's driver started with these features.
+    /// The guest's driver negotiated features and started the device.
     Negotiated {
-        /// Virtio feature bits.
+        /// Virtio feature bits that were negotiated.
         features: u64,
-        /// Queue pairs in use.
+        /// Queue pairs that the driver uses.
         queue_pairs: u16,
     },
-    /// The VM relies on this from now on; to be given to the NIC when it is opened
-    /// the next time, as [`VhostUserSpec::promise`].
+    /// Features that the VM depends on from now on. The port must pass them as
+    /// [`VhostUserSpec::promise`] the next time it opens the NIC.
     Promised(VhostUserPromise),
-    /// The other side broke the protocol and was cut off.
+    /// The peer violated the protocol and was disconnected.
     Violation {
-        /// What it did, with the message and field named.
+        /// Violation, naming message and field.
         detail: String,
     },
 }
 
-/// Hears of notices. Must not block.
+/// Receiver of device notices. Called on device threads; must not block.
 pub trait PortObserver: Send + Sync {
-    /// A notice of the device under `port`.
+    /// Handles a notice of the device behind `port`.
     fn handle_notice(&self, port: PortId, notice: DeviceNotice);
 }
 
-/// What a device looks like now.
+/// Current state of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceStatus {
-    /// Whether frames can pass.
+    /// True if the link is up and frames can pass.
     pub link_up: bool,
-    /// How fast the link of an uplink's device is; unknown of all others.
+    /// Speed and duplex of an uplink's link; unknown for other devices.
     pub speed: LinkSpeed,
-    /// Queue pairs in use.
+    /// Queue pairs currently in use by the peer.
     pub queue_pairs: u16,
-    /// What the other side could hand us. A TAP and a packet socket can do more than
-    /// the switches let them; of a virtio driver only what was negotiated is known.
+    /// Offloads that received frames may use. TAP and packet sockets report what they support, even
+    /// if the offload configuration permits less; virtio devices report what was negotiated.
     pub ingress: Offloads,
-    /// What the other side could be handed.
+    /// Offloads that transmitted frames may use.
     pub egress: Offloads,
-    /// Negotiated virtio features, if it is a virtio device.
+    /// Virtio feature bits negotiated with the device; `None` for other devices.
     pub features: Option<u64>,
-    /// The device's own address, if it has one.
+    /// MAC address of the device itself; `None` if it has none.
     pub mac: Option<MacAddr>,
-    /// The largest IP packet it takes now.
+    /// Largest IP packet in bytes that the device currently accepts.
     pub mtu: u16,
-    /// The kernel's path, if it was asked for.
+    /// State of the kernel path; `None` if it is not enabled.
     pub kernel_path: Option<KernelPathState>,
-    /// How its AF_XDP sockets get at frames, if it has any.
+    /// State of the AF_XDP sockets; `None` for other drivers.
     pub xdp: Option<XdpState>,
-    /// What became of the rules of [`PortDevice::steer`], if it has queues to choose from.
+    /// Result of the rules set by [`PortDevice::steer`]; `None` if the device has no steerable
+    /// receive queues.
     pub steering: Option<SteeringState>,
 }
 
-/// Where frames leave a device's way into the kernel, to AF_XDP sockets.
+/// Hook at which XDP redirects frames to AF_XDP sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XdpHook {
-    /// In its driver.
+    /// Native mode: in the device driver.
     Driver,
-    /// Before the kernel's stack, after the kernel has made packets of them.
+    /// Generic mode (`XDP_FLAGS_SKB_MODE`): in the network stack, after allocation of socket
+    /// buffers.
     Generic,
 }
 
-/// How AF_XDP sockets get at a device's frames.
+/// State of a device's AF_XDP sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XdpState {
-    /// Where they are taken.
+    /// Hook at which frames are redirected.
     pub hook: XdpHook,
-    /// Whether the device reads and writes the sockets' memory itself. Otherwise the
-    /// kernel copies.
+    /// True if the device accesses the sockets' memory (UMEM) directly; false if the kernel copies.
     pub zero_copy: bool,
-    /// Whether a frame may lie in several chunks.
+    /// True if a frame may span several chunks (`XDP_USE_SG`).
     pub multi_buffer: bool,
-    /// Bytes of a chunk.
+    /// Size of a chunk in bytes.
     pub chunk_bytes: u16,
-    /// Frames received since it was opened for which a socket had no room.
+    /// Received frames dropped since the device was opened because a socket had no free buffer.
     pub lost_frames: u64,
 }
 
-/// What kind of failure opening or changing a device met.
+/// Kind of a failure to open or change a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceErrorKind {
     /// The device, namespace or directory does not exist.
     Missing,
-    /// Something else holds it.
+    /// Another program holds the device.
     Busy,
-    /// Not allowed for this user.
+    /// The daemon's user lacks the permission.
     Denied,
-    /// The device exists but cannot do this.
+    /// The device exists but does not support the request.
     Unsupported,
-    /// The host refused otherwise.
+    /// The host rejected the request for another reason.
     Host,
 }
 
-/// Why a device could not be opened or changed.
+/// Failure to open or change a device.
 #[derive(Clone, Debug, Error)]
 #[error("{detail}")]
 pub struct DeviceError {
-    /// What kind of failure.
+    /// Kind of the failure, on which the reaction of callers depends.
     pub kind: DeviceErrorKind,
     /// The configuration key at fault (`device`, `netns`, `socket`, …).
     pub field: &'static str,
-    /// What happened and what to do next.
+    /// Failure and what to do next, in words.
     pub detail: String,
 }
 
-/// An open device. Dropping it closes it: its queues are detached first, the
-/// socket file is removed; a TAP stays (see [`DeviceFactory::remove_tap`]).
+/// An open device. Dropping the device detaches its queues, removes its socket file and closes it.
+/// A TAP device persists (see [`DeviceFactory::remove_tap`]).
 pub trait PortDevice: Send {
-    /// How it looks now.
+    /// Returns link state, offloads and driver-specific state.
     fn status(&self) -> DeviceStatus;
 
-    /// Changes what can be changed live. `Ok(false)` if this change needs the
-    /// device to be closed and opened again; then nothing was changed.
+    /// Applies a changed specification to the open device. Returns `Ok(false)`, with nothing
+    /// changed, if the device must be closed and reopened instead.
     ///
     /// # Errors
-    /// The device stays as it was.
+    /// Fails if the host rejects the change; the device keeps its previous configuration.
     fn change(&mut self, to: &PortSpec) -> Result<bool, DeviceError>;
 
-    /// Has the device give frames to receive queues as these rules say, and no others of
-    /// before. What becomes of them is in [`DeviceStatus::steering`]; where a frame arrives
-    /// is of no consequence for where it goes. Does nothing unless the device has queues to
-    /// choose from.
+    /// Replaces the receive queue steering rules of the device. The result appears in
+    /// [`DeviceStatus::steering`]. Steering affects only the receiving queue, not the forwarding
+    /// decision. No-op if the device has no steerable receive queues.
     fn steer(&mut self, _rules: &[SteeringRule]) {}
 }
 
-/// Opens devices.
+/// Opens the devices behind switch ports.
 pub trait DeviceFactory: Send + Sync {
-    /// Looks whether `open` could succeed, without changing anything: the
-    /// namespace, the uplink's device, the socket's directory, permissions.
+    /// Checks whether `open` can succeed, without side effects: namespace, uplink device, directory
+    /// of the socket, permissions.
     ///
     /// # Errors
-    /// What `open` would say.
+    /// Returns the error that `open` would return.
     fn probe(&self, spec: &PortSpec) -> Result<(), DeviceError>;
 
-    /// Opens the device of `port` and attaches its queues to `queues`, now or,
-    /// for vhost-user, whenever a front-end brings them. A TAP that exists is
-    /// taken over, one that does not is made and outlives this process.
+    /// Opens the device of `port` and attaches its queues to `queues`: immediately, or for
+    /// vhost-user whenever a front-end connects. An existing TAP device is taken over; otherwise
+    /// one is created, which persists beyond this process.
     ///
     /// # Errors
-    /// Nothing was opened.
+    /// Fails without any device opened.
     fn open(
         &self,
         port: PortId,
@@ -297,38 +300,40 @@ pub trait DeviceFactory: Send + Sync {
         observer: Arc<dyn PortObserver>,
     ) -> Result<Box<dyn PortDevice>, DeviceError>;
 
-    /// What the device that `spec` stands on does itself, asked of the kernel now,
-    /// whether or not it is open; `None` if there is no such device behind it, but a
-    /// guest or the kernel. Not for a processor's thread: it may wait.
+    /// Returns the hardware features of the device behind `spec`, read from the kernel whether or
+    /// not the device is open. `None` if the peer is a guest or the kernel's network stack. May
+    /// block; must not be called on a worker thread.
     ///
     /// # Errors
-    /// The device is not there, or the kernel cannot be asked.
+    /// Fails if the device does not exist or the kernel query fails.
     fn features(&self, spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError>;
 
-    /// Has the kernel move the frames between TAPs of which this table says so, and no
-    /// others, as soon as this returns. Ports whose devices were not opened with
-    /// [`TapSpec::kernel_path`], or not yet, are left out.
+    /// Replaces the kernel path table. When the call returns, the kernel forwards exactly the
+    /// frames between TAP devices that `table` specifies. Ports without an open device, or with a
+    /// device opened without [`TapSpec::kernel_path`], are ignored.
     ///
-    /// Returns the addresses, by group, from which frames took that path since they were
-    /// asked for the last time, every [`KERNEL_PATH_HEARD_EVERY`]; otherwise nothing.
+    /// Returns the source addresses, with their group, of frames forwarded since the previous
+    /// report. Reported at most once per [`KERNEL_PATH_HEARD_EVERY`]; other calls return an empty
+    /// list.
     ///
     /// [`KERNEL_PATH_HEARD_EVERY`]: crate::KERNEL_PATH_HEARD_EVERY
     ///
     /// # Errors
-    /// The kernel has no room for all of it; what is missing goes through the switch.
+    /// Fails if the kernel has no room for the complete table; frames of missing entries pass
+    /// through the switch.
     fn set_kernel_paths(&self, table: &KernelPathTable)
     -> Result<Vec<(u32, MacAddr)>, DeviceError>;
 
-    /// What took the kernel's path from and to a port, also while it had another device.
+    /// Returns the counters of frames forwarded by the kernel from and to a port, summed over all
+    /// devices the port has had.
     fn kernel_path_counters(&self, port: PortId) -> KernelPathCounters;
 
-    /// Whether a TAP of that name exists in the namespace.
+    /// Returns true if a TAP device of that name exists in the namespace.
     fn tap_exists(&self, device: &str, netns: Option<&str>) -> bool;
 
-    /// Deletes a TAP that `open` made. One that is already gone, or whose
-    /// namespace is, counts as deleted.
+    /// Deletes a TAP device created by `open`. A missing device or namespace counts as success.
     ///
     /// # Errors
-    /// The host refused.
+    /// Fails if the host rejects the deletion.
     fn remove_tap(&self, device: &str, netns: Option<&str>) -> Result<(), DeviceError>;
 }

@@ -1,4 +1,4 @@
-//! Disks at the far end of a connection of ours.
+//! Client connections to disks that another server exports.
 
 use std::fmt;
 
@@ -6,16 +6,15 @@ use suimon_image::ByteRange;
 
 use crate::AllocatedExtent;
 
-/// Bytes of a [`DiskClient::read`] or [`DiskClient::write`] at most.
+/// Largest [`DiskClient::read`] or [`DiskClient::write`] in bytes.
 pub const CLIENT_BYTES_MAX: u64 = 1 << 20;
 
-/// Why a disk at the far end did not do what it was asked.
+/// Failure of a request to a remote disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiskClientError {
-    /// It answered, and did not do it.
+    /// The server completed the request with an error; the connection remains usable.
     Refused(String),
-    /// The connection has ended, or what comes over it makes no sense. Nothing goes over it
-    /// any more.
+    /// The connection has ended or the server violated the protocol. All later requests fail.
     Gone(String),
 }
 
@@ -29,49 +28,51 @@ impl fmt::Display for DiskClientError {
 
 impl std::error::Error for DiskClientError {}
 
-/// A disk that somebody serves to us over a connection. Each call waits for its answer; as
-/// many requests are under way as threads call. Ranges are within the disk and aligned to its
-/// sectors, and are not empty. Dropping it ends the connection.
+/// A remote disk, accessed over a connection. Each call blocks until its reply; concurrent calls
+/// are in flight at the same time. Ranges must be non-empty, within the disk and aligned to its
+/// sectors. Dropping the client closes the connection.
 pub trait DiskClient: Send + Sync {
-    /// Length of the disk in bytes.
+    /// Returns the length of the disk in bytes.
     fn bytes(&self) -> u64;
 
-    /// Bytes of its sectors.
+    /// Returns the sector size in bytes.
     fn sector_bytes(&self) -> u32;
 
-    /// Reads a range of [`CLIENT_BYTES_MAX`] or fewer; `bytes` holds it and nothing else
-    /// afterwards.
+    /// Reads a range of at most [`CLIENT_BYTES_MAX`] bytes. On success `bytes` contains exactly the
+    /// range.
     ///
     /// # Errors
-    /// It cannot be read, or the connection has ended; `bytes` holds anything.
+    /// Fails if the server reports an error or the connection has ended; the contents of `bytes`
+    /// are unspecified.
     fn read(&self, range: ByteRange, bytes: &mut Vec<u8>) -> Result<(), DiskClientError>;
 
-    /// Writes [`CLIENT_BYTES_MAX`] or fewer, from `offset` on.
+    /// Writes at most [`CLIENT_BYTES_MAX`] bytes at `offset`.
     ///
     /// # Errors
-    /// It cannot be written, or the connection has ended; what the range reads as is open.
+    /// Fails if the server reports an error or the connection has ended; the contents of the range
+    /// are unspecified.
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskClientError>;
 
-    /// Makes a range of less than 4 GiB read as zeros; its space may be given back.
+    /// Zeroes a range of less than 4 GiB. The server may deallocate the range.
     ///
     /// # Errors
     /// As [`DiskClient::write`].
     fn write_zeroes(&self, range: ByteRange) -> Result<(), DiskClientError>;
 
-    /// How a range of less than 4 GiB is allocated, from its beginning on: one extent or more,
-    /// and perhaps not all of it. Where nobody knows, it is data.
+    /// Returns the allocation status of a range of less than 4 GiB, as one or more consecutive
+    /// extents from its start. The extents may end before the range does. Space of unknown status
+    /// is reported as data.
     ///
     /// # Errors
-    /// It cannot be found out, or the connection has ended.
+    /// Fails if the server reports an error or the connection has ended.
     fn allocation(&self, range: ByteRange) -> Result<Vec<AllocatedExtent>, DiskClientError>;
 
-    /// Makes durable what was answered before.
+    /// Makes all previously completed writes durable.
     ///
     /// # Errors
-    /// It is not, or the connection has ended.
+    /// Fails if the server reports an error or the connection has ended.
     fn flush(&self) -> Result<(), DiskClientError>;
 
-    /// Ends the connection: whoever waits for an answer has an error at once, and whoever
-    /// asks later.
+    /// Closes the connection. Calls in progress and later calls fail immediately.
     fn end(&self);
 }

@@ -1,4 +1,4 @@
-//! What a disk is offered by: to a VM, and to clients of other protocols.
+//! Front-ends of disks: vhost-user devices for VMs and listeners for NBD clients.
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -11,111 +11,113 @@ use crate::{
     NbdServerSpec, VhostUserMode, VhostUserPromise,
 };
 
-/// A disk of a VM over vhost-user.
+/// Specification of a VM's vhost-user disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VhostUserDiskSpec {
-    /// The Unix socket.
+    /// Path of the Unix socket.
     pub socket: PathBuf,
-    /// Who listens on it.
+    /// Side that listens on the socket.
     pub mode: VhostUserMode,
     /// Queues offered, 1 to 64.
     pub queues: u16,
     /// Length of the disk in bytes, a multiple of 512.
     pub bytes: u64,
-    /// Bytes of its sectors: offsets and lengths of requests are multiples of this. A
-    /// power of two, 512 to 4096.
+    /// Logical sector size in bytes: a power of two, 512 to 4096. Offsets and lengths of requests
+    /// are multiples of it.
     pub sector_bytes: u32,
-    /// What it is best written in: a power of two times `sector_bytes`, at most 32 768
-    /// times.
+    /// Physical sector size in bytes, the preferred granularity of writes: a power of two times
+    /// `sector_bytes`, at most 32 768 times.
     pub physical_sector_bytes: u32,
-    /// Its serial number, at most 20 bytes of ASCII.
+    /// Serial number, at most 20 bytes of ASCII.
     pub serial: String,
-    /// Whether the VM may only read it.
+    /// True if the disk is read-only for the VM.
     pub is_read_only: bool,
-    /// What a VM that may come back relies on. Not part of what is desired: it is what
-    /// [`DeviceNotice::Promised`] said last.
+    /// Features that a reconnecting VM depends on. Observed state: the value of the last
+    /// [`DeviceNotice::Promised`], not part of the configuration.
     pub promise: VhostUserPromise,
 }
 
-/// What a disk's front-end looks like now.
+/// Current state of a disk's front-end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VhostUserDiskStatus {
-    /// Queues in use.
+    /// Queues currently in use by the driver.
     pub queues: u16,
-    /// Negotiated virtio features; `None` while there is no front-end.
+    /// Negotiated virtio features; `None` without a front-end.
     pub features: Option<u64>,
 }
 
-/// Hears of notices of disks. Must not block.
+/// Receiver of disk notices. Called on device threads; must not block.
 pub trait DiskObserver: Send + Sync {
-    /// A notice of a disk's front-end. What is said of queue pairs is of queues.
+    /// Handles a notice of a disk's front-end. Queue pairs in the notice are queues.
     fn handle_notice(&self, disk: DiskId, notice: DeviceNotice);
 }
 
-/// What a VM has a disk by. Dropping it takes its queues back and removes the socket.
+/// vhost-user device of a disk. Dropping it detaches its queues and removes the socket.
 pub trait DiskDevice: Send {
-    /// How it looks now.
+    /// Returns queues in use and negotiated features.
     fn status(&self) -> VhostUserDiskStatus;
 
-    /// Changes the disk's length; a guest that runs is told.
+    /// Changes the length of the disk and notifies a running guest (configuration change
+    /// interrupt).
     ///
     /// # Errors
-    /// It cannot be that long; it stays as it was.
+    /// Fails if the length is not supported; the disk keeps its length.
     fn resize(&self, bytes: u64) -> Result<(), DeviceError>;
 }
 
-/// A disk as other clients than VMs find it.
+/// Description of a disk for NBD clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportedDisk {
-    /// What they ask for.
+    /// Export name that clients request.
     pub name: String,
-    /// Its length in bytes.
+    /// Length of the disk in bytes.
     pub bytes: u64,
-    /// Bytes of its sectors: offsets and lengths of requests are multiples of this.
+    /// Sector size in bytes. Offsets and lengths of requests are multiples of it.
     pub sector_bytes: u32,
-    /// Whether it may only be read.
+    /// True if the export is read-only.
     pub is_read_only: bool,
 }
 
-/// What a listener offers to clients. Asked whenever one comes.
+/// Exports of a listener. Queried for each new client.
 pub trait DiskExports: Send + Sync {
-    /// What there is now.
+    /// Returns the exports currently on offer.
     fn exports(&self) -> Vec<ExportedDisk>;
 
-    /// Takes a client's connection to the disk of this name.
+    /// Attaches a client's connection to the disk of this name.
     ///
     /// # Errors
-    /// Why not; the client finds its connection closed.
+    /// Returns the reason of the rejection; the client's connection is closed.
     fn attach(&self, name: &str, queue: Box<dyn DiskQueue>) -> Result<(), String>;
 
-    /// Hears what else there is to tell. Must not block.
+    /// Handles a notice of the NBD server. Must not block.
     fn handle_notice(&self, notice: NbdNotice);
 }
 
-/// Listens for clients. Dropping it closes and removes its socket; connections go on until
-/// their disk is taken out of service.
+/// NBD listener. Dropping it closes and removes its socket. Connections continue until their disk
+/// is taken out of service.
 pub trait DiskListener: Send {
-    /// Lets in whom this says from now on, at the same place, and reads the files anew that
-    /// it names. Who is there stays.
+    /// Replaces the access rules and reloads the certificate files. Applies to new connections;
+    /// existing connections continue. The address must be unchanged.
     ///
     /// # Errors
-    /// A file, user or group cannot be used; everything is as it was.
+    /// Fails if a file, user or group cannot be used; the previous rules remain in effect.
     fn change(&self, spec: &NbdServerSpec) -> Result<(), DeviceError>;
 }
 
-/// Opens what disks are offered by.
+/// Opens the front-ends of disks.
 pub trait DiskDevices: Send + Sync {
-    /// Looks whether [`DiskDevices::open`] could succeed, without changing anything.
+    /// Checks whether [`DiskDevices::open`] can succeed, without side effects.
     ///
     /// # Errors
-    /// What `open` would say.
+    /// Returns the error that `open` would return.
     fn probe(&self, spec: &VhostUserDiskSpec) -> Result<(), DeviceError>;
 
-    /// Opens a VM's disk. Its rings go to `queues` as its VM brings them.
+    /// Opens a disk's vhost-user device. Its virtqueues are attached to `queues` when the VM starts
+    /// them.
     ///
     /// # Errors
-    /// The socket cannot be bound, the disk cannot be as it is described, or cannot keep
-    /// what its VM was promised.
+    /// Fails if the socket cannot be bound, the specification is not supported, or the device
+    /// cannot offer the features that its VM depends on.
     fn open(
         &self,
         disk: DiskId,
@@ -124,27 +126,28 @@ pub trait DiskDevices: Send + Sync {
         observer: Arc<dyn DiskObserver>,
     ) -> Result<Box<dyn DiskDevice>, DeviceError>;
 
-    /// Looks whether what a server lets clients in by can be used: files, users, groups.
+    /// Checks whether a server's access rules can be used: files, users, groups. Does not check the
+    /// address.
     ///
     /// # Errors
-    /// What [`DiskDevices::listen_nbd`] would say of it; the place is not looked at.
+    /// Returns the error that [`DiskDevices::listen_nbd`] would return.
     fn probe_nbd(&self, spec: &NbdServerSpec) -> Result<(), DeviceError>;
 
-    /// Listens for NBD clients.
+    /// Starts an NBD listener.
     ///
     /// # Errors
-    /// The place cannot be had, or a file, user or group cannot be used.
+    /// Fails if the address cannot be bound, or a file, user or group cannot be used.
     fn listen_nbd(
         &self,
         spec: &NbdServerSpec,
         exports: Arc<dyn DiskExports>,
     ) -> Result<Box<dyn DiskListener>, DeviceError>;
 
-    /// Serves one NBD client that somebody else has let in, on a connected stream socket. It
-    /// returns at once; the client is not among [`DiskDevices::nbd_clients`].
+    /// Serves one NBD client on a connected stream socket; the caller has authenticated the peer.
+    /// Does not block. The client is not listed by [`DiskDevices::nbd_clients`].
     ///
     /// # Errors
-    /// Threads or descriptors are short.
+    /// Fails if no thread or descriptor is available.
     fn serve_nbd(
         &self,
         stream: OwnedFd,
@@ -152,11 +155,11 @@ pub trait DiskDevices: Send + Sync {
         exports: Arc<dyn DiskExports>,
     ) -> Result<(), DeviceError>;
 
-    /// Uses a disk that somebody serves over NBD, on a connected stream socket. `writes`: not
-    /// for reading only. Waits for the server some seconds.
+    /// Connects to an export of another NBD server over a connected stream socket. `writes`
+    /// requests write access. Blocks for the negotiation, at most some seconds.
     ///
     /// # Errors
-    /// The server cannot be used, has no such disk, or does not answer.
+    /// Fails if the server is incompatible, lacks the export or does not reply in time.
     fn connect_nbd(
         &self,
         stream: OwnedFd,
@@ -164,6 +167,6 @@ pub trait DiskDevices: Send + Sync {
         writes: bool,
     ) -> Result<Box<dyn DiskClient>, DeviceError>;
 
-    /// NBD clients that use exports now, in the order in which they came.
+    /// Returns the NBD clients that use exports, in order of connection.
     fn nbd_clients(&self) -> Vec<NbdClient>;
 }

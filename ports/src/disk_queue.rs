@@ -1,4 +1,4 @@
-//! Queues of disk requests: a VM's ring, or a client's connection.
+//! Queues of disk requests: a virtqueue of a VM, or a connection of an NBD client.
 
 use std::any::Any;
 use std::os::fd::BorrowedFd;
@@ -9,152 +9,154 @@ use suimon_quantity::DiskId;
 
 use crate::{PortFault, Wakeup};
 
-/// What a client asks of a disk.
+/// Operation of a disk request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskOp {
-    /// Bytes of the disk go to the request's payload.
+    /// Reads from the disk to the request's payload.
     Read,
-    /// The request's payload goes to the disk.
+    /// Writes the request's payload to the disk.
     Write {
-        /// The bytes are durable before the request is answered.
+        /// True if the data must be durable before completion (force unit access).
         is_durable: bool,
     },
-    /// Whatever was answered before is durable before this is answered. The range is
-    /// empty.
+    /// Makes all previously completed requests durable. The range is empty.
     Flush,
-    /// The bytes are needed no more; what they read as afterwards is open.
+    /// Discards a range. Its contents are unspecified afterwards.
     Discard,
-    /// The bytes read as zeros.
+    /// Zeroes a range of the disk.
     WriteZeroes {
-        /// Their space may be given back.
+        /// True if the range may be deallocated.
         may_unmap: bool,
-        /// They are durable before the request is answered.
+        /// True if the zeros must be durable before completion.
         is_durable: bool,
-        /// Nothing is to be done unless it takes less time than a write would.
+        /// True if the request must fail unless zeroing is faster than writing
+        /// (`NBD_CMD_FLAG_FAST_ZERO`).
         only_if_fast: bool,
     },
-    /// How the bytes are allocated goes to [`DiskQueue::tell_allocation`], and then the
-    /// request is answered.
+    /// Reports the allocation status of a range through [`DiskQueue::tell_allocation`] before
+    /// completion.
     Status {
-        /// The first extent is enough.
+        /// True if the first extent is sufficient (`NBD_CMD_FLAG_REQ_ONE`).
         is_first_only: bool,
     },
 }
 
-/// Whether bytes of a disk have a place.
+/// Allocation status of a range of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allocation {
-    /// They have, in the disk's image or one that it stands on.
+    /// Allocated in the disk's image or in one of its parents.
     Data,
-    /// They have none, and read as zeros.
+    /// Unallocated in every image of the chain; reads as zeros.
     Hole,
 }
 
-/// Bytes of a disk of which one thing is true.
+/// Extent of a disk with one allocation status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocatedExtent {
-    /// What.
+    /// Allocation status of the whole extent.
     pub allocation: Allocation,
-    /// How many bytes; not 0.
+    /// Length in bytes; not 0.
     pub len: u64,
 }
 
-/// A request that a queue has taken. It is within the disk and aligned to its sectors.
+/// Request received from a queue. The range is within the disk and aligned to its sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskRequest {
-    /// What the queue knows it by; no other request under way has the same. Less than
-    /// [`DiskQueue::tags`].
+    /// Identifier, unique among the requests in flight of the queue; less than [`DiskQueue::tags`].
     pub tag: u32,
-    /// What is asked.
+    /// Operation that the client requests.
     pub op: DiskOp,
-    /// Of which bytes.
+    /// Bytes of the disk concerned.
     pub range: ByteRange,
 }
 
-/// What became of a request.
+/// Completion status of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskOutcome {
-    /// It was carried out.
+    /// The request was carried out.
     Done,
-    /// The device or the file system failed.
+    /// I/O error of the device or the file system.
     Failed,
-    /// There is no space left for it.
+    /// No space left in the store.
     NoSpace,
-    /// The disk cannot do that.
+    /// Operation not supported by the disk.
     Unsupported,
-    /// The disk is read-only.
+    /// Write to a read-only disk.
     ReadOnly,
 }
 
-/// A queue of requests, driven by one thread at a time; `Send` so that it can be handed
-/// over. Requests may be answered in any order.
+/// Queue of disk requests, serviced by one thread at a time; `Send` so that ownership can move
+/// between threads. Requests may complete in any order.
 pub trait DiskQueue: Send {
-    /// How many requests can be under way at once.
+    /// Returns the maximum number of requests in flight.
     fn tags(&self) -> u32;
 
-    /// Appends at most `max` requests and returns how many. What is no request of this
-    /// disk was answered inside. Payload of a write is there as a whole.
+    /// Appends at most `max` requests and returns how many were appended. The queue itself
+    /// completes malformed requests with an error. The payload of an appended write has arrived
+    /// completely.
     ///
     /// # Errors
-    /// The queue is finished; requests appended before stand.
+    /// The queue has failed permanently; requests appended before remain valid.
     fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, PortFault>;
 
-    /// Where requests' payloads lie, for [`FileIo`](crate::FileIo), which knows the type.
+    /// Returns the container of request payloads. [`FileIo`](crate::FileIo) downcasts it to the
+    /// concrete type.
     fn payloads(&self) -> &dyn Any;
 
-    /// Fills the payload of a read with zeros: `len` bytes from `from` on.
+    /// Zeroes `len` bytes of the payload of a read, starting at byte `from`.
     fn zero_payload(&mut self, tag: u32, from: u64, len: u64);
 
-    /// How the range of a [`DiskOp::Status`] is allocated, from its beginning on. It may be
-    /// less than was asked for, and more. Queues that never ask need not do anything.
+    /// Stores the allocation status for a [`DiskOp::Status`] request, from the start of its range.
+    /// The extents may cover less or more than the range. Queues that never emit `Status` need not
+    /// implement this.
     fn tell_allocation(&mut self, tag: u32, extents: &[AllocatedExtent]) {
         let _ = (tag, extents);
     }
 
-    /// Answers a request; its tag is free. Nothing is visible to the client before
-    /// [`DiskQueue::flush`].
+    /// Completes a request and frees its tag. The completion becomes visible to the client only
+    /// with [`DiskQueue::flush`].
     fn complete(&mut self, tag: u32, outcome: DiskOutcome);
 
-    /// Makes answers visible, and notifies the client if it asked for that.
+    /// Makes completions visible and notifies the client if it enabled notifications.
     ///
     /// # Errors
-    /// The queue is finished.
+    /// The queue has failed permanently.
     fn flush(&mut self) -> Result<(), PortFault>;
 
-    /// Asks for a wake-up, as [`FrameSource::arm`](crate::FrameSource::arm).
+    /// Enables notification of new requests, as [`FrameSource::arm`](crate::FrameSource::arm).
     fn arm(&mut self) -> Wakeup;
 
-    /// Takes the request back. Called after each wake-up, before polling.
+    /// Disables notification and clears the descriptor. Called after each wake-up, before polling.
     fn disarm(&mut self);
 
-    /// Takes the request back before the descriptor was seen to be readable, without a system call;
-    /// if it is by now, that is told yet.
+    /// Disables notification without a system call. Called before the descriptor was observed
+    /// readable; a notification that has occurred is still reported.
     fn park(&mut self) {}
 
-    /// The descriptor to wait on; valid while the queue lives.
+    /// Returns the descriptor to wait on; valid while the queue exists.
     fn wake_fd(&self) -> BorrowedFd<'_>;
 
-    /// Whether `receive` costs a system call even when nothing is there.
+    /// Returns true if `receive` makes a system call even when no request is pending.
     fn is_polled_by_fd(&self) -> bool;
 
-    /// Whether the client has answers at hand that it has not taken, so that it does not
-    /// wait for others. `false` where that is not known, or where answers wait to be sent.
-    /// May cost a system call.
+    /// Returns true if the client has visible completions that it has not consumed, so that it is
+    /// not blocked on further completions. Returns false if unknown, or if completions still have
+    /// to be sent. May make a system call.
     fn has_untaken_answers(&self) -> bool {
         false
     }
 }
 
-/// A queue that its host was requested to give back ([`DiskQueueHost::begin_detach`]). Dropping
-/// this does not cancel the request.
+/// A queue being detached after [`DiskQueueHost::begin_detach`]. Dropping this value does not
+/// cancel the detachment.
 pub trait DetachingQueue: Send {
-    /// Waits at most `at_most`. Returns true if the host has dropped the queue, with every
-    /// request that was taken from it answered, or if it cannot do so because the disk ends
+    /// Blocks for at most `at_most`. Returns true if the host has dropped the queue with every
+    /// received request completed, or if the host cannot drop it because the disk is being removed
     /// while its store stalls.
     fn wait(&mut self, at_most: Duration) -> bool;
 }
 
-/// A queue that its host has dropped.
+/// A detachment that has already completed.
 #[derive(Clone, Copy, Debug)]
 pub struct DetachedQueue;
 
@@ -164,24 +166,23 @@ impl DetachingQueue for DetachedQueue {
     }
 }
 
-/// Serves the queues of disks. Implemented by the storage plane; may be called from any
-/// thread but a processor's.
+/// Services the queues of disks. Implemented by the storage plane. Callable from any thread except
+/// workers.
 pub trait DiskQueueHost: Send + Sync {
-    /// Gives a queue of a disk to the host. `index` counts from 0 within the disk.
+    /// Attaches a queue of a disk. `index` counts from 0 within the disk.
     fn attach(&self, disk: DiskId, index: u16, queue: Box<dyn DiskQueue>);
 
-    /// Takes a queue back: returns after every request that was taken from it was
-    /// answered, and its owner has flushed and dropped it. Unknown queues are already
-    /// gone.
+    /// Detaches a queue. Blocks until every received request is completed and the owning worker has
+    /// flushed and dropped the queue. Unknown queues count as detached.
     fn detach(&self, disk: DiskId, index: u16);
 
-    /// Requests a queue back without waiting for it. The default calls
-    /// [`detach`](Self::detach), which waits; a host whose stores may stall has its own.
+    /// Requests the detachment of a queue without blocking. The default implementation calls
+    /// [`detach`](Self::detach), which blocks; hosts with stores that may stall override it.
     fn begin_detach(&self, disk: DiskId, index: u16) -> Box<dyn DetachingQueue> {
         self.detach(disk, index);
         Box::new(DetachedQueue)
     }
 
-    /// Takes all queues of a disk back, likewise.
+    /// Detaches all queues of a disk; blocks as [`detach`](Self::detach).
     fn detach_disk(&self, disk: DiskId);
 }

@@ -1,4 +1,4 @@
-//! Files of disk images, and who carries out I/O on them without waiting.
+//! Files of disk images, and asynchronous I/O on them.
 
 use std::any::Any;
 use std::fmt;
@@ -11,34 +11,32 @@ use suimon_image::{ByteRange, ImageFile};
 
 use crate::{AllocatedExtent, Allocation, Wakeup};
 
-/// What a file can do and how it wants to be used.
+/// Properties of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileFacts {
-    /// Bytes when it was opened.
+    /// Length in bytes when the file was opened.
     pub len: u64,
-    /// Whether I/O goes past the host's page cache.
+    /// True if I/O bypasses the host's page cache (`O_DIRECT`).
     pub is_direct: bool,
-    /// Offsets and lengths of I/O must be multiples of this; a power of two, 1 if any will
-    /// do.
+    /// Required alignment of offsets and lengths in bytes: a power of two, 1 if unrestricted.
     pub alignment: u32,
-    /// Whether it is a block device.
+    /// True for a block device.
     pub is_block_device: bool,
-    /// Whether space inside of it can be given back.
+    /// True if ranges of the file can be deallocated.
     pub can_punch: bool,
-    /// Which file it is; unknown to file systems that do not tell.
+    /// Identity of the file; `None` if the file system does not provide it.
     pub id: Option<FileId>,
 }
 
-/// Tells a file from all others of this host, whatever their names are and for as long as their file
-/// systems stay mounted.
+/// Identity of a file on this host, independent of its names. Valid while its file system remains
+/// mounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileId {
-    /// Number of the file system's device.
+    /// Device number of the file system.
     pub device: u64,
-    /// Number of the file there, which another one may get when this one was removed.
+    /// Inode number; may be reused after the file is removed.
     pub inode: u64,
-    /// When the file was made, in nanoseconds since 1970-01-01 UTC; 0 if the file system does not
-    /// record it.
+    /// Creation time in nanoseconds since 1970-01-01 UTC; 0 if the file system does not record it.
     pub born_ns: u128,
 }
 
@@ -48,27 +46,26 @@ impl fmt::Display for FileId {
     }
 }
 
-/// Time of a file's last change (mtime), as precise as its file system has it.
+/// Modification time (mtime) of a file, with the resolution of its file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileTime {
     /// Seconds since 1970-01-01 UTC; negative before.
     pub unix_s: i64,
-    /// Nanoseconds of the second, below 1 000 000 000.
+    /// Nanoseconds within the second, below 1 000 000 000.
     pub ns: u32,
 }
 
-/// An open file of an image. What can be waited for is done through [`ImageFile`]; the
-/// rest through the [`FileIo`] of a processor.
+/// Open file of an image. Blocking access uses [`ImageFile`]; asynchronous access uses the
+/// [`FileIo`] of a worker.
 pub trait DiskFile: ImageFile + Send + Sync {
-    /// What it can do.
+    /// Returns length, alignment and capabilities of the file.
     fn facts(&self) -> FileFacts;
 
-    /// Whether what is at the beginning of a range has a place on the file system, and of
-    /// how many bytes, up to the range's end, the same is true. What is behind the file's
-    /// end has none.
+    /// Returns the allocation status at the start of a range, and the number of bytes with the same
+    /// status up to the end of the range. Bytes beyond the end of the file are unallocated.
     ///
     /// # Errors
-    /// The system said no.
+    /// Fails with the error of the system call.
     fn allocation(&self, range: ByteRange) -> io::Result<AllocatedExtent> {
         Ok(AllocatedExtent { allocation: Allocation::Data, len: range.len() })
     }
@@ -92,145 +89,144 @@ pub trait DiskFile: ImageFile + Send + Sync {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Itself, for [`FileIo`], which knows the type.
+    /// Returns the file as [`Any`], which [`FileIo`] downcasts to the concrete type.
     fn as_any(&self) -> &dyn Any;
 
-    /// Itself, for images.
+    /// Returns the file as [`ImageFile`], for image formats.
     fn as_image_file(&self) -> &dyn ImageFile;
 }
 
-/// A file that a processor's [`FileIo`] has been given.
+/// Handle of a file registered with a worker's [`FileIo`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileSlot(pub u32);
 
 /// Part of a request's payload.
 #[derive(Clone, Copy)]
 pub struct PayloadPart<'a> {
-    /// As [`DiskQueue::payloads`](crate::DiskQueue::payloads) has it.
+    /// Payload container, from [`DiskQueue::payloads`](crate::DiskQueue::payloads).
     pub payloads: &'a dyn Any,
-    /// The request.
+    /// Tag of the request in its queue.
     pub tag: u32,
-    /// The part's first byte within the payload.
+    /// Offset of the part within the payload, in bytes.
     pub from: u64,
-    /// Its length in bytes.
+    /// Length of the part in bytes.
     pub len: u64,
 }
 
-/// One operation on a file.
+/// Operation that a worker's [`FileIo`] performs on a file.
 pub enum FileOp<'a> {
-    /// The file's bytes from `offset` on go to a payload. Behind the file's end are zeros.
+    /// Reads from the file to a payload. Bytes beyond the end of the file read as zeros.
     Read {
-        /// Where in the file.
+        /// Offset in the file, in bytes.
         offset: u64,
-        /// Where to.
+        /// Payload that receives the data.
         to: PayloadPart<'a>,
     },
-    /// A payload goes to the file.
+    /// Writes a payload to the file.
     Write {
-        /// Where in the file.
+        /// Offset in the file, in bytes.
         offset: u64,
-        /// Where from.
+        /// Payload that contains the data.
         from: PayloadPart<'a>,
-        /// It is durable, with all the file's metadata that leads to it, when it is done.
+        /// True if data, and file metadata required to read it, must be durable at completion
+        /// (`RWF_DSYNC`).
         is_durable: bool,
     },
-    /// A range of the file comes back with the completion.
+    /// Reads a range, which is returned in [`FileDone::outcome`].
     ReadBytes(ByteRange),
-    /// Bytes go to the file.
+    /// Writes a buffer to the file.
     WriteBytes {
-        /// Where in the file.
+        /// Offset in the file, in bytes.
         offset: u64,
-        /// What.
+        /// Data to write to the file.
         bytes: Vec<u8>,
     },
-    /// Whatever was completed before is durable when this is done.
+    /// Makes all previously completed writes durable.
     Flush,
-    /// A range reads as zeros.
+    /// Zeroes a range of the file.
     Zero {
-        /// Which.
+        /// Bytes of the file to zero.
         range: ByteRange,
-        /// Its space may be given back.
+        /// True if the range may be deallocated.
         may_unmap: bool,
     },
-    /// Makes the file at least this long. Allocates space as far as the store has plenty, and leaves
-    /// a hole otherwise.
+    /// Extends the file to at least `len`. Allocates space if the store has ample free space;
+    /// otherwise leaves a hole.
     Extend {
-        /// New length in bytes.
+        /// New length of the file in bytes.
         len: u64,
         /// End of the part that will be written soon, in bytes; at most `len`.
         needed: u64,
     },
 }
 
-/// An operation has ended.
+/// Completion of an operation submitted to a [`FileIo`].
 #[derive(Debug)]
 pub struct FileDone {
-    /// As given with it.
+    /// Token passed to [`FileIo::submit`].
     pub token: u64,
-    /// What was read by [`FileOp::ReadBytes`]; else empty.
-    ///
-    /// # Errors
-    /// What the system said.
+    /// Data read by [`FileOp::ReadBytes`], empty for other operations; or the error of the
+    /// operation.
     pub outcome: io::Result<Vec<u8>>,
 }
 
-/// Carries out operations on files for one processor, any number at once up to its
-/// capacity, in any order. Memory of payloads is kept while an operation needs it.
+/// Asynchronous file I/O of one worker. Up to [`FileIo::capacity`] operations are in flight and
+/// complete in any order. Payload memory stays valid while an operation refers to it.
 pub trait FileIo: Send {
-    /// How many operations can be under way.
+    /// Returns the maximum number of operations in flight.
     fn capacity(&self) -> usize;
 
-    /// Makes a file known.
+    /// Registers a file.
     ///
     /// # Errors
-    /// There are too many, or it is no file of this system.
+    /// Fails if too many files are registered or the file is of a foreign type.
     fn add_file(&mut self, file: Arc<dyn DiskFile>) -> io::Result<FileSlot>;
 
-    /// Forgets a file of which no operation is under way.
+    /// Unregisters a file without operations in flight.
     fn remove_file(&mut self, slot: FileSlot);
 
-    /// Begins an operation. `false`: too many are under way, and nothing was begun.
+    /// Queues an operation. Returns false, with nothing queued, if the capacity is exhausted.
     ///
-    /// What cannot be begun for another reason ends as one that failed.
+    /// An operation that cannot be started for another reason completes with an error.
     fn submit(&mut self, file: FileSlot, op: FileOp<'_>, token: u64) -> bool;
 
-    /// Hands what was begun to the system.
+    /// Submits the queued operations to the system.
     ///
     /// # Errors
-    /// The system said no; nothing is lost, call it again.
+    /// Fails with the error of the system call. No operation is lost; the call may be repeated.
     fn kick(&mut self) -> io::Result<()>;
 
-    /// Appends what has ended and returns how many.
+    /// Appends completions and returns how many were appended.
     fn poll_done(&mut self, done: &mut Vec<FileDone>) -> usize;
 
-    /// Whether operations have ended while they were begun, because they needed no waiting, and
-    /// are there for [`FileIo::poll_done`].
+    /// Returns true if operations completed during submission and their completions are available
+    /// to [`FileIo::poll_done`].
     fn has_ended_at_once(&self) -> bool {
         false
     }
 
-    /// Operations that are under way.
+    /// Returns the number of operations in flight.
     fn under_way(&self) -> usize;
 
-    /// Waits until nothing is under way, for at most this long after something has ended
-    /// last. Whether nothing is.
+    /// Blocks until no operation is in flight, or until `patience` has passed since the last
+    /// completion. Returns true if no operation is in flight.
     fn drain(&mut self, patience: Duration) -> bool {
         let _ = patience;
         self.under_way() == 0
     }
 
-    /// Asks for a wake-up when something ends.
+    /// Enables notification of completions on the wake descriptor.
     fn arm(&mut self) -> Wakeup;
 
-    /// The descriptor to wait on.
+    /// Returns the descriptor to wait on.
     fn wake_fd(&self) -> BorrowedFd<'_>;
 }
 
-/// Where processors' I/O comes from.
+/// Creates the file I/O of workers.
 pub trait FileIoSource: Send + Sync {
-    /// I/O for a processor that has none yet.
+    /// Creates the file I/O of one worker.
     ///
     /// # Errors
-    /// What the system says.
+    /// Fails with the error of the system call.
     fn open(&self) -> io::Result<Box<dyn FileIo>>;
 }

@@ -1,45 +1,45 @@
-//! Names of files in a store.
+//! Validated names of files in a store.
 
 use core::fmt;
 
 use thiserror::Error;
 
-/// Bytes that a name may have.
+/// Maximum length of a name in bytes.
 pub const FILE_NAME_BYTES_MAX: usize = 1024;
-/// Bytes that each part of a name may have (`NAME_MAX` of Linux).
+/// Maximum length of each component of a name in bytes (`NAME_MAX` of Linux).
 pub const FILE_NAME_PART_BYTES_MAX: usize = 255;
 
-/// The name of a file, from a store's directory down: parts with `/` between them, none
-/// of which is empty, `.` or `..`. So it cannot lead out of the directory but by a link,
-/// and links are not followed ([`StoreFiles`](crate::StoreFiles)).
+/// Path of a file relative to the directory of its store: components separated by `/`, none of them
+/// empty, `.` or `..`. Without symbolic links, which [`StoreFiles`](crate::StoreFiles) does not
+/// follow, such a path cannot leave the directory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileName(String);
 
-/// A text that names no file of a store.
+/// Reason why a text is not a valid file name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BadFileName {
-    /// Nothing, or nothing between two slashes, or at an end.
+    /// The name is empty or has an empty component.
     #[error("a part of it is empty: name the file from the store's directory down, as in a/b")]
     Empty,
-    /// It begins with a slash.
+    /// The name is an absolute path.
     #[error("it is an absolute path: name the file from the store's directory down")]
     Absolute,
-    /// It has a part that is `.` or `..`.
+    /// A component is `.` or `..`.
     #[error("it has a part that is . or ..: name the file from the store's directory down")]
     Dots,
-    /// It has a control character, which no log could show.
+    /// The name contains a control character, which logs cannot show.
     #[error("it has a control character: rename the file")]
     Control,
-    /// It is too long.
+    /// The name or a component is too long.
     #[error("it has more than 1024 bytes, or a part with more than 255: choose a shorter one")]
     Long,
 }
 
 impl FileName {
-    /// A name.
+    /// Validates a name.
     ///
     /// # Errors
-    /// The text names no file of a store.
+    /// Returns the first rule violated.
     pub fn new(name: &str) -> Result<Self, BadFileName> {
         if name.starts_with('/') {
             return Err(BadFileName::Absolute);
@@ -61,29 +61,29 @@ impl FileName {
         Ok(Self(name.to_owned()))
     }
 
-    /// As it was given.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The directory that the file is in, from the store's down; `None` if it is the
-    /// store's itself.
+    /// Returns the directory of the file relative to the store; `None` if the file is in the
+    /// store's own directory.
     #[must_use]
     pub fn folder(&self) -> Option<&str> {
         self.0.rsplit_once('/').map(|(folder, _)| folder)
     }
 
-    /// The last part.
+    /// Returns the last component, without its directory.
     #[must_use]
     pub fn last(&self) -> &str {
         self.0.rsplit_once('/').map_or(&self.0, |(_, last)| last)
     }
 
-    /// A file in the same directory.
+    /// Returns the name of a file `last` in the same directory.
     ///
     /// # Errors
-    /// `last` is no name.
+    /// Fails if the resulting name is invalid.
     pub fn sibling(&self, last: &str) -> Result<Self, BadFileName> {
         match self.folder() {
             Some(folder) => Self::new(&format!("{folder}/{last}")),

@@ -1,4 +1,4 @@
-//! Frames that the kernel moves itself, past the switch.
+//! Kernel path: frames between TAP devices that the kernel forwards itself, bypassing the switch.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -6,63 +6,63 @@ use std::collections::BTreeMap;
 use suimon_frame::MacAddr;
 use suimon_quantity::PortId;
 
-/// How often it is told from which addresses frames took the kernel's path: less than
-/// the shortest ageing that a switch may have.
+/// Interval at which source addresses seen on the kernel path are reported. Shorter than the
+/// shortest address ageing time of a switch.
 pub const KERNEL_PATH_HEARD_EVERY: Duration = Duration::from_secs(5);
 
-/// Which frames the kernel moves from TAP to TAP: those from and to addresses of one
-/// group, without a VLAN tag. All others take the way through the switch.
+/// Forwarding table of the kernel path. The kernel forwards untagged frames from TAP to TAP if
+/// source and destination belong to the same group; other frames pass through the switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelPathTable {
-    /// The ports that may take part.
+    /// Ports that participate in the kernel path.
     pub ports: BTreeMap<PortId, KernelPathPort>,
-    /// Who is where, by group and address.
+    /// Location of addresses, keyed by group and MAC address.
     pub addresses: BTreeMap<(u32, MacAddr), KernelPathAddress>,
 }
 
-/// A port on the kernel's path.
+/// A port on the kernel path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelPathPort {
-    /// Ports reach those of their own group only.
+    /// Group of the port. Frames are forwarded within a group only.
     pub group: u32,
-    /// Whether addresses may move here: one that sends here and is known elsewhere is
-    /// then forgotten at once.
+    /// True if dynamically learned addresses may move to this port. If an address known at another
+    /// port sends here, its entry is removed immediately.
     pub learns: bool,
-    /// The largest IP packet it may send, and ports of its group take, in bytes.
+    /// Largest IP packet in bytes that the port may send and that every port of its group accepts.
     pub mtu: u16,
 }
 
-/// Where an address is.
+/// Location of a MAC address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelPathAddress {
-    /// The port.
+    /// Port at which the address is located.
     pub port: PortId,
-    /// Whether it is configured, so that it cannot move.
+    /// True if the address is configured and therefore cannot move.
     pub fixed: bool,
 }
 
-/// Whether a device could have a path in the kernel.
+/// Availability of the kernel path for a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KernelPathState {
-    /// It has one, which frames take as far as a [`KernelPathTable`] says so.
+    /// Available; the [`KernelPathTable`] determines which frames use it.
     Ready,
-    /// It has none.
+    /// The kernel path cannot be used.
     Unavailable {
-        /// Why, and what to do.
+        /// Reason and remedy, in words.
         reason: String,
     },
 }
 
-/// What the kernel moved between a port and others. A large frame that was not
-/// segmented counts as one, as everywhere.
+/// Frames that the kernel forwarded from and to a port. An unsegmented large frame counts as one
+/// frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelPathCounters {
-    /// Frames that the guest sent.
+    /// Frames sent by the guest.
     pub sent_frames: u64,
-    /// Their bytes, with Ethernet headers.
+    /// Bytes sent by the guest, including Ethernet headers.
     pub sent_bytes: u64,
-    /// Frames that the guest received.
+    /// Frames received by the guest.
     pub received_frames: u64,
-    /// Their bytes, with Ethernet headers.
+    /// Bytes received by the guest, including Ethernet headers.
     pub received_bytes: u64,
 }

@@ -1,32 +1,30 @@
-//! What the planes need from the world, as traits.
+//! Port traits: the interfaces between the data and control planes and the host.
 //!
-//! `plane` is written against these and never names an implementation; `sys`
-//! implements them; `suimond` brings the two together, and tests bring their own.
+//! The crates in `plane` depend on these traits and never name an implementation. The crates in
+//! `sys` implement them, `suimond` injects the implementations, and tests inject their own.
 //!
-//! - [`FrameSource`], [`FrameSink`]: one queue each, driven by the one processor
-//!   that owns it.
-//! - [`QueueHost`]: the switch, as a device sees it: takes queues in, gives them
-//!   back.
-//! - [`DeviceFactory`], [`PortDevice`]: opens what a NIC or an uplink stands on.
-//! - [`MemberDevices`], [`ControlSocket`]: what a team needs of its members' devices
-//!   besides: LACPDUs past the switch, carrier and speed.
-//! - [`ProcessorRuntime`], [`Wait`]: pinned threads, the clock and the one wait;
-//!   [`ProcessorWork`]: what such a thread does beside switching frames.
-//! - [`DiskQueue`]: requests of a disk's clients; [`DiskQueueHost`]: the storage plane,
-//!   as a disk's device sees it; [`DiskDevices`]: opens what disks are offered by; [`DiskObserver`]: hears of such a device; [`DiskFile`], [`FileIo`]: an image's
-//!   file, and a processor's I/O on it.
-//! - [`DiskClient`]: a disk that somebody else serves, over a connection.
-//! - [`StoreFiles`]: the files of a store, in which images lie.
-//! - [`RedoRecords`]: changes of images' metadata that outlive the process.
-//! - [`SocketFiles`]: the files of sockets that were left behind.
+//! - [`FrameSource`], [`FrameSink`]: one frame queue each, serviced by the worker that owns the
+//!   queue.
+//! - [`QueueHost`]: the switch as seen by a device; accepts queues and returns them.
+//! - [`DeviceFactory`], [`PortDevice`]: open the device behind a NIC or an uplink.
+//! - [`MemberDevices`], [`ControlSocket`]: link state of team members, and LACPDUs that bypass the
+//!   switch.
+//! - [`ProcessorRuntime`], [`Wait`]: worker threads, their clock and their only blocking call.
+//!   [`ProcessorWork`]: work of a worker other than switching frames.
+//! - [`DiskQueue`]: requests of a disk's clients. [`DiskQueueHost`]: the storage plane as seen by a
+//!   disk device. [`DiskDevices`]: opens the front-ends of disks. [`DiskObserver`]: receives their
+//!   notices. [`DiskFile`], [`FileIo`]: an image file, and a worker's I/O on it.
+//! - [`DiskClient`]: a disk that another server exports, over a connection.
+//! - [`StoreFiles`]: the files of a store, which contain disk images.
+//! - [`RedoRecords`]: metadata changes of images that survive the process.
+//! - [`SocketFiles`]: stale socket files of earlier processes.
 //! - [`StateStore`]: durable keys and values.
-//! - [`ClusterStore`]: what the nodes of a cluster know together: transactions, watches, leases,
+//! - [`ClusterStore`]: the store shared by the nodes of a cluster: transactions, watches, leases,
 //!   elections.
 //! - [`PowerHost`]: frequencies, idle states and energy counters of the host's CPUs.
-//! - [`VmHost`], [`Vm`]: starts VMs, finds them again, and tells them things.
+//! - [`VmHost`], [`Vm`]: start, adopt and control VMs.
 //!
-//! Nothing here does anything; there is no state and no lifecycle but that of
-//! the things described.
+//! This crate contains interfaces and plain data only: no I/O, threads or global state.
 #![forbid(unsafe_code)]
 
 mod cluster_store;

@@ -1,20 +1,19 @@
-//! What is known of a device's link.
+//! Link state of a network device.
 
-/// Speed and duplex, as far as the driver knows them.
+/// Speed and duplex, as reported by the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkSpeed {
-    /// Megabits per second, more than 0; `None` if unknown, as it is of most devices
-    /// without carrier.
+    /// Speed in Mbit/s, more than 0; `None` if unknown, as for most devices without carrier.
     pub mbps: Option<u32>,
-    /// Whether both ends may send at a time; `None` if unknown.
+    /// True for full duplex, false for half duplex; `None` if unknown.
     pub full_duplex: Option<bool>,
 }
 
-/// A device's link as it is now.
+/// Current link state of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkFacts {
-    /// The device is set up and has a carrier.
+    /// True if the device is up and has a carrier.
     pub up: bool,
-    /// How fast it is.
+    /// Speed and duplex of the link.
     pub speed: LinkSpeed,
 }

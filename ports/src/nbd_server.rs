@@ -1,40 +1,40 @@
-//! NBD servers: where they listen, whom they let in, and who is there.
+//! NBD servers: listening addresses, access rules and connected clients.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use ipnet::IpNet;
 
-/// Where clients find a server.
+/// Listening address of an NBD server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NbdPlace {
-    /// A Unix socket at this path.
+    /// Unix socket at this path.
     Unix(PathBuf),
-    /// A TCP address and port.
+    /// TCP server at this address and port.
     Tcp(SocketAddr),
 }
 
-/// A server: where it listens, and whom it lets in there.
+/// Configuration of an NBD server: listening address and access rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NbdServerSpec {
-    /// On a Unix socket.
+    /// Server on a Unix socket.
     Unix {
-        /// Its path.
+        /// Path of the Unix socket.
         socket: PathBuf,
-        /// Whom it lets in.
+        /// Users and groups that may connect.
         access: NbdUnixAccess,
     },
-    /// On TCP.
+    /// Server on a TCP port.
     Tcp {
-        /// Address and port.
+        /// Address and port to listen on.
         address: SocketAddr,
-        /// Whom it lets in.
+        /// Clients that may connect, and TLS.
         access: NbdTcpAccess,
     },
 }
 
 impl NbdServerSpec {
-    /// Where it listens.
+    /// Returns the address the server listens on.
     pub fn place(&self) -> NbdPlace {
         match self {
             Self::Unix { socket, .. } => NbdPlace::Unix(socket.clone()),
@@ -43,77 +43,77 @@ impl NbdServerSpec {
     }
 }
 
-/// Who comes in through a Unix socket: users and members of groups of this host, by name or
-/// number; the daemon's user and group if both are empty.
+/// Access rules of a Unix socket: users and groups of this host, by name or number, that may
+/// connect. If both lists are empty: the daemon's user and group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NbdUnixAccess {
-    /// Users.
+    /// Users that may connect, by name or number.
     pub users: Vec<String>,
-    /// Groups.
+    /// Groups that may connect, by name or number.
     pub groups: Vec<String>,
 }
 
-/// Who comes in over TCP.
+/// Access rules of a TCP server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NbdTcpAccess {
-    /// What clients are shown and must show; nothing if absent.
+    /// TLS configuration; `None`: no TLS.
     pub tls: Option<NbdTlsFiles>,
-    /// Where clients come from; anywhere if it is empty.
+    /// Permitted source networks; any if empty.
     pub addresses: Vec<IpNet>,
-    /// Whether others than this host may come in without TLS.
+    /// True if clients of other hosts may connect without TLS.
     pub is_plaintext: bool,
 }
 
-/// PEM files for TLS.
+/// PEM files of a TLS server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NbdTlsFiles {
-    /// The server's certificate chain.
+    /// Certificate chain of the server.
     pub certificate: PathBuf,
-    /// Its key.
+    /// Private key of the server.
     pub key: PathBuf,
-    /// Authorities of clients, who need no certificate if absent.
+    /// CA certificates for client authentication; `None`: clients need no certificate.
     pub client_ca: Option<PathBuf>,
-    /// DNS names of which a client's certificate must have one; any if it is empty.
+    /// Permitted DNS names of client certificates, one of which must match; any name if empty.
     pub clients: Vec<String>,
 }
 
-/// By which way a client came.
+/// Transport of a client connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NbdClientWay {
-    /// Through a Unix socket.
+    /// Unix socket on this host.
     Unix,
-    /// Over TCP, without TLS.
+    /// TCP connection without TLS.
     Tcp,
-    /// Over TCP with TLS.
+    /// TCP connection protected by TLS.
     Tls,
 }
 
-/// A connection that uses an export.
+/// Client connection that uses an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NbdClient {
-    /// The export's name.
+    /// Name of the export in use.
     pub export: String,
-    /// By which way it came.
+    /// Transport that the client uses.
     pub way: NbdClientWay,
-    /// Who it is, in words: a process and its user, or an address and port.
+    /// Peer, as text: process and user, or address and port.
     pub peer: String,
 }
 
-/// What NBD servers tell beside what clients ask of disks.
+/// Notice of an NBD server, for events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NbdNotice {
-    /// A client was not let in.
+    /// A client was not permitted to connect.
     Refused {
-        /// Who.
+        /// Peer of the connection, as text.
         peer: String,
-        /// Why not.
+        /// Reason of the rejection, as text.
         reason: String,
     },
-    /// A disk cannot be an export.
+    /// A disk cannot be exported.
     NotOffered {
-        /// The disk.
+        /// Name of the disk concerned.
         disk: String,
-        /// Why not.
+        /// Reason why the disk cannot be exported, as text.
         reason: String,
     },
 }

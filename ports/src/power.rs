@@ -1,15 +1,15 @@
-//! The host's power settings.
+//! Power management settings of the host's CPUs.
 
 use suimon_power::{Machine, SettingId, ZoneReading};
 use thiserror::Error;
 
-/// Why a setting was not written.
+/// Failure to write a setting.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PowerError {
-    /// Its file is not there: the CPU is offline, or its driver has gone.
+    /// The sysfs file does not exist: the CPU is offline, or its driver was removed.
     #[error("{file} is not there")]
     Missing {
-        /// The file.
+        /// Path of the setting's sysfs file.
         file: String,
     },
     /// The file system is mounted read-only for the daemon.
@@ -18,46 +18,48 @@ pub enum PowerError {
          there otherwise"
     )]
     ReadOnly {
-        /// The file.
+        /// Path of the setting's sysfs file.
         file: String,
     },
-    /// The daemon may not.
+    /// The daemon lacks the permission.
     #[error("{file} may not be written by the daemon; run it as root")]
     Denied {
-        /// The file.
+        /// Path of the setting's sysfs file.
         file: String,
     },
-    /// The driver does not take the value.
+    /// The driver rejected the value.
     #[error("the driver refused `{value}` for {file}: {detail}")]
     Refused {
-        /// The file.
+        /// Path of the setting's sysfs file.
         file: String,
-        /// What was written.
+        /// Value that the driver rejected.
         value: String,
-        /// The system's words.
+        /// Error text of the system call.
         detail: String,
     },
 }
 
-/// CPUs' frequencies, idle states and turbo as the kernel has them, and energy counters.
+/// Frequencies, idle states and turbo of the host's CPUs (cpufreq and cpuidle in sysfs), and energy
+/// counters (powercap).
 ///
-/// Reading may take a while with many CPUs: it is done on demand.
+/// Reading takes long with many CPUs and is therefore done on demand only.
 pub trait PowerHost: Send + Sync {
-    /// What there is now. What cannot be read or understood is as if it were not there.
+    /// Returns the current settings of all CPUs. Values that cannot be read or parsed are reported
+    /// as absent.
     fn machine(&self) -> Machine;
 
-    /// CPUs that are online, as the kernel tells them, in one cheap look.
+    /// Returns the list of online CPUs in the kernel's format, such as `0-3,5`. Reads one file.
     fn online(&self) -> String;
 
-    /// Gives a setting a value.
+    /// Writes a setting.
     ///
     /// # Errors
-    /// It has the value it had.
+    /// Fails with the setting unchanged.
     fn write(&self, id: SettingId, value: &str) -> Result<(), PowerError>;
 
-    /// The energy counters; none where there are none or they cannot be read.
+    /// Returns the energy counters; empty if there are none or they cannot be read.
     fn energy(&self) -> Vec<ZoneReading>;
 
-    /// Why there are none, in words; `None` if there are.
+    /// Returns why no energy counter is available, as text; `None` if one is.
     fn energy_lacks(&self) -> Option<String>;
 }

@@ -1,4 +1,4 @@
-//! Processors: threads, where they run, their clock and their one wait.
+//! Worker threads: placement, clock and their only blocking call.
 
 use std::fmt;
 use std::io;
@@ -7,71 +7,71 @@ use std::sync::Arc;
 
 use suimon_quantity::Time;
 
-/// Wakes a processor out of its [`Wait`]. Cheap if it is not asleep.
+/// Wakes a worker from its [`Wait`]. Cheap if the worker is not asleep.
 pub trait Waker: Send + Sync {
-    /// Makes the processor's present or next [`Wait::wait`] return. Never lost.
+    /// Makes the worker's current or next [`Wait::wait`] return. A wake-up is never lost.
     fn wake(&self);
 }
 
-/// The one place where a processor sleeps.
+/// The only blocking call of a worker (epoll).
 pub trait Wait: Send {
-    /// Watches a descriptor for readability. `token` comes back from `wait`;
-    /// a token is in use once at a time.
+    /// Registers a descriptor for readability. [`Wait::wait`] reports it by `token`, which must be
+    /// unique among the registered descriptors.
     ///
     /// # Errors
-    /// The errno of the system call.
+    /// Error of the system call.
     fn watch(&mut self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()>;
 
-    /// Stops watching. Unknown descriptors are ignored.
+    /// Unregisters a descriptor. Unknown descriptors are ignored.
     fn unwatch(&mut self, fd: BorrowedFd<'_>);
 
-    /// Appends the tokens of readable descriptors to `ready`. With
-    /// `until` = `Some(t)` it sleeps until something is readable, the waker is
-    /// called, the thread is interrupted, as by an answer in its ring, or `t` has
-    /// passed; with `None` it only looks.
+    /// Appends the tokens of readable descriptors to `ready`. With `until` = `Some(t)`, blocks
+    /// until a descriptor is readable, the waker is called, the thread is interrupted (for example
+    /// by a completion in its io_uring) or `t` has passed. With `None`, does not block.
     ///
     /// # Errors
-    /// The errno of the system call.
+    /// Error of the system call.
     fn wait(&mut self, until: Option<Time>, ready: &mut Vec<u64>) -> io::Result<()>;
 
-    /// Lets other threads run that wait for this thread's CPU, if there are any.
+    /// Yields the CPU to other runnable threads, if there are any.
     fn give_way(&mut self);
 
-    /// Now, on the clock that all processors share.
+    /// Returns the current time of the clock shared by all workers.
     fn now(&self) -> Time;
 
-    /// CPU time this thread has used so far. Only the owning thread may ask.
+    /// Returns the CPU time used by this thread. May be called on the owning thread only.
     fn cpu_time(&self) -> core::time::Duration;
 
-    /// Time in which this thread was runnable and did not run, because others had its CPU; zero where
-    /// the system does not count it. Only the owning thread may ask. Costs a system call.
+    /// Returns the time for which this thread was runnable but not running (run queue delay); zero
+    /// if the system does not account for it. May be called on the owning thread only. Makes a
+    /// system call.
     fn run_delay(&self) -> core::time::Duration {
         core::time::Duration::ZERO
     }
 }
 
-/// What a thread of a device does before anything else, on that thread: it gives up
-/// what it does not need. If that fails the thread must not go on.
+/// Function that a device's thread runs first, to drop the privileges it does not need. If it fails
+/// the thread must end.
 pub type ThreadStart = Arc<dyn Fn() -> io::Result<()> + Send + Sync>;
 
-/// What a processor's thread runs.
+/// Main function of a worker thread.
 pub type ProcessorBody = Box<dyn FnOnce(Box<dyn Wait>) + Send>;
 
-/// Waits until a processor's thread has ended.
+/// Function that blocks until a worker thread has ended.
 pub type ProcessorJoin = Box<dyn FnOnce() + Send>;
 
-/// Where a processor's thread runs.
+/// CPU placement of a worker thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// On this logical CPU and no other.
+    /// Pinned to this logical CPU.
     Pinned(u16),
-    /// On any that the process may use. The kernel chooses, and may choose anew when the
-    /// thread wakes up: a CPU that is awake answers sooner than one that is not.
+    /// On any CPU that the process may use. The kernel may select another CPU at each wake-up; an
+    /// awake CPU has a shorter wake-up latency.
     Floating,
 }
 
 impl Placement {
-    /// The CPU it is pinned to.
+    /// Returns the CPU the thread is pinned to; `None` if it floats.
     pub const fn cpu(self) -> Option<u16> {
         match self {
             Self::Pinned(cpu) => Some(cpu),
@@ -95,25 +95,25 @@ impl fmt::Display for Placement {
     }
 }
 
-/// Where a logical CPU is in the machine.
+/// Topology of a logical CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuPlace {
-    /// The CPU.
+    /// Number of the logical CPU.
     pub cpu: u16,
-    /// The core that it is a thread of, by a number that no other core of the host has.
+    /// Physical core, numbered uniquely on the host. Sibling threads have the same core.
     pub core: u32,
-    /// The NUMA node that it is on; 0 on a host without.
+    /// NUMA node; 0 on a host without NUMA.
     pub numa_node: u16,
 }
 
-/// Where processors come from.
+/// Starts the threads of workers.
 pub trait ProcessorRuntime: Send + Sync {
-    /// Starts a thread named `name` that runs `body` with a wait of its own. Returns
-    /// the waker of that wait, and a function that joins the thread.
+    /// Starts a thread named `name` that runs `body` with a new [`Wait`]. Returns the waker of that
+    /// wait, and a function that joins the thread.
     ///
     /// # Errors
-    /// The CPU of `placement` does not exist or may not be used, or no thread could be
-    /// made.
+    /// Fails if the CPU of `placement` does not exist or is not permitted, or if no thread can be
+    /// created.
     fn start(
         &self,
         name: &str,
@@ -121,9 +121,9 @@ pub trait ProcessorRuntime: Send + Sync {
         body: ProcessorBody,
     ) -> io::Result<(Arc<dyn Waker>, ProcessorJoin)>;
 
-    /// The logical CPUs this process may run on, ascending.
+    /// Returns the logical CPUs that this process may run on, in ascending order.
     fn cpus(&self) -> Vec<u16>;
 
-    /// Now, on the clock that all processors share.
+    /// Returns the current time of the clock shared by all workers.
     fn now(&self) -> Time;
 }

@@ -1,4 +1,4 @@
-//! What else a processor does beside switching frames.
+//! Work of a worker other than switching frames, such as servicing disk queues.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -9,100 +9,98 @@ use suimon_quantity::{ProcessorId, Time};
 
 use crate::{Wait, Waker};
 
-/// Tokens from here on are of a processor's other work.
+/// First [`Wait`] token of the other work; lower tokens belong to frame queues.
 const FIRST_TOKEN: u64 = 1 << 63;
 
-/// Descriptors that a processor watches for its other work.
+/// Descriptors that a worker watches for its other work.
 pub struct Watches<'a>(&'a mut dyn Wait);
 
 impl<'a> Watches<'a> {
-    /// Those of a processor with this wait.
+    /// Wraps the wait of a worker.
     pub fn new(wait: &'a mut dyn Wait) -> Self {
         Self(wait)
     }
 
-    /// Watches a descriptor for readability, of which [`ProcessorWork::wake`] tells by
-    /// `token`.
+    /// Registers a descriptor for readability; [`ProcessorWork::wake`] reports it by `token`.
     ///
     /// # Errors
-    /// The errno of the system call.
+    /// Error of the system call.
     pub fn watch(&mut self, fd: BorrowedFd<'_>, token: u32) -> io::Result<()> {
         self.0.watch(fd, FIRST_TOKEN | u64::from(token))
     }
 
-    /// The time now, for work that has taken some since its round began.
+    /// Returns the current time, which may be later than the start of the polling round.
     #[must_use]
     pub fn now(&self) -> Time {
         self.0.now()
     }
 
-    /// Stops watching. Unknown descriptors are ignored.
+    /// Unregisters a descriptor. Unknown descriptors are ignored.
     pub fn unwatch(&mut self, fd: BorrowedFd<'_>) {
         self.0.unwatch(fd);
     }
 
-    /// The other work's token that came out of a [`Wait::wait`] as `token`; `None` if it is
-    /// not the other work's.
+    /// Converts a token returned by [`Wait::wait`] to a token of the other work; `None` if it
+    /// belongs to a frame queue.
     pub fn token(token: u64) -> Option<u32> {
         u32::try_from(token.checked_sub(FIRST_TOKEN)?).ok()
     }
 }
 
-/// What a processor's other work waits for, which decides how long polling for it is worth it.
+/// Expected input of a worker's other work; determines how long polling is worthwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expects {
-    /// Nothing that polling finds sooner than a wake-up does.
+    /// No input that polling detects sooner than a wake-up.
     Nothing,
-    /// More of what came a moment ago, perhaps.
+    /// Possibly more of the requests that arrived recently.
     More,
-    /// Answers, which are sure to come.
+    /// Completions, which are certain to arrive.
     Answers,
 }
 
-/// Work that a processor does on its thread in turn with its frames: it is polled once in
-/// each round, and the processor sleeps only when it says that everything waits.
+/// Non-frame work of a worker, serviced alternately with its frame queues. The worker polls it once
+/// per round and sleeps only after [`ProcessorWork::arm`] returned true.
 pub trait ProcessorWork: Send {
-    /// Does what can be done without waiting; whether that was anything. Costs next to
-    /// nothing when there is nothing to do. `is_busy`: the processor's last round moved
-    /// something, so that what is polled in vain takes time from others.
+    /// Performs the pending work without blocking and returns true if there was any. Nearly free of
+    /// cost if there is none. `is_busy`: the worker's last round made progress, so that
+    /// unsuccessful polling takes time from other queues.
     fn poll(&mut self, now: Time, is_busy: bool, watches: &mut Watches<'_>) -> bool;
 
-    /// The processor's thread was runnable and did not run for `span`, which has just ended. Called
-    /// before [`ProcessorWork::poll`].
+    /// Reports that the worker's thread was runnable but not running for `span`, which has just
+    /// ended. Called before [`ProcessorWork::poll`].
     fn handle_unscheduled(&mut self, _span: Duration) {}
 
-    /// A watched descriptor is readable.
+    /// Reports that a watched descriptor is readable.
     fn wake(&mut self, token: u32);
 
-    /// Whether a descriptor is watched for something that a busy processor has to look for
-    /// from time to time.
+    /// Returns true if a descriptor is watched that a busy worker must check from time to time.
     fn is_waiting(&self) -> bool;
 
-    /// What may come in a moment that polling finds at once.
+    /// Returns the input that may arrive soon and that polling detects immediately.
     fn expects(&self) -> Expects;
 
-    /// Asks for wake-ups. `true`: everything waits, and the processor may sleep until a
-    /// watched descriptor is readable, its waker is called or the deadline has passed.
+    /// Enables notifications. Returns true if no work is pending: the worker may sleep until a
+    /// watched descriptor is readable, its waker is called or the deadline passes.
     fn arm(&mut self) -> bool;
 
-    /// When there is something to do although nothing wakes the processor.
+    /// Returns the time at which work is due even without a wake-up.
     fn next_deadline(&self) -> Option<Time>;
 }
 
-/// Where processors' other work comes from.
+/// Creates the other work of workers.
 pub trait ProcessorWorks: Send + Sync {
-    /// The work of a processor that is about to start. `waker` wakes it.
+    /// Creates the work of a worker that is about to start. `waker` wakes that worker.
     fn begin(&self, processor: ProcessorId, waker: Arc<dyn Waker>) -> Box<dyn ProcessorWork>;
 
-    /// These processors are about to stop: returns when whatever they work on is with
-    /// others.
+    /// Reports that these workers are about to stop. Blocks until their work has moved to other
+    /// workers.
     fn retire(&self, processors: &[ProcessorId]);
 
-    /// All processors have stopped.
+    /// Reports that all workers have stopped.
     fn end(&self);
 }
 
-/// Frames are all that processors work on.
+/// Work of workers that switch frames only: none.
 pub struct NoOtherWork;
 
 impl ProcessorWorks for NoOtherWork {

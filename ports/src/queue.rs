@@ -1,4 +1,4 @@
-//! Queues of frames, and the switch that owns them.
+//! Queues of frames, and the switch that services them.
 
 use std::os::fd::BorrowedFd;
 
@@ -6,133 +6,130 @@ use suimon_frame::{Frame, FrameBatch, Offloads};
 use suimon_quantity::{PortId, QueueId};
 use thiserror::Error;
 
-/// Whether a source may sleep after [`FrameSource::arm`].
+/// Result of enabling notifications with [`FrameSource::arm`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wakeup {
-    /// Nothing is waiting; the wake descriptor becomes readable when it is.
+    /// No input is pending. The wake descriptor becomes readable when input arrives.
     Armed,
-    /// Something arrived meanwhile: poll again, do not sleep.
+    /// Input arrived meanwhile: poll again before sleeping.
     Pending,
 }
 
-/// What became of a frame handed to a sink.
+/// Result of handing a frame to a sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// It is on its way.
+    /// The frame was queued for transmission.
     Accepted,
-    /// The other side has no room; the frame was not taken.
+    /// The peer's queue is full; the frame was not queued.
     Full,
 }
 
-/// The side a fault is blamed on.
+/// Cause of a queue fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The device went away: the TAP was deleted, the link is gone.
+    /// The device no longer exists: the TAP was deleted, the link is gone.
     Gone,
-    /// The other side broke the protocol. Its queue stops for good.
+    /// The peer violated the protocol. Its queue stops permanently.
     Hostile,
-    /// The host refused: an errno of a system call.
+    /// A system call of the host failed.
     Host,
 }
 
-/// Why a queue can carry no more frames. The processor gives the queue up and
-/// reports this; other queues go on.
+/// Permanent failure of a queue. The worker drops the queue and reports the fault; other queues
+/// continue.
 #[derive(Clone, Debug, Error)]
 #[error("{detail}")]
 pub struct PortFault {
-    /// Whom to blame.
+    /// Cause, by which the port decides between reopening and giving up.
     pub kind: FaultKind,
-    /// What happened, with the field, index or errno, for the event's text.
+    /// Failure with field, index or errno, for the text of the event.
     pub detail: String,
 }
 
-/// A queue that carries frames into the switch. Driven by one thread at a time;
-/// `Send` so that it can be handed over.
+/// Queue of frames into the switch. Serviced by one thread at a time; `Send` so that ownership can
+/// move between threads.
 pub trait FrameSource: Send {
-    /// Appends frames to `batch` until it is full or nothing is left, and
-    /// returns how many. Frames come with their tag in the metadata
-    /// ([`Frame::admit`](suimon_frame::Frame::admit)), true metadata and at least
-    /// an Ethernet header; what does not meet this is dropped and counted here.
+    /// Appends frames to `batch` until it is full or the queue is empty, and returns how many were
+    /// appended. VLAN tags are moved to the metadata
+    /// ([`Frame::admit`](suimon_frame::Frame::admit)), the metadata is correct, and each frame has
+    /// at least an Ethernet header. Other frames are dropped and counted as malformed.
     ///
-    /// Frames may have tails ([`Frame::set_tail`]). What these lie in stays the
-    /// switch's until [`FrameSource::release`] or the next call of this.
+    /// Frames may have tails ([`Frame::set_tail`]). The memory of tails remains valid until
+    /// [`FrameSource::release`] or the next call of this function.
     ///
     /// # Errors
-    /// The queue is finished; frames appended before stand.
+    /// The queue has failed permanently; frames appended before remain valid.
     fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault>;
 
-    /// Gives back what the tails of the frames received last lie in. Called when
-    /// nobody needs them any more, wherever [`FrameBatch::has_tails`] said so.
+    /// Returns the memory of the tails of the last received frames to the peer. Called once the
+    /// frames are no longer used, if [`FrameBatch::has_tails`] was true.
     fn release(&mut self) {}
 
-    /// Asks for a wake-up. After [`Wakeup::Armed`] the wake descriptor becomes
-    /// readable as soon as [`FrameSource::receive`] would return a frame. A
-    /// race with the other side is decided inside: it is never lost.
+    /// Enables notifications. After [`Wakeup::Armed`] the wake descriptor becomes readable as soon
+    /// as [`FrameSource::receive`] would return a frame. The implementation resolves the race with
+    /// the peer; no notification is lost.
     fn arm(&mut self) -> Wakeup;
 
-    /// Takes the request back, and clears the descriptor if that is needed.
-    /// Called after each wake-up, before polling.
+    /// Disables notifications and clears the descriptor if necessary. Called after each wake-up,
+    /// before polling.
     fn disarm(&mut self);
 
-    /// The descriptor to wait on; valid while the source lives.
+    /// Returns the descriptor to wait on; valid while the source exists.
     fn wake_fd(&self) -> BorrowedFd<'_>;
 
-    /// Whether `receive` costs a system call even when nothing is there. Such a
-    /// source is polled only after its descriptor was seen readable.
+    /// Returns true if `receive` makes a system call even when no frame is pending. Such a source
+    /// is polled only after its descriptor was readable.
     fn is_polled_by_fd(&self) -> bool;
 
-    /// Frames dropped inside the source since it was made, because they were
-    /// malformed.
+    /// Returns the number of malformed frames dropped since the source was created.
     fn malformed(&self) -> u64;
 }
 
-/// A queue that carries frames out of the switch.
+/// Queue of frames out of the switch.
 pub trait FrameSink: Send {
-    /// Hands one frame over. Its form is one that [`FrameSink::offloads`]
-    /// takes; its tag, if any, is to appear on the wire as an 802.1Q tag. It has a
-    /// tail only if [`FrameSink::reads_tails`].
-    /// Nothing is promised to be visible before [`FrameSink::flush`].
+    /// Queues one frame for transmission. The frame must use only offloads that
+    /// [`FrameSink::offloads`] includes. A tag in its metadata is sent as 802.1Q tag. The frame has
+    /// a tail only if [`FrameSink::reads_tails`] returns true. Frames become visible to the peer
+    /// with [`FrameSink::flush`] at the latest.
     ///
     /// # Errors
-    /// The queue is finished.
+    /// The queue has failed permanently.
     fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault>;
 
-    /// Makes all frames handed over visible to the other side, and notifies it
-    /// if it asked for that.
+    /// Makes all queued frames visible to the peer, and notifies it if it enabled notifications.
     ///
     /// # Errors
-    /// The queue is finished.
+    /// The queue has failed permanently.
     fn flush(&mut self) -> Result<(), PortFault>;
 
-    /// The forms of frame this egress takes now.
+    /// Returns the offloads that frames may currently use.
     fn offloads(&self) -> Offloads;
 
-    /// Whether it reads the tails of frames itself. To others frames are handed
-    /// whole.
+    /// Returns true if the sink reads the tails of frames. Other sinks receive contiguous frames.
     fn reads_tails(&self) -> bool {
         false
     }
 
-    /// Frames taken with [`Sent::Accepted`] since the sink was made that the
-    /// device then threw away: it was down, or the frame was longer than its MTU.
+    /// Returns the number of frames accepted since the sink was created that the device then
+    /// dropped, because it was down or the frame exceeded its MTU.
     fn discarded(&self) -> u64 {
         0
     }
 }
 
-/// The switch, as a device sees it. Implemented by the switching plane; may be
-/// called from any thread but a processor's.
+/// The switch, as seen by a device. Implemented by the switching plane. Callable from any thread
+/// except workers.
 pub trait QueueHost: Send + Sync {
-    /// Gives an ingress queue to the switch. It starts on its home processor.
+    /// Attaches an ingress queue to the switch. It starts on its home worker.
     fn attach_source(&self, id: QueueId, source: Box<dyn FrameSource>);
 
-    /// Gives an egress queue to the switch.
+    /// Attaches an egress queue to the switch.
     fn attach_sink(&self, id: QueueId, sink: Box<dyn FrameSink>);
 
-    /// Takes a queue back: returns after its owner has let go of it and dropped
-    /// it. Unknown queues are already gone.
+    /// Detaches a queue. Blocks until its owning worker has dropped it. Unknown queues count as
+    /// detached.
     fn detach(&self, id: QueueId);
 
-    /// Takes all queues of a port back.
+    /// Detaches all queues of a port; blocks as [`detach`](Self::detach).
     fn detach_port(&self, port: PortId);
 }

@@ -1,73 +1,73 @@
-//! Records of image metadata that outlive a process.
+//! Redo records: metadata changes of images that survive the process.
 
 use std::io;
 
 use suimon_image::{MetadataChange, OpenedImage, Redo};
 
-/// Keeps the changes of one image's metadata where they outlive this process, but not the host: what
-/// they name may be missing after a crash of the host.
+/// Redo record of one open image: metadata changes stored so that they survive this process, but
+/// not the host. After a crash of the host, data they refer to may be missing.
 ///
-/// Numbers count all changes that were ever kept of the image since it was opened.
+/// Changes are numbered consecutively since the image was opened.
 pub trait RedoRecord: Send {
-    /// Keeps changes behind those that are kept. They outlive this process when this returns. If
-    /// there is no room for all of them, none is kept and `false` is returned: changes must be
-    /// committed and forgotten first. `file_len` is how long the file must be for what they name.
+    /// Appends changes to the record. They survive this process once the call returns. Returns
+    /// false, with none appended, if the record lacks room: the caller must commit and forget
+    /// changes first. `file_len` is the file length in bytes that the changes require.
     ///
     /// # Errors
-    /// The record cannot be written. None of the changes may be relied on.
+    /// Fails if the record cannot be written. None of the changes counts as recorded.
     fn keep(&mut self, changes: &[MetadataChange], file_len: u64) -> io::Result<bool>;
 
-    /// How many changes it can keep at a time.
+    /// Returns the capacity of the record in changes.
     fn room(&self) -> u64;
 
-    /// The number of the next change.
+    /// Returns the number of the next change.
     fn next(&self) -> u64;
 
-    /// Forgets the changes before a number, which are in the file.
+    /// Removes the changes before number `before`, which are committed to the file.
     ///
     /// # Errors
-    /// The record cannot be written; the changes are still kept.
+    /// Fails if the record cannot be written; the changes remain recorded.
     fn forget(&mut self, before: u64) -> io::Result<()>;
 
-    /// Forgets all changes. Nothing can be kept any more, and nothing will be redone.
+    /// Removes all changes. The record accepts no further changes, and nothing will be redone.
     ///
     /// # Errors
-    /// The record cannot be written; the changes may still be kept.
+    /// Fails if the record cannot be written; the changes may still be recorded.
     fn abandon(&mut self) -> io::Result<()>;
 
-    /// Removes the record. The image was closed and needs nothing to be redone.
+    /// Deletes the record of an image that was closed and has nothing to redo.
     ///
     /// # Errors
-    /// It cannot be removed.
+    /// Fails if the record cannot be deleted.
     fn remove(self: Box<Self>) -> io::Result<()>;
 }
 
-/// The records of a host's images.
+/// Redo records of a host's images.
 pub trait RedoRecords: Send + Sync {
-    /// Returns what a killed process left of an image; `None` if there is nothing to redo. `key`
-    /// tells the image from others of this host: letters, digits and `-`.
+    /// Returns the changes that a killed process left uncommitted; `None` if there is nothing to
+    /// redo. `key` identifies the image on this host: letters, digits and `-`.
     ///
-    /// The image has to be opened with `redone_as` as its new identity, which is the same until
-    /// [`RedoRecords::discard`], so that changes which were redone are not redone over later ones.
+    /// The image must be opened with `redone_as` as its new identity. The identity stays the same
+    /// until [`RedoRecords::discard`], so that redone changes are not redone over later ones.
     ///
     /// # Errors
-    /// The record cannot be read, or is damaged.
+    /// Fails if the record cannot be read or is damaged.
     fn load(&self, key: &str) -> io::Result<Option<Redo>>;
 
-    /// Removes what a killed process left of an image: it is in the file, or not wanted. Nothing
-    /// happens if there is nothing.
+    /// Deletes the record left by a killed process. Its changes are committed to the file or not
+    /// wanted. A missing record counts as success.
     ///
     /// # Errors
-    /// It cannot be removed.
+    /// Fails if the record cannot be deleted.
     fn discard(&self, key: &str) -> io::Result<()>;
 
-    /// Where what a killed process left of an image is, for people who want it removed.
+    /// Returns the location of the record left by a killed process, for messages to operators.
     fn place(&self, key: &str) -> String;
 
-    /// Begins the record of an image that is open, in place of the one before. What that one kept
-    /// must be in the file.
+    /// Starts the record of an open image, replacing a previous record. The changes of the previous
+    /// record must be committed to the file.
     ///
     /// # Errors
-    /// The record cannot be made.
+    /// Fails if the record cannot be created.
     fn begin(&self, key: &str, opened: OpenedImage) -> io::Result<Box<dyn RedoRecord>>;
 }

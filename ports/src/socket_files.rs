@@ -1,44 +1,42 @@
-//! The files of Unix sockets, which outlive the process that made them.
+//! Files of Unix sockets, which persist after the process that created them.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What tells a file from those that lay at its path before it or will after.
+/// Identity of a file, distinguishing it from earlier and later files at its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileIdentity {
-    /// The file system.
+    /// Device number of the file system.
     pub device: u64,
-    /// The number in it, which is given out again after a file is deleted.
+    /// Inode number; may be reused after the file is deleted.
     pub inode: u64,
-    /// When it was made, in nanoseconds since 1970-01-01 UTC, where the file
-    /// system knows.
+    /// Creation time in nanoseconds since 1970-01-01 UTC; `None` if the file system does not record
+    /// it.
     pub made_unix_ns: Option<u64>,
 }
 
-/// A socket file that a process which has ended may have left behind.
+/// Socket file that a process which has ended may have left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftSocket {
-    /// Where it lies.
+    /// Path of the socket file.
     pub path: PathBuf,
-    /// Which file it is; `None` if the process ended before it could say.
+    /// Identity of the file; `None` if the process ended before recording it.
     pub identity: Option<FileIdentity>,
-    /// Nothing lay at the path at this time, in milliseconds since 1970-01-01
-    /// UTC, and the socket was about to be made.
+    /// Time in milliseconds since 1970-01-01 UTC, shortly before the socket was created, at which
+    /// no file existed at the path.
     pub absent_unix_ms: u64,
 }
 
-/// Looks at socket files and removes those that were left behind.
+/// Inspects socket files and removes stale ones.
 pub trait SocketFiles: Send + Sync {
-    /// Which file lies at `path`, of whatever type; `None` if there is none that
-    /// can be seen.
+    /// Returns the identity of the file at `path`, of any type; `None` if none is visible.
     fn identity(&self, path: &Path) -> Option<FileIdentity>;
 
-    /// Removes the file if it is the one described: a socket on which nobody
-    /// listens, with that identity or, where that is not known, owned by this
-    /// user and not older than [`LeftSocket::absent_unix_ms`]. `Ok(false)` if it
-    /// is gone or another.
+    /// Removes the file if it is the stale socket described: a socket without a listener and with
+    /// the recorded identity or, without a recorded identity, owned by this user and not older than
+    /// [`LeftSocket::absent_unix_ms`]. Returns `Ok(false)` if the file is gone or another one.
     ///
     /// # Errors
-    /// It is the one described and the host refuses.
+    /// Fails if the host rejects the removal.
     fn remove_left(&self, left: &LeftSocket) -> io::Result<bool>;
 }

@@ -1,155 +1,156 @@
-//! Network adapters with SR-IOV: what they have, and what they are told.
+//! Network adapters with SR-IOV: discovery and configuration of virtual functions.
 
 use suimon_frame::{MacAddr, VlanId};
 use suimon_quantity::PciAddress;
 
 use crate::DeviceError;
 
-/// The SR-IOV of this host. May be called from any thread; blocks for as long as the
-/// kernel and the adapter's driver take.
+/// SR-IOV of this host. Callable from any thread; blocks on the kernel and the adapter's driver.
 pub trait SriovHost: Send + Sync {
-    /// The physical functions of network adapters that have SR-IOV, by address, as they are
-    /// now.
+    /// Returns the current state of all SR-IOV capable network adapters (physical functions),
+    /// ordered by address.
     ///
     /// # Errors
-    /// The host cannot be asked.
+    /// Fails if the host cannot be queried.
     fn adapters(&self) -> Result<Vec<PfFacts>, DeviceError>;
 
-    /// Has a physical function make this many virtual functions. Those that it has go first
-    /// if their number is another.
+    /// Sets the number of virtual functions of a physical function (`sriov_numvfs`). Existing
+    /// functions are removed first if their number differs.
     ///
     /// # Errors
-    /// There is no such adapter, it cannot have as many, or its driver refuses.
+    /// Fails if the adapter does not exist, supports fewer functions, or its driver rejects the
+    /// change.
     fn set_vf_count(&self, pf: PciAddress, count: u16) -> Result<(), DeviceError>;
 
-    /// Changes a virtual function. What is absent stays as it is.
+    /// Changes a virtual function. Fields that are `None` are unchanged.
     ///
     /// # Errors
-    /// There is no such function, or the adapter's driver cannot do one of these, which
-    /// `field` names.
+    /// Fails if the function does not exist or the driver does not support a setting, which `field`
+    /// names.
     fn change_vf(&self, pf: PciAddress, index: u16, change: &VfChange) -> Result<(), DeviceError>;
 
-    /// Has the switch in an adapter give the physical function what is for this address, or not
-    /// any more. Virtual functions reach addresses behind the physical one only so. What is so
-    /// already is fine.
+    /// Adds or removes an address of the physical function in the adapter's embedded switch.
+    /// Virtual functions reach addresses behind the physical function only if they are added.
+    /// Idempotent.
     ///
     /// # Errors
-    /// There is no such adapter, or its driver refuses.
+    /// Fails if the adapter does not exist or its driver rejects the change.
     fn lead_to_pf(&self, pf: PciAddress, mac: MacAddr, is_there: bool) -> Result<(), DeviceError>;
 }
 
-/// A physical function, and the virtual functions that it has.
+/// State of a physical function and its virtual functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PfFacts {
-    /// Where it is.
+    /// PCI address of the physical function.
     pub address: PciAddress,
-    /// Its network device; `None` if no driver makes one, or where nobody can look.
+    /// Network device; `None` if the driver creates none or it is not visible to the daemon.
     pub device: Option<String>,
-    /// The network namespace that the device is in; `None` if it is ours.
+    /// Network namespace of the device; `None`: the daemon's namespace.
     pub netns: Option<String>,
-    /// Its driver.
+    /// Name of the PCI driver; `None` if unbound.
     pub driver: Option<String>,
-    /// Virtual functions that it can have.
+    /// Maximum number of virtual functions (`sriov_totalvfs`).
     pub vfs_max: u16,
-    /// Its IOMMU group.
+    /// Number of the IOMMU group.
     pub iommu_group: Option<u32>,
-    /// The NUMA node that it is near; `None` if the machine has one or does not say.
+    /// Nearest NUMA node; `None` on a machine with one node or if unknown.
     pub numa_node: Option<u16>,
-    /// Whether VMs could be given its virtual functions.
+    /// Suitability of the virtual functions for passthrough.
     pub support: SriovSupport,
-    /// Virtual functions that there are, by rising index.
+    /// Existing virtual functions, by ascending index.
     pub vfs: Vec<VfFacts>,
 }
 
-/// Whether VMs could be given an adapter's virtual functions, and if not the first reason
-/// in this order.
+/// Suitability of an adapter's virtual functions for passthrough to VMs; if several reasons prevent
+/// it, the first in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SriovSupport {
-    /// They could.
+    /// Passthrough to VMs is possible.
     Supported,
-    /// No driver drives the physical function, or one without SR-IOV.
+    /// The physical function has no driver, or one without SR-IOV support.
     MissingPfDriver,
-    /// The machine gave its virtual functions no memory addresses.
+    /// The firmware assigned no memory addresses to the virtual functions' BARs.
     NoVfBarSpace,
-    /// There are not enough PCI bus numbers for all its virtual functions.
+    /// The PCI bus numbers do not suffice for all virtual functions.
     NoBusResources,
-    /// No IOMMU is at work.
+    /// No IOMMU is active.
     NoIoMmuSupport,
-    /// It shares its IOMMU group with devices that are no part of it.
+    /// The IOMMU group contains devices that are not part of the adapter (missing ACS isolation).
     MissingAcs,
 }
 
-/// A virtual function.
+/// State of a virtual function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VfFacts {
-    /// Its number among those of its physical function.
+    /// Index among the virtual functions of its physical function.
     pub index: u16,
-    /// Where it is.
+    /// PCI address of the virtual function.
     pub address: PciAddress,
-    /// Its driver: `vfio-pci` where VMs get it.
+    /// Name of the driver: `vfio-pci` for passthrough to VMs.
     pub driver: Option<String>,
-    /// Its IOMMU group.
+    /// Number of the IOMMU group.
     pub iommu_group: Option<u32>,
-    /// Its network device.
+    /// Network device; `None` if the driver creates none.
     pub device: Option<String>,
-    /// The network namespace that the device is in; `None` if it is ours.
+    /// Network namespace of the device; `None`: the daemon's namespace.
     pub netns: Option<String>,
-    /// Whether the device was set up by an administrator.
+    /// True if the device is administratively up.
     pub is_up: bool,
-    /// How its physical function has it; `None` if that does not say.
+    /// Settings reported by the physical function; `None` if not reported.
     pub settings: Option<VfSettings>,
 }
 
-/// How a physical function has one of its virtual functions.
+/// Settings of a virtual function in its physical function (`ip link set PF vf N …`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VfSettings {
-    /// Its address; all zero until somebody gives it one.
+    /// MAC address; all zero if unassigned.
     pub mac: MacAddr,
-    /// The VLAN whose tag it gets and loses.
+    /// VLAN tag that the adapter inserts on transmit and removes on receive.
     pub vlan: Option<VlanId>,
-    /// Whether frames from other addresses are dropped; `None` if the driver cannot tell.
+    /// True if frames with other source addresses are dropped; `None` if the driver does not report
+    /// it.
     pub spoof_check: Option<bool>,
-    /// Whether it may do what only trusted ones may, such as being promiscuous; `None` if
-    /// the driver cannot tell.
+    /// True if the function has privileges such as promiscuous mode; `None` if the driver does not
+    /// report it.
     pub trust: Option<bool>,
-    /// Megabits per second that it may always send; 0 if nothing is promised.
+    /// Guaranteed transmit rate in Mbit/s; 0: none.
     pub rate_min_mbps: u32,
-    /// Megabits per second that it may send at most; 0 if as many as it can.
+    /// Maximum transmit rate in Mbit/s; 0: unlimited.
     pub rate_max_mbps: u32,
-    /// What it is told of its link; `None` if the driver cannot tell.
+    /// Link state reported to the function; `None` if the driver does not report it.
     pub link_state: Option<VfLinkState>,
 }
 
-/// What a virtual function is told of its link.
+/// Link state reported to a virtual function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VfLinkState {
-    /// How the adapter's link is.
+    /// State of the adapter's physical link.
     Auto,
-    /// That it is up.
+    /// Link always reported as up.
     Enable,
-    /// That it is down.
+    /// Link always reported as down.
     Disable,
 }
 
-/// A change of a virtual function. What is `None` stays as it is.
+/// Change of a virtual function's settings. Fields that are `None` are unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VfChange {
-    /// Its address.
+    /// MAC address of the function.
     pub mac: Option<MacAddr>,
-    /// Its VLAN; `Some(None)` takes it out.
+    /// VLAN; `Some(None)` removes it.
     pub vlan: Option<Option<VlanId>>,
-    /// Whether frames from other addresses are dropped.
+    /// True to drop frames with other source addresses.
     pub spoof_check: Option<bool>,
-    /// Whether it is trusted.
+    /// True to grant privileges such as promiscuous mode.
     pub trust: Option<bool>,
-    /// Megabits per second, at least and at most; 0 is none.
+    /// Guaranteed and maximum transmit rate in Mbit/s; 0: none.
     pub rates_mbps: Option<(u32, u32)>,
-    /// What it is told of its link.
+    /// Link state reported to the function.
     pub link_state: Option<VfLinkState>,
 }
 
 impl VfChange {
-    /// Whether nothing changes.
+    /// Returns true if no field is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

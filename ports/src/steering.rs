@@ -1,28 +1,28 @@
-//! Which receive queue of an uplink's device the frames of a NIC arrive on.
+//! Steering of a NIC's frames to a receive queue of an uplink's device.
 
 use suimon_frame::{MacAddr, VlanId};
 use suimon_quantity::PortId;
 
-/// Frames of a NIC that have a receive queue of their own.
+/// Rule that steers frames of a NIC to a receive queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SteeringRule {
-    /// The NIC's port.
+    /// Port of the destination NIC.
     pub port: PortId,
-    /// Their destination.
+    /// Destination MAC address of the frames.
     pub mac: MacAddr,
-    /// The VLAN whose tag they carry; whatever tag they carry, or none, if `None`.
+    /// VLAN tag of the frames; `None` matches any tag and untagged frames.
     pub vlan: Option<VlanId>,
-    /// The receive queue, counted from 0.
+    /// Receive queue, counted from 0.
     pub queue: u16,
 }
 
-/// What a device makes of rules.
+/// Result of applying steering rules to a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SteeringState {
-    /// Those in effect, as they are: without a VLAN where the device does not look at it.
+    /// Rules in effect. Rules of devices that cannot match VLANs have no VLAN.
     pub rules: Vec<SteeringRule>,
-    /// Whether all other frames stay off the queues of rules.
+    /// True if all other frames are kept off the queues used by rules.
     pub is_exclusive: bool,
-    /// Why one is not in effect, if one is not: the first reason that was met.
+    /// First reason why a rule is not in effect; `None` if all are.
     pub refusal: Option<String>,
 }

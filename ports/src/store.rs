@@ -1,28 +1,28 @@
-//! Durable keys and values.
+//! Durable key-value store of the daemon's state.
 
 use thiserror::Error;
 
-/// Why the store did not do what was asked.
+/// Failure of the state store.
 #[derive(Debug, Error)]
 #[error("state store: {detail}")]
 pub struct StoreError {
-    /// What failed, with the path, and what to do next.
+    /// Failure, naming the path, and what to do next.
     pub detail: String,
 }
 
-/// A small durable map with ordered keys, kept in tables. A batch is atomic and
-/// durable when `commit` returns, whatever happens to the process or the host.
+/// Small durable map with ordered keys, divided into tables. A commit is atomic, and durable when
+/// `commit` returns, across crashes of the process and of the host.
 pub trait StateStore: Send + Sync {
-    /// The value of a key.
+    /// Returns the value of a key.
     ///
     /// # Errors
-    /// The store is damaged or unreadable.
+    /// Fails if the store is damaged or unreadable.
     fn read(&self, table: &str, key: &str) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Up to `limit` entries of a table with `key >= from`, ascending.
+    /// Returns at most `limit` entries of a table with `key >= from`, in ascending order.
     ///
     /// # Errors
-    /// The store is damaged or unreadable.
+    /// Fails if the store is damaged or unreadable.
     fn scan(
         &self,
         table: &str,
@@ -30,9 +30,9 @@ pub trait StateStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<(String, Vec<u8>)>, StoreError>;
 
-    /// Writes all changes or none: `(table, key, Some(value) | None to remove)`.
+    /// Applies all changes or none: `(table, key, Some(value) | None to remove)`.
     ///
     /// # Errors
-    /// Nothing was written.
+    /// Fails with nothing written.
     fn commit(&self, changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<(), StoreError>;
 }

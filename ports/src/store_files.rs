@@ -1,4 +1,4 @@
-//! The files of a store.
+//! Files of a store.
 
 use std::io;
 use std::path::Path;
@@ -8,125 +8,125 @@ use thiserror::Error;
 
 use crate::{DiskFile, FileName};
 
-/// Files that [`StoreFiles::names`] tells at most.
+/// Maximum number of names that [`StoreFiles::names`] returns.
 pub const STORE_NAMES_MAX: usize = 65536;
 
-/// What an image's file is opened for.
+/// Access mode of an image file; enforced by locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileUse {
-    /// Reading. Others may read meanwhile, and nobody may write.
+    /// Shared read access; excludes writers.
     Read,
-    /// Reading and writing. Nobody else may use it meanwhile.
+    /// Exclusive read and write access.
     Write,
 }
 
-/// What a file is like now.
+/// Current status of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileStatus {
-    /// Bytes that can be read.
+    /// Length of the file in bytes.
     pub len: u64,
-    /// Bytes that it takes of the file system: fewer if it has holes.
+    /// Bytes allocated in the file system; less than the length for sparse files.
     pub allocated_bytes: u64,
-    /// When it was last changed: seconds since 1970-01-01 UTC, 0 if it was before.
+    /// Modification time in seconds since 1970-01-01 UTC; 0 if earlier.
     pub modified_unix_s: u64,
 }
 
-/// How much a store has.
+/// Total and free space of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreSpace {
-    /// Bytes of the file system, or of the block device.
+    /// Size of the file system or block device in bytes.
     pub total_bytes: u64,
-    /// Bytes that can still be taken; 0 for a block device.
+    /// Free space in bytes; 0 for a block device.
     pub free_bytes: u64,
 }
 
-/// What is wrong with a file of a store.
+/// Failure of an operation on a store's file.
 #[derive(Debug, Error)]
 pub enum StoreFault {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("there is no such file")]
     Missing,
-    /// There is one already.
+    /// A file of this name exists.
     #[error("there is such a file already: choose another name, or remove it")]
     Exists,
-    /// Somebody has it open in a way that does not go with what was asked for.
+    /// The file is locked in a conflicting mode, by this daemon or another program.
     #[error("somebody else uses it, here or in another program (QEMU's locks): {holder}")]
     InUse {
-        /// What the lock says.
+        /// Holder of the lock, as far as known.
         holder: String,
     },
-    /// It is a directory, a FIFO, a device or a socket.
+    /// The name refers to a directory, FIFO, device or socket.
     #[error("it is {found}, not a regular file: put the image there, or name another")]
     NotRegular {
-        /// What it is.
+        /// Type of the file, such as "a directory".
         found: &'static str,
     },
-    /// A part of its name is a symbolic link, or leads out of the store.
+    /// A component of the name is a symbolic link, or leads out of the store.
     #[error("its name leads over a symbolic link or out of the store: name the file itself")]
     Link,
-    /// The store is a block device, or is not.
+    /// The operation needs a block device and the store is a directory, or the reverse.
     #[error("the store is {found}: {hint}")]
     WrongStore {
-        /// What it is.
+        /// Type of the store, such as "a directory".
         found: &'static str,
-        /// What to do.
+        /// Remedy for the operator, as text.
         hint: &'static str,
     },
-    /// The file system has no room.
+    /// No space left in the file system.
     #[error("the store is full: free space in it, or choose another store")]
     Full,
-    /// The file system cannot do what was asked for.
+    /// The file system does not support the operation.
     #[error("the store's file system cannot {what}: {hint}")]
     Unsupported {
-        /// What it cannot do.
+        /// Operation that failed, completing "cannot …".
         what: &'static str,
-        /// What to do instead.
+        /// Alternative for the operator, as text.
         hint: &'static str,
     },
-    /// The system said no.
+    /// A system call on the file failed.
     #[error(transparent)]
     System(#[from] io::Error),
 }
 
-/// What is wrong with a file of a store, and which.
+/// Failure of an operation on a named file of a store.
 #[derive(Debug, Error)]
 #[error("{file}: {fault}")]
 pub struct StoreFileError {
-    /// The file's name; the store's path if it is about the store.
+    /// Name of the file; path of the store if the failure concerns the store.
     pub file: String,
-    /// What is wrong.
+    /// Failure that occurred on the file.
     #[source]
     pub fault: StoreFault,
 }
 
 impl StoreFileError {
-    /// Something is wrong with a file.
+    /// Returns an error of a file.
     #[must_use]
     pub fn new(file: impl Into<String>, fault: impl Into<StoreFault>) -> Self {
         Self { file: file.into(), fault: fault.into() }
     }
 
-    /// Whether it says that there is no such file.
+    /// Returns true if the file does not exist.
     #[must_use]
     pub const fn is_missing(&self) -> bool {
         matches!(self.fault, StoreFault::Missing)
     }
 }
 
-/// The files of a store: a directory with all that is in it, or one block device. Calls
-/// wait until they are done.
+/// Files of a store: a directory tree, or one block device. Calls block until done.
 ///
-/// Names are confined to the directory: no part of one is followed if it is a symbolic
-/// link, and only regular files are opened. What an image says of its parent can be
-/// opened here without harm.
+/// Names are confined to the directory: symbolic links in any component are not followed, and only
+/// regular files are opened. It is therefore safe to open the parent that an untrusted image names.
 ///
-/// An opened file is locked until it is dropped. That keeps apart whoever asks for such
-/// locks: daemons, QEMU and its tools. It does not hold off programs that do not.
+/// An open file is locked until it is dropped, with QEMU's locking protocol (open file description
+/// locks). Locks exclude daemons, QEMU and its tools from each other, not programs that do not use
+/// locks.
 pub trait StoreFiles: Send + Sync {
-    /// Opens a file. `unit`: all I/O will be aligned to so many bytes, a power of two.
+    /// Opens a file. `unit`: alignment of all I/O in bytes, a power of two.
     ///
     /// # Errors
-    /// It is missing, no regular file, behind a link, in use, or the system said no.
+    /// Fails if the file is missing, not regular, behind a link or in use, or if a system call
+    /// fails.
     fn open(
         &self,
         name: &FileName,
@@ -134,78 +134,78 @@ pub trait StoreFiles: Send + Sync {
         unit: u32,
     ) -> Result<Arc<dyn DiskFile>, StoreFileError>;
 
-    /// Makes an empty file and opens it for writing. Directories on the way must be there.
-    /// After a crash it may be there or not.
+    /// Creates an empty file and opens it for writing. Parent directories must exist. After a crash
+    /// of the host the file may or may not exist.
     ///
     /// # Errors
-    /// There is one of that name, or the system said no.
+    /// Fails if the name exists or a system call fails.
     fn create(&self, name: &FileName, unit: u32) -> Result<Arc<dyn DiskFile>, StoreFileError>;
 
-    /// Opens the store, which is a block device.
+    /// Opens the block device of the store.
     ///
     /// # Errors
-    /// It is a directory, in use, or the system said no.
+    /// Fails if the store is a directory or in use, or if a system call fails.
     fn open_device(&self, used: FileUse, unit: u32) -> Result<Arc<dyn DiskFile>, StoreFileError>;
 
-    /// Sets space aside for a file's bytes up to its length. What is in it stays.
+    /// Allocates space for all bytes of a file up to its length. The contents are unchanged.
     ///
     /// # Errors
-    /// There is not as much, or the file system cannot do it.
+    /// Fails if there is not enough space or the file system does not support allocation.
     fn reserve(&self, name: &FileName) -> Result<(), StoreFileError>;
 
-    /// What a file is like.
+    /// Returns the current status of a file.
     ///
     /// # Errors
-    /// It is missing, no regular file, behind a link, or the system said no.
+    /// Fails if the file is missing, not regular or behind a link, or if a system call fails.
     fn status(&self, name: &FileName) -> Result<FileStatus, StoreFileError>;
 
-    /// Sets when a file was last changed, durably: for what was written without changing
-    /// what the file is to those who look at its time.
+    /// Sets the modification time of a file, durably. Used after writes that must not appear as a
+    /// change to software that compares modification times (parents of differencing disks).
     ///
     /// # Errors
-    /// It is missing, no regular file, behind a link, or the system said no.
+    /// Fails if the file is missing, not regular or behind a link, or if a system call fails.
     fn set_modified(&self, name: &FileName, unix_s: u64) -> Result<(), StoreFileError>;
 
-    /// Gives a file another name that no file has. Whoever has it open keeps it. It is
-    /// durable when this returns; a crash leaves it with one of the two names.
+    /// Renames a file to an unused name, durably. Open handles remain valid. After a crash the file
+    /// has exactly one of the two names.
     ///
     /// # Errors
-    /// It is missing, there is one of the new name, or the system said no.
+    /// Fails if the file is missing, the new name exists, or a system call fails.
     fn rename(&self, from: &FileName, to: &FileName) -> Result<(), StoreFileError>;
 
-    /// Puts a file in the place of another, at once and durably: a crash leaves the old or
-    /// the new one under the name `to`. Whoever has the old one open keeps it.
+    /// Renames a file over another one, atomically and durably: after a crash the name `to` refers
+    /// to the old or to the new file. Open handles of the old file remain valid.
     ///
     /// # Errors
-    /// It is missing, or the system said no.
+    /// Fails if the file is missing or a system call fails.
     fn replace(&self, from: &FileName, to: &FileName) -> Result<(), StoreFileError>;
 
     /// Removes a file, durably.
     ///
     /// # Errors
-    /// It is missing, or the system said no.
+    /// Fails if the file is missing or a system call fails.
     fn remove(&self, name: &FileName) -> Result<(), StoreFileError>;
 
-    /// Names of regular files whose last part ends with `ending`, in order, at most
-    /// [`STORE_NAMES_MAX`]; of directories, eight levels deep. Names that are not UTF-8 or
-    /// have control characters are left out. A block device has none.
+    /// Returns the names of regular files with a last component that ends with `ending`, in
+    /// ascending order: at most [`STORE_NAMES_MAX`], in directories up to eight levels deep. Names
+    /// that are not UTF-8 or have control characters are omitted. Empty for a block device.
     ///
     /// # Errors
-    /// The system said no.
+    /// Fails if a system call fails.
     fn names(&self, ending: &str) -> Result<Vec<FileName>, StoreFileError>;
 
-    /// How much the store has.
+    /// Returns total and free space of the store.
     ///
     /// # Errors
-    /// The system said no.
+    /// Fails if a system call fails.
     fn space(&self) -> Result<StoreSpace, StoreFileError>;
 }
 
-/// Opens stores.
+/// Opens stores by their path.
 pub trait StoreSource: Send + Sync {
-    /// The store at a path: a directory or a block device.
+    /// Opens the store at a path: a directory or a block device.
     ///
     /// # Errors
-    /// There is none, or the system said no.
+    /// Fails if the path does not exist or a system call fails.
     fn open(&self, path: &Path) -> Result<Arc<dyn StoreFiles>, StoreFileError>;
 }

@@ -1,4 +1,4 @@
-//! VMs: how they are started, found again, told things, and heard of.
+//! VMs: specification, start, adoption, commands and notices.
 
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -12,239 +12,238 @@ use thiserror::Error;
 
 use crate::{SendSpec, SendStatus, VmArrival, VmLayout};
 
-/// What runs a VM's instructions.
+/// Accelerator that executes a VM's CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VmAccelerator {
-    /// The CPU, by way of KVM.
+    /// KVM: hardware virtualization of the host's CPU.
     Kvm,
-    /// QEMU, which translates them (TCG).
+    /// TCG: binary translation by QEMU.
     Tcg,
 }
 
-/// What a VM starts with.
+/// Boot method of a VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VmBoot {
-    /// A BIOS, which looks for a system on its disks and CD.
+    /// BIOS (SeaBIOS), which boots from the VM's disks and CD.
     Bios,
-    /// UEFI firmware, likewise. The file has its code; its variables are kept in the VM's folder.
+    /// UEFI (OVMF), which boots from the VM's disks and CD. `code` is shared; the variable store is
+    /// kept in the VM's folder.
     Uefi {
-        /// The firmware's code.
+        /// Firmware code image, read-only.
         code: PathBuf,
-        /// What its variables are in the beginning.
+        /// Template of the variable store, copied at first start.
         variables: PathBuf,
     },
-    /// A kernel, without firmware's help.
+    /// Direct kernel boot, without firmware.
     Direct {
-        /// The kernel.
+        /// Kernel image that QEMU loads.
         kernel: PathBuf,
-        /// Its initramfs.
+        /// Initramfs image that QEMU loads.
         initrd: Option<PathBuf>,
-        /// Its command line.
+        /// Command line of the kernel.
         command_line: String,
     },
 }
 
-/// How a guest sees a NIC.
+/// Model of a NIC in the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VmNicKind {
-    /// virtio-net, over a vhost-user socket of ours.
+    /// virtio-net over a vhost-user socket of the daemon.
     Virtio,
-    /// An Intel 82574L (e1000e) that QEMU emulates, for guests without drivers. Its frames come
-    /// over a stream socket of ours, each behind its length in 4 bytes, big-endian.
+    /// Intel 82574L (e1000e) emulated by QEMU, for guests without virtio drivers. Frames are
+    /// transferred over a stream socket of the daemon, each following its length (4 bytes,
+    /// big-endian).
     Legacy,
 }
 
-/// A NIC of a VM.
+/// Specification of a VM's NIC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmNicSpec {
-    /// Its name, which is unique among the VM's NICs.
+    /// Name, unique among the VM's NICs.
     pub name: String,
-    /// How the guest sees it.
+    /// Model of the NIC in the guest.
     pub kind: VmNicKind,
-    /// The socket on which we listen.
+    /// Socket on which the daemon listens.
     pub socket: PathBuf,
-    /// Queue pairs; 1 if it is emulated.
+    /// Queue pairs; 1 for an emulated NIC.
     pub queue_pairs: u16,
-    /// Its address; one that QEMU chooses if absent.
+    /// MAC address; `None`: chosen by QEMU.
     pub mac: Option<MacAddr>,
-    /// Whether it tells the guest that it is the standby of another NIC with its address
-    /// (`VIRTIO_NET_F_STANDBY`; VIRTIO 1.2, section 5.1.3), which may come and go.
+    /// True to offer `VIRTIO_NET_F_STANDBY` (VIRTIO 1.2, section 5.1.3): the NIC is the standby of
+    /// a virtual function with the same MAC address, which may be plugged and unplugged.
     #[serde(default)]
     pub is_standby: bool,
-    /// The port of the machine that it is plugged into, 0 to 15; the next that is free if absent.
+    /// PCIe root port that the NIC is plugged into, 0 to 15; `None`: the next free one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u8>,
 }
 
-/// How a guest sees a disk.
+/// Controller and transport of a disk in the guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VmDiskKind {
-    /// virtio-blk, over a vhost-user socket on which we listen.
+    /// virtio-blk over a vhost-user socket on which the daemon listens.
     Virtio {
-        /// The socket.
+        /// Path of the vhost-user socket.
         socket: PathBuf,
-        /// Queues.
+        /// Number of request queues offered.
         queues: u16,
     },
-    /// An IDE disk that QEMU emulates; it reaches the disk as an NBD client.
+    /// IDE disk emulated by QEMU, which accesses the disk as an NBD client.
     Ide {
-        /// Our socket for NBD clients.
+        /// Path of the daemon's NBD socket.
         socket: PathBuf,
     },
-    /// A SATA disk that QEMU emulates, likewise.
+    /// SATA disk emulated by QEMU, which accesses the disk as an NBD client.
     Sata {
-        /// Our socket for NBD clients.
+        /// Path of the daemon's NBD socket.
         socket: PathBuf,
     },
 }
 
-/// A disk of a VM.
+/// Specification of a VM's disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmDiskSpec {
-    /// Its name, which is unique among the VM's disks, and the name of its export.
+    /// Name, unique among the VM's disks; also the NBD export name.
     pub name: String,
-    /// How the guest sees it.
+    /// Controller and transport of the disk.
     pub kind: VmDiskKind,
-    /// Whether it may only be read.
+    /// True if the disk is read-only.
     pub is_read_only: bool,
-    /// Its serial number, at most 20 bytes of ASCII.
+    /// Serial number, at most 20 bytes of ASCII.
     pub serial: String,
-    /// The port of the machine that a virtio disk is plugged into, 0 to 15; the next that is free
-    /// if absent.
+    /// PCIe root port that a virtio disk is plugged into, 0 to 15; `None`: the next free one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u8>,
 }
 
-/// A VM as it is to be started.
+/// Specification of a VM to start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmSpec {
-    /// Its name: letters, digits, `-`, `_` and `.`, at most 63 bytes; unique on the host.
+    /// Name: letters, digits, `-`, `_` and `.`, at most 63 bytes; unique on the host.
     pub name: String,
-    /// What the guest sees as the machine's identity.
+    /// UUID of the machine (SMBIOS), visible to the guest.
     pub uuid: [u8; 16],
-    /// The folder that it has for itself: sockets, log, firmware's variables. Made when it is
-    /// started.
+    /// Folder of the VM for sockets, log and firmware variables. Created when the VM is started.
     pub folder: PathBuf,
-    /// The user, and the group of the same number, that its process runs as; nobody else on
-    /// the host has it.
+    /// User id of the VM's process, and group id of the same number. Not used by any other process
+    /// on the host.
     pub user: u32,
-    /// Virtual CPUs, at least 1.
+    /// Virtual CPUs at start, at least 1.
     pub cpus: u16,
-    /// Virtual CPUs that it can have after some are added while it runs, `cpus` or more.
+    /// Maximum number of virtual CPUs after hot-plug; at least `cpus`.
     pub cpus_max: u16,
-    /// Bytes of memory, a multiple of 1 MiB.
+    /// Memory in bytes, a multiple of 1 MiB.
     pub memory_bytes: u64,
-    /// Whether its memory is of huge pages.
+    /// True to allocate the memory from huge pages.
     pub huge_pages: bool,
-    /// What runs its instructions; `None` takes KVM where a guest really runs with it.
+    /// Accelerator; `None`: KVM if it works on this host, otherwise TCG.
     pub accelerator: Option<VmAccelerator>,
-    /// What it starts with.
+    /// Boot method and its files.
     pub boot: VmBoot,
-    /// NICs, in the order in which the guest finds them.
+    /// NICs, in the order in which the guest enumerates them.
     pub nics: Vec<VmNicSpec>,
-    /// Disks, in the order in which firmware tries to start from them.
+    /// Disks, in the boot order of the firmware.
     pub disks: Vec<VmDiskSpec>,
-    /// What is in its CD drive; it has none if absent.
+    /// Image in the CD drive; `None`: no CD drive.
     pub cdrom: Option<PathBuf>,
-    /// Whether it goes on with what it did on another host; it starts anew if absent.
+    /// Source of an incoming migration; `None`: the VM boots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrival: Option<VmArrival>,
 }
 
-/// What another daemon needs to find a VM again that runs.
+/// Information with which another daemon adopts a running VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmIdentity {
-    /// Its name.
+    /// Name of the running VM.
     pub name: String,
-    /// Its folder.
+    /// Folder of the running VM.
     pub folder: PathBuf,
-    /// Its process.
+    /// Process id of the VM's QEMU.
     pub process: u32,
-    /// When that was started, in clock ticks since the machine was (`proc(5)`, field 22 of
-    /// `stat`): numbers of processes are used again.
+    /// Start time of the process in clock ticks since boot (`proc(5)`, field 22 of `stat`), because
+    /// process ids are reused.
     pub started: u64,
 }
 
-/// Whether a VM's CPUs run (QMP's `RunState` in the words that matter here).
+/// Run state of a VM, condensed from QMP's `RunState`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VmRunState {
-    /// They run.
+    /// The VM's CPUs are running.
     Running,
-    /// They were stopped.
+    /// The VM's CPUs are stopped.
     Paused,
-    /// The guest has told of its panic and stands still.
+    /// The guest reported a panic; its CPUs are stopped.
     Panicked,
-    /// The guest has turned itself off; the process ends.
+    /// The guest powered off; the process is exiting.
     Off,
 }
 
-/// What is known of a VM that runs.
+/// Observed properties of a running VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VmFacts {
-    /// Whether its CPUs run.
+    /// Run state of the VM's CPUs.
     pub state: VmRunState,
-    /// What runs its instructions.
+    /// Accelerator that the VM uses.
     pub accelerator: VmAccelerator,
-    /// Virtual CPUs that it has now.
+    /// Current number of virtual CPUs.
     pub cpus: u16,
-    /// QEMU's version, like `7.2.22`.
+    /// QEMU version, such as `7.2.22`.
     pub qemu_version: String,
-    /// Whether its emulated NICs connect again to a socket that was closed. Those of others are
-    /// cut off from then on until they are unplugged and plugged in again.
+    /// True if emulated NICs reconnect to a socket that was closed (QEMU's `reconnect`). NICs of
+    /// older versions stay disconnected until they are unplugged and plugged again.
     pub reconnects_streams: bool,
-    /// Whether an agent in the guest has opened the line that is kept for it.
+    /// True if a guest agent has opened its virtio console port.
     pub has_agent: bool,
-    /// The user that its process runs as: that of its description, or the launcher's own if that
-    /// may take on no other. `None` if the process cannot be looked at.
+    /// User id of the process: that of the specification, or the launcher's own if the launcher
+    /// cannot change users. `None` if the process cannot be inspected.
     pub user: Option<u32>,
 }
 
-/// What the agent in a guest tells of it. It is the guest's word: fit to be shown, not to be relied
-/// on.
+/// Guest properties reported by the guest agent. Untrusted: for display only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GuestFacts {
-    /// The agent's version.
+    /// Version of the guest agent.
     pub agent_version: Option<String>,
-    /// The guest's name.
+    /// Host name of the guest.
     pub host_name: Option<String>,
-    /// What it runs.
+    /// Operating system of the guest.
     pub system: GuestSystem,
-    /// Its network interfaces.
+    /// Network interfaces of the guest.
     pub interfaces: Vec<GuestInterface>,
-    /// Whether writes to its file systems are held.
+    /// True if the guest's file systems are frozen.
     pub is_frozen: bool,
 }
 
-/// A guest's system.
+/// Operating system of a guest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GuestSystem {
-    /// What it calls itself, like `Debian GNU/Linux 12 (bookworm)`.
+    /// Name, such as `Debian GNU/Linux 12 (bookworm)`.
     pub name: Option<String>,
-    /// Its kernel, like `6.1.0-28-amd64`.
+    /// Kernel release, such as `6.1.0-28-amd64`.
     pub kernel: Option<String>,
-    /// What the guest takes the CPU for, like `x86_64`.
+    /// CPU architecture, such as `x86_64`.
     pub machine: Option<String>,
 }
 
-/// A network interface of a guest.
+/// Network interface of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestInterface {
-    /// Its name in the guest.
+    /// Interface name in the guest.
     pub name: String,
-    /// Its Ethernet address.
+    /// MAC address of the interface.
     pub mac: Option<MacAddr>,
-    /// Its IP addresses, and the lengths of their prefixes.
+    /// IP addresses with prefix lengths.
     pub addresses: Vec<(IpAddr, u8)>,
 }
 
-/// A device that is plugged into a VM and taken away, by its name.
+/// Hot-pluggable device of a VM, by name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum VmDevice {
-    /// A NIC.
+    /// NIC with this name.
     Nic(String),
-    /// A disk.
+    /// Disk with this name.
     Disk(String),
-    /// The virtual function of a NIC, by the NIC's name.
+    /// Virtual function of a NIC, by the name of the NIC.
     Vf(String),
 }
 
@@ -258,231 +257,233 @@ impl std::fmt::Display for VmDevice {
     }
 }
 
-/// Where a NIC stands as the standby of a virtual function.
+/// State of a NIC as the standby of a virtual function (net_failover).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standby {
-    /// Whether the guest's driver takes a function beside it.
+    /// True if the guest's driver supports the failover: it negotiated `VIRTIO_NET_F_STANDBY`.
     pub is_taken: bool,
-    /// Whether the VM has its function.
+    /// True if the virtual function is plugged into the VM.
     pub has_vf: bool,
 }
 
-/// What a VM does on its own.
+/// Notice of a running VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VmNotice {
-    /// Its CPUs run, stand, or will not run any more.
+    /// The run state changed to this one.
     State(VmRunState),
-    /// It was started anew, by the guest or by [`VmCommand::Reset`].
+    /// The VM was reset, by the guest or by [`VmCommand::Reset`].
     Reset,
-    /// The guest has let go of a device that was to be taken away.
+    /// The guest released a device after a hot-unplug request.
     Unplugged(VmDevice),
-    /// The process is gone, or does not answer any more and was given up.
+    /// The process has ended, or was killed because it did not respond.
     Ended {
-        /// Whether it ended as it should: the guest turned itself off, or it was told to quit.
+        /// True for an orderly end: the guest powered off, or the VM received the quit command.
         is_orderly: bool,
-        /// How it ended, in words, with the end of its log where that tells something.
+        /// Reason, as text, with the end of the log if relevant.
         reason: String,
     },
 }
 
-/// Hears what a VM does. Must not block.
+/// Receiver of VM notices. Must not block.
 pub trait VmObserver: Send + Sync {
-    /// What it did.
+    /// Handles a notice of the observed VM.
     fn handle_notice(&self, notice: VmNotice);
 }
 
-/// What a VM that runs is told.
+/// Command to a running VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VmCommand {
-    /// Stop its CPUs.
+    /// Stops the CPUs of the VM.
     Pause,
-    /// Let them run again.
+    /// Resumes the CPUs of the VM.
     Resume,
-    /// Start it anew, as a reset button does.
+    /// Resets the machine of the VM.
     Reset,
-    /// Press its power button (ACPI).
+    /// Presses the ACPI power button.
     PowerButton,
-    /// Have the guest's agent turn it off.
+    /// Shuts the guest down through the guest agent.
     ShutDown,
-    /// Have the guest's agent write what waits, and hold writes to file systems from then on.
+    /// Flushes and freezes the guest's file systems through the guest agent.
     Freeze,
-    /// Have the guest's agent let them be written again.
+    /// Thaws the guest's file systems through the guest agent.
     Thaw,
-    /// End at once, as if its plug was pulled.
+    /// Terminates the process immediately, like a loss of power.
     Quit,
-    /// Give it another NIC.
+    /// Hot-plugs a NIC into the VM.
     PlugNic(VmNicSpec),
-    /// Give it another disk.
+    /// Hot-plugs a disk into the VM.
     PlugDisk(VmDiskSpec),
-    /// Give it a virtual function, whose standby a NIC of it is. [`VmHost::give_vf`] goes
-    /// before.
+    /// Hot-plugs a virtual function as the primary of a standby NIC. Requires [`VmHost::give_vf`]
+    /// first.
     PlugVf {
-        /// The NIC.
+        /// Name of the standby NIC.
         nic: String,
-        /// The function.
+        /// PCI address of the virtual function.
         address: PciAddress,
     },
-    /// Take a device away; [`VmNotice::Unplugged`] tells when the guest has let go of it.
+    /// Requests the hot-unplug of a device. [`VmNotice::Unplugged`] reports when the guest has
+    /// released it.
     Unplug(VmDevice),
-    /// Give it more virtual CPUs, so many in all.
+    /// Hot-plugs virtual CPUs up to this total.
     SetCpus(u16),
-    /// Send the rest of what [`Vm::send`] began.
+    /// Completes a migration started by [`Vm::send`]: transfers the remaining state.
     FinishSending,
-    /// Do not send it after all; unless it was sent already, it goes on.
+    /// Cancels a migration. The VM continues unless its state was already transferred completely.
     CancelSending,
-    /// Tell the networks of its NICs where their addresses are now.
+    /// Announces the addresses of its NICs to their networks (gratuitous ARP or RARP).
     Announce,
 }
 
-/// What kind of trouble there is with a VM.
+/// Kind of a VM error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VmErrorKind {
-    /// The host cannot run it: no QEMU, no KVM, not enough memory, a file that is missing.
+    /// The host cannot run the VM: no QEMU, no KVM, not enough memory, a missing file.
     Host,
-    /// It runs already.
+    /// The VM is already running.
     Running,
-    /// It is not there (any more).
+    /// The VM is not running (any more).
     Gone,
-    /// It does not do what it is told, now or never; the text says why.
+    /// The VM rejected the command; the text gives the reason.
     Refused,
-    /// It did not answer in time.
+    /// The VM did not respond in time.
     Silent,
 }
 
-/// Trouble with a VM.
+/// Failure of an operation on a VM.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{text}")]
 pub struct VmError {
-    /// What kind.
+    /// Kind of the failure, on which the reaction of callers depends.
     pub kind: VmErrorKind,
-    /// What is wrong, and what to do about it.
+    /// Failure and what to do next, as text.
     pub text: String,
 }
 
 impl VmError {
-    /// An error of this kind.
+    /// Returns an error of this kind.
     pub fn new(kind: VmErrorKind, text: impl Into<String>) -> Self {
         Self { kind, text: text.into() }
     }
 }
 
-/// A VM that runs. Dropping it leaves the VM alone, which goes on.
+/// Handle of a running VM. Dropping it leaves the VM running.
 pub trait Vm: Send + Sync {
-    /// By what it is found again.
+    /// Returns the information with which the VM can be adopted.
     fn identity(&self) -> VmIdentity;
 
-    /// What is known of it now.
+    /// Returns the current observed properties.
     fn facts(&self) -> VmFacts;
 
-    /// Tells it something, and waits until it has done so, which takes some seconds at most.
+    /// Executes a command and blocks until it is done, some seconds at most.
     ///
     /// # Errors
-    /// It refuses, does not answer, or is gone.
+    /// Fails if the VM rejects the command, does not respond or is gone.
     fn tell(&self, command: &VmCommand) -> Result<(), VmError>;
 
-    /// Where a NIC stands as the standby of a virtual function.
+    /// Returns the state of a NIC as the standby of a virtual function.
     ///
     /// # Errors
-    /// It does not answer, or has no such NIC.
+    /// Fails if the VM does not respond or has no such NIC.
     fn standby(&self, nic: &str) -> Result<Standby, VmError>;
 
-    /// Asks the agent in its guest what it tells of it, which takes some seconds at most.
+    /// Queries the guest agent; blocks for some seconds at most.
     ///
     /// # Errors
-    /// It has none, or that does not answer.
+    /// Fails if no agent is running or it does not respond.
     fn guest(&self) -> Result<GuestFacts, VmError>;
 
-    /// A connection to its serial console: what the guest writes can be read, and what is
-    /// written the guest reads. One at a time.
+    /// Opens a bidirectional connection to the serial console of the VM. One connection at a time.
     ///
     /// # Errors
-    /// The VM is gone, or somebody has the console.
+    /// Fails if the VM is gone or the console is in use.
     fn console(&self) -> Result<OwnedFd, VmError>;
 
-    /// Where it has what its guest finds by its place.
+    /// Returns the machine type and the ports of plugged devices, which a migration target must
+    /// reproduce.
     ///
     /// # Errors
-    /// It does not answer, or is gone.
+    /// Fails if the VM does not respond or is gone.
     fn layout(&self) -> Result<VmLayout, VmError>;
 
-    /// Begins to send its memory and devices over a stream to where [`Vm::receive`] has the other
-    /// end. It goes on meanwhile; once it stands still for good it waits for
-    /// [`VmCommand::FinishSending`].
+    /// Starts a migration: sends memory and device state over a stream to the peer's
+    /// [`Vm::receive`]. The VM keeps running meanwhile; once it is stopped for the final phase it
+    /// waits for [`VmCommand::FinishSending`].
     ///
     /// # Errors
-    /// It refuses, does not answer, or is gone.
+    /// Fails if the VM rejects the command, does not respond or is gone.
     fn send(&self, line: OwnedFd, spec: &SendSpec) -> Result<(), VmError>;
 
-    /// Has a VM that was started with a [`VmArrival`] go on, when all has come over a stream, with
-    /// what another did; it stands still until it is told to resume. If the stream ends early, so
-    /// does its process.
+    /// Receives the state of a migrated VM in a VM started with a [`VmArrival`]. When the state is
+    /// complete the VM stays paused until it is resumed. If the stream ends early the process
+    /// exits.
     ///
     /// # Errors
-    /// It refuses, does not answer, or is gone.
+    /// Fails if the VM rejects the command, does not respond or is gone.
     fn receive(&self, line: OwnedFd) -> Result<(), VmError>;
 
-    /// How far that is, on either side.
+    /// Returns the progress of a migration, on the source or the target.
     ///
     /// # Errors
-    /// It does not answer, or is gone.
+    /// Fails if the VM does not respond or is gone.
     fn send_status(&self) -> Result<SendStatus, VmError>;
 }
 
-/// Starts VMs and finds them again.
+/// Starts VMs and adopts running ones.
 pub trait VmHost: Send + Sync {
-    /// UEFI firmware that VMs of the host can start with; `None` if it has none.
+    /// Returns UEFI firmware installed on the host; `None` if there is none.
     fn uefi(&self) -> Option<VmBoot>;
 
-    /// What the host's CPUs can do, as its kernel names it (`flags` in `/proc/cpuinfo`): what a
-    /// VM's may use that KVM runs.
+    /// Returns the host's CPU flags (`flags` in `/proc/cpuinfo`), which bound the features of a VM
+    /// with KVM.
     fn cpu_flags(&self) -> Vec<String>;
 
-    /// The VMs that run on the host, whoever has started them.
+    /// Returns the VMs that run on the host, including those started by earlier daemons.
     ///
     /// # Errors
-    /// That cannot be told.
+    /// Fails if they cannot be determined.
     fn running(&self) -> Result<Vec<VmIdentity>, VmError>;
 
-    /// Looks whether [`VmHost::start`] could succeed: QEMU is there, files can be read by the
-    /// VM's user, memory is free, an accelerator that is asked for works. Changes nothing.
+    /// Checks whether [`VmHost::start`] can succeed, without side effects: QEMU is installed, files
+    /// are readable by the VM's user, memory is free, the requested accelerator works.
     ///
     /// # Errors
-    /// What `start` would say.
+    /// Returns the error that `start` would return.
     fn probe(&self, spec: &VmSpec) -> Result<(), VmError>;
 
-    /// Ends a VM's process, whatever it does, and waits until that is gone.
+    /// Kills a VM's process and blocks until it has ended.
     ///
     /// # Errors
-    /// [`VmErrorKind::Gone`]: it is not there any more. Others: it cannot be ended.
+    /// [`VmErrorKind::Gone`] if there is no such process; other kinds if it cannot be killed.
     fn kill(&self, identity: &VmIdentity) -> Result<(), VmError>;
 
-    /// Removes the folder of a VM that does not run, with all that is in it, firmware's variables
-    /// included. One that is not there is fine.
+    /// Deletes the folder of a VM that is not running, including firmware variables. A missing
+    /// folder counts as success.
     ///
     /// # Errors
-    /// The VM runs, or the folder is none of a VM.
+    /// Fails if the VM is running or the folder is not a VM's.
     fn remove(&self, folder: &Path) -> Result<(), VmError>;
 
-    /// Makes the VM's folder, which the VM's group may enter. Sockets in it are for that group.
+    /// Creates the folder of a VM, accessible to the VM's group, which also owns the sockets in it.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// Fails if the folder cannot be created.
     fn prepare(&self, folder: &Path, user: u32) -> Result<(), VmError>;
 
-    /// Starts a VM, of which no process is there, and returns when its CPUs run, or, with a
-    /// [`VmArrival`], when it can [receive](Vm::receive). Devices' sockets are listened on by then.
+    /// Starts a VM that is not running and blocks until its CPUs run or, with a [`VmArrival`],
+    /// until it can [receive](Vm::receive). The sockets of its devices must already be listening.
     ///
     /// # Errors
-    /// It cannot be started, with the end of its log where that tells something; nothing is
-    /// left of it.
+    /// Fails if the VM cannot be started, quoting the end of its log if relevant; no process or
+    /// resource remains.
     fn start(&self, spec: &VmSpec, observer: Arc<dyn VmObserver>) -> Result<Box<dyn Vm>, VmError>;
 
-    /// Makes a virtual function ready for a VM that runs, and for nobody else: `vfio-pci`
-    /// drives it, the VM's user may open its IOMMU group, and may lock the VM's memory, which
-    /// has so many bytes.
+    /// Prepares a virtual function for exclusive passthrough to a running VM: binds `vfio-pci`,
+    /// grants the VM's user access to the IOMMU group, and permits the process to lock the VM's
+    /// memory of `memory_bytes` bytes.
     ///
     /// # Errors
-    /// It is none, cannot be isolated, or the host lacks what that takes; it is as it was.
+    /// Fails if the device is not a virtual function, cannot be isolated or the host lacks VFIO;
+    /// the device is unchanged.
     fn give_vf(
         &self,
         identity: &VmIdentity,
@@ -490,18 +491,18 @@ pub trait VmHost: Send + Sync {
         memory_bytes: u64,
     ) -> Result<(), VmError>;
 
-    /// Takes a virtual function back, which no VM has any more: nobody but the host may open it,
-    /// and the driver drives it that the host has for it. One that is gone is fine.
+    /// Takes a virtual function back after it was unplugged: revokes access to the IOMMU group and
+    /// binds the host's driver. A missing function counts as success.
     ///
     /// # Errors
-    /// That cannot be done.
+    /// Fails if the function cannot be taken back.
     fn take_vf(&self, vf: PciAddress) -> Result<(), VmError>;
 
-    /// Finds a VM again that another daemon has started.
+    /// Adopts a running VM that another daemon started.
     ///
     /// # Errors
-    /// [`VmErrorKind::Gone`]: its process is not there any more. Others: it is, and does not
-    /// answer.
+    /// [`VmErrorKind::Gone`] if its process has ended; other kinds if the process exists but does
+    /// not respond.
     fn adopt(
         &self,
         identity: &VmIdentity,

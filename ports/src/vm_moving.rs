@@ -1,4 +1,4 @@
-//! VMs that go from one host to another while they run.
+//! Live migration of VMs.
 
 use std::time::Duration;
 
@@ -7,68 +7,70 @@ use suimon_frame::MacAddr;
 
 use crate::VmDevice;
 
-/// What a VM that comes from another host is to be there, so that it finds its machine as it was.
+/// Requirements that the source of a migration imposes on the target, so that the guest's machine
+/// is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmArrival {
-    /// The machine that QEMU emulates, like `pc-q35-7.2`.
+    /// QEMU machine type, such as `pc-q35-7.2`.
     pub machine: String,
-    /// The version of the QEMU that it leaves, like `7.2.22`. One that is older cannot take it.
+    /// QEMU version of the source, such as `7.2.22`. Older versions cannot receive the VM.
     pub qemu_version: String,
 }
 
-/// Where a VM that runs has what its guest finds by its place.
+/// Machine type and device ports of a running VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VmLayout {
-    /// The machine that QEMU emulates, like `pc-q35-7.2`.
+    /// QEMU machine type, such as `pc-q35-7.2`.
     pub machine: String,
-    /// What is plugged in.
+    /// Plugged devices with their ports.
     pub plugged: Vec<VmPlugged>,
 }
 
-/// A device of a VM that runs, as its guest finds it.
+/// A plugged device of a running VM, with its guest-visible location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VmPlugged {
-    /// The device.
+    /// Name and type of the device.
     pub device: VmDevice,
-    /// The machine's port that it is plugged into, 0 to 15.
+    /// PCIe root port of the device, 0 to 15.
     pub port: u8,
-    /// The address that a NIC has, whoever chose it.
+    /// MAC address of a NIC, configured or chosen by QEMU.
     pub mac: Option<MacAddr>,
 }
 
-/// How a VM is sent to another host.
+/// Parameters of an outgoing migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendSpec {
-    /// For how long it may stand still: it stops once what is left takes no longer.
+    /// Maximum downtime: the VM is stopped once the remaining state can be transferred within it.
     pub downtime: Duration,
-    /// Bytes sent in a second at most.
+    /// Bandwidth limit in bytes per second.
     pub bytes_per_second: Option<u64>,
 }
 
-/// How far a VM's memory and devices have come to another host, on either side.
+/// Phase of a migration, on the source or the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SendPhase {
-    /// None was begun.
+    /// No migration has been started.
     None,
-    /// Its memory is copied while it runs.
+    /// Memory is copied while the VM runs.
     Copying,
-    /// It stands still until it is told to send the rest.
+    /// The VM is stopped and waits for
+    /// [`VmCommand::FinishSending`](crate::VmCommand::FinishSending).
     Waiting,
-    /// It stands still, and the rest is copied.
+    /// The VM is stopped and the remaining state is copied.
     Finishing,
-    /// All has come, and either side could go on.
+    /// The state is complete; either side could continue.
     Done,
-    /// It came to nothing, for this reason. Where it ran it goes on.
+    /// The migration failed, with the reason. The source continues.
     Failed(String),
 }
 
-/// See [`SendPhase`].
+/// Progress of an outgoing or incoming migration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendStatus {
-    /// How far it is.
+    /// Current phase of the migration.
     pub phase: SendPhase,
-    /// Bytes sent, what was sent again included.
+    /// Bytes sent, including retransmissions of dirtied memory.
     pub bytes_sent: u64,
-    /// Bytes left, as far as is known.
+    /// Bytes remaining, as far as known.
     pub bytes_left: u64,
 }

@@ -323,6 +323,8 @@ fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<
             tokio::spawn(serve(listener, page, news.clone()));
         }
         tokio::spawn(confinement::watch(confinement.clone(), Arc::clone(node)));
+        #[cfg(feature = "jemalloc")]
+        tokio::spawn(crate::free_memory::return_regularly());
         let listener = socket.listener().context("--socket")?;
         let serving = tokio::spawn(serve(listener, router, news.clone()));
         notify("READY=1");

@@ -29,6 +29,8 @@ pub mod daemon;
 pub mod device_factory;
 pub mod disk_factory;
 pub mod far_nodes;
+#[cfg(feature = "jemalloc")]
+mod free_memory;
 mod host_file;
 pub mod image_tool;
 pub mod lab;

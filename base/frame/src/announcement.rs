@@ -1,24 +1,23 @@
-//! Frames that tell a network where a station is now, after it moved.
+//! Announcement frames, which update a network's switches after a station has moved.
 
 use std::net::Ipv4Addr;
 
 use crate::ethernet::{VLAN_TAG_BYTES, ethertype};
 use crate::{MacAddr, VlanTag};
 
-/// Bytes of the shortest Ethernet frame without FCS (IEEE 802.3-2022, 4A.4.2).
+/// Minimum length of an Ethernet frame in bytes, without FCS (IEEE 802.3-2022, 4A.4.2).
 const SHORTEST_BYTES: usize = 60;
-/// A tag makes the frame longer; the padding stays, so that whoever takes the tag
-/// out has a frame of the shortest length.
+/// Maximum length of an announcement in bytes. A tag lengthens the frame without reducing its
+/// padding, so that the frame has the minimum length after removal of the tag.
 const ROOM: usize = SHORTEST_BYTES + VLAN_TAG_BYTES;
 
-/// Hardware type Ethernet, protocol type IPv4, their addresses' 6 and 4 bytes
-/// (RFC 826, "Packet format").
+/// Hardware type Ethernet, protocol type IPv4, address lengths 6 and 4 (RFC 826, "Packet format").
 const ETHERNET_AND_IPV4: [u8; 6] = [0, 1, 0x08, 0, 6, 4];
 const ARP_REQUEST: [u8; 2] = [0, 1];
 const REVERSE_REQUEST: [u8; 2] = [0, 3];
 
-/// A broadcast from a station's address, without FCS: 60 bytes, or 64 with a tag.
-/// Switches that forward it learn where the address is now.
+/// Broadcast frame from a station's address, without FCS: 60 bytes, or 64 with a tag. Switches that
+/// forward it learn the new location of the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Announcement {
     bytes: [u8; ROOM],
@@ -26,9 +25,8 @@ pub struct Announcement {
 }
 
 impl Announcement {
-    /// A request of the Reverse Address Resolution Protocol (RFC 903) in which `mac`
-    /// asks for its own IP address. It changes what switches know and no station's
-    /// neighbours, so it needs no IP address to be known.
+    /// Creates a Reverse ARP request (RFC 903) in which `mac` requests its own IP address. It
+    /// updates switches but no station's neighbour table, so that no IP address is required.
     pub fn reverse_arp(mac: MacAddr, tag: Option<VlanTag>) -> Self {
         let octets = mac.octets();
         let unknown = [0; 4];
@@ -37,9 +35,8 @@ impl Announcement {
         Self::new(mac, tag, ethertype::RARP, &fields)
     }
 
-    /// An ARP Announcement (RFC 5227, section 3): a request from `mac` whose sender and
-    /// target are both `address`. Stations that know the address replace what they
-    /// know.
+    /// Creates an ARP Announcement (RFC 5227, section 3): a request from `mac` with `address` as
+    /// sender and target. Stations with an entry for the address update it.
     pub fn gratuitous_arp(mac: MacAddr, address: Ipv4Addr, tag: Option<VlanTag>) -> Self {
         let address = address.octets();
         let (octets, nobody) = (mac.octets(), [0; 6]);
@@ -47,7 +44,7 @@ impl Announcement {
         Self::new(mac, tag, ethertype::ARP, &fields)
     }
 
-    /// The whole frame, from the destination address on.
+    /// Returns the complete frame, starting with the destination address.
     pub fn bytes(&self) -> &[u8] {
         let len = if self.is_tagged { ROOM } else { SHORTEST_BYTES };
         self.bytes.get(..len).unwrap_or_default()
@@ -81,7 +78,7 @@ mod tests {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The frame's expected bytes with zeros up to `len`.
+    /// Returns the expected frame, padded with zeros to `len` bytes.
     fn padded(parts: &[&str], len: usize) -> String {
         let mut text = parts.concat();
         text.extend(std::iter::repeat_n('0', len * 2 - text.len()));
@@ -109,7 +106,7 @@ mod tests {
         let address = Ipv4Addr::new(192, 168, 2, 7);
         let plain = Announcement::gratuitous_arp(MAC, address, None);
         assert_eq!(hex(plain.bytes()), padded(&[&head[..], &body].concat(), 60));
-        // A priority is part of the tag.
+        // The priority is part of the tag.
         let tag = Some(VlanTag::from_tci(0xe005));
         let tagged = Announcement::gratuitous_arp(MAC, address, tag);
         let expected = padded(&[&head[..], &["8100e005"], &body].concat(), 64);

@@ -1,17 +1,17 @@
-//! A batch of frames on their way through the switch.
+//! Batches of frames, the unit of work of the switch.
 
 use crate::Frame;
 
-/// Most frames in one batch.
+/// Maximum number of frames in a batch.
 pub const BATCH_FRAMES_MAX: usize = 32;
 
-/// A batch takes no further frame once it holds this many bytes, so that a batch
-/// of large frames still fits a second-level cache.
+/// Number of bytes at which a batch accepts no further frame, so that a batch of large frames fits
+/// a second-level cache.
 pub const BATCH_BYTES_MAX: usize = 256 * 1024;
 
-/// Up to [`BATCH_FRAMES_MAX`] frames in buffers that are made once.
+/// Up to [`BATCH_FRAMES_MAX`] frames in preallocated buffers.
 ///
-/// To receive: take [`FrameBatch::spare`], fill it, [`FrameBatch::commit`].
+/// To receive: get [`FrameBatch::spare`], fill it, call [`FrameBatch::commit`].
 pub struct FrameBatch {
     slots: Vec<Frame>,
     filled: usize,
@@ -20,7 +20,7 @@ pub struct FrameBatch {
 }
 
 impl FrameBatch {
-    /// An empty batch; allocates all its buffers.
+    /// Creates an empty batch and allocates its buffers.
     pub fn new() -> Self {
         Self {
             slots: (0..BATCH_FRAMES_MAX).map(Frame::new).collect(),
@@ -30,7 +30,7 @@ impl FrameBatch {
         }
     }
 
-    /// Empties the batch, and takes their tails from its frames.
+    /// Removes every frame and releases their tails.
     pub fn clear(&mut self) {
         if self.has_tails {
             self.has_tails = false;
@@ -40,8 +40,8 @@ impl FrameBatch {
         self.bytes = 0;
     }
 
-    /// The next frame to fill, empty; `None` if the batch is full. It joins the
-    /// batch with [`FrameBatch::commit`].
+    /// Returns the next empty frame to fill; `None` if the batch is full. [`FrameBatch::commit`]
+    /// adds it to the batch.
     #[inline]
     pub fn spare(&mut self) -> Option<&mut Frame> {
         if self.bytes >= BATCH_BYTES_MAX {
@@ -52,7 +52,7 @@ impl FrameBatch {
         Some(frame)
     }
 
-    /// Takes the frame that [`FrameBatch::spare`] gave out into the batch.
+    /// Adds the frame returned by [`FrameBatch::spare`] to the batch.
     #[inline]
     pub fn commit(&mut self) {
         if let Some(frame) = self.slots.get(self.filled) {
@@ -62,37 +62,37 @@ impl FrameBatch {
         }
     }
 
-    /// Frames in the batch.
+    /// Returns the number of frames.
     #[inline]
     pub fn len(&self) -> usize {
         self.filled
     }
 
-    /// Whether the batch holds no frame.
+    /// Returns true if the batch has no frame.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.filled == 0
     }
 
-    /// Bytes of all the frames when they were committed.
+    /// Returns the total length of the frames at the time of their commit, in bytes.
     #[inline]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether a frame had a tail when it was committed.
+    /// Returns true if any frame had a tail when it was committed.
     #[inline]
     pub fn has_tails(&self) -> bool {
         self.has_tails
     }
 
-    /// The frames, in the order of arrival.
+    /// Returns the frames in order of arrival.
     #[inline]
     pub fn frames(&self) -> &[Frame] {
         self.slots.get(..self.filled).unwrap_or_default()
     }
 
-    /// The frames, to be changed in place or exchanged for others.
+    /// Returns the frames for modification or replacement.
     #[inline]
     pub fn frames_mut(&mut self) -> &mut [Frame] {
         self.slots.get_mut(..self.filled).unwrap_or_default()

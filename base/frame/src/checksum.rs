@@ -1,4 +1,4 @@
-//! The Internet checksum (RFC 1071) and its incremental update (RFC 1624).
+//! Internet checksum (RFC 1071) and its incremental update (RFC 1624).
 
 mod words;
 
@@ -6,10 +6,10 @@ use crate::Frame;
 use crate::meta::Checksum;
 use crate::octets::{put, u16_at};
 
-/// A one's complement sum over bytes, not yet complemented.
+/// One's complement sum over bytes, not yet complemented.
 ///
-/// Sums of parts combine: `Sum::of(a).then(Sum::of(b))` is `Sum::of(ab)`, where
-/// `a` may have an odd number of bytes.
+/// Sums can be concatenated: `Sum::of(a).then(Sum::of(b))` equals `Sum::of(ab)`, also if `a` has an
+/// odd length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     folded: u16,
@@ -17,26 +17,25 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// The sum of no bytes.
+    /// Sum of zero bytes (RFC 1071).
     pub const ZERO: Self = Self { folded: 0, odd: false };
 
-    /// The sum of `bytes`, taken as big-endian 16-bit words, the last one padded
-    /// with zero.
+    /// Computes the sum of `bytes` as big-endian 16-bit words, the last one padded with zero.
     #[inline]
     pub fn of(bytes: &[u8]) -> Self {
-        // The sum does not depend on byte order but for the order of the result
-        // (RFC 1071, section 2B), so words are added as the machine loads them.
+        // The sum is independent of byte order, except for the order of the result (RFC 1071,
+        // section 2B), so words are added in native order.
         let native = fold(words::sum_native(bytes));
         Self { folded: u16::from_be_bytes(native.to_ne_bytes()), odd: bytes.len() % 2 == 1 }
     }
 
-    /// The sum of the one word `word`.
+    /// Returns the sum of a single word.
     #[inline]
     pub const fn of_word(word: u16) -> Self {
         Self { folded: word, odd: false }
     }
 
-    /// The sum of these bytes followed by those of `next`.
+    /// Returns the sum of these bytes followed by those of `next`.
     #[inline]
     #[must_use]
     pub const fn then(self, next: Self) -> Self {
@@ -44,35 +43,34 @@ impl Sum {
         Self { folded: add(self.folded, folded), odd: self.odd != next.odd }
     }
 
-    /// The sum with one word added at an even place.
+    /// Returns the sum with a word added at an even offset.
     #[inline]
     #[must_use]
     pub const fn plus(self, word: u16) -> Self {
         Self { folded: add(self.folded, word), odd: self.odd }
     }
 
-    /// The sum with one word taken away from an even place.
+    /// Returns the sum with a word at an even offset removed.
     #[inline]
     #[must_use]
     pub const fn minus(self, word: u16) -> Self {
         self.plus(!word)
     }
 
-    /// The sum as a 16-bit word, not complemented; what a partial checksum field
-    /// holds of the pseudo-header.
+    /// Returns the sum as a 16-bit word, not complemented: the content of a partial checksum field.
     #[inline]
     pub const fn word(self) -> u16 {
         self.folded
     }
 
-    /// The checksum: the complement of the sum.
+    /// Returns the checksum, the complement of the sum.
     #[inline]
     pub const fn checksum(self) -> u16 {
         !self.folded
     }
 
-    /// The checksum for a UDP field, where 0 means that there is none and 0xffff
-    /// stands for it (RFC 768).
+    /// Returns the checksum for a UDP header: 0 means no checksum there and is replaced by 0xffff
+    /// (RFC 768).
     #[inline]
     pub const fn checksum_nonzero(self) -> u16 {
         match self.checksum() {
@@ -81,8 +79,8 @@ impl Sum {
         }
     }
 
-    /// The pseudo-header of IPv4 (RFC 9293, section 3.1). `transport_bytes` is
-    /// the length of transport header and payload.
+    /// Returns the sum of an IPv4 pseudo-header (RFC 9293, section 3.1). `transport_bytes`: length
+    /// of transport header and payload.
     pub fn pseudo_ipv4(
         source: [u8; 4],
         destination: [u8; 4],
@@ -95,8 +93,8 @@ impl Sum {
             .plus(transport_bytes)
     }
 
-    /// The pseudo-header of IPv6 (RFC 8200, section 8.1). `destination` is the
-    /// final one, whatever the header says while a routing header is in use.
+    /// Returns the sum of an IPv6 pseudo-header (RFC 8200, section 8.1). `destination`: the final
+    /// destination, which differs from the header's while a routing header is in use.
     pub fn pseudo_ipv6(
         source: [u8; 16],
         destination: [u8; 16],
@@ -110,19 +108,18 @@ impl Sum {
     }
 }
 
-/// The checksum field after one word under it changed from `old_word` to
-/// `new_word` (RFC 1624, equation 3).
+/// Returns the checksum after a covered word changed from `old_word` to `new_word` (RFC 1624,
+/// equation 3).
 #[inline]
 pub const fn update(old_checksum: u16, old_word: u16, new_word: u16) -> u16 {
     !add(add(!old_checksum, !old_word), new_word)
 }
 
-/// Does what [`Checksum::Partial`] says, and marks the frame verified. Frames
-/// with another state, and large frames, stay as they are: the latter are
-/// completed segment by segment.
+/// Completes a partial checksum and marks the frame as verified. Frames in other states are
+/// unchanged, and so are large frames, which are completed segment by segment.
 ///
-/// A result of 0 is stored as 0xffff for every protocol, as Linux does: both
-/// mean the same to TCP, and to UDP 0 would mean that there is none.
+/// A result of 0 is stored as 0xffff for every protocol, as Linux does: TCP treats both alike, and
+/// UDP treats 0 as no checksum.
 pub fn complete_checksum(frame: &mut Frame) {
     let Checksum::Partial { start, offset } = frame.meta.checksum else { return };
     if frame.meta.gso.is_some() {
@@ -132,20 +129,20 @@ pub fn complete_checksum(frame: &mut Frame) {
     let start = usize::from(start);
     let field_at = start + usize::from(offset);
     let Some(summed) = frame.bytes().get(start..) else { return };
-    // The field takes part in the sum: it holds the pseudo-header's.
+    // The field contains the sum of the pseudo-header and is therefore included.
     let checksum = Sum::of(summed).checksum_nonzero();
     if put(frame.bytes_mut(), field_at, &checksum.to_be_bytes()) {
         frame.meta.checksum = Checksum::Verified;
     }
 }
 
-/// The checksum field at `at`.
+/// Returns the checksum field at `at`.
 #[inline]
 pub(crate) fn field(bytes: &[u8], at: usize) -> u16 {
     u16_at(bytes, at).unwrap_or_default()
 }
 
-/// Adds with end-around carry.
+/// Adds two words with end-around carry.
 #[inline]
 const fn add(a: u16, b: u16) -> u16 {
     let (sum, carry) = a.overflowing_add(b);

@@ -1,32 +1,30 @@
-//! Receive coalescing: segments of one TCP stream that stand in one batch become
-//! one large frame, for egress ports that take large frames.
+//! Receive coalescing: segments of one TCP stream in a batch are merged into a large frame, for
+//! egress ports that accept large frames.
 //!
-//! The rules are those of Linux' GRO, and strict enough that cutting the large
-//! frame again gives the very segments it was made of, byte for byte. A segment
-//! joins the unit of its flow if
-//! - everything below TCP is equal: addresses, types, tag, IPv4 type of service (so
-//!   that congestion marks do not mix), time to live, don't-fragment; IPv6 traffic
-//!   class, flow label, hop limit; and the IPv4 identifications count up, or, where
-//!   fragmentation is forbidden, are all the same;
-//! - it follows in sequence, with the same acknowledgement, window, options
-//!   (timestamps included) and flags, except that CWR may stand on the first and FIN
-//!   and PSH on the last, which ends the unit;
-//! - the port it came in by lets it leave in any form;
-//! - it has as much payload as the first one, or less, which ends the unit;
-//! - its checksums are right: known to be, or found to be here, which is looked at
-//!   last, so that a segment without neighbours costs no sum over its payload;
-//! - the large frame stays within what IP can say.
+//! The rules follow Linux' GRO and are strict enough that segmentation reproduces the original
+//! segments byte for byte. A segment is merged into the unit of its flow if
+//! - everything below TCP is equal: addresses, types, tag, IPv4 type of service (so that congestion
+//!   marks do not mix), time to live, don't-fragment; IPv6 traffic class, flow label, hop limit;
+//!   and the IPv4 identifications are consecutive, or all equal where fragmentation is forbidden;
+//! - it continues the sequence numbers, with the same acknowledgement, window, options (including
+//!   timestamps) and flags, except that the first may have CWR and the last FIN and PSH, which end
+//!   the unit;
+//! - the ingress port permits every form on egress ([`LeavesAs::Any`](crate::LeavesAs));
+//! - its payload is as long as that of the first segment, or shorter, which ends the unit;
+//! - its checksums are correct: known to be, or verified here as the last step, so that a segment
+//!   without neighbours costs no sum over its payload;
+//! - the large frame does not exceed the length limit of IP.
 //!
-//! IPv4 options, IPv6 extension headers, fragments, SYN, RST and URG are never
-//! joined.
+//! Segments with IPv4 options, IPv6 extension headers, SYN, RST or URG, and fragments are never
+//! merged.
 //!
-//! virtio has no way to say that all identifications are the same: a guest or
-//! device that cuts such a frame again counts up. Receivers do not look at the
-//! identification where fragmentation is forbidden (RFC 6864, section 4.1).
+//! virtio cannot represent equal identifications: a guest or device that segments such a frame
+//! produces consecutive ones. Receivers ignore the identification where fragmentation is forbidden
+//! (RFC 6864, section 4.1).
 //!
-//! Order: a unit stands at the place of its first segment, so the later ones move
-//! forward, but never past another frame of their flow, because such a frame ends
-//! the unit. Nothing is kept from one batch to the next, so nothing waits.
+//! Order: a unit takes the position of its first segment. Later segments move forward, but never
+//! past another frame of their flow, because such a frame ends the unit. No state is kept between
+//! batches, so no frame is delayed.
 
 mod coalesced;
 mod segment_view;
@@ -41,28 +39,27 @@ use crate::{FRAME_BYTES_MAX, Frame, GSO_HEADER_BYTES_MAX};
 pub use coalesced::{Coalesced, Lane};
 use segment_view::{Kind, SegmentView, classify};
 
-/// Flows that are followed at a time. One more, and the oldest is no longer.
+/// Maximum number of flows tracked at a time; a further flow replaces the oldest.
 const UNITS_MAX: usize = 8;
 
-/// The smallest segment with which a unit begins. Smaller ones gain less than the
-/// search costs, and streams of them pay nothing but this comparison. It also
-/// keeps a unit far below [`GSO_SEGMENTS_MAX`](crate::GSO_SEGMENTS_MAX).
+/// Minimum payload of a unit's first segment in bytes. Smaller segments gain less than the search
+/// costs, and streams of them cost only this comparison. Also keeps units far below
+/// [`GSO_SEGMENTS_MAX`](crate::GSO_SEGMENTS_MAX).
 const FIRST_PAYLOAD_BYTES_MIN: usize = 256;
 
-/// The largest payload that is moved to another frame: beyond it, copying costs as
-/// much as it saves.
+/// Maximum payload in bytes that is copied to another frame; beyond it, copying costs as much as it
+/// saves.
 const MOVED_PAYLOAD_BYTES_MAX: usize = 16 * 1024;
 
-/// Headers of the smallest TCP segment, Ethernet's included.
+/// Header length of the smallest TCP segment in bytes, including Ethernet.
 const HEADER_BYTES_MIN: usize = 54;
 
-/// Joins what can be joined among the first [`BATCH_FRAMES_MAX`] of `frames`, where
-/// `lane` says where the frame at a place goes. It is asked only behind the first
-/// frame that is large enough to begin a unit. Frames that are absorbed must not be
-/// sent; their bytes are as they were.
+/// Coalesces the first [`BATCH_FRAMES_MAX`] of `frames`. `lane` returns the destination of the
+/// frame at an index; it is called only from the first frame that is large enough to start a unit.
+/// Absorbed frames must not be sent; their bytes are unchanged.
 ///
-/// A unit has [`FrameMeta::is_coalesced`] set, and a partial checksum. It is one
-/// that the egress' offloads take as it is.
+/// Units have [`FrameMeta::is_coalesced`] set and a partial checksum, and conform to the offloads
+/// of their egress.
 #[inline]
 pub fn coalesce(frames: &mut [Frame], lane: impl FnMut(usize) -> Lane) -> Coalesced {
     let count = frames.len().min(BATCH_FRAMES_MAX);
@@ -74,13 +71,13 @@ pub fn coalesce(frames: &mut [Frame], lane: impl FnMut(usize) -> Lane) -> Coales
     }
 }
 
-/// Whether the frame is long enough to begin a unit.
+/// Returns true if the frame is long enough to start a unit.
 #[inline]
 fn may_begin(frame: &Frame) -> bool {
     frame.len() >= HEADER_BYTES_MIN + FIRST_PAYLOAD_BYTES_MIN
 }
 
-/// Whether the frame is short enough to be moved to another.
+/// Returns true if the frame is short enough to be merged into another.
 #[inline]
 fn may_move(frame: &Frame) -> bool {
     frame.len() <= MOVED_PAYLOAD_BYTES_MAX + GSO_HEADER_BYTES_MAX
@@ -112,28 +109,28 @@ fn coalesce_from(
     coalesced
 }
 
-/// The units that segments may still join. Empty places are at the end.
+/// Open units, to which segments may be added. Empty places are at the end.
 #[derive(Default)]
 struct Units {
     open: [Option<Unit>; UNITS_MAX],
     len: usize,
 }
 
-/// A frame that is one segment, or several that were joined, and may grow.
+/// Unit: a frame of one or several merged segments that may grow.
 #[derive(Clone, Copy)]
 struct Unit {
     egress: u16,
-    /// Its place in the batch.
+    /// Index of the first segment in the batch.
     at: usize,
-    /// As it was when it began.
+    /// View of the first segment before merging.
     first: SegmentView,
-    /// Whether its checksums are known to be right.
+    /// True if the checksums of the first segment are verified.
     is_checked: bool,
-    /// Segments it stands for.
+    /// Number of segments merged into the unit.
     segments: u16,
-    /// Sequence number of what comes next.
+    /// Sequence number of the next segment.
     next_sequence: u32,
-    /// Whether all identifications are the same; `None` until that shows.
+    /// True if the identifications are all equal; `None` if not yet determined.
     has_fixed_identification: Option<bool>,
 }
 
@@ -153,7 +150,7 @@ impl Units {
         }
     }
 
-    /// No frame for this egress may be moved past the present one.
+    /// Closes the units of an egress: no frame for it may move past the current one.
     fn close_egress(&mut self, egress: u16) {
         for place in (0..self.len).rev() {
             let unit = self.open.get(place).and_then(Option::as_ref);
@@ -173,7 +170,7 @@ impl Units {
         }
     }
 
-    /// The place of the unit that the frame at `at` became part of.
+    /// Processes the frame at `at`; returns the index of the unit it was merged into.
     fn handle(
         &mut self,
         frames: &mut [Frame],
@@ -221,7 +218,7 @@ impl Units {
 }
 
 impl Unit {
-    /// The unit whose first segment this is, if others may join it.
+    /// Creates the unit that starts with this segment; `None` if no segment may follow it.
     fn begun_by(
         frame: &Frame,
         view: SegmentView,
@@ -247,7 +244,7 @@ impl Unit {
         })
     }
 
-    /// Moves the payload of `frame` behind that of `head`, if the rules allow it.
+    /// Appends the payload of `frame` to `head` if the rules permit it.
     fn join(&mut self, head: &mut Frame, frame: &mut Frame, view: &SegmentView) -> bool {
         let first = &self.first;
         let follows = view.sequence == self.next_sequence
@@ -260,7 +257,7 @@ impl Unit {
             return false;
         }
         let Some(is_fixed) = self.numbering_with(view) else { return false };
-        // What is summed, and what is joined, are bytes that nobody else can write.
+        // Checksums and copies use private memory, which the source cannot modify.
         head.gather();
         frame.gather();
         self.is_checked = self.is_checked || first.is_checksum_right(head);
@@ -285,8 +282,8 @@ impl Unit {
         true
     }
 
-    /// Whether all identifications are the same if this segment joins; `None` if it
-    /// has another than can be.
+    /// Returns true if the identifications are all equal with this segment included; `None` if its
+    /// identification does not fit.
     fn numbering_with(&self, view: &SegmentView) -> Option<bool> {
         let first = &self.first;
         if first.is_ipv6 {
@@ -306,7 +303,7 @@ impl Unit {
         }
     }
 
-    /// Makes headers and metadata of the head true of what it is now.
+    /// Updates headers and metadata of the unit after a merge.
     fn finish(&self, head: &mut Frame, flags: u8) {
         let first = &self.first;
         let network_at = first.network_at;
@@ -328,7 +325,7 @@ impl Unit {
         put(bytes, flags_at, &[flags]);
         let pseudo = first.pseudo.plus(transport_bytes).word();
         put(bytes, first.transport_at + TCP_CHECKSUM_AT, &pseudo.to_be_bytes());
-        // Headers of what may be joined are shorter than 256 bytes.
+        // Headers of mergeable segments are shorter than 256 bytes.
         let start = first.transport_at as u16;
         head.meta = FrameMeta {
             checksum: Checksum::Partial { start, offset: TCP_CHECKSUM_AT as u16 },
@@ -340,7 +337,7 @@ impl Unit {
         };
     }
 
-    /// Whether more may follow after `last` has joined.
+    /// Returns true if further segments may follow `last`.
     fn may_grow(&self, last: &SegmentView) -> bool {
         last.payload_bytes % usize::from(self.first.segment_bytes) == 0
             && last.flags & (tcp_flags::FIN | tcp_flags::PSH) == 0
@@ -348,7 +345,7 @@ impl Unit {
 }
 
 impl SegmentView {
-    /// What a frame of such segments is.
+    /// Returns the GSO metadata of a frame of such segments.
     fn gso(&self) -> Gso {
         Gso {
             kind: self.kind(),

@@ -1,27 +1,26 @@
-//! How a frame looks on its way out.
+//! Wire representation of frames.
 
 use crate::ethernet::{ADDRESSES_BYTES, VLAN_TAG_BYTES, ethertype};
 use crate::headers::Headers;
 use crate::meta::{Checksum, Gso, GsoKind};
 use crate::{Frame, VlanTag, VnetHeader};
 
-/// A frame as a sink writes it: `front`, then `tag` if there is one, then
-/// `rest`, with `header` beside it.
+/// Frame in the form that a sink writes: `front`, then `tag` if present, then `rest`, accompanied
+/// by `header`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wire<'a> {
-    /// The virtio-net header; offsets count the tag. `num_buffers` is 1, a ring
-    /// overwrites it.
+    /// virtio-net header; offsets include the tag. `num_buffers` is 1 and is overwritten by rings.
     pub header: VnetHeader,
-    /// All bytes of an untagged frame; the two addresses of a tagged one.
+    /// Complete bytes of an untagged frame; the two addresses of a tagged one.
     pub front: &'a [u8],
-    /// The 802.1Q tag.
+    /// 802.1Q tag in wire format.
     pub tag: Option<[u8; VLAN_TAG_BYTES]>,
-    /// The bytes behind the tag; empty if there is none.
+    /// Bytes after the tag; empty without a tag.
     pub rest: &'a [u8],
 }
 
 impl Wire<'_> {
-    /// Bytes on the wire, without header and FCS.
+    /// Returns the length on the wire in bytes, without header and FCS.
     #[inline]
     pub fn wire_len(&self) -> usize {
         self.front.len() + self.tag.map_or(0, |_| VLAN_TAG_BYTES) + self.rest.len()
@@ -29,19 +28,19 @@ impl Wire<'_> {
 }
 
 impl Frame {
-    /// This frame as a sink writes it; not to be asked of a frame with a tail, see
+    /// Returns the wire representation. Must not be called on a frame with a tail, see
     /// [`Frame::bytes`].
     ///
-    /// A verified checksum appears as [`VnetHeader::DATA_VALID`]; a ring whose
-    /// driver did not negotiate `VIRTIO_NET_F_GUEST_CSUM` takes that out again
-    /// with [`VnetHeader::without_data_valid`].
+    /// A verified checksum is represented by [`VnetHeader::DATA_VALID`]; rings without
+    /// `VIRTIO_NET_F_GUEST_CSUM` remove it with [`VnetHeader::without_data_valid`].
     #[inline]
     pub fn wire(&self) -> Wire<'_> {
         debug_assert!(!self.has_tail(), "a frame's tail was forgotten");
         self.wire_front()
     }
 
-    /// The same for a sink that writes [`Frame::tail`] behind it.
+    /// Returns the wire representation without the tail, for a sink that writes [`Frame::tail`]
+    /// itself.
     #[inline]
     pub fn wire_front(&self) -> Wire<'_> {
         let bytes = self.front();
@@ -55,9 +54,8 @@ impl Frame {
         }
     }
 
-    /// The words of the virtio-net header, as [`VnetHeader::words`] gives them, of
-    /// a frame that is not large, has no tag and no tail; `None` for others. Never
-    /// through memory, see there.
+    /// Returns the virtio-net header as [`VnetHeader::words`] for a frame that is not large and has
+    /// neither tag nor tail; `None` for others. Avoids a round trip through memory, see there.
     #[inline(always)]
     pub fn plain_words(&self) -> Option<(u64, u32)> {
         if self.meta.gso.is_some() || self.meta.tag.is_some() || self.has_tail() {

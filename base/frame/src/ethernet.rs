@@ -1,24 +1,24 @@
-//! The Ethernet header (IEEE 802.3-2022, section 3).
+//! Ethernet header (IEEE 802.3-2022, section 3).
 
 use crate::octets::{array, put, u16_at};
 use crate::{Frame, MacAddr};
 
-/// Bytes of the header: two addresses and the type.
+/// Length of the header in bytes: two addresses and the type.
 pub const ETHERNET_HEADER_BYTES: usize = 14;
 
-/// Bytes of an 802.1Q tag: type and control information.
+/// Length of an 802.1Q tag in bytes: type and control information.
 pub const VLAN_TAG_BYTES: usize = 4;
 
-/// Bytes of the two addresses; a tag follows them.
+/// Length of the two addresses in bytes; a tag follows them.
 pub(crate) const ADDRESSES_BYTES: usize = 12;
 
-/// Values of the type field.
+/// Values of the type field (EtherType).
 pub mod ethertype {
     /// IPv4.
     pub const IPV4: u16 = 0x0800;
-    /// ARP.
+    /// Address Resolution Protocol (RFC 826).
     pub const ARP: u16 = 0x0806;
-    /// Reverse ARP.
+    /// Reverse ARP (RFC 903).
     pub const RARP: u16 = 0x8035;
     /// 802.1Q customer tag.
     pub const VLAN: u16 = 0x8100;
@@ -31,36 +31,34 @@ pub mod ethertype {
 }
 
 impl Frame {
-    /// The destination address; all zero if the frame is shorter than that.
+    /// Returns the destination address; all zero if the frame is too short.
     #[inline]
     pub fn destination(&self) -> MacAddr {
         MacAddr::new(array(self.front(), 0).copied().unwrap_or_default())
     }
 
-    /// The source address; all zero if the frame is shorter than that.
+    /// Returns the source address; all zero if the frame is too short.
     #[inline]
     pub fn source(&self) -> MacAddr {
         MacAddr::new(array(self.front(), 6).copied().unwrap_or_default())
     }
 
-    /// Makes `mac` the source address; a frame shorter than that stays as it is. No
-    /// checksum covers the address.
+    /// Sets the source address; no-op if the frame is too short. No checksum covers the address.
     #[inline]
     pub fn set_source(&mut self, mac: MacAddr) {
         put(self.front_mut(), 6, &mac.octets());
     }
 
-    /// The type field, after the tag that is kept in the metadata; 0 if the
-    /// frame is shorter than that.
+    /// Returns the type field, which follows the tag stored in the metadata; 0 if the frame is too
+    /// short.
     #[inline]
     pub fn ethertype(&self) -> u16 {
         u16_at(self.front(), ADDRESSES_BYTES).unwrap_or_default()
     }
 }
 
-/// The type behind all tags in the bytes, and where what it names begins.
-/// `None` if the bytes end before. Walks at most two tags; a third one is
-/// returned as the type.
+/// Returns the type after all tags in the bytes, and the offset of the payload. `None` if the bytes
+/// end before. Skips at most two tags; a third is returned as the type.
 #[inline]
 pub(crate) fn innermost_type(bytes: &[u8]) -> Option<(u16, usize)> {
     let mut at = ADDRESSES_BYTES;

@@ -1,44 +1,44 @@
-//! Which flow a frame belongs to.
+//! Flow identification and hashing.
 
 use crate::ip::{IpHeader, IpPacket, Network, ip_packet, protocol};
 use crate::octets::{array, u16_at, u32_at};
 use crate::source_binding::{DHCP_REQUEST, is_bound};
 use crate::{Frame, VlanId, VlanTag};
 
-/// Odd constants with well spread bits; fixed, so that a flow keeps its hash
-/// across runs, hosts and versions.
+/// Odd constants with well-distributed bits; fixed, so that hashes are stable across runs, hosts
+/// and versions.
 const KEY: u64 = 0x9e37_79b9_7f4a_7c15;
 const SPREAD: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// What tells flows apart.
+/// Header fields that distinguish flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub enum FlowFields {
-    /// IP addresses, protocol, and the ports of TCP and UDP.
+    /// IP addresses, protocol, and TCP or UDP ports.
     Ports,
-    /// IP addresses.
+    /// IP source and destination address.
     Addresses,
-    /// MAC addresses and VLAN.
+    /// MAC addresses and VLAN of the frame.
     Macs,
 }
 
-/// A hash that is the same for all frames of a flow, so that they keep their
-/// order on one queue or link: [`Flow::hash`] with [`FlowFields::Ports`].
+/// Returns a hash common to all frames of a flow, so that they stay in order on one queue or link:
+/// [`Flow::hash`] with [`FlowFields::Ports`].
 pub fn flow_hash(frame: &Frame) -> u32 {
     FlowKey::of(frame, FlowFields::Ports).hash
 }
 
-/// What is to be known of a frame's flow to choose a link for it.
+/// Flow properties needed to select a link for a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowKey {
-    /// See [`Flow::hash`].
+    /// Hash of the flow, from [`Flow::hash`].
     pub hash: u32,
-    /// See [`Flow::binds_source`].
+    /// True if the source address must be preserved, from [`Flow::binds_source`].
     pub binds_source: bool,
 }
 
 impl FlowKey {
-    /// The same as [`Flow`] says, sooner for the packets that nearly all are.
-    // Asked for each frame; the compiler by itself leaves it a call.
+    /// Computes the same values as [`Flow`], with a fast path for the most common packets.
+    // Called for each frame; the compiler does not inline it by itself.
     #[inline(always)]
     pub fn of(frame: &Frame, fields: FlowFields) -> Self {
         let Some(plain) = Plain::of(frame.front()) else { return Self::of_any(frame, fields) };
@@ -57,11 +57,10 @@ impl FlowKey {
     }
 }
 
-/// What [`Flow::hash`] mixes of a TCP or UDP packet in one piece, with neither tags in
-/// its bytes nor options or extensions. All there is to such a packet stands at fixed
-/// places.
+/// Input of [`Flow::hash`] for an unfragmented TCP or UDP packet without tags in its bytes, IP
+/// options or extensions. The fields are at fixed offsets.
 struct Plain {
-    /// Mixed.
+    /// Mixed hash state of the addresses.
     addresses: u64,
     transport: u64,
 }
@@ -87,7 +86,7 @@ impl Plain {
     }
 }
 
-/// What of a frame says which flow it belongs to.
+/// Parsed headers that identify a frame's flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow<'a> {
     bytes: &'a [u8],
@@ -96,20 +95,19 @@ pub struct Flow<'a> {
 }
 
 impl<'a> Flow<'a> {
-    /// Reads the headers of a frame.
+    /// Parses the headers of a frame.
     #[inline]
     pub fn of(frame: &'a Frame) -> Self {
         let bytes = frame.front();
         Self { bytes, tag: frame.meta.tag, packet: ip_packet(bytes) }
     }
 
-    /// A hash that is the same for all frames that have these fields in common. The
-    /// two directions of a flow differ.
+    /// Returns a hash common to all frames with equal fields. The two directions of a flow have
+    /// different hashes.
     ///
-    /// Of fragments, and of packets whose headers cannot be read to the transport's,
-    /// the addresses alone count, so that all fragments of a datagram stay together
-    /// whatever the first one holds. Of what is not IP the MAC addresses and the type
-    /// count.
+    /// For fragments, and packets without a readable transport header, only the addresses count, so
+    /// that the fragments of a datagram have the same hash. For frames other than IP, the MAC
+    /// addresses and the type count.
     #[inline]
     pub fn hash(&self, fields: FlowFields) -> u32 {
         if fields == FlowFields::Macs {
@@ -129,18 +127,17 @@ impl<'a> Flow<'a> {
         finish(mix(addresses, transport))
     }
 
-    /// Whether somebody goes by the frame's source address, so that a link that shows
-    /// another one in its place must not be taken.
+    /// Returns true if receivers evaluate the frame's source MAC address, so that a link that
+    /// replaces the address must not be used.
     ///
-    /// True of everything that is not IP: ARP, and protocols that answer to the source.
-    /// Of IP it is true of neighbour discovery (RFC 4861), of multicast listener
-    /// discovery (RFC 3810) and IGMP (RFC 9776), by which switches learn where members
-    /// of a group are, and of a DHCP client's requests, which switches compare with the
-    /// address inside. IP hosts answer everything else to the address that ARP or
-    /// neighbour discovery told them.
+    /// True for every protocol other than IP, such as ARP. Of IP, true for neighbour discovery (RFC
+    /// 4861), for multicast listener discovery (RFC 3810) and IGMP (RFC 9776), by which switches
+    /// locate group members, and for DHCP client requests, which switches compare with the address
+    /// inside. IP hosts send all other replies to the address obtained by ARP or neighbour
+    /// discovery.
     ///
-    /// Fragments of ICMPv6 and UDP all count as other packets do, so that they stay
-    /// together: neighbour discovery is never fragmented (RFC 6980).
+    /// Fragments of ICMPv6 and UDP are treated like other packets, so that they stay together:
+    /// neighbour discovery is never fragmented (RFC 6980).
     #[inline]
     pub fn binds_source(&self) -> bool {
         let Some(packet) = self.packet else { return true };
@@ -148,7 +145,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Ports and protocol; 0 for a fragment.
+/// Returns ports and protocol; 0 for a fragment.
 #[inline]
 fn transport_word(bytes: &[u8], header: IpHeader) -> u64 {
     if header.fragment.is_some() {
@@ -168,7 +165,7 @@ const fn transport_of(ports: u32, protocol: u8) -> u64 {
     (ports as u64) << 8 | protocol as u64
 }
 
-/// A DHCP client's request.
+/// Transport word of a DHCP client's request.
 const DHCP_TRANSPORT: u64 = transport_of(u32::from_be_bytes(DHCP_REQUEST), protocol::UDP);
 
 #[inline]
@@ -181,8 +178,7 @@ fn link_hash(bytes: &[u8]) -> u32 {
     macs_hash(bytes, kind)
 }
 
-/// A hash of the two addresses and of what else is in `rest`, whose bits 16 to 47
-/// are 0.
+/// Returns a hash of the two addresses and `rest`, in which bits 16 to 47 must be 0.
 #[inline]
 fn macs_hash(bytes: &[u8], rest: u64) -> u32 {
     let first = word(bytes, 0).unwrap_or_default();
@@ -201,8 +197,8 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
     array(bytes, at).map(|word| u64::from_be_bytes(*word))
 }
 
-/// One multiplication whose high half is folded in, so that every bit of the
-/// input reaches every bit of the output.
+/// Multiplies and folds the high half into the result, so that each input bit affects each output
+/// bit.
 #[inline]
 fn mix(state: u64, word: u64) -> u64 {
     let product = u128::from(state ^ word) * u128::from(SPREAD);

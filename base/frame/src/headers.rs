@@ -1,4 +1,4 @@
-//! Where a frame's headers lie.
+//! Locations of a frame's headers.
 
 use thiserror::Error;
 
@@ -8,73 +8,73 @@ use crate::ip::{Fragment, Network, parse_ipv4, parse_ipv6, protocol};
 use crate::tcp::parse_tcp;
 use crate::udp::parse_udp;
 
-/// The transport protocol of a frame.
+/// Transport protocol of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// TCP, with its header in this frame.
     Tcp,
     /// UDP, with its header in this frame.
     Udp,
-    /// Another IP protocol, or a later fragment of any.
+    /// Another IP protocol, or a later fragment of any protocol.
     Other(u8),
-    /// Not an IP packet.
+    /// No transport protocol: not an IP packet.
     None,
 }
 
-/// Where a frame's headers lie, in bytes from its first byte. All offsets are
-/// inside the bytes they were read from, or at their end.
+/// Offsets of a frame's headers, in bytes from its first byte. Offsets do not exceed the parsed
+/// bytes.
 ///
-/// Lengths that the headers state for the packet are not checked against the
-/// frame: receivers do that, and large frames may state none.
+/// Length fields of the headers are not compared with the frame: receivers do that, and those of
+/// large frames may be zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
-    /// What follows the Ethernet header and any tags in the bytes.
+    /// Network protocol after the Ethernet header and tags.
     pub network: Network,
-    /// Where it begins.
+    /// Offset of the network header.
     pub network_at: usize,
-    /// What follows the IP header and its extensions.
+    /// Transport protocol after the IP header and its extensions.
     pub transport: Transport,
-    /// Where it begins; `network_at` if the frame is not IP.
+    /// Offset of the transport header; `network_at` for frames other than IP.
     pub transport_at: usize,
-    /// Where the payload of TCP or UDP begins; `transport_at` for others.
+    /// Offset of the TCP or UDP payload; `transport_at` for other protocols.
     pub payload_at: usize,
-    /// Set if the packet is a fragment.
+    /// Fragment type; `None` if the packet is not fragmented.
     pub fragment: Option<Fragment>,
 }
 
-/// Why a frame's headers cannot be read.
+/// Error of parsing a frame's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum HeaderError {
-    /// The frame ends inside a header.
+    /// The frame ends within a header.
     #[error("the frame ends inside its {layer} header: it has {len} bytes, the header is at {at}")]
     Truncated {
-        /// Which header.
+        /// Name of the header's protocol.
         layer: &'static str,
-        /// Where it begins.
+        /// Offset of the header in bytes.
         at: usize,
-        /// The frame's length.
+        /// Length of the frame in bytes.
         len: usize,
     },
     /// The type field and the IP version disagree.
     #[error("the type field announces IP version {expected}, the header says {found}")]
     Version {
-        /// The version of the type field.
+        /// IP version according to the type field.
         expected: u8,
-        /// The version in the header.
+        /// IP version in the header.
         found: u8,
     },
-    /// A header says that it is shorter than the shortest.
+    /// A header states a length below its minimum.
     #[error("the {layer} header says it has {bytes} bytes, fewer than the smallest has")]
     HeaderLength {
-        /// Which header.
+        /// Name of the header's protocol.
         layer: &'static str,
-        /// What it says.
+        /// Length that the header states, in bytes.
         bytes: usize,
     },
-    /// More IPv6 extension headers than anyone sends.
+    /// The number of IPv6 extension headers exceeds the limit.
     #[error("more than {walked} IPv6 extension headers")]
     TooManyExtensions {
-        /// How many were walked.
+        /// Number of extension headers parsed.
         walked: usize,
     },
 }
@@ -87,11 +87,11 @@ impl HeaderError {
 }
 
 impl Headers {
-    /// Reads the headers of an Ethernet frame. Up to two VLAN tags in the bytes
-    /// are skipped, up to eight IPv6 extension headers walked.
+    /// Parses the headers of an Ethernet frame. Skips up to two VLAN tags in the bytes and up to
+    /// eight IPv6 extension headers.
     ///
     /// # Errors
-    /// A header is cut off or contradicts itself.
+    /// Fails if a header is truncated or inconsistent.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Self, HeaderError> {
         if bytes.len() < ETHERNET_HEADER_BYTES {

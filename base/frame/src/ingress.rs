@@ -1,4 +1,4 @@
-//! Where frames from outside become frames of the switch.
+//! Admission: validation of frames from outside the switch.
 
 use thiserror::Error;
 
@@ -11,130 +11,127 @@ use crate::tcp::TCP_CHECKSUM_AT;
 use crate::udp::{UDP_CHECKSUM_AT, is_dhcp};
 use crate::{FRAME_BYTES_MAX, Frame, VlanTag, VnetHeader, complete_checksum};
 
-/// Most segments one large frame may stand for: what 64 KB make with the
-/// smallest segment Linux sends, 8 bytes. It bounds the work one frame can cause.
+/// Maximum number of segments of a large frame, which bounds the work per frame: 64 KB with the
+/// smallest segments Linux sends, 8 bytes.
 pub const GSO_SEGMENTS_MAX: usize = 8192;
 
-/// Longest headers a large frame may have, for the same reason: each segment
-/// repeats them.
+/// Maximum header length of a large frame in bytes; bounds the work per frame, because each segment
+/// repeats the headers.
 pub const GSO_HEADER_BYTES_MAX: usize = 512;
 
-/// What a partial checksum may start at, so that a tag still fits before it.
+/// Maximum start of a partial checksum, so that a tag can still be inserted before it.
 const CHECKSUM_START_MAX: u16 = u16::MAX - VLAN_TAG_BYTES as u16;
 
-/// Why a frame from outside was not admitted. The frame is to be dropped and
-/// counted; the text is for the event that names the sender.
+/// Reason why a frame was not admitted. The frame must be dropped and counted; the text is used in
+/// events that name the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MalformedFrame {
-    /// Shorter than an Ethernet header, tag included.
+    /// Shorter than an Ethernet header, including the tag.
     #[error("the frame has {len} bytes, fewer than its Ethernet header")]
     TooShort {
-        /// Its length.
+        /// Length of the frame in bytes.
         len: usize,
     },
     /// Longer than [`FRAME_BYTES_MAX`].
     #[error("the frame has {len} bytes, more than {FRAME_BYTES_MAX}")]
     TooLong {
-        /// Its length.
+        /// Length of the frame in bytes.
         len: usize,
     },
-    /// A header cannot be read, but the frame asks for work on it.
+    /// A header that the requested offload concerns is invalid.
     #[error("{0}")]
     Headers(#[from] HeaderError),
-    /// An offload is asked for that the sender may not use.
+    /// The sender requests an offload that was not negotiated.
     #[error("{field} {value:#x} asks for an offload that was not negotiated")]
     NotAllowed {
         /// Field of the virtio-net header.
         field: &'static str,
-        /// Its value.
+        /// Value of the field, as received.
         value: u8,
     },
-    /// `gso_type` has no meaning.
+    /// The value of `gso_type` is undefined.
     #[error("gso_type {value:#x} is none that virtio defines")]
     GsoType {
-        /// Its value.
+        /// Value of `gso_type`.
         value: u8,
     },
-    /// A large frame without partial checksum.
+    /// Large frame without a partial checksum.
     #[error("gso_type {gso_type:#x} without NEEDS_CSUM in flags")]
     GsoWithoutChecksum {
-        /// The frame's `gso_type`.
+        /// Value of `gso_type`.
         gso_type: u8,
     },
-    /// `gso_size` is zero or makes more segments than [`GSO_SEGMENTS_MAX`].
+    /// `gso_size` is zero or results in more than [`GSO_SEGMENTS_MAX`] segments.
     #[error("gso_size {gso_size} for {payload_bytes} bytes of payload")]
     GsoSize {
-        /// Its value.
+        /// Value of `gso_size`.
         gso_size: u16,
-        /// Payload that would be cut to it.
+        /// Length of the payload to segment, in bytes.
         payload_bytes: usize,
     },
-    /// The headers are not those `gso_type` announces, or the packet is a
-    /// fragment.
+    /// The headers do not match `gso_type`, or the packet is a fragment.
     #[error("gso_type {gso_type:#x} on a frame whose headers are others: {headers:?}")]
     GsoHeaders {
-        /// The frame's `gso_type`.
+        /// Value of `gso_type`.
         gso_type: u8,
-        /// What the frame holds.
+        /// Headers found in the frame.
         headers: Headers,
     },
-    /// The headers of a large frame are longer than [`GSO_HEADER_BYTES_MAX`], or
-    /// the packet is longer than IP can say.
+    /// The headers of a large frame exceed [`GSO_HEADER_BYTES_MAX`], or the packet exceeds the
+    /// length limit of IP.
     #[error("a large frame of {len} bytes with {header_bytes} bytes of headers")]
     GsoLength {
-        /// Length of the frame.
+        /// Length of the frame in bytes.
         len: usize,
-        /// Bytes before the payload.
+        /// Length of the headers in bytes.
         header_bytes: usize,
     },
-    /// The checksum field or the start of summing lies outside the frame.
+    /// The checksum field or the start of the sum lies outside the frame.
     #[error("csum_start {csum_start} and csum_offset {csum_offset} in a frame of {len} bytes")]
     ChecksumOutside {
-        /// As the sender wrote it.
+        /// Value of `csum_start` from the sender.
         csum_start: u16,
-        /// As the sender wrote it.
+        /// Value of `csum_offset` from the sender.
         csum_offset: u16,
-        /// The frame's length without tag.
+        /// Length of the frame without tag, in bytes.
         len: usize,
     },
-    /// The checksum asked for is not one of the frame's transport header.
+    /// The checksum requested is not that of the transport header.
     #[error(
         "csum_start {csum_start} and csum_offset {csum_offset} do not name the checksum of the \
          transport header at {transport_at}"
     )]
     ChecksumPlace {
-        /// As the sender wrote it.
+        /// Value of `csum_start` from the sender.
         csum_start: u16,
-        /// As the sender wrote it.
+        /// Value of `csum_offset` from the sender.
         csum_offset: u16,
-        /// Where the transport header lies in the frame without tag.
+        /// Offset of the transport header in the frame without tag.
         transport_at: usize,
     },
-    /// A partial checksum on an IP fragment, which does not hold the bytes to sum.
+    /// Partial checksum on an IP fragment, which lacks a part of the bytes to sum.
     #[error("NEEDS_CSUM on an IP fragment")]
     ChecksumOfFragment,
 }
 
 impl Frame {
-    /// Makes bytes from outside a frame of the switch: moves an 802.1Q tag from
-    /// the bytes to the metadata, validates what `header` claims, and sets
-    /// [`FrameMeta::checksum`](crate::FrameMeta) and
+    /// Admits bytes from outside to the switch: moves an 802.1Q tag from the bytes to the metadata,
+    /// validates `header`, and sets [`FrameMeta::checksum`](crate::FrameMeta) and
     /// [`FrameMeta::gso`](crate::FrameMeta) accordingly. Completes partial checksums of DHCP
-    /// messages, which receivers may read without knowing of them. Called by every source
-    /// after [`Frame::set_len`]; `allowed` is what this sender may ask for.
+    /// messages, because clients may read raw frames without this information. Called by every
+    /// source after [`Frame::set_len`]. `allowed`: offloads that the sender may request.
     ///
-    /// A tag that is in the metadata already (a packet socket delivers it beside
-    /// the bytes) is kept, and the bytes are left alone; offsets in `header`
-    /// count from the first byte that was delivered in both cases.
+    /// A tag already in the metadata (packet sockets deliver it separately) is kept and the bytes
+    /// are unchanged. Offsets in `header` count from the first byte delivered in both cases.
     ///
-    /// `hdr_len` and `num_buffers` are never looked at. A large frame whose
-    /// payload fits one segment becomes a plain one.
+    /// `hdr_len` and `num_buffers` are ignored. A large frame that fits into one segment becomes a
+    /// normal one.
     ///
-    /// A tail stays where it is if the frame is announced as a large one, because its
-    /// headers are short or it is refused. Otherwise it is gathered.
+    /// A tail is kept for frames announced as large: their headers must lie before it, or the frame
+    /// is rejected. For other frames the tail is gathered.
     ///
     /// # Errors
-    /// The frame or the header is malformed; the frame is of no further use.
+    /// Fails if the frame or the header is malformed; the frame must be dropped.
     #[inline]
     pub fn admit(&mut self, header: &VnetHeader, allowed: Offloads) -> Result<(), MalformedFrame> {
         if header.gso_type == VnetHeader::GSO_NONE {
@@ -147,17 +144,17 @@ impl Frame {
         self.admit_header(header, allowed, popped_bytes)
     }
 
-    /// [`Frame::admit`] for a source without virtio-net headers.
+    /// Admits a frame from a source without virtio-net headers, as [`Frame::admit`].
     ///
     /// # Errors
-    /// The frame is too short or too long.
+    /// Fails if the frame is too short or too long.
     #[inline]
     pub fn admit_plain(&mut self) -> Result<(), MalformedFrame> {
         self.gather();
         self.admit_bytes().map(|_| ())
     }
 
-    /// Checks the length, pops the tag; returns the bytes taken from the front.
+    /// Checks the length and removes the tag; returns the number of bytes removed from the front.
     #[inline]
     fn admit_bytes(&mut self) -> Result<u16, MalformedFrame> {
         let len = self.len();
@@ -220,8 +217,8 @@ impl Frame {
         Ok(())
     }
 
-    /// Where summing starts in the frame without tag, if it and the field are
-    /// inside the frame, behind the Ethernet header.
+    /// Returns the start of the sum in the frame without tag, if start and field lie within the
+    /// frame after the Ethernet header.
     fn checksum_start(
         &self,
         header: &VnetHeader,
@@ -241,9 +238,9 @@ impl Frame {
     }
 }
 
-/// Whether a partial checksum of a frame that is not large is one that can be
-/// meant: the field of the TCP or UDP header, one inside UDP's payload (a
-/// tunnel's inner checksum), or one behind the headers that are known here.
+/// Checks that a partial checksum of a frame that is not large is plausible: the field of the TCP
+/// or UDP header, one within a UDP payload (inner checksum of a tunnel), or one after the headers
+/// known here.
 fn check_place(header: &VnetHeader, start: u16, headers: &Headers) -> Result<(), MalformedFrame> {
     if headers.fragment.is_some() {
         return Err(MalformedFrame::ChecksumOfFragment);
@@ -269,7 +266,7 @@ fn misplaced(header: &VnetHeader, headers: &Headers) -> MalformedFrame {
     }
 }
 
-/// Validates a large frame. `None` if it fits one segment.
+/// Validates a large frame; returns `None` if it fits into one segment.
 fn admit_gso(
     header: &VnetHeader,
     allowed: Offloads,
@@ -293,7 +290,7 @@ fn admit_gso(
     {
         return Err(misplaced(header, headers));
     }
-    // IPv6 counts from behind its fixed header, so it may be longer than IPv4.
+    // IPv6 lengths exclude the fixed header, so the packet may be longer than with IPv4.
     let counted_from = match headers.network {
         Network::Ipv6 => headers.network_at + crate::ip::IPV6_HEADER_BYTES,
         _ => headers.network_at,
@@ -315,7 +312,7 @@ fn is(headers: &Headers, network: Network, transport: Transport) -> bool {
     headers.network == network && headers.transport == transport
 }
 
-/// What `gso_type` says, as long as virtio defines it.
+/// Decodes `gso_type` and `gso_size`.
 fn requested_gso(header: &VnetHeader) -> Result<Gso, MalformedFrame> {
     let ecn = header.gso_type & VnetHeader::GSO_ECN != 0;
     let kind = match header.gso_type & !VnetHeader::GSO_ECN {

@@ -1,24 +1,24 @@
-//! The IPv4 header (RFC 791) and the IPv6 header with its extensions (RFC 8200).
+//! IPv4 header (RFC 791) and IPv6 header with extensions (RFC 8200).
 
 use crate::ethernet::{ethertype, innermost_type};
 use crate::headers::HeaderError;
 use crate::octets::{array, u8_at, u16_at};
 
-/// Bytes of an IPv4 header without options.
+/// Length of an IPv4 header without options, in bytes.
 pub(crate) const IPV4_HEADER_BYTES: usize = 20;
-/// Bytes of an IPv6 header without extensions.
+/// Length of an IPv6 header without extensions, in bytes.
 pub(crate) const IPV6_HEADER_BYTES: usize = 40;
-/// Most extension headers walked. RFC 8200, section 4.1 expects each kind once,
-/// which makes seven.
+/// Maximum number of extension headers parsed. RFC 8200, section 4.1 expects each type once, which
+/// makes seven.
 const EXTENSIONS_MAX: usize = 8;
 
-/// IP protocol numbers.
+/// IP protocol numbers (IANA registry).
 pub mod protocol {
     /// IGMP (RFC 9776).
     pub const IGMP: u8 = 2;
-    /// TCP.
+    /// TCP (RFC 9293).
     pub const TCP: u8 = 6;
-    /// UDP.
+    /// UDP (RFC 768).
     pub const UDP: u8 = 17;
     /// ICMPv6 (RFC 4443).
     pub const ICMPV6: u8 = 58;
@@ -26,52 +26,51 @@ pub mod protocol {
     pub const NONE: u8 = 59;
 }
 
-/// What the frame carries above Ethernet.
+/// Network protocol of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
-    /// IPv4.
+    /// IPv4 (EtherType 0x0800).
     Ipv4,
-    /// IPv6.
+    /// IPv6 (EtherType 0x86dd).
     Ipv6,
-    /// Anything else.
+    /// Any network protocol other than IP.
     Other,
 }
 
-/// Which part of a datagram a fragment is.
+/// Position of a fragment in its datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fragment {
-    /// The first: the transport header is here.
+    /// First fragment, with the transport header.
     First,
-    /// A later one: what follows the IP header is payload.
+    /// Later fragment: only payload follows the IP header.
     Later,
 }
 
-/// What an IP header, extensions included, says.
+/// Decoded IP header, including extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IpHeader {
-    /// Protocol of what follows.
+    /// Number of the protocol after the header.
     pub(crate) protocol: u8,
-    /// Where it begins, in bytes from the frame's first byte.
+    /// Offset of the end of the header, in bytes from the frame's first byte.
     pub(crate) end: usize,
-    /// Set if the packet is a fragment.
+    /// Fragment type; `None` if the packet is not fragmented.
     pub(crate) fragment: Option<Fragment>,
 }
 
-/// An IP packet in a frame, as far as it can be read.
+/// IP packet in a frame, decoded as far as possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IpPacket {
-    /// Its version; never [`Network::Other`].
+    /// IP version; never [`Network::Other`].
     pub(crate) network: Network,
-    /// Where it begins, in bytes from the frame's first byte.
+    /// Offset of the packet, in bytes from the frame's first byte.
     pub(crate) at: usize,
-    /// `None` if its options or extensions cannot be read.
+    /// Decoded header; `None` if options or extensions are invalid.
     pub(crate) header: Option<IpHeader>,
 }
 
-/// The IP packet in an Ethernet frame; `None` if there is none whose addresses are
-/// where they belong. Unlike [`Headers::parse`](crate::Headers::parse) it does not
-/// ask what the transport's header is like, so that the fragments of a datagram do
-/// not differ.
+/// Locates the IP packet in an Ethernet frame; `None` if there is none with complete addresses.
+/// Unlike [`Headers::parse`](crate::Headers::parse), ignores the transport header, so that the
+/// fragments of a datagram have the same result.
 #[inline]
 pub(crate) fn ip_packet(bytes: &[u8]) -> Option<IpPacket> {
     let (kind, at) = innermost_type(bytes)?;
@@ -89,7 +88,7 @@ pub(crate) fn ip_packet(bytes: &[u8]) -> Option<IpPacket> {
     has_addresses.then_some(IpPacket { network, at, header: header.ok() })
 }
 
-/// Reads the IPv4 header at `at`.
+/// Parses the IPv4 header at `at`.
 #[inline]
 pub(crate) fn parse_ipv4(bytes: &[u8], at: usize) -> Result<IpHeader, HeaderError> {
     let header: &[u8; IPV4_HEADER_BYTES] =
@@ -110,7 +109,7 @@ pub(crate) fn parse_ipv4(bytes: &[u8], at: usize) -> Result<IpHeader, HeaderErro
     Ok(IpHeader { protocol, end, fragment: fragment_of(word & 0x1fff != 0, word & 0x2000 != 0) })
 }
 
-/// Reads the IPv6 header at `at` and walks its extension headers.
+/// Parses the IPv6 header at `at` and its extension headers.
 #[inline]
 pub(crate) fn parse_ipv6(bytes: &[u8], at: usize) -> Result<IpHeader, HeaderError> {
     let header: &[u8; IPV6_HEADER_BYTES] =
@@ -125,7 +124,7 @@ pub(crate) fn parse_ipv6(bytes: &[u8], at: usize) -> Result<IpHeader, HeaderErro
 fn walk_extensions(bytes: &[u8], start: usize, first: u8) -> Result<IpHeader, HeaderError> {
     let mut header = IpHeader { protocol: first, end: start, fragment: None };
     for _ in 0..EXTENSIONS_MAX {
-        // Behind a later fragment's header lies payload, whatever it says.
+        // Data after a later fragment's header is payload, whatever the header announces.
         if header.fragment == Some(Fragment::Later) {
             return Ok(header);
         }
@@ -140,7 +139,7 @@ fn walk_extensions(bytes: &[u8], start: usize, first: u8) -> Result<IpHeader, He
                     word.and_then(|word| fragment_of(word & 0xfff8 != 0, word & 1 != 0));
                 word.map(|_| 8)
             }
-            // The authentication header counts in 4-byte units (RFC 4302).
+            // The authentication header has 4-byte units (RFC 4302).
             51 => length().map(|units| (units + 2) * 4),
             _ => return Ok(header),
         };

@@ -1,30 +1,24 @@
-//! Ethernet frames: the buffers they live in, views of their headers, the
-//! Internet checksum and segmentation.
+//! Ethernet frames: buffers, header parsing, Internet checksum, segmentation and coalescing.
 //!
-//! A frame inside the switch is untagged bytes plus [`FrameMeta`]: the VLAN tag
-//! it came with, what is known of its checksum, and whether it still has to be
-//! segmented. Between ports that accept them, large frames and partial checksums
-//! travel as they are; [`segment`] and [`complete_checksum`] do in software what
-//! an egress lacks.
+//! A frame inside the switch consists of untagged bytes and [`FrameMeta`]: VLAN tag, checksum
+//! state, and segmentation parameters. Between ports that accept them, large frames and partial
+//! checksums are forwarded unchanged. [`segment`] and [`complete_checksum`] implement in software
+//! the offloads an egress lacks.
 //!
-//! The life of a frame: a source writes bytes into [`Frame::space_mut`], then
-//! [`Frame::admit`] validates them; the switch decides by [`Frame::destination`],
-//! the tag and [`flow_hash`]; a sink writes what [`Frame::wire`] shows. Of a large
-//! frame a source may fill in no more than the headers and say where the rest lies
-//! ([`Frame::set_tail`]).
+//! Life cycle of a frame: a source writes bytes into [`Frame::space_mut`] and validates them with
+//! [`Frame::admit`]; the switch decides by [`Frame::destination`], the tag and [`flow_hash`]; a
+//! sink writes the result of [`Frame::wire`]. For a large frame, a source may copy only the headers
+//! and refer to the rest in its own memory ([`Frame::set_tail`]).
 //!
-//! What it does not do: it never talks to a device, never decides where a frame
-//! goes, never reads a clock.
+//! This crate does not access devices, make forwarding decisions or read clocks.
 //!
 //! Invariants
-//! - `FrameMeta` is always true of the bytes: offsets lie inside the frame.
-//!   Whoever takes frames from outside calls [`Frame::admit`] before anyone else
-//!   sees them.
-//! - All headers that [`Frame::admit`] has let in lie in a frame's buffer. What lies
-//!   behind, in a tail, is payload, and nothing is concluded from it before it was
-//!   gathered.
-//! - Parsers take any bytes; they return an error or a view, never panic.
-//! - No function here allocates per frame; buffers are made once and reused.
+//! - `FrameMeta` is consistent with the bytes: offsets lie within the frame. Sources call
+//!   [`Frame::admit`] before any other code processes a frame.
+//! - The buffer of an admitted frame contains all its headers. A tail is payload, and no property
+//!   is derived from it before it is gathered.
+//! - Parsers accept any bytes and return an error or a view; they never panic.
+//! - No function allocates per frame; buffers are allocated once and reused.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

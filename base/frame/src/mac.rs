@@ -6,59 +6,59 @@ use core::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A 48-bit MAC address (IEEE 802-2014, section 8.2).
+/// 48-bit MAC address (IEEE 802-2014, section 8.2).
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct MacAddr([u8; 6]);
 
 impl MacAddr {
-    /// `ff:ff:ff:ff:ff:ff`.
+    /// Broadcast address `ff:ff:ff:ff:ff:ff`.
     pub const BROADCAST: Self = Self([0xff; 6]);
 
-    /// The group of slow protocols, which no bridge forwards (IEEE 802.3-2022,
-    /// Table 57A-1).
+    /// Group address of slow protocols, which bridges do not forward (IEEE 802.3-2022, Table
+    /// 57A-1).
     pub const SLOW_PROTOCOLS: Self = Self([0x01, 0x80, 0xc2, 0, 0, 0x02]);
 
-    /// The address with these octets, in transmission order.
+    /// Creates an address from its octets in transmission order.
     pub const fn new(octets: [u8; 6]) -> Self {
         Self(octets)
     }
 
-    /// The address that [`MacAddr::to_u64`] made the number of; the upper 16 bits do not
-    /// count.
+    /// Converts a number produced by [`MacAddr::to_u64`] to an address; the upper 16 bits are
+    /// ignored.
     pub const fn from_u64(number: u64) -> Self {
         let [_, _, a, b, c, d, e, f] = number.to_be_bytes();
         Self([a, b, c, d, e, f])
     }
 
-    /// The octets in transmission order.
+    /// Returns the octets in transmission order.
     pub const fn octets(self) -> [u8; 6] {
         self.0
     }
 
-    /// Whether the group bit is set; true of broadcast too.
+    /// Returns true if the group bit is set, including the broadcast address.
     pub const fn is_multicast(self) -> bool {
         self.0[0] & 1 != 0
     }
 
-    /// Whether this is the broadcast address.
+    /// Returns true for the broadcast address.
     pub const fn is_broadcast(self) -> bool {
         self.to_u64() == 0xffff_ffff_ffff
     }
 
-    /// Whether one station can have this address: not a group, not all zero.
+    /// Returns true if the address can belong to a single station: neither a group nor all zero.
     pub const fn is_station(self) -> bool {
         !self.is_multicast() && self.to_u64() != 0
     }
 
-    /// The address as a number, first octet most significant; for keys.
+    /// Returns the address as a number, first octet most significant, for use as a key.
     pub const fn to_u64(self) -> u64 {
         let [a, b, c, d, e, f] = self.0;
         u64::from_be_bytes([0, 0, a, b, c, d, e, f])
     }
 }
 
-/// Why a text is not a MAC address.
+/// Error of parsing a MAC address.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{text}` is not a MAC address; write six pairs of hex digits, like 52:54:00:12:34:56")]
 pub struct MacAddrError {
@@ -68,7 +68,7 @@ pub struct MacAddrError {
 impl FromStr for MacAddr {
     type Err = MacAddrError;
 
-    /// Accepts `52:54:00:12:34:56` and, as Hyper-V prints it, `52-54-00-12-34-56`.
+    /// Parses `52:54:00:12:34:56` and Hyper-V's format `52-54-00-12-34-56`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let error = || MacAddrError { text: text.chars().take(64).collect() };
         let separator = if text.contains('-') { '-' } else { ':' };

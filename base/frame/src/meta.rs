@@ -1,103 +1,101 @@
-//! What is known of a frame beside its bytes.
+//! Metadata of frames.
 
 use serde::{Deserialize, Serialize};
 
 use crate::VlanTag;
 
-/// What is known of a frame's transport checksum.
+/// State of a frame's transport checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checksum {
-    /// The bytes hold whatever the sender wrote; nobody here has checked it.
+    /// Not checked: the bytes contain the sender's checksum.
     #[default]
     Unknown,
-    /// The bytes are known good: checked by the NIC, or they never left memory.
+    /// Known to be correct: checked by the NIC, or the data never left memory.
     Verified,
-    /// The field holds the pseudo-header's sum only. To complete it, sum from
-    /// `start` to the end of the frame and store the complement at
-    /// `start + offset` (virtio 1.3, section 5.1.6.2, `VIRTIO_NET_HDR_F_NEEDS_CSUM`).
+    /// Partial: the field contains the sum of the pseudo-header only. To complete it, sum from
+    /// `start` to the end of the frame and store the complement at `start + offset` (virtio 1.3,
+    /// section 5.1.6.2, `VIRTIO_NET_HDR_F_NEEDS_CSUM`).
     Partial {
-        /// Where summing starts, in bytes from the frame's first byte.
+        /// Start of the sum, in bytes from the frame's first byte.
         start: u16,
-        /// Where the field lies, in bytes from `start`.
+        /// Position of the field, in bytes from `start`.
         offset: u16,
     },
 }
 
-/// What kind of large frame this is.
+/// Type of a large frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GsoKind {
-    /// TCP over IPv4.
+    /// TCP over IPv4 (TSO).
     Tcp4,
-    /// TCP over IPv6.
+    /// TCP over IPv6 (TSO).
     Tcp6,
-    /// UDP, either IP version, segmented into datagrams of its own (USO).
+    /// UDP over either IP version, segmented into separate datagrams (USO).
     Udp,
 }
 
-/// A large frame that stands for several on the wire.
+/// Segmentation parameters of a large frame (GSO).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gso {
-    /// What to segment.
+    /// Type of the large frame.
     pub kind: GsoKind,
     /// Payload bytes per segment, at least 1.
     pub segment_bytes: u16,
-    /// Whether the first segment alone carries CWR (RFC 3168, section 6.1.2).
+    /// True if only the first segment carries CWR (RFC 3168, section 6.1.2).
     pub ecn: bool,
 }
 
-/// The forms in which a frame may leave, as far as the port it came in by has a say.
-/// The later in this order, the fewer.
+/// Forms in which a frame may leave, as required by its ingress port, in order of increasing
+/// restriction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeavesAs {
-    /// Any form that its egress takes.
+    /// Any form that the egress accepts.
     #[default]
     Any,
-    /// A large frame is cut into its segments.
+    /// Large frames are segmented before egress.
     Segments,
-    /// The same, and checksums are in the bytes, those of frames that are not large too.
+    /// Large frames are segmented, and the checksums of all frames are completed.
     Plain,
 }
 
-/// What is known of a frame beside its bytes.
+/// Metadata that accompanies a frame's bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameMeta {
     /// State of the transport checksum.
     pub checksum: Checksum,
-    /// Set if the frame still has to be segmented. Then `checksum` is
-    /// [`Checksum::Partial`].
+    /// Segmentation parameters if the frame is large; `checksum` is then [`Checksum::Partial`].
     pub gso: Option<Gso>,
-    /// Whether the large frame was joined from segments, by the device it came in
-    /// on or by [`coalesce`](crate::coalesce), so that not every receiver wants it.
+    /// True if the large frame was coalesced from segments by the ingress device or by
+    /// [`coalesce`](crate::coalesce); some receivers do not accept such frames.
     pub is_coalesced: bool,
-    /// What the port it came in by asks of the frame's form.
+    /// Form required by the ingress port.
     pub leaves_as: LeavesAs,
-    /// Whether the segments of the large frame all have its IPv4 identification,
-    /// as those it was joined from had. Otherwise they count up from it.
+    /// True if all segments of the large frame have the same IPv4 identification, like the segments
+    /// it was coalesced from. Otherwise they are consecutive.
     pub has_fixed_identification: bool,
-    /// The 802.1Q tag, if the frame has one; the bytes never hold it while the
-    /// frame is inside the switch.
+    /// 802.1Q tag; inside the switch the bytes never contain it.
     pub tag: Option<VlanTag>,
 }
 
-/// Which forms of frame one side of a port takes without software's help.
+/// Forms of frames that one side of a port supports without software processing.
 ///
-/// For an egress: what may be handed to it. For an ingress: what it may hand in.
+/// For an egress: forms that it accepts. For an ingress: forms that it may deliver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offloads {
-    /// Partial checksums.
+    /// Partial transport checksums (TCP and UDP).
     pub checksum: bool,
-    /// Large TCP/IPv4 frames.
+    /// Large TCP/IPv4 frames (TSO4).
     pub tcp4_segmentation: bool,
-    /// Large TCP/IPv6 frames.
+    /// Large TCP/IPv6 frames (TSO6).
     pub tcp6_segmentation: bool,
-    /// Large TCP frames with ECN's CWR set.
+    /// Large TCP frames with ECN's CWR flag.
     pub tcp_ecn_segmentation: bool,
-    /// Large UDP frames.
+    /// Large UDP frames over IPv4 and IPv6 (USO).
     pub udp_segmentation: bool,
 }
 
 impl Offloads {
-    /// Everything in software.
+    /// No offloads: all processing in software.
     pub const NONE: Self = Self {
         checksum: false,
         tcp4_segmentation: false,
@@ -106,7 +104,7 @@ impl Offloads {
         udp_segmentation: false,
     };
 
-    /// Checksum and TCP segmentation of both IP versions, with ECN.
+    /// Checksum and TCP segmentation for both IP versions, with ECN.
     pub const TCP: Self = Self {
         checksum: true,
         tcp4_segmentation: true,
@@ -115,13 +113,13 @@ impl Offloads {
         udp_segmentation: false,
     };
 
-    /// The same without large frames.
+    /// Returns the offloads without large frames.
     #[must_use]
     pub const fn without_segmentation(self) -> Self {
         Self { checksum: self.checksum, ..Self::NONE }
     }
 
-    /// What both sides take.
+    /// Returns the offloads that both sides support.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self {
@@ -133,7 +131,7 @@ impl Offloads {
         }
     }
 
-    /// One bit for each form, from the lowest in the order of the fields.
+    /// Returns one bit per offload, in field order from the lowest bit.
     pub const fn to_bits(self) -> u8 {
         self.checksum as u8
             | (self.tcp4_segmentation as u8) << 1
@@ -142,7 +140,7 @@ impl Offloads {
             | (self.udp_segmentation as u8) << 4
     }
 
-    /// The forms whose bits are set, as [`Offloads::to_bits`] sets them.
+    /// Returns the offloads of a bit mask from [`Offloads::to_bits`].
     #[inline]
     pub const fn from_bits(bits: u8) -> Self {
         Self {
@@ -154,8 +152,8 @@ impl Offloads {
         }
     }
 
-    /// Whether an egress with these offloads takes a frame with this `gso` as
-    /// it is. Segmentation implies that the checksum is completed too.
+    /// Returns true if an egress with these offloads accepts a frame with this `gso` unchanged.
+    /// Segmentation includes completing the checksum.
     pub const fn takes(self, gso: Gso) -> bool {
         self.checksum
             && (!gso.ecn || self.tcp_ecn_segmentation)

@@ -1,30 +1,30 @@
 //! Big-endian fields at offsets, without panics.
 
-/// The `N` bytes at `at`; `None` if they are not all there.
+/// Returns the `N` bytes at `at`; `None` if they exceed the buffer.
 #[inline]
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<&[u8; N]> {
     bytes.get(at..)?.first_chunk()
 }
 
-/// The byte at `at`.
+/// Returns the byte at `at`.
 #[inline]
 pub(crate) fn u8_at(bytes: &[u8], at: usize) -> Option<u8> {
     bytes.get(at).copied()
 }
 
-/// The 16-bit field at `at`.
+/// Returns the 16-bit field at `at`.
 #[inline]
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     array(bytes, at).map(|field| u16::from_be_bytes(*field))
 }
 
-/// The 32-bit field at `at`.
+/// Returns the 32-bit field at `at`.
 #[inline]
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     array(bytes, at).map(|field| u32::from_be_bytes(*field))
 }
 
-/// Writes `field` at `at`; `false`, and nothing written, if it does not fit.
+/// Writes `field` at `at`; returns false, with nothing written, if it exceeds the buffer.
 #[inline]
 pub(crate) fn put(bytes: &mut [u8], at: usize, field: &[u8]) -> bool {
     let Some(room) = bytes.get_mut(at..).and_then(|tail| tail.get_mut(..field.len())) else {

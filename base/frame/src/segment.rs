@@ -1,21 +1,19 @@
-//! Segmentation of large frames in software: TCP (TSO) and UDP (USO), IPv4 and
-//! IPv6, so that the result is what Linux' own engine makes of the same frame.
+//! Software segmentation of large frames: TCP (TSO) and UDP (USO) over IPv4 and IPv6, with the same
+//! result as Linux' implementation.
 //!
 //! Every segment repeats the headers, with these changes:
-//! - IPv4: total length, identification, header checksum. The identification
-//!   counts up by one per segment whether or not fragmentation is forbidden,
-//!   unless the frame was joined from segments that all had the same one. IPv6:
-//!   payload length.
-//! - TCP: the sequence number; FIN and PSH on the last segment only, CWR on the
-//!   first only. UDP: the length.
-//! - The checksum of TCP or UDP. Its pseudo-header sum is derived from the one
-//!   the sender left in the field, not from the addresses, because with an IPv6
-//!   routing header the addresses in sight are not those that are summed.
+//! - IPv4: total length, identification, header checksum. The identification is incremented per
+//!   segment, whether or not fragmentation is forbidden, unless the frame was coalesced from
+//!   segments with equal identifications. IPv6: payload length.
+//! - TCP: sequence number; FIN and PSH on the last segment only, CWR on the first only. UDP:
+//!   length.
+//! - The TCP or UDP checksum. Its pseudo-header sum is derived from the sender's partial checksum
+//!   instead of the addresses, because with an IPv6 routing header the visible addresses differ
+//!   from the summed ones.
 //!
-//! No payload is copied: a segment is a window of the large frame, with its
-//! headers written over the end of the segment before, which has been sent by
-//! then. What was overwritten is put back before the next segment and at the end,
-//! so that the large frame is whole again for the next egress.
+//! Payload is not copied: a segment is a window of the large frame, with its headers written over
+//! the end of the previous segment, which has been sent by then. The overwritten bytes are restored
+//! before the next segment and at the end, so that the large frame is intact for the next egress.
 
 use thiserror::Error;
 
@@ -28,34 +26,31 @@ use crate::tcp::{TCP_CHECKSUM_AT, TCP_FLAGS_AT, TCP_SEQUENCE_AT, tcp_flags};
 use crate::udp::{UDP_CHECKSUM_AT, UDP_LENGTH_AT};
 use crate::{Frame, GSO_HEADER_BYTES_MAX};
 
-/// Why a frame cannot be segmented. None of this happens to frames that
-/// [`Frame::admit`] let in.
+/// Reason why a frame cannot be segmented. Does not occur for frames admitted by [`Frame::admit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SegmentError {
-    /// The frame is not a large one.
+    /// The frame is not a large frame.
     #[error("the frame has no segment size: it is not a large frame")]
     NotLarge,
-    /// The metadata announce other headers than the frame has, or its headers
-    /// are longer than [`GSO_HEADER_BYTES_MAX`].
+    /// The metadata do not match the headers, or the headers exceed [`GSO_HEADER_BYTES_MAX`].
     #[error("the frame is not what its metadata call it: {headers:?}")]
     Headers {
-        /// What the frame holds.
+        /// Headers found in the frame.
         headers: Headers,
     },
-    /// A header cannot be read.
+    /// A header of the frame is invalid.
     #[error("{0}")]
     Malformed(#[from] HeaderError),
 }
 
-/// Cuts the large frame `frame` into segments, one at a time, within its own
-/// buffer. When the [`Segments`] are dropped, `frame` is as it was.
+/// Segments the large frame `frame` within its own buffer, one segment at a time. Dropping the
+/// [`Segments`] restores `frame`.
 ///
-/// With `partial_checksum`, segments carry a partial transport checksum, for an
-/// egress that completes it; otherwise a full one. The tag in the metadata stays
-/// on every segment.
+/// With `partial_checksum`, segments carry a partial transport checksum, for an egress that
+/// completes it; otherwise a complete one. Each segment has the tag of the metadata.
 ///
 /// # Errors
-/// The metadata are not true of the frame.
+/// Fails if the metadata are inconsistent with the frame.
 pub fn segment(frame: &mut Frame, partial_checksum: bool) -> Result<Segments<'_>, SegmentError> {
     frame.gather();
     let bytes = frame.bytes();
@@ -99,14 +94,14 @@ pub fn segment(frame: &mut Frame, partial_checksum: bool) -> Result<Segments<'_>
     Ok(segments)
 }
 
-/// The sums of what does not change from segment to segment.
+/// Sums of the parts that are equal in every segment.
 #[derive(Clone, Copy, Debug)]
 struct Sums {
     /// IPv4 header without total length, identification and checksum.
     network: Sum,
-    /// Pseudo-header without length.
+    /// Sum of the pseudo-header without the length.
     pseudo: Sum,
-    /// The same and the transport header without what changes in it.
+    /// Pseudo-header and transport header without the fields that change.
     transport: Sum,
 }
 
@@ -125,8 +120,8 @@ impl Sums {
             _ => Sum::ZERO,
         };
         let checksum_at = transport_at + checksum_offset(headers);
-        // Without its own length the pseudo-header's sum is the same for each
-        // segment. IP lets no packet be so long that this cuts its length.
+        // Without the length, the sum of the pseudo-header is the same for each segment. IP limits
+        // the packet length, so the cast does not truncate.
         let length = (frame_bytes - transport_at) as u16;
         let pseudo = Sum::of_word(field(front, checksum_at)).minus(length);
         let fixed = sum_between(transport_at, payload_at).minus(field(front, checksum_at));
@@ -141,13 +136,13 @@ impl Sums {
     }
 }
 
-/// The segments of one large frame; see [`segment`].
+/// Segments of one large frame, created by [`segment`].
 #[derive(Debug)]
 pub struct Segments<'a> {
     frame: &'a mut Frame,
-    /// Start and length of the large frame in its buffer.
+    /// Position and length of the large frame in its buffer.
     whole: (usize, usize),
-    /// Its metadata.
+    /// Metadata of the large frame.
     meta: FrameMeta,
     gso: Gso,
     headers: Headers,
@@ -157,26 +152,26 @@ pub struct Segments<'a> {
     identification: u16,
     sequence: u32,
     tcp_flags: u8,
-    /// The headers, as the present segment has them.
+    /// Headers of the current segment.
     front: [u8; GSO_HEADER_BYTES_MAX],
-    /// The large frame's bytes that the present segment's headers cover.
+    /// Bytes of the large frame overwritten by the current segment's headers.
     covered: [u8; GSO_HEADER_BYTES_MAX],
     is_covering: bool,
 }
 
 impl Segments<'_> {
-    /// How many segments are still to come.
+    /// Returns the number of remaining segments.
     pub fn remaining(&self) -> usize {
         self.payload_left().div_ceil(usize::from(self.gso.segment_bytes))
     }
 
-    /// The next segment; `None` after the last.
+    /// Returns the next segment; `None` after the last.
     pub fn next_segment(&mut self) -> Option<&Frame> {
         self.next_segment_with(|| ())
     }
 
-    /// The same. `cut` is called when all but its transport checksum is done, for who
-    /// wants to know how long each of both takes.
+    /// Returns the next segment. `cut` is called before the transport checksum is computed, so that
+    /// both phases can be timed.
     pub fn next_segment_with(&mut self, cut: impl FnOnce()) -> Option<&Frame> {
         self.uncover();
         let left = self.payload_left();
@@ -204,7 +199,7 @@ impl Segments<'_> {
 
     fn segment_meta(&self) -> FrameMeta {
         let checksum = if self.partial_checksum {
-            // Both fit: headers are no longer than GSO_HEADER_BYTES_MAX.
+            // Both fit: headers are limited to GSO_HEADER_BYTES_MAX.
             let start = self.headers.transport_at as u16;
             Checksum::Partial { start, offset: checksum_offset(&self.headers) as u16 }
         } else {
@@ -272,7 +267,7 @@ impl Segments<'_> {
         put(&mut self.front, at + checksum_offset(&self.headers), &checksum.to_be_bytes());
     }
 
-    /// Makes the frame the present segment: its headers before its payload.
+    /// Turns the frame into the current segment: headers directly before its payload.
     fn cover(&mut self, len: usize) {
         let header_bytes = self.headers.payload_at;
         self.frame.set_window((self.whole.0 + self.sent_bytes, len));
@@ -286,7 +281,7 @@ impl Segments<'_> {
         }
     }
 
-    /// Makes the frame the large one again.
+    /// Restores bytes, position and length of the large frame.
     fn uncover(&mut self) {
         let header_bytes = self.headers.payload_at;
         if self.is_covering {
@@ -304,7 +299,7 @@ impl Drop for Segments<'_> {
     }
 }
 
-/// Where the checksum field lies in the transport header.
+/// Returns the offset of the checksum field in the transport header.
 const fn checksum_offset(headers: &Headers) -> usize {
     match headers.transport {
         Transport::Udp => UDP_CHECKSUM_AT,
@@ -312,7 +307,7 @@ const fn checksum_offset(headers: &Headers) -> usize {
     }
 }
 
-/// A length that IP can state. [`Frame::admit`] lets no longer packet in.
+/// Converts a length for an IP header; [`Frame::admit`] limits packets to that range.
 const fn length(bytes: usize) -> u16 {
     bytes as u16
 }

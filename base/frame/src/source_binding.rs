@@ -1,22 +1,20 @@
-//! Frames whose source address means something to those who receive them.
+//! Frames with a source address that receivers evaluate.
 
 use crate::ip::{IpHeader, Network, protocol};
 use crate::octets::{array, u8_at};
 
-/// The ports of a DHCP client and a server, as they lie in its UDP header
-/// (RFC 2131, section 4.1).
+/// Ports of a DHCP client and server, as in the UDP header (RFC 2131, section 4.1).
 pub(crate) const DHCP_REQUEST: [u8; 4] = [0, 68, 0, 67];
 
-/// Whether an IP packet with this header has to show its own source address; see
+/// Returns true if an IP packet with this header must keep its source MAC address; see
 /// [`Flow::binds_source`](crate::Flow::binds_source).
 #[inline]
 pub(crate) fn is_bound(bytes: &[u8], network: Network, header: IpHeader) -> bool {
     match header.protocol {
-        // In IPv4 alone, where each fragment says what it is a fragment of.
+        // Only in IPv4, where each fragment contains the protocol of the datagram.
         protocol::IGMP => network == Network::Ipv4,
         protocol::ICMPV6 if header.fragment.is_none() => {
-            // Multicast listener discovery: 130 to 132 and 143. Neighbour discovery:
-            // 133 to 137.
+            // Multicast listener discovery: 130 to 132 and 143. Neighbour discovery: 133 to 137.
             matches!(u8_at(bytes, header.end), Some(130..=137 | 143))
         }
         protocol::UDP if header.fragment.is_none() => {
@@ -39,7 +37,7 @@ mod tests {
         Flow::of(&frame).binds_source()
     }
 
-    /// A frame of this type whose packet has this protocol and payload.
+    /// Returns a frame of this type with a packet of this protocol and payload.
     fn packet(kind: [u8; 2], protocol: u8, payload: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0; if kind == IPV4 { 34 } else { 54 }];
         bytes[12..14].copy_from_slice(&kind);
@@ -73,7 +71,7 @@ mod tests {
         ] {
             assert_eq!(binds(&packet(kind, protocol, payload)), bound, "{protocol} {payload:?}");
         }
-        // A listener's report comes behind a hop-by-hop header (RFC 3810, section 5).
+        // A listener report follows a hop-by-hop header (RFC 3810, section 5).
         assert!(binds(&packet(IPV6, 0, &[58, 0, 5, 2, 0, 0, 1, 0, 143])));
     }
 
@@ -101,7 +99,7 @@ mod tests {
         let later = packet(IPV6, 44, &[58, 0, 0, 8, 0, 0, 0, 1, 135]);
         let first = packet(IPV6, 44, &[58, 0, 0, 1, 0, 0, 0, 1, 135]);
         assert_eq!((binds(&first), binds(&later)), (false, false));
-        // Behind destination options the first one alone would say IGMP.
+        // After destination options, only the first fragment would be recognized as IGMP.
         let later = packet(IPV6, 44, &[60, 0, 0, 8, 0, 0, 0, 1, 2]);
         let first = packet(IPV6, 44, &[60, 0, 0, 1, 0, 0, 0, 1, 2, 0, 1, 4, 0, 0, 0, 0, 0x16]);
         assert_eq!((binds(&first), binds(&later)), (false, false));

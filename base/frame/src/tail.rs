@@ -1,43 +1,41 @@
-//! The part of a large frame that still lies where it came from.
+//! Tails: parts of large frames that remain in the memory of their source.
 //!
-//! A source that gives a frame a tail copies its headers only. Whoever hands the
-//! frame on either reads the tail straight to where it goes, or gathers it
-//! ([`Frame::gather`](crate::Frame::gather)) and has a frame like any other. The tail
-//! is payload, which the switch never looks at: whoever needs to know anything of
-//! it gathers first, so that what is found out is true of the bytes that leave.
+//! A source that sets a tail copies only the headers. The sink either reads the tail directly to
+//! its destination, or gathers it ([`Frame::gather`](crate::Frame::gather)) into a normal frame. A
+//! tail is payload, which the switch does not inspect. Code that derives any property from it
+//! gathers it first, so that the property holds for the bytes sent.
 
 use core::any::Any;
 use std::sync::Arc;
 
-/// Most pieces a source should leave a tail in; for more, a frame takes memory. A
-/// Linux guest makes at most 18 of a frame.
+/// Recommended maximum number of pieces of a tail; more pieces cause an allocation. Linux guests
+/// use at most 18 per frame.
 pub const TAIL_SPANS_MAX: usize = 32;
 
-/// Memory in which tails of frames lie. Frames hold it while they have a tail in it.
+/// Memory that contains tails of frames. A frame with a tail holds a reference to it.
 pub trait TailMemory: Send + Sync {
-    /// Copies the bytes from `address` on, as many as `into` has. Who owns them may
-    /// write them meanwhile; then they are any mixture. Bytes that are not there, of
-    /// which no source makes a tail, are zero.
+    /// Copies bytes from `address` to fill `into`. The owner may write concurrently; the result is
+    /// then any mixture. Addresses outside the memory, which sources do not use, read as zero.
     fn read(&self, address: u64, into: &mut [u8]);
 
-    /// For who knows a better way out of some kinds of memory.
+    /// Returns the memory as [`Any`], for optimized access to known types.
     fn as_any(&self) -> &dyn Any;
 }
 
-/// A piece of a tail.
+/// Contiguous piece of a tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Where it begins, as its [`TailMemory`] counts.
+    /// Start address in its [`TailMemory`].
     pub address: u64,
-    /// Its length.
+    /// Length of the piece in bytes.
     pub bytes: usize,
 }
 
-/// What a frame knows of its tail.
+/// Tail of a frame: memory and pieces.
 #[derive(Default)]
 pub(crate) struct Tail {
     memory: Option<Arc<dyn TailMemory>>,
-    /// Its room is kept from frame to frame.
+    /// Pieces; the allocation is reused between frames.
     spans: Vec<Span>,
 }
 
@@ -47,7 +45,7 @@ impl Tail {
         self.memory.is_none()
     }
 
-    /// Makes these pieces the tail, and says how long it is.
+    /// Sets the pieces and returns their total length.
     pub(crate) fn set(&mut self, memory: Arc<dyn TailMemory>, spans: &[Span]) -> usize {
         self.spans.clear();
         self.spans.extend(spans.iter().filter(|span| span.bytes > 0));
@@ -60,30 +58,30 @@ impl Tail {
         self.spans.clear();
     }
 
-    /// Reads the first `bytes` of it.
+    /// Returns a reader of the first `bytes` bytes.
     pub(crate) fn reader(&self, bytes: usize) -> TailReader<'_> {
         TailReader { memory: self.memory.as_deref(), spans: &self.spans, done: 0, left: bytes }
     }
 }
 
-/// Reads a tail from its beginning to its end. Each reader reads it anew.
+/// Sequential reader of a tail. Each reader starts at the beginning.
 pub struct TailReader<'a> {
     memory: Option<&'a dyn TailMemory>,
     spans: &'a [Span],
-    /// Bytes of the first of `spans` that were read.
+    /// Bytes already read of the first span.
     done: usize,
     left: usize,
 }
 
 impl<'a> TailReader<'a> {
-    /// Bytes still to be read; 0 for a frame without a tail.
+    /// Returns the number of bytes left to read; 0 without a tail.
     #[inline]
     pub fn left(&self) -> usize {
         self.left
     }
 
-    /// The next piece, of at most so many bytes, and the memory it lies in; `None` at
-    /// the end (or if no byte is asked for). It counts as read.
+    /// Consumes and returns the next piece, of at most `bytes_max` bytes, with its memory; `None`
+    /// at the end or if `bytes_max` is 0.
     pub fn next_span(&mut self, bytes_max: usize) -> Option<(&'a dyn TailMemory, Span)> {
         let (memory, span) = (self.memory?, self.spans.first()?);
         let bytes = (span.bytes - self.done).min(bytes_max).min(self.left);
@@ -97,7 +95,7 @@ impl<'a> TailReader<'a> {
         (bytes > 0).then_some((memory, Span { address, bytes }))
     }
 
-    /// Reads the next bytes, as many as `into` has or are left, and says how many.
+    /// Reads up to `into.len()` bytes; returns the number read.
     pub fn read(&mut self, into: &mut [u8]) -> usize {
         let mut count = 0;
         while let Some((memory, span)) = self.next_span(into.len() - count) {

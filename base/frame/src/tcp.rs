@@ -1,36 +1,36 @@
-//! The TCP header (RFC 9293, section 3.1).
+//! TCP header (RFC 9293, section 3.1).
 
 use crate::headers::HeaderError;
 use crate::octets::u8_at;
 
-/// Bytes of the header without options.
+/// Length of the header without options, in bytes.
 pub(crate) const TCP_HEADER_BYTES: usize = 20;
-/// Where the sequence number lies.
+/// Offset of the sequence number.
 pub(crate) const TCP_SEQUENCE_AT: usize = 4;
-/// Where the flags lie.
+/// Offset of the flags byte.
 pub(crate) const TCP_FLAGS_AT: usize = 13;
-/// Where the checksum lies.
+/// Offset of the checksum field.
 pub(crate) const TCP_CHECKSUM_AT: usize = 16;
 
 /// Bits of the flags byte.
 pub mod tcp_flags {
-    /// No more data.
+    /// FIN: no more data from the sender.
     pub const FIN: u8 = 0x01;
-    /// The connection begins.
+    /// SYN: synchronizes sequence numbers at connection setup.
     pub const SYN: u8 = 0x02;
-    /// The connection is broken off.
+    /// RST: resets the connection immediately.
     pub const RST: u8 = 0x04;
-    /// Push.
+    /// PSH: pushes data to the application.
     pub const PSH: u8 = 0x08;
-    /// The acknowledgement number holds.
+    /// ACK: the acknowledgement number is valid.
     pub const ACK: u8 = 0x10;
-    /// The urgent pointer holds.
+    /// URG: the urgent pointer is valid.
     pub const URG: u8 = 0x20;
-    /// Congestion window reduced (RFC 3168).
+    /// CWR: congestion window reduced (RFC 3168).
     pub const CWR: u8 = 0x80;
 }
 
-/// Where the payload of the TCP header at `at` begins.
+/// Returns the offset of the payload after the TCP header at `at`.
 #[inline]
 pub(crate) fn parse_tcp(bytes: &[u8], at: usize) -> Result<usize, HeaderError> {
     if at + TCP_HEADER_BYTES > bytes.len() {

@@ -1,9 +1,8 @@
-//! Segments of TCP streams, for tests.
+//! TCP stream segments for tests.
 
 use crate::{Sum, tcp_flags};
 
-/// The segment of a TCP/IPv4 stream that begins `sent` bytes after the stream, as a
-/// sender leaves it that does not complete checksums.
+/// Returns the segment of a TCP/IPv4 stream at offset `sent`, with a partial checksum.
 pub(crate) fn tcp4_segment(sent: usize, identification: usize, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; 54];
     bytes[..12].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2]);

@@ -4,18 +4,18 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A VLAN identifier, 1 to 4094.
+/// VLAN identifier, 1 to 4094.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u16", into = "u16")]
 pub struct VlanId(u16);
 
 impl VlanId {
-    /// `None` unless `id` is in 1..=4094 (0 and 4095 are reserved).
+    /// Creates an identifier; `None` unless `id` is in 1..=4094 (0 and 4095 are reserved).
     pub const fn new(id: u16) -> Option<Self> {
         if id >= 1 && id <= 4094 { Some(Self(id)) } else { None }
     }
 
-    /// The identifier as a number, 1 to 4094.
+    /// Returns the identifier as a number, 1 to 4094.
     pub const fn get(self) -> u16 {
         self.0
     }
@@ -41,39 +41,38 @@ impl fmt::Display for VlanId {
     }
 }
 
-/// Tag control information of an 802.1Q tag: priority (3 bits), drop-eligible
-/// (1 bit) and VLAN identifier (12 bits, 0 = priority tag only).
+/// Tag control information of an 802.1Q tag: priority (3 bits), drop-eligible (1 bit) and VLAN
+/// identifier (12 bits, 0: priority tag).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct VlanTag(u16);
 
 impl VlanTag {
-    /// The tag with this control information, as it stands in the frame.
+    /// Creates a tag from its control information in wire format.
     pub const fn from_tci(tci: u16) -> Self {
         Self(tci)
     }
 
-    /// The tag of `vlan` with priority 0.
+    /// Creates a tag of `vlan` with priority 0.
     pub const fn of(vlan: VlanId) -> Self {
         Self(vlan.0)
     }
 
-    /// The control information as it stands in the frame.
+    /// Returns the control information in wire format.
     pub const fn tci(self) -> u16 {
         self.0
     }
 
-    /// The VLAN named by the tag; `None` for a priority tag (0) or the reserved
-    /// value 4095.
+    /// Returns the VLAN of the tag; `None` for a priority tag (0) or the reserved value 4095.
     pub const fn vlan(self) -> Option<VlanId> {
         VlanId::new(self.0 & 0x0fff)
     }
 
-    /// Whether the tag names no VLAN and carries a priority only.
+    /// Returns true for a priority tag, which has no VLAN.
     pub const fn is_priority_only(self) -> bool {
         self.0 & 0x0fff == 0
     }
 
-    /// The same priority on another VLAN.
+    /// Returns the tag with another VLAN and the same priority.
     pub const fn with_vlan(self, vlan: VlanId) -> Self {
         Self((self.0 & 0xf000) | vlan.0)
     }

@@ -1,48 +1,48 @@
-//! What a format wants written, in which order.
+//! Commits: writes that a format requires, in order.
 
 use crate::{ByteRange, FileError, ImageFile};
 
-/// One thing to do with the file. The next is begun when it is done.
+/// One operation on the file. Steps are executed sequentially.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Write these bytes at this offset; the file grows if it must.
+    /// Write bytes at an offset, extending the file if necessary.
     Write {
-        /// Where in the file.
+        /// Offset in the file, in bytes.
         offset: u64,
-        /// What.
+        /// Data to write to the file.
         bytes: Vec<u8>,
     },
-    /// Make the file this long, if it is shorter. Space may be allocated ahead up to the new end if
-    /// the store has plenty.
+    /// Extend the file to at least `len`. Space may be preallocated up to the new end if the store
+    /// has ample free space.
     Extend {
-        /// New length in bytes.
+        /// New length of the file in bytes.
         len: u64,
         /// End of the part that will be written soon, in bytes; at most `len`. Its space is
-        /// allocated if the store has it. Everything behind it may be a hole.
+        /// allocated if the store has it. The rest may be a hole.
         needed: u64,
     },
-    /// Make a range read as zeros, and give its space back where the file system can.
+    /// Zero a range, deallocating it where the file system supports it.
     Zero(ByteRange),
-    /// Make everything that was written so far durable.
+    /// Make all previous writes durable.
     Flush,
-    /// Nothing is to be done. What this commit is about survives a crash from here on;
-    /// who waits for it can be told.
+    /// Marker without an operation: from here on the changes of the commit survive a crash, and
+    /// waiting flushes can complete.
     Durable,
 }
 
-/// Steps that make changes of an image durable. All are done in order; if one fails, none
-/// behind it is begun, and [`crate::Image::handle_commit`] is told.
+/// Steps that make changes of an image durable. They are executed in order; after a failed step no
+/// further step is started. [`crate::Image::handle_commit`] receives the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// In order; exactly one of them is [`Step::Durable`].
+    /// Steps in order, exactly one of them [`Step::Durable`].
     pub steps: Vec<Step>,
 }
 
 impl Commit {
-    /// Does all steps, one after the other, and waits for each.
+    /// Executes the steps sequentially; blocks until done.
     ///
     /// # Errors
-    /// A step failed; none behind it was begun.
+    /// Fails with the error of the first failed step.
     pub fn carry_out(&self, file: &dyn ImageFile) -> Result<(), FileError> {
         for step in &self.steps {
             match step {
@@ -57,11 +57,11 @@ impl Commit {
     }
 }
 
-/// What came of a commit.
+/// Result of executing a commit's steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitOutcome {
-    /// All steps were done.
+    /// Every step of the commit succeeded.
     Done,
-    /// A step failed. Its changes are still to be made durable; the next commit has them.
+    /// A step failed. The changes remain uncommitted and are part of the next commit.
     Failed,
 }

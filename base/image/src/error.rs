@@ -1,88 +1,88 @@
-//! What is wrong with an image.
+//! Errors of images.
 
 use crate::FileError;
 
-/// What kind of thing is wrong.
+/// Kind of an image error.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageFault {
-    /// It is no image of this format.
+    /// Magic number not found: the file is not an image of this format.
     #[error("it is no image of this format: expected {expected}")]
     Magic {
-        /// What is expected there.
+        /// Magic number that was expected.
         expected: &'static str,
     },
-    /// The file is shorter than what is said to be in it.
+    /// A structure extends beyond the end of the file.
     #[error("it ends behind the file's end at {file_len}: the file was cut off, restore it")]
     Short {
-        /// Bytes of the file.
+        /// Length of the file in bytes.
         file_len: u64,
     },
-    /// A checksum does not fit what it is about.
+    /// The stored and the computed checksum differ.
     #[error("its checksum is wrong: it says {said:#010x}, the bytes give {computed:#010x}")]
     Checksum {
-        /// As written.
+        /// Checksum stored in the structure.
         said: u32,
-        /// As computed.
+        /// Checksum computed over the structure.
         computed: u32,
     },
-    /// A value that the specification does not allow.
+    /// A field has a value that the specification does not permit.
     #[error("it is {value}, allowed is {allowed}")]
     Value {
-        /// As found.
+        /// Value found in the field.
         value: u64,
-        /// What would be accepted, in words.
+        /// Description of the permitted values.
         allowed: &'static str,
     },
-    /// Two things that must not overlap do.
+    /// Two structures of the file overlap.
     #[error("it overlaps {other}")]
     Overlap {
-        /// The other one.
+        /// Name of the other structure.
         other: &'static str,
     },
-    /// Something that must be understood and is not.
+    /// A required feature is not supported.
     #[error("it is required and not known here: {what}")]
     Unsupported {
-        /// What.
+        /// Description of the unsupported feature.
         what: String,
     },
-    /// The image differs from the one whose metadata updates are to be redone.
+    /// The image was modified since the metadata changes to redo were recorded.
     #[error("the image has been changed since: {what}")]
     Changed {
-        /// The difference.
+        /// Description of the detected difference.
         what: &'static str,
     },
-    /// Something that must be there is not.
+    /// A required structure is missing.
     #[error("it is missing")]
     Missing,
-    /// The image would grow beyond what its format can say.
+    /// The image would exceed a limit of its format.
     #[error("no more than {limit} is possible")]
     Full {
-        /// What the format can say.
+        /// Limit of the format, in its unit.
         limit: u64,
     },
-    /// A write to an image that was opened for reading.
+    /// Write to an image opened for reading.
     #[error("the image is open for reading only")]
     ReadOnly,
-    /// The file could not be read or written.
+    /// Reading or writing the file failed.
     #[error(transparent)]
     File(#[from] FileError),
 }
 
-/// What is wrong with an image, and where.
+/// Error with its location in an image.
 #[derive(Debug, thiserror::Error)]
 #[error("{field} at offset {offset} of the image: {fault}")]
 pub struct ImageError {
-    /// The field or structure, by the name that the format's specification gives it.
+    /// Name of the field or structure in the format's specification.
     pub field: &'static str,
-    /// Where in the file, in bytes.
+    /// Offset in the file, in bytes.
     pub offset: u64,
-    /// What is wrong.
+    /// Kind and details of the error.
     #[source]
     pub fault: ImageFault,
 }
 
 impl ImageError {
-    /// Something is wrong with a field.
+    /// Creates an error for a field.
     #[must_use]
     pub fn new(field: &'static str, offset: u64, fault: impl Into<ImageFault>) -> Self {
         Self { field, offset, fault: fault.into() }

@@ -1,28 +1,28 @@
-//! Where bytes of a disk are.
+//! Extents: locations of disk bytes.
 
-/// Where the bytes of an extent are.
+/// Location of an extent's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In the image's file, from this offset on. What is behind the file's end reads as
-    /// zeros.
+    /// In the image file, starting at this offset in bytes. Bytes beyond the end of the file read
+    /// as zeros.
     File(u64),
-    /// Nowhere: they read as zeros.
+    /// Not stored; reads as zeros.
     Zero,
-    /// In the parent, at the same place of the disk. What is behind the parent's end
-    /// reads as zeros.
+    /// In the parent disk, at the same disk offset. Bytes beyond the end of the parent read as
+    /// zeros.
     Parent,
 }
 
-/// Bytes of a disk that are in one place.
+/// Contiguous disk bytes with one location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Where.
+    /// Location of the extent's bytes.
     pub place: Place,
-    /// How many; not 0.
+    /// Length in bytes; not 0.
     pub len: u64,
 }
 
-/// Adds bytes behind `extents`: to the last one where they continue it.
+/// Appends an extent, merging it with the last one if it continues there.
 pub fn push_extent(extents: &mut Vec<Extent>, place: Place, len: u64) {
     if len == 0 {
         return;

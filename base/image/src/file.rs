@@ -1,67 +1,66 @@
-//! A file that can be waited for, for what is done outside of a disk's service.
+//! Blocking file access, for operations outside of a disk's service.
 
-/// Why a file could not be read or written.
+/// Failure of a file operation.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The file ends before what was asked for.
+    /// A read extends beyond the end of the file.
     #[error("the file ends at {len}, {wanted} is behind it")]
     End {
-        /// Bytes of the file.
+        /// Length of the file in bytes.
         len: u64,
-        /// The first byte that is not there.
+        /// Offset of the first missing byte.
         wanted: u64,
     },
-    /// The system said no.
+    /// A system call on the file failed.
     #[error(transparent)]
     System(#[from] std::io::Error),
 }
 
-/// An image's file. Calls wait until they are done.
+/// File of an image. Calls block until done.
 ///
-/// What was written is durable after [`ImageFile::flush`], and not surely before.
+/// Writes are guaranteed durable only after [`ImageFile::flush`].
 pub trait ImageFile {
-    /// Bytes of the file.
+    /// Returns the length of the file in bytes.
     ///
     /// # Errors
-    /// The system said no.
+    /// Fails if a system call fails.
     fn len(&self) -> Result<u64, FileError>;
 
-    /// Whether there is nothing in it.
+    /// Returns true if the length is 0.
     ///
     /// # Errors
-    /// The system said no.
+    /// Fails if a system call fails.
     fn is_empty(&self) -> Result<bool, FileError> {
         Ok(self.len()? == 0)
     }
 
-    /// Fills `bytes` from `offset` on.
+    /// Fills `bytes` from the file at `offset`.
     ///
     /// # Errors
-    /// The file ends before that, or the system said no.
+    /// Fails if the file is too short or a system call fails.
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), FileError>;
 
-    /// Writes all of `bytes`; the file grows if it must, and a gap reads as zeros.
+    /// Writes all of `bytes` at `offset`, extending the file if necessary; a gap reads as zeros.
     ///
     /// # Errors
-    /// The system said no.
+    /// Fails if a system call fails.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), FileError>;
 
-    /// Makes the file this long; what is added reads as zeros.
+    /// Sets the length of the file; added bytes read as zeros.
     ///
     /// # Errors
-    /// The system said no.
+    /// Fails if a system call fails.
     fn set_len(&self, len: u64) -> Result<(), FileError>;
 
-    /// Makes a range read as zeros and gives its space back where the file system can.
-    /// The file's length stays.
+    /// Zeroes a range, deallocating it where the file system supports it. The length is unchanged.
     ///
     /// # Errors
-    /// The system said no.
+    /// Fails if a system call fails.
     fn zero(&self, offset: u64, len: u64) -> Result<(), FileError>;
 
-    /// Makes everything written durable.
+    /// Makes all previous writes durable.
     ///
     /// # Errors
-    /// The system said no. What was written since the last flush may be lost.
+    /// Fails if a system call fails. Writes since the last successful flush may be lost.
     fn flush(&self) -> Result<(), FileError>;
 }

@@ -1,28 +1,28 @@
-//! What every format can do.
+//! Interface of image formats.
 
 use crate::{
     ByteRange, Commit, CommitOutcome, Extent, ImageError, ImageFault, ImageFile, MetadataChange,
     OpenedImage,
 };
 
-/// What a guest sees of a disk.
+/// Guest-visible properties of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Bytes of the disk, a multiple of `logical_sector`.
+    /// Size of the disk in bytes, a multiple of `logical_sector`.
     pub size: u64,
-    /// The smallest unit of a request: 512 or 4096 bytes.
+    /// Logical sector size in bytes, the smallest unit of a request: 512 or 4096.
     pub logical_sector: u32,
-    /// What the disk would rather have: 512 or 4096 bytes, not below `logical_sector`.
+    /// Physical sector size in bytes, the preferred unit: 512 or 4096, at least `logical_sector`.
     pub physical_sector: u32,
-    /// What is allocated and freed as a whole, in bytes; 0 if nothing is.
+    /// Allocation unit of the format in bytes; 0 if the format does not allocate.
     pub block: u64,
 }
 
 impl Shape {
-    /// Whether a range is one of the disk, in whole sectors.
+    /// Checks that a range lies within the disk and consists of whole sectors.
     ///
     /// # Errors
-    /// It is not; the error has the range's offset.
+    /// Fails with the range's offset otherwise.
     pub fn check(&self, range: ByteRange) -> Result<(), ImageError> {
         let (value, allowed) = if !range.is_aligned(u64::from(self.logical_sector.max(1))) {
             (range.offset(), "whole sectors")
@@ -35,72 +35,68 @@ impl Shape {
     }
 }
 
-/// Whether a translation could be made.
+/// Result of translating a disk range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Located {
-    /// Yes.
+    /// The translation of the range is complete.
     Ready,
-    /// Metadata must be read first: this range of the file goes to
-    /// [`Image::handle_metadata`], then the same question is asked again. Nothing was
-    /// answered and nothing has changed.
+    /// Metadata must be read: pass this range of the file to [`Image::handle_metadata`] and repeat
+    /// the call. Nothing was returned or changed.
     Need(ByteRange),
-    /// Changes must be made durable first: when a commit that was begun after this answer
-    /// has ended, the same question is asked again. Nothing was answered and nothing has
-    /// changed.
+    /// Changes must be committed: begin a commit after this result and repeat the call when it has
+    /// ended. Nothing was returned or changed.
     NeedCommit,
 }
 
-/// An opened image. It translates and remembers; it does no I/O and never waits.
+/// Open image: a translation state machine without I/O or blocking.
 ///
-/// Ranges are of the disk, aligned to logical sectors and within its size; a range that is
-/// not gives an error. Who drives it keeps three rules:
-/// - A range that is being written is not discarded, and the other way round: `discard` is
-///   called when no request of the disk is under way.
-/// - `begin_commit` is called again only when the one before has ended.
-/// - Each write that was placed ends with `handle_written` or with `handle_failed`.
+/// Ranges refer to the disk, aligned to logical sectors and within its size; other ranges cause an
+/// error. Rules for the caller:
+/// - Writes and discards of the same range must not overlap in time: `discard` is called only while
+///   no request of the disk is in flight.
+/// - `begin_commit` is called only after the previous commit has ended.
+/// - Each placed write is completed by `handle_written` or `handle_failed`.
 pub trait Image: Send {
-    /// What a guest sees.
+    /// Returns the guest-visible properties of the disk.
     fn shape(&self) -> Shape;
 
-    /// Where the disk begins in the file, if all of it is there in one piece and neither
-    /// reads nor writes ever change that. Then nothing else needs to be asked.
+    /// Returns the file offset of the disk if it is stored contiguously and never moves. No other
+    /// function then needs to be called.
     fn linear_offset(&self) -> Option<u64>;
 
-    /// Appends to `extents` where the bytes of `range` are, in order and without gaps.
+    /// Appends the extents of `range` to `extents`, in order and without gaps.
     ///
     /// # Errors
-    /// The range is no range of the disk, or metadata is wrong.
+    /// Fails if the range is invalid or metadata is corrupt.
     fn locate(
         &mut self,
         range: ByteRange,
         extents: &mut Vec<Extent>,
     ) -> Result<Located, ImageError>;
 
-    /// Appends to `extents` where the bytes of `range` are to be written, in order and
-    /// without gaps: places in the file only. Space is found for what has none; until
-    /// [`Image::handle_written`], reads do not see it.
+    /// Appends the file extents to which `range` must be written to `extents`, in order and without
+    /// gaps. Allocates space where necessary; reads do not use it until [`Image::handle_written`].
     ///
     /// # Errors
-    /// As [`Image::locate`]; the image is open for reading only, or cannot grow.
+    /// As [`Image::locate`]; also fails if the image is read-only or cannot grow.
     fn place_write(
         &mut self,
         range: ByteRange,
         extents: &mut Vec<Extent>,
     ) -> Result<Located, ImageError>;
 
-    /// The payload of a range that was placed has been written. Reads see it, and the next
-    /// commit makes it durable.
+    /// Reports that the payload of a placed range was written. Reads now return it; the next commit
+    /// makes it durable.
     fn handle_written(&mut self, range: ByteRange);
 
-    /// A range that was placed has not been written, or not as a whole. Space that was found
-    /// for it, and for no other write under way, is free again after the next commit. What
-    /// of it was in the file before reads as before or as was to be written, sector by
-    /// sector; the rest is not there.
+    /// Reports that writing a placed range failed, completely or in part. Space allocated for it,
+    /// and for no other write in flight, becomes free with the next commit. Sectors that existed
+    /// before have their old or new contents; newly allocated ones remain unallocated.
     fn handle_failed(&mut self, range: ByteRange);
 
-    /// The bytes of `range` are needed no more. What can be freed as a whole is, and reads
-    /// as zeros from now on; the rest is appended to `kept` as ranges of the disk, which
-    /// were not changed: write zeros to them if they must read as zeros.
+    /// Discards the bytes of `range`. Whole allocation units are freed and read as zeros from now
+    /// on. Other parts are unchanged and appended to `kept`; the caller writes zeros to them if
+    /// they must read as zeros.
     ///
     /// # Errors
     /// As [`Image::place_write`].
@@ -110,58 +106,58 @@ pub trait Image: Send {
         kept: &mut Vec<ByteRange>,
     ) -> Result<Located, ImageError>;
 
-    /// Metadata that [`Located::Need`] asked for.
+    /// Supplies the metadata requested by [`Located::Need`].
     ///
     /// # Errors
-    /// It is not what was asked for, or wrong.
+    /// Fails if the range was not requested or the metadata is corrupt.
     fn handle_metadata(&mut self, range: ByteRange, bytes: &[u8]) -> Result<(), ImageError>;
 
-    /// Bytes of metadata that are not durable yet; 0 if a commit would have nothing to do.
-    /// Beyond some bound that whoever drives it chooses, a commit is due.
+    /// Returns the size of uncommitted metadata changes in bytes; 0 if there are none. The caller
+    /// commits when it exceeds a bound of its choice.
     fn uncommitted_bytes(&self) -> u64;
 
-    /// Steps that make durable whatever [`Image::handle_written`] and [`Image::discard`]
-    /// were told until now; `None` if there is nothing to do but to flush the file.
+    /// Returns the steps that commit the changes of all previous [`Image::handle_written`] and
+    /// [`Image::discard`] calls; `None` if flushing the file suffices.
     fn begin_commit(&mut self) -> Option<Commit>;
 
-    /// The commit has ended.
+    /// Reports the end of the commit.
     fn handle_commit(&mut self, outcome: CommitOutcome);
 
-    /// Whether changes that are not committed are kept elsewhere, all of them until now, so that
-    /// another process has them when this one is killed. Formats keep nothing elsewhere.
+    /// Returns true if all uncommitted changes are also recorded outside this process, so that a
+    /// later process can redo them after a kill. Formats themselves record nothing.
     fn outlives_process(&self) -> bool {
         false
     }
 
-    /// Remembers changes for [`Image::take_changes`] from now on. A format whose metadata never
-    /// changes has none.
+    /// Starts logging of changes for [`Image::take_changes`]. Formats without changing metadata log
+    /// nothing.
     fn remember_changes(&mut self) {}
 
-    /// Appends the changes of metadata that were made since this was last called, in their order:
-    /// all that reads see and that is not in the file yet, unless a commit has taken it on.
+    /// Appends the metadata changes since the previous call, in order: changes that reads observe
+    /// and that are neither in the file nor part of a commit.
     fn take_changes(&mut self, changes: &mut Vec<MetadataChange>) {
         let _ = changes;
     }
 
-    /// Returns an upper bound of the changes of metadata that a write to a range makes when it ends; 0 if
-    /// it makes none. The bound holds until blocks of the range are discarded.
+    /// Returns an upper bound of the number of metadata changes that a write to `range` causes on
+    /// completion. The bound holds until blocks of the range are discarded.
     fn changes_max(&self, range: ByteRange) -> u64 {
         let _ = range;
         0
     }
 
-    /// Returns the identity and least length of the file, by which a later process finds out whether
-    /// another program has changed it (see [`crate::Redo`]).
+    /// Returns identity and minimum length of the file, by which a later process detects
+    /// modification by another program (see [`crate::Redo`]).
     fn opened(&self) -> OpenedImage {
         OpenedImage::default()
     }
 
-    /// The disk is out of service and nothing of it is under way: writes what makes the
-    /// file one that needs no repair, and waits for it. An image that is dropped instead
-    /// is as after a crash, and as good.
+    /// Closes an idle image that is out of service: writes pending metadata so that the file needs
+    /// no repair. Blocks. Dropping an image instead is equivalent to a crash, without loss of
+    /// durable data.
     ///
     /// # Errors
-    /// The file could not be written.
+    /// Fails if the file cannot be written.
     fn close(mut self: Box<Self>, file: &dyn ImageFile) -> Result<(), ImageError> {
         let commit = self.begin_commit();
         let done = commit.map_or(Ok(()), |commit| commit.carry_out(file));

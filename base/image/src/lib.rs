@@ -1,32 +1,30 @@
-//! Disk images: where a disk's bytes are in a file, and how that changes.
+//! Disk images: translation of disk ranges to file ranges, and changes of the mapping.
 //!
-//! A format ([`Image`]) translates; it never waits. Whoever drives it does the I/O on the
-//! payload, and writes down what the format wants written. Creating, opening, checking
-//! and resizing are done outside of a disk's service, on a file that can be waited for
-//! ([`ImageFile`]).
+//! A format ([`Image`]) only translates and never blocks. The caller performs payload I/O and
+//! executes the writes that the format requires. Creation, opening, checks and resizing use
+//! blocking file access ([`ImageFile`]), outside of a disk's service.
 //!
-//! What it does not do: it knows no format but that which is none ([`Linear`]), opens no
-//! file and holds no payload.
+//! This crate contains no format except the trivial one ([`Linear`]). It opens no files and buffers
+//! no payload.
 //!
-//! Life of a write
+//! Life cycle of a write
 //! ```text
 //! Image::place_write ──► extents of the file ──► payload is written there
 //!                                                     │
-//!   metadata in memory says so  ◄── handle_written ◄──┘──► the guest is told: done
+//!   metadata in memory is updated ◄── handle_written ◄─┘──► completion to the guest
 //!
-//! the guest flushes, or much has changed
+//! guest flush, or many uncommitted changes
 //!   begin_commit ──► steps: flush, log, flush, [durable], apply ──► handle_commit
 //!                                               │
-//!                                               └──► the guest is told: durable
+//!                                               └──► completion of the flush
 //! ```
 //!
 //! Invariants
-//! - Metadata that points to payload is written only after that payload is on the disk;
-//!   a crash between any two steps leaves an image that opens and has everything that
-//!   was told to be durable.
-//! - Space that was freed is used again only after the freeing is durable, and reads as
-//!   zeros until it is written.
-//! - All offsets and lengths are bytes; sums never wrap.
+//! - Metadata that refers to payload is written only after that payload is durable. A crash between
+//!   any two steps leaves an image that opens and contains everything reported as durable.
+//! - Freed space is reused only after the deallocation is durable, and reads as zeros until it is
+//!   written.
+//! - Offsets and lengths are in bytes; sums never wrap.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

@@ -1,11 +1,11 @@
-//! An image that is the disk: raw files, block devices, and what else lies in one piece.
+//! Images stored contiguously: raw files, block devices and fixed disks.
 
 use crate::{
     ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, ImageFault, Located, Place, Shape,
     push_extent,
 };
 
-/// All bytes of the disk in one piece, from some offset of the file on.
+/// Disk stored contiguously from an offset of its file.
 #[derive(Clone, Copy, Debug)]
 pub struct Linear {
     shape: Shape,
@@ -14,7 +14,7 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// A disk that begins at `offset` of its file.
+    /// Creates an image of a disk at `offset` of its file.
     #[must_use]
     pub const fn new(shape: Shape, offset: u64, is_read_only: bool) -> Self {
         Self { shape, offset, is_read_only }

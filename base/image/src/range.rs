@@ -1,8 +1,8 @@
-//! A range of bytes.
+//! Byte ranges.
 
 use core::fmt;
 
-/// Bytes `offset .. offset + len`; its end is at most [`u64::MAX`].
+/// Bytes `offset .. offset + len`; the end is at most [`u64::MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteRange {
     offset: u64,
@@ -10,7 +10,7 @@ pub struct ByteRange {
 }
 
 impl ByteRange {
-    /// `None` if its end cannot be told in 64 bits.
+    /// Creates a range; `None` if its end exceeds 64 bits.
     #[must_use]
     pub const fn new(offset: u64, len: u64) -> Option<Self> {
         match offset.checked_add(len) {
@@ -19,49 +19,49 @@ impl ByteRange {
         }
     }
 
-    /// Where it begins.
+    /// Returns the offset of the first byte.
     #[must_use]
     pub const fn offset(self) -> u64 {
         self.offset
     }
 
-    /// How many bytes it has.
+    /// Returns the length in bytes.
     #[must_use]
     pub const fn len(self) -> u64 {
         self.len
     }
 
-    /// Whether it has no bytes.
+    /// Returns true if the length is 0.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// The first byte after it.
+    /// Returns the offset after the last byte.
     #[must_use]
     pub const fn end(self) -> u64 {
         self.offset.saturating_add(self.len)
     }
 
-    /// Whether both ends are multiples of `unit`, which is not 0.
+    /// Returns true if both ends are multiples of `unit`, which must not be 0.
     #[must_use]
     pub const fn is_aligned(self, unit: u64) -> bool {
         self.offset % unit == 0 && self.len % unit == 0
     }
 
-    /// Whether all of it is within the first `size` bytes.
+    /// Returns true if the range lies within the first `size` bytes.
     #[must_use]
     pub const fn is_within(self, size: u64) -> bool {
         self.end() <= size
     }
 
-    /// Whether all of another range is in this one.
+    /// Returns true if `other` lies within this range.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.offset <= other.offset && other.end() <= self.end()
     }
 
-    /// Its first `len` bytes, or all of it, and what is left.
+    /// Splits the range after at most `len` bytes.
     #[must_use]
     pub const fn split_at(self, len: u64) -> (Self, Self) {
         let len = if len < self.len { len } else { self.len };
@@ -69,8 +69,8 @@ impl ByteRange {
         (Self { offset: self.offset, len }, rest)
     }
 
-    /// Its pieces by blocks of `unit` bytes, which is not 0: the number of the block and
-    /// the part of the range in it.
+    /// Splits the range at multiples of `unit`, which must not be 0: returns block number and part
+    /// of the range for each block.
     pub fn blocks(self, unit: u64) -> impl Iterator<Item = (u64, Self)> {
         let mut rest = self;
         core::iter::from_fn(move || {

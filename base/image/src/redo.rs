@@ -1,45 +1,45 @@
-//! Changes of metadata that are in memory only, in a form that another process can redo.
+//! Uncommitted metadata changes in a form that another process can redo.
 //!
-//! A write to new space is answered when its payload is in the file; where that is, only memory
-//! says until the next commit. Whoever drives an image can keep these changes where they outlive
-//! the process. If the process is killed, the next one redoes them while it opens the image, and
-//! everything that was answered is there.
+//! A write to new space completes when its payload is in the file. Until the next commit, the
+//! location of the payload is recorded only in memory. The caller can record these changes where
+//! they survive the process. If the process is killed, the next one redoes them when it opens the
+//! image, so that no completed write is lost.
 //!
-//! What it does not do: it does not survive a crash of the host, after which the payload may be
-//! missing. Whoever keeps the changes must not hand them on then.
+//! This does not cover a crash of the host, after which the payload may be missing. The caller must
+//! discard recorded changes in this case.
 
 use core::ops::Range;
 use std::collections::BTreeMap;
 
 use crate::{ByteRange, FileError, ImageError, ImageFault};
 
-/// Bytes of metadata that have changed.
+/// Change of metadata bytes in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetadataChange {
-    /// Where in the file.
+    /// Offset in the file, in bytes.
     pub offset: u64,
-    /// How many; at most 8 of an entry.
+    /// Length in bytes; at most 8 for an entry.
     pub len: u32,
-    /// Their values after the change; of an entry also those before it.
+    /// Contents after the change; for an entry also before it.
     pub content: Changed,
 }
 
-/// What bytes of metadata are after a change.
+/// New contents of changed metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changed {
-    /// An entry of a table, in its first `len` bytes.
+    /// Table entry, stored in the first `len` bytes.
     Entry {
-        /// What it was.
+        /// Value of the entry before the change.
         before: [u8; 8],
-        /// What it is.
+        /// Value of the entry after the change.
         after: [u8; 8],
     },
-    /// The same byte again and again.
+    /// One byte value repeated over the range.
     Fill(u8),
 }
 
 impl MetadataChange {
-    /// A change of an entry of 4 or 8 bytes.
+    /// Creates the change of an entry of 4 or 8 bytes.
     #[must_use]
     pub fn entry<const N: usize>(offset: u64, before: [u8; N], after: [u8; N]) -> Self {
         let wide = |bytes: [u8; N]| {
@@ -51,51 +51,51 @@ impl MetadataChange {
         Self { offset, len: N.min(8) as u32, content }
     }
 
-    /// A range that is one byte again and again. Longer ones than 4 GB are cut.
+    /// Creates the change of a range to one repeated byte. Ranges over 4 GB are truncated.
     #[must_use]
     pub fn fill(range: ByteRange, byte: u8) -> Self {
         let len = u32::try_from(range.len()).unwrap_or(u32::MAX);
         Self { offset: range.offset(), len, content: Changed::Fill(byte) }
     }
 
-    /// Where in the file.
+    /// Returns the file range of the change; `None` if it exceeds 64 bits.
     #[must_use]
     pub fn range(&self) -> Option<ByteRange> {
         ByteRange::new(self.offset, self.len.into())
     }
 }
 
-/// Changes that a process left, and the image that they are of.
+/// Changes left by a killed process, with the identity of their image.
 #[derive(Clone, Debug, Default)]
 pub struct Redo {
-    /// The image as the process had opened it. Formats that say when somebody else has written to
-    /// a file have another one then.
+    /// Identity of the image when the process opened it. In formats that record writers, it differs
+    /// after another program has written.
     pub opened: OpenedImage,
-    /// In the order in which they were made.
+    /// Changes in the order in which they occurred.
     pub changes: Vec<MetadataChange>,
-    /// The `write_id` that whoever redoes them gives the file afterwards. A file that has it has
-    /// them already.
+    /// New `write_id` of the file after the changes are redone. A file with this id already
+    /// contains them.
     pub redone_as: [u8; 16],
 }
 
-/// What tells whether an image is still the one that a process had open.
+/// Identity of an open image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenedImage {
-    /// Changes whenever somebody opens the file for writing (VHDX: FileWriteGuid). In a format
-    /// without that, what tells the image from others (VHD: Unique Id).
+    /// Identifier that changes whenever the file is opened for writing (VHDX: FileWriteGuid). In
+    /// formats without one, the identifier of the image (VHD: Unique Id).
     pub write_id: [u8; 16],
-    /// Bytes that the file must have for what its metadata in memory names.
+    /// Minimum length of the file in bytes, required by metadata in memory.
     pub file_len: u64,
 }
 
 impl Redo {
-    /// Returns the pages of `page_len` bytes that change, by their offsets and as they become.
-    /// `read` returns bytes of the file as they are; `normalize` returns an entry of the file
-    /// without bits that mean nothing, as entries of changes are.
+    /// Returns the changed pages of `page_len` bytes by offset, with changes applied. `read`
+    /// returns current file contents. `normalize` clears undefined bits of an entry in the file;
+    /// recorded entries have none.
     ///
     /// # Errors
-    /// As `read`; or an entry is none of what it was and became: another program has changed the
-    /// image since.
+    /// As `read`; also fails if an entry in the file has neither a former nor a later value,
+    /// because another program has modified the image.
     pub fn pages(
         &self,
         page_len: u64,
@@ -128,7 +128,7 @@ impl Redo {
         Ok(pages)
     }
 
-    /// Returns what entries were and became, in their first `N` bytes.
+    /// Returns the former and later values of all changed entries, in their first `N` bytes.
     pub fn entries<const N: usize>(&self) -> impl Iterator<Item = [u8; N]> + '_ {
         let entries = self.changes.iter().filter_map(|change| match change.content {
             Changed::Entry { before, after } => Some([before, after]),
@@ -137,10 +137,10 @@ impl Redo {
         entries.flatten().filter_map(|entry| entry.first_chunk().copied())
     }
 
-    /// Checks that entries are in the table of the image, and other bytes in sector bitmaps.
+    /// Checks that changed entries lie in the table, and other changes in sector bitmaps.
     ///
     /// # Errors
-    /// The first change elsewhere: the record is of another image.
+    /// Fails at the first change elsewhere: the record belongs to another image.
     pub fn check_places(
         &self,
         table: Range<u64>,
@@ -162,7 +162,7 @@ impl Redo {
         }
     }
 
-    /// Whether every entry is what it was before or after one of its changes.
+    /// Checks that every entry in the file has a value from before or after one of its changes.
     fn check(
         &self,
         page_len: u64,
@@ -207,7 +207,7 @@ impl MetadataChange {
     }
 }
 
-/// A file that ends before what changes in it is another one.
+/// Converts the error of a file that is too short: the file is not the recorded image.
 fn shorter(error: ImageError) -> ImageError {
     match error.fault {
         ImageFault::Short { .. } | ImageFault::File(FileError::End { .. }) => {
@@ -218,7 +218,7 @@ fn shorter(error: ImageError) -> ImageError {
     }
 }
 
-/// The first `len` bytes of an entry, if its pages are there.
+/// Returns the first `len` bytes of an entry if its pages are available.
 fn entry_at(
     pages: &BTreeMap<u64, Vec<u8>>,
     page_len: u64,
@@ -295,7 +295,7 @@ mod tests {
         let failing = |_| Err(ImageError::new("page", 0, ImageFault::Missing));
         let redo = redo(vec![MetadataChange::entry(8, [0; 8], [1; 8])]);
         assert!(redo.pages(16, same, failing).is_err());
-        // A page that is too short.
+        // Page that is too short.
         assert!(redo.pages(16, same, |_| Ok(vec![0; 9])).is_err());
     }
 }

@@ -1,31 +1,31 @@
-//! What may be done at a time.
+//! Rate limits that change at known times.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Time;
 
-/// What may be done from now on, without anybody who says anything: whoever admits
-/// requests looks at it with each, so that a thread that stood still does not go on by what
-/// was true before. Rates are per second.
+/// Rate limit that holds from now on without further messages. The admission check evaluates it for
+/// each request, so that a thread resuming after a pause does not apply an expired limit. Rates are
+/// in normalised operations per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cap {
-    /// So much until then.
+    /// Leased rate, and the time at which the lease expires.
     pub leased: Option<(u64, Time)>,
-    /// So much at least, always.
+    /// Reserved rate, which always applies as a minimum.
     pub reserved_iops: u64,
-    /// So much from then on.
+    /// Rate that applies from a later time on.
     pub late: Option<(u64, Time)>,
 }
 
 impl Cap {
-    /// Normalised operations per second that may be done at a time.
+    /// Returns the limit at a time, in normalised operations per second.
     pub fn iops_at(&self, now: Time) -> u64 {
         let leased = self.leased.filter(|(_, until)| now < *until).map_or(0, |(iops, _)| iops);
         let late = self.late.filter(|(_, from)| now >= *from).map_or(0, |(iops, _)| iops);
         leased.max(late).max(self.reserved_iops)
     }
 
-    /// When it is next something else.
+    /// Returns the next time at which the limit changes; `None` if it does not.
     pub fn changes_at(&self, now: Time) -> Option<Time> {
         let until = self.leased.map(|(_, until)| until);
         let from = self.late.map(|(_, from)| from);

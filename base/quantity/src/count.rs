@@ -1,8 +1,8 @@
-//! Numbers of things in texts.
+//! Numbers with nouns, for texts.
 
 use std::fmt;
 
-/// A number with the noun that it counts, in the right number: `1 member`, `2 members`.
+/// Number with its noun in the correct grammatical number: `1 member`, `2 members`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count<'a> {
     number: u64,
@@ -11,13 +11,13 @@ pub struct Count<'a> {
 }
 
 impl<'a> Count<'a> {
-    /// Counts a noun whose plural has an `s` at its end. A number above `u64::MAX` counts as that.
+    /// Creates a count of a noun with a regular plural (`s`). Numbers above `u64::MAX` saturate.
     pub fn new(number: impl TryInto<u64>, noun: &'a str) -> Self {
         Self { number: number.try_into().unwrap_or(u64::MAX), one: noun, many: None }
     }
 
-    /// Counts a noun, or a noun with its verb, whose plural is another: `1 member is`,
-    /// `2 members are`.
+    /// Creates a count of a noun, or of a noun with its verb, with an irregular plural: `1 member
+    /// is`, `2 members are`.
     pub fn irregular(number: impl TryInto<u64>, one: &'a str, many: &'a str) -> Self {
         Self { many: Some(many), ..Self::new(number, one) }
     }

@@ -1,56 +1,54 @@
-//! Identifiers of what the data plane is made of.
+//! Identifiers of data-plane objects.
 
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A switch, for as long as it exists on this host.
+/// Identifier of a switch on this host, valid while the switch exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SwitchId(pub u32);
 
-/// A port of a switch: a NIC, a host NIC or an uplink. Never used again for
-/// another port while the daemon runs.
+/// Identifier of a switch port: a NIC, a host NIC or an uplink. Not reused while the daemon runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PortId(pub u32);
 
-/// A virtual disk. Never used again for another disk while the daemon runs.
+/// Identifier of a virtual disk. Not reused while the daemon runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DiskId(pub u32);
 
-/// A backing store: the device, file system or array that disks' files are on.
+/// Identifier of a backing store: the device, file system or array that contains disk files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct StoreId(pub u32);
 
-/// A processor: the worker thread that owns queues on one logical CPU. Counts
-/// from 0 in the order of `[host] processors`; it is not the CPU's number.
+/// Number of a worker, the thread that owns queues on one logical CPU. Workers are numbered from 0
+/// in the order of `[host] processors`; the number differs from that of the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ProcessorId(pub u16);
 
-/// Which way a queue carries frames, seen from the switch.
+/// Direction in which a queue carries frames, seen from the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// Into the switch: a VM's TX ring, what a TAP's kernel side sent, what an
-    /// uplink received.
+    /// Into the switch: from a VM's TX ring, from the kernel's side of a TAP, received by an
+    /// uplink.
     Ingress,
-    /// Out of the switch: a VM's RX ring, towards a TAP's kernel side, what an
-    /// uplink sends.
+    /// Out of the switch: to a VM's RX ring, to the kernel's side of a TAP, sent by an uplink.
     Egress,
 }
 
-/// One queue of a port. A queue has exactly one owning processor at a time.
+/// Identifier of a queue of a port. A queue has exactly one owning worker at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct QueueId {
-    /// The port it belongs to.
+    /// Port that the queue belongs to.
     pub port: PortId,
-    /// Which way it carries frames.
+    /// Direction in which it carries frames.
     pub direction: Direction,
-    /// Counts from 0 within the port and direction.
+    /// Index within the port and direction, counted from 0.
     pub index: u16,
 }
 

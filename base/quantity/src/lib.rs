@@ -1,11 +1,10 @@
-//! Quantities, identifiers and virtual time: the words every floor shares.
+//! Quantities, identifiers and virtual time, shared by all layers.
 //!
-//! Everything here is a plain value. Nothing reads a clock, allocates an
-//! identifier or knows what an identifier stands for; whoever owns the thing
-//! hands the identifier out.
+//! This crate contains plain values only. It reads no clock and allocates no identifiers; the owner
+//! of an object assigns its identifier.
 //!
-//! Invariants: arithmetic never wraps. It saturates, because a policy that is
-//! handed an absurd time must not turn it into a plausible one.
+//! Invariant: arithmetic saturates and never wraps, so that an absurd time passed to a policy does
+//! not become a plausible one.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

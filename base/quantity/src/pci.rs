@@ -1,15 +1,15 @@
-//! Where a function of a PCI device is.
+//! PCI addresses.
 
 use core::fmt;
 use core::str::FromStr;
 
-/// Domain, bus, device and function, like `0000:03:10.1` (PCI Local Bus Specification 3.0,
-/// section 3.2.2.3; written as Linux does).
+/// Address of a PCI function: domain, bus, device and function, such as `0000:03:10.1` (PCI Local
+/// Bus Specification 3.0, section 3.2.2.3; Linux notation).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PciAddress {
-    /// Of several PCI hierarchies of a machine.
+    /// Domain: number of the PCI hierarchy of the machine.
     pub domain: u32,
-    /// Bus.
+    /// Bus number within the domain.
     pub bus: u8,
     /// Device on the bus, 0 to 31.
     pub device: u8,
@@ -17,7 +17,7 @@ pub struct PciAddress {
     pub function: u8,
 }
 
-/// A text is no address of a PCI function.
+/// Error of parsing a PCI address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PciAddressError;
 
@@ -39,7 +39,7 @@ impl fmt::Display for PciAddress {
 impl FromStr for PciAddress {
     type Err = PciAddressError;
 
-    /// Reads what [`Display`](fmt::Display) writes, and nothing else.
+    /// Parses exactly the format that [`Display`](fmt::Display) produces.
     fn from_str(text: &str) -> Result<Self, PciAddressError> {
         let mut parts = text.split([':', '.']);
         let mut number = || u32::from_str_radix(parts.next()?, 16).ok();
@@ -51,14 +51,13 @@ impl FromStr for PciAddress {
             Some(Self { domain, bus, device, function })
         };
         let address = read().ok_or(PciAddressError)?;
-        // One address has one text: devices are told apart by it.
+        // Addresses are compared as text, so only the canonical form is accepted.
         if address.to_string() == text { Ok(address) } else { Err(PciAddressError) }
     }
 }
 
 impl PciAddress {
-    /// The same device's address on its bus, as configuration space counts: device and
-    /// function in eight bits.
+    /// Returns device and function as one byte, as used by configuration space (devfn).
     pub const fn device_function(self) -> u8 {
         (self.device << 3) | self.function
     }

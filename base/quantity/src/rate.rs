@@ -1,28 +1,27 @@
-//! Rates.
+//! Rates of bits, bytes and operations.
 
 use core::fmt;
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A rate in bits per second; never zero, because a limit of zero would be a
-/// disconnection in disguise.
+/// Rate in bits per second; never zero, because a zero limit would amount to disconnection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u64", into = "u64")]
 pub struct BitRate(u64);
 
 impl BitRate {
-    /// `None` if `bits_per_second` is zero.
+    /// Creates a rate; `None` if `bits_per_second` is zero.
     pub const fn new(bits_per_second: u64) -> Option<Self> {
         if bits_per_second == 0 { None } else { Some(Self(bits_per_second)) }
     }
 
-    /// Bits per second.
+    /// Returns the rate in bits per second.
     pub const fn bits_per_second(self) -> u64 {
         self.0
     }
 
-    /// How long this rate takes to carry `bytes`, rounded up to a nanosecond.
+    /// Returns the transmission time of `bytes` at this rate, rounded up to a nanosecond.
     pub fn time_for_bytes(self, bytes: u64) -> Duration {
         let bits = u128::from(bytes) * 8;
         let ns = (bits * 1_000_000_000).div_ceil(u128::from(self.0));
@@ -50,18 +49,18 @@ impl fmt::Display for BitRate {
     }
 }
 
-/// Operations of a disk per second; never zero.
+/// Rate in disk operations per second; never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u64", into = "u64")]
 pub struct Iops(u64);
 
 impl Iops {
-    /// `None` if `per_second` is zero.
+    /// Creates a rate; `None` if `per_second` is zero.
     pub const fn new(per_second: u64) -> Option<Self> {
         if per_second == 0 { None } else { Some(Self(per_second)) }
     }
 
-    /// Operations per second.
+    /// Returns the rate in operations per second.
     pub const fn per_second(self) -> u64 {
         self.0
     }
@@ -87,18 +86,18 @@ impl fmt::Display for Iops {
     }
 }
 
-/// A rate in bytes per second; never zero.
+/// Rate in bytes per second; never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u64", into = "u64")]
 pub struct ByteRate(u64);
 
 impl ByteRate {
-    /// `None` if `bytes_per_second` is zero.
+    /// Creates a rate; `None` if `bytes_per_second` is zero.
     pub const fn new(bytes_per_second: u64) -> Option<Self> {
         if bytes_per_second == 0 { None } else { Some(Self(bytes_per_second)) }
     }
 
-    /// Bytes per second.
+    /// Returns the rate in bytes per second.
     pub const fn bytes_per_second(self) -> u64 {
         self.0
     }

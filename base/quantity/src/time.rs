@@ -1,4 +1,4 @@
-//! Virtual time.
+//! Virtual time: points in time of an abstract clock.
 
 use core::fmt;
 use core::ops::Add;
@@ -6,10 +6,10 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A point in time, in nanoseconds since an origin that the owner of the clock
-/// chose (on a host: boot, `CLOCK_BOOTTIME`; in the simulator: zero).
+/// Point in time in nanoseconds since the origin of its clock (on a host: boot, `CLOCK_BOOTTIME`;
+/// in the simulator: zero).
 ///
-/// Two times are comparable only if they come from the same clock.
+/// Times are comparable only if they come from the same clock.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -17,27 +17,27 @@ use serde::{Deserialize, Serialize};
 pub struct Time(u64);
 
 impl Time {
-    /// The origin of the clock.
+    /// Origin of the clock (0 ns).
     pub const ZERO: Self = Self(0);
-    /// Later than any event.
+    /// Time later than any event.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// The time `ns` nanoseconds after the origin.
+    /// Creates the time `ns` nanoseconds after the origin.
     pub const fn from_ns(ns: u64) -> Self {
         Self(ns)
     }
 
-    /// Nanoseconds since the origin.
+    /// Returns the nanoseconds since the origin.
     pub const fn as_ns(self) -> u64 {
         self.0
     }
 
-    /// Nanoseconds by which this is after `earlier`; zero if it is not after it.
+    /// Returns the nanoseconds since `earlier`; zero if `earlier` is later.
     pub const fn ns_since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// How long after `earlier` this is; zero if it is not after it.
+    /// Returns the duration since `earlier`; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.ns_since(earlier))
     }

@@ -69,16 +69,22 @@ impl Default for EventFilter {
 }
 
 impl EventFilter {
-    /// Whether an event is wanted.
+    /// Returns true if the filter selects the event.
     #[must_use]
     pub fn matches(&self, event: &Event) -> bool {
-        let of_subject = |wanted: &String| {
-            let rest = event.subject.strip_prefix(wanted.as_str());
+        self.matches_parts(event.id, event.severity, &event.subject)
+    }
+
+    /// Returns true if the filter selects an event with this kind, severity and subject.
+    #[must_use]
+    pub fn matches_parts(&self, id: u32, severity: Severity, subject: &str) -> bool {
+        let is_below = |wanted: &String| {
+            let rest = subject.strip_prefix(wanted.as_str());
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        event.severity >= self.severity
-            && self.id.is_none_or(|id| event.id == id)
-            && self.subject.as_ref().is_none_or(of_subject)
+        severity >= self.severity
+            && self.id.is_none_or(|wanted| id == wanted)
+            && self.subject.as_ref().is_none_or(is_below)
     }
 }
 

@@ -1,54 +1,54 @@
-//! Whether two runs differ, measure by measure.
+//! Comparison of two runs, measure by measure.
 //!
-//! Mann and Whitney's test for each measure of each case that both runs have, and Holm's
-//! correction (Scandinavian Journal of Statistics 6, 1979) because many are tested at once.
+//! Mann–Whitney test for each measure of each case present in both runs, with Holm's correction for
+//! multiple tests (Scandinavian Journal of Statistics 6, 1979).
 
 use serde::Serialize;
 
 use crate::run::{Better, Case, Measure, Run};
 use crate::stats::{Estimate, mann_whitney};
 
-/// Differences are told from chance at this probability, over all that is compared.
+/// Significance level over all comparisons (family-wise error rate).
 const CHANCE: f64 = 0.05;
 
-/// One measure of one case in two runs.
+/// Comparison of one measure of one case in two runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
-    /// The case, as the first run has it.
+    /// Case, as described in the first run.
     pub case: Case,
-    /// The measure, as the first run has it.
+    /// Measure, as described in the first run.
     pub measure: Measure,
-    /// What the first run has.
+    /// Estimate of the first run.
     pub a: Estimate,
-    /// What the second has.
+    /// Estimate of the second run.
     pub b: Estimate,
-    /// What b is more than a, in percent; none where a is 0.
+    /// Difference of the means, (b - a) / a, in percent; `None` if the mean of a is 0.
     pub more_percent: Option<f64>,
-    /// Of Mann and Whitney's test.
+    /// p-value of the Mann–Whitney test.
     pub p: f64,
-    /// After Holm's correction.
+    /// p-value after Holm's correction over all tests.
     pub p_corrected: f64,
-    /// What follows from that.
+    /// Conclusion from the corrected p-value.
     pub finding: Finding,
 }
 
-/// What is found.
+/// Conclusion of comparing two runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finding {
-    /// The second is better.
+    /// The second run is better.
     Better,
-    /// The second is worse.
+    /// The second run is worse.
     Worse,
-    /// Different, where neither is better.
+    /// The runs differ in a measure without a better direction.
     Different,
-    /// No difference that chance would not make.
+    /// No statistically significant difference was found.
     NotShown,
-    /// So few repetitions that no difference could be shown, however large.
+    /// Too few repetitions to show any difference, however large.
     TooFew,
 }
 
-/// All that both runs have.
+/// Compares every measure of every case present in both runs.
 pub fn compare(a: &Run, b: &Run) -> Vec<Compared> {
     let mut all = Vec::new();
     for case in a.cases.iter().filter(|case| b.case(&case.id).is_some()) {
@@ -76,8 +76,8 @@ pub fn compare(a: &Run, b: &Run) -> Vec<Compared> {
     all
 }
 
-/// Holm's correction: the smallest p times the number of tests, the next times one less, and
-/// none below the one before.
+/// Applies Holm's correction: the smallest p-value is multiplied by the number of tests, the next
+/// by one less, and so on; corrected values are made monotonic.
 fn correct(all: &mut [Compared]) {
     let count = all.len();
     let mut order: Vec<usize> = (0..count).collect();
@@ -94,7 +94,7 @@ fn correct(all: &mut [Compared]) {
 
 fn finding(of: &Compared, tests: usize) -> Finding {
     if of.p_corrected > CHANCE {
-        // The smallest p that so many samples can have.
+        // The smallest p-value possible with these sample counts.
         let smallest = 2.0 / combinations(of.a.samples, of.b.samples);
         return if smallest * tests as f64 > CHANCE { Finding::TooFew } else { Finding::NotShown };
     }
@@ -105,7 +105,7 @@ fn finding(of: &Compared, tests: usize) -> Finding {
     }
 }
 
-/// In how many ways samples of both can be ordered.
+/// Returns the number of possible orders of both sets of samples.
 fn combinations(m: usize, n: usize) -> f64 {
     (1..=m).map(|of| (n + of) as f64 / of as f64).product()
 }
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(findings, [Finding::Better, Finding::Worse, Finding::NotShown, Finding::TooFew]);
     }
 
-    /// Alone 4 against 4 is found at p = 0.029, among three it is not.
+    /// 4 against 4 samples: p = 0.029 is significant alone, but not among three comparisons.
     #[test]
     fn many_comparisons_need_more_proof() {
         let (a, b) = (run("x", &[("up", &LOW[..4])]), run("y", &[("up", &HIGH[..4])]));

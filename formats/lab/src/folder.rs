@@ -1,46 +1,48 @@
-//! The folder of results: what is where, and what programs tell each other there.
+//! Layout of the results folder, and the files by which programs communicate there.
 //!
 //! ```text
 //! ID/head.json       a run before its first part
-//! ID/parts.jsonl     its parts, one a line, as they are made
-//! ID/run.json        everything, once it came to its end
+//! ID/parts.jsonl     its parts, one per line, appended as they complete
+//! ID/run.json        the complete run, after its end
 //! ID/progress.json   Progress
 //! ID/report.html, ID/report.json
-//! plans.json         what can be asked for
+//! plans.json         available plans
 //! worker.json        Worker
-//! requests/ID.json   Request; ID.stop: it is to end; ID.done: Done
+//! requests/ID.json   Request; ID.stop: request to stop; ID.done: Done
 //! ```
 //!
-//! A program that makes a run, and the one that does requests, has an exclusive `flock(2)` on the
-//! folder of the run, and on `requests`: as long as it lives, and no longer.
+//! A program that performs a run holds an exclusive `flock(2)` on the run's folder; the program
+//! that serves requests holds one on `requests`. The kernel releases the locks when the process
+//! ends.
 
 use serde::{Deserialize, Serialize};
 
 use crate::words::Words;
 
-/// A run before its first part.
+/// Metadata of a run, written before its first part.
 pub const HEAD: &str = "head.json";
-/// Its parts as they are made, one a line.
+/// Parts of a run, one per line, appended as they complete.
 pub const PARTS: &str = "parts.jsonl";
-/// Everything of a run that came to its end.
+/// Complete run, written at its end.
 pub const WHOLE: &str = "run.json";
-/// [`Progress`].
+/// [`Progress`] of a run.
 pub const PROGRESS: &str = "progress.json";
-/// The report for people.
+/// Human-readable report of a run (HTML).
 pub const PAGE: &str = "report.html";
-/// The report for programs.
+/// Machine-readable report of a run (JSON).
 pub const REPORT: &str = "report.json";
-/// What can be asked for.
+/// Plans available for requests.
 pub const PLANS: &str = "plans.json";
-/// [`Worker`].
+/// [`Worker`] status.
 pub const WORKER: &str = "worker.json";
-/// The folder of requests.
+/// Folder that contains request files.
 pub const REQUESTS: &str = "requests";
 
-/// Longest id of a plan or run, in bytes.
+/// Maximum length of the id of a plan or run, in bytes.
 pub const ID_BYTES_MAX: usize = 128;
 
-/// Whether a text can be the id of a plan, run, case or measure: it names a folder, and leads out of none.
+/// Returns true if a text is a valid id of a plan, run, case or measure: a file name that cannot
+/// leave its folder.
 pub fn is_id(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.+".contains(&byte);
     !text.is_empty()
@@ -49,56 +51,56 @@ pub fn is_id(text: &str) -> bool {
         && text.bytes().all(is_plain)
 }
 
-/// How far a run is.
+/// Progress of a run in execution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// The process that works.
+    /// Process id of the measuring program.
     pub pid: u32,
-    /// What is measured now.
+    /// Description of the case being measured.
     pub case: Words,
-    /// From 1.
+    /// Repetition of the case, counted from 1.
     pub repetition: u32,
-    /// Repetitions of cases that are done.
+    /// Number of parts completed so far.
     pub parts_done: u64,
-    /// About how long it takes from now on, if no repetition is needed but the least.
+    /// Estimated remaining time in seconds, assuming the minimum number of repetitions.
     pub seconds_left: u64,
 }
 
-/// Who does requests.
+/// Status of the program that serves requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worker {
-    /// Its process.
+    /// Process id of the program.
     pub pid: u32,
-    /// When it said so, in milliseconds since 1970; every two seconds.
+    /// Time of the status in milliseconds since 1970-01-01 UTC; updated every two seconds.
     pub at_ms: u64,
-    /// Id of the request that it does.
+    /// Id of the request in progress.
     #[serde(default)]
     pub request: Option<String>,
-    /// The run that this became.
+    /// Id of the run that serves the request.
     #[serde(default)]
     pub run: Option<String>,
 }
 
-/// A run that somebody wants.
+/// Request to perform a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// The plan's id.
+    /// Id of the plan to execute.
     pub plan: String,
-    /// `auto`, `quick` or `full`.
+    /// Scale of the run: `auto`, `quick` or `full`.
     pub scale: String,
-    /// Whether it is to be told where CPU time goes.
+    /// True to profile CPU time.
     #[serde(default)]
     pub profile: bool,
 }
 
-/// What became of a request.
+/// Result of a completed request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
-    /// The run.
+    /// Id of the resulting run.
     #[serde(default)]
     pub run: Option<String>,
-    /// Why it did not come to its end.
+    /// Reason why the run was not completed.
     #[serde(default)]
     pub error: Option<String>,
 }

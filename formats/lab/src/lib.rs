@@ -1,16 +1,15 @@
-//! Runs of the lab: the format of `run.json`, what repeated measurements say, and whether two
-//! runs differ.
+//! Lab runs: format of `run.json`, statistics of repeated measurements, and comparison of runs.
 //!
-//! - [`Run`] is everything of a run, real or simulated; [`Part`] one repetition of one case.
-//! - [`Estimate`] is a mean with its confidence interval; [`mann_whitney`] tells two sets of samples
-//!   apart.
-//! - [`folder`] says where runs are, and what programs tell each other there.
-//! - [`compare`] holds two runs against each other, measure by measure.
+//! - [`Run`] contains all data of a run, real or simulated; [`Part`] is one repetition of one case.
+//! - [`Estimate`] is a mean with its confidence interval; [`mann_whitney`] tests whether two sets
+//!   of samples differ.
+//! - [`folder`] defines the results folder and the files by which programs communicate.
+//! - [`compare`] compares two runs, measure by measure.
 //!
-//! What it does not do: no file is read or written here, and nothing is measured.
+//! This crate performs no I/O and no measurements.
 //!
-//! Invariants: a run that was written is read by every program of the same [`FORMAT`]; the
-//! statistics of the same samples are the same everywhere.
+//! Invariants: a run is readable by every program with the same [`FORMAT`]; the statistics are
+//! deterministic.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

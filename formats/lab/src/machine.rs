@@ -1,47 +1,47 @@
-//! What a run was made on, as far as it matters to figures.
+//! Properties of the machine of a run that affect results.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A machine, and how quiet it was.
+/// Machine of a run and its background load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// As the kernel names it.
+    /// CPU model, as reported by the kernel.
     pub cpu: String,
-    /// Logical CPUs that this process may use.
+    /// Number of logical CPUs that the process may use.
     pub cpus: usize,
-    /// Of the first core.
+    /// Hardware threads of the first core.
     pub threads_per_core: u32,
-    /// All of it.
+    /// Total memory of the machine in MiB.
     pub memory_mib: u64,
-    /// `none`, or the hypervisor as systemd-detect-virt names it.
+    /// Hypervisor as named by systemd-detect-virt, or `none`.
     pub virtualization: String,
-    /// Whether there is `/dev/kvm`.
+    /// True if `/dev/kvm` exists.
     pub kvm: bool,
-    /// The kernel's release.
+    /// Release of the Linux kernel.
     pub linux: String,
-    /// With its version.
+    /// Name and version of the distribution.
     pub distribution: String,
-    /// The governor of the first CPU's frequency; none if there is no cpufreq.
+    /// Frequency governor of the first CPU; `None` without cpufreq.
     pub governor: Option<String>,
-    /// Suimon's commit.
+    /// Commit from which Suimon was built.
     pub suimon: String,
-    /// Programs that load or measure, with the first line of what they say of their version.
+    /// Load generators and measurement programs, with the first line of their version output.
     pub tools: BTreeMap<String, String>,
-    /// How quiet it was before the first part.
+    /// Background load before the first part.
     pub noise: Noise,
 }
 
-/// How much of a CPU somebody else had while the lab did nothing but count.
+/// Background load, measured while the lab itself is idle except for the measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
-    /// Runnable threads before the first part, the mean of the last minute.
+    /// Load average of the last minute before the first part.
     pub load_before: f64,
-    /// The slowest of 40 equal pieces of work beside the median, in percent more.
+    /// Excess duration of the slowest of 40 equal computations over the median, in percent.
     pub slowest_percent: f64,
-    /// How long the worst interruption of a thread that only reads the clock was, in µs.
+    /// Longest interruption of a thread that only reads the clock, in µs.
     pub longest_gap_us: f64,
-    /// CPU time that a hypervisor gave to others meanwhile, in percent.
+    /// CPU time stolen by the hypervisor during the measurement, in percent.
     pub steal_percent: f64,
 }

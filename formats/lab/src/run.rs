@@ -1,8 +1,8 @@
-//! What is known of a run: the format of `run.json`, of real and of simulated runs alike.
+//! Data of a run: the format of `run.json`, for real and simulated runs.
 //!
-//! A run is a set of *parts*: a part is one repetition of one case. A part has *values*, one
-//! number for each measure, and may have *series*, numbers over time, and *marks*, when
-//! something was changed. All that a report says is computed from parts.
+//! A run is a set of *parts*; a part is one repetition of one case. A part has *values*, one number
+//! per measure, and optionally *series*, numbers over time, and *marks*, times of changes. Reports
+//! are computed from parts only.
 
 use std::collections::BTreeMap;
 
@@ -11,205 +11,205 @@ use serde::{Deserialize, Serialize};
 use crate::machine::Machine;
 use crate::words::Words;
 
-/// The version of the format. A program reads records of its own version only.
+/// Format version. Programs read records of their own version only.
 pub const FORMAT: u32 = 1;
 
-/// Everything of one run.
+/// Complete data of one run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
-    /// [`FORMAT`] of the program that wrote it.
+    /// Format version ([`FORMAT`]) of the writing program.
     pub format: u32,
-    /// Name of its folder.
+    /// Id of the run, equal to the name of its folder.
     pub id: String,
-    /// The plan's file, word for word.
+    /// Contents of the plan file.
     pub plan: String,
-    /// Real or simulated.
+    /// Origin of the run: real or simulated.
     pub origin: Origin,
-    /// `auto`, `quick` or `full`.
+    /// Scale of the run: `auto`, `quick` or `full`.
     pub scale: String,
-    /// RFC 3339, UTC.
+    /// Start time in RFC 3339, UTC.
     pub began: String,
-    /// Of all parts together, without pauses between interruptions.
+    /// Total duration in seconds, without pauses between interruptions.
     pub took_s: f64,
-    /// Whether parts have a profile.
+    /// True if parts have CPU profiles.
     #[serde(default)]
     pub profiles: bool,
-    /// The command that repeats it.
+    /// Command that repeats the run.
     pub command: String,
-    /// On what it was made.
+    /// Machine that executed the run.
     pub machine: Machine,
-    /// What was set up, in sentences.
+    /// Description of the setup, in sentences.
     pub setup: Vec<Words>,
-    /// What was compared, in the order in which it is shown.
+    /// Compared cases, in display order.
     pub cases: Vec<Case>,
-    /// What the values are of.
+    /// Quantities that parts have values of.
     pub measures: Vec<Measure>,
-    /// All repetitions of all cases, in the order in which they were made.
+    /// Every repetition of every case, in order of execution.
     pub parts: Vec<Part>,
-    /// What of the plan could not be done here, and why.
+    /// Parts of the plan that could not be performed, with reasons.
     pub missing: Vec<Words>,
-    /// Whether it ended before all was measured, and by what.
+    /// Reason of an early end; `None` if the run is complete.
     pub cut_short: Option<String>,
-    /// Figures of the simulator; the plan's are computed from parts.
+    /// Published figures computed by the simulator; those of plans are computed from parts.
     #[serde(default)]
     pub simulated: Vec<SimulatedFigure>,
 }
 
-/// Where a run took place.
+/// Origin of a run's data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Origin {
-    /// On this host.
+    /// Data measured on a real host.
     Real,
-    /// In the simulator.
+    /// Data computed by the simulator.
     Simulated {
-        /// The scenario's name.
+        /// Name of the simulated scenario.
         scenario: String,
-        /// The seed of the run.
+        /// Seed of the random numbers.
         seed: u64,
-        /// From which commit the simulator was built.
+        /// Commit from which the simulator was built.
         commit: String,
     },
 }
 
-/// What is compared: one way to set things up.
+/// Compared case: one configuration of the experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Case {
-    /// Letters, digits, `-`, `.` and `+`; unique in the run.
+    /// Id of the case: letters, digits, `-`, `.` and `+`; unique in the run.
     pub id: String,
-    /// What it is, for people.
+    /// Description of the case, displayed in reports.
     pub words: Words,
-    /// About how long one repetition takes.
+    /// Approximate duration of one repetition in seconds.
     pub seconds: f64,
 }
 
-/// A quantity of which each part has one value.
+/// Measured quantity, with one value per part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measure {
-    /// As ids of cases; unique in the run.
+    /// Id of the measure; same syntax as ids of cases, unique in the run.
     pub id: String,
-    /// What it is of, for people.
+    /// Description of the measure, displayed in reports.
     pub words: Words,
-    /// As it is printed after the number: `MB/s`, `%`, `µs`, or nothing.
+    /// Unit displayed after the number: `MB/s`, `%`, `µs`, or empty.
     pub unit: String,
-    /// Which of two values is better.
+    /// Direction in which values are better.
     pub better: Better,
-    /// Whether repetitions go on until its confidence interval is narrow.
+    /// True if repetitions continue until the confidence interval of this measure is narrow.
     pub decides: bool,
 }
 
-/// Which of two values a user would rather have.
+/// Direction in which values are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Better {
-    /// The higher one.
+    /// Higher values are better, as for throughput.
     Higher,
-    /// The lower one.
+    /// Lower values are better, as for latency.
     Lower,
-    /// Neither.
+    /// Neither higher nor lower values are better.
     Neither,
 }
 
 /// One repetition of one case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Part {
-    /// The case's id.
+    /// Id of the case measured.
     pub case: String,
-    /// From 0.
+    /// Number of the repetition, counted from 0.
     pub repetition: u32,
-    /// Milliseconds since 1970.
+    /// Start time in milliseconds since 1970-01-01 UTC.
     pub began_ms: u64,
-    /// How long it took, setting up included.
+    /// Duration in seconds, including setup.
     pub took_s: f64,
-    /// Runnable threads before it began, the mean of the last minute.
+    /// Load average of the last minute before the start.
     pub load_before: f64,
-    /// By measure. A measure that this case does not have is absent.
+    /// Values by measure; measures not applicable to the case are absent.
     pub values: BTreeMap<String, f64>,
-    /// What was sampled over time.
+    /// Quantities sampled during the part.
     pub series: Vec<Series>,
-    /// When something was changed, in order.
+    /// Changes during the part, in order of time.
     pub marks: Vec<Mark>,
-    /// Where CPU time went, if that was asked for.
+    /// CPU profile; `None` if not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
-    /// What is to be known of it, in sentences.
+    /// Remarks about the part, in sentences.
     pub notes: Vec<Words>,
-    /// Why there are no values, if there are none.
+    /// Reason why there are no values; `None` on success.
     pub failure: Option<String>,
 }
 
-/// Where the CPU time of the whole machine went while a part was measured, by samples.
+/// Sampled CPU time of the whole machine during a part.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
-    /// How long it was measured.
+    /// Duration of the measurement in seconds.
     pub seconds: f64,
-    /// What ran, most time first.
+    /// Modules by descending CPU time.
     pub modules: Vec<Module>,
 }
 
-/// A program, a library, a module of the kernel, or a part of the kernel itself.
+/// Program, library, kernel module, or part of the kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Module {
-    /// `suimond`, `libc.so.6`, `kernel: TCP`.
+    /// Name of the module: `suimond`, `libc.so.6`, `kernel: TCP`.
     pub name: String,
-    /// Of all CPUs together.
+    /// CPU time in seconds, summed over all CPUs.
     pub cpu_seconds: f64,
 }
 
-/// Numbers over time.
+/// Quantity sampled repeatedly during a part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// What charts find it by: `cpu`, `queues`, `disk`, `stage` …
+    /// Group that selects the chart: `cpu`, `queues`, `disk`, `stage` …
     pub group: String,
-    /// Of what it is: a processor, a disk.
+    /// Name of the object measured, such as a worker or a disk.
     pub name: String,
-    /// As a measure's.
+    /// Unit, as in [`Measure::unit`].
     pub unit: String,
-    /// Seconds since the part began, and the number.
+    /// Seconds since the start of the part, and value.
     pub points: Vec<(f64, f64)>,
 }
 
-/// When something was changed.
+/// Change during a part, marked in charts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mark {
-    /// Seconds since the part began.
+    /// Seconds since the start of the part.
     pub at_s: f64,
-    /// What.
+    /// Description of the change for charts.
     pub words: Words,
 }
 
-/// A published figure and what the simulator has for it.
+/// Published figure and the simulator's result for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SimulatedFigure {
-    /// The scenario's step.
+    /// Step of the simulated scenario.
     pub step: String,
-    /// Of what.
+    /// Quantity that the figure describes.
     pub of: String,
-    /// In the document's words.
+    /// Published value, as written in the document.
     pub published: String,
-    /// What came out of the model.
+    /// Value computed by the simulator.
     pub ours: String,
-    /// Whether they agree, within what the scenario allows.
+    /// True if both agree within the scenario's tolerance.
     pub agrees: bool,
-    /// What the figure is used for: `calibration`, `held-out` or `bar`.
+    /// Use of the figure: `calibration`, `held-out` or `bar`.
     #[serde(rename = "use")]
     pub used: String,
 }
 
 impl Case {
-    /// A case; `seconds` is about what one repetition takes.
+    /// Creates a case. `seconds`: approximate duration of one repetition.
     pub fn new(id: impl Into<String>, words: Words, seconds: f64) -> Self {
         Self { id: id.into(), words, seconds }
     }
 }
 
 impl Measure {
-    /// A measure that does not decide how often cases are repeated.
+    /// Creates a measure that does not determine the number of repetitions.
     pub fn new(id: &str, words: Words, unit: &str, better: Better) -> Self {
         Self { id: id.to_owned(), words, unit: unit.to_owned(), better, decides: false }
     }
 
-    /// The same, and repetitions go on until its confidence interval is narrow.
+    /// Makes repetitions continue until the confidence interval of this measure is narrow.
     pub fn deciding(mut self) -> Self {
         self.decides = true;
         self
@@ -217,31 +217,31 @@ impl Measure {
 }
 
 impl Part {
-    /// Adds a value.
+    /// Adds the value of a measure.
     pub fn value(&mut self, measure: &str, value: f64) {
         self.values.insert(measure.to_owned(), value);
     }
 }
 
 impl Run {
-    /// The values of one measure of one case, of all repetitions in order.
+    /// Returns the values of one measure of one case, in order of repetition.
     pub fn values(&self, case: &str, measure: &str) -> Vec<f64> {
         let parts = self.parts.iter().filter(|part| part.case == case);
         parts.filter_map(|part| part.values.get(measure).copied()).collect()
     }
 
-    /// The last part of a case that has series: what charts over time show.
+    /// Returns the last part of a case with series, which charts over time display.
     pub fn last_with_series(&self, case: &str) -> Option<&Part> {
         let parts = self.parts.iter().rev();
         parts.into_iter().find(|part| part.case == case && !part.series.is_empty())
     }
 
-    /// The measure of that id.
+    /// Returns the measure with this id.
     pub fn measure(&self, id: &str) -> Option<&Measure> {
         self.measures.iter().find(|measure| measure.id == id)
     }
 
-    /// The case of that id.
+    /// Returns the case with this id.
     pub fn case(&self, id: &str) -> Option<&Case> {
         self.cases.iter().find(|case| case.id == id)
     }
@@ -251,7 +251,7 @@ impl Run {
 pub(crate) mod tests {
     use super::*;
 
-    /// A run of nothing.
+    /// Returns a run without cases and parts.
     pub(crate) fn run(id: &str) -> Run {
         Run {
             format: FORMAT,

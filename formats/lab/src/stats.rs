@@ -1,25 +1,25 @@
-//! What repeated measurements say.
+//! Statistics of repeated measurements.
 //!
-//! Student's *t* for the interval of a mean; for two sets of samples the Mann–Whitney *U* test
-//! (Mann and Whitney, Annals of Mathematical Statistics 18, 1947), exact where samples are few and
-//! without ties, and otherwise by the normal approximation with correction for ties.
+//! Confidence intervals of means use Student's *t*. Two sets of samples are compared with the
+//! Mann–Whitney *U* test (Annals of Mathematical Statistics 18, 1947): exact for few samples
+//! without ties, otherwise by the normal approximation with correction for ties.
 
 use serde::Serialize;
 
-/// A mean, and between which bounds it is in 95 of 100 such measurements.
+/// Summary statistics of samples, with the 95 % confidence interval of the mean.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// How many.
+    /// Number of samples evaluated.
     pub samples: usize,
-    /// Arithmetic.
+    /// Arithmetic mean of the samples.
     pub mean: f64,
-    /// Of an even number the mean of the two in the middle.
+    /// Median; of an even number of samples the mean of the two middle ones.
     pub median: f64,
-    /// The lowest.
+    /// Lowest value of the samples.
     pub least: f64,
-    /// The highest.
+    /// Highest value of the samples.
     pub most: f64,
-    /// The 95 % confidence interval of the mean; absent for one sample.
+    /// 95 % confidence interval of the mean; `None` for one sample.
     pub interval: Option<(f64, f64)>,
 }
 
@@ -31,7 +31,7 @@ const T_95: [f64; 30] = [
 ];
 
 impl Estimate {
-    /// None of nothing.
+    /// Computes the statistics; `None` without samples.
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -53,26 +53,28 @@ impl Estimate {
         Some(Self { samples: count, mean, median, least, most, interval })
     }
 
-    /// Half of the interval for the mean; none if there is no interval or the mean is 0.
+    /// Returns half of the interval's width relative to the mean; `None` without an interval or if
+    /// the mean is 0.
     pub fn relative_half(&self) -> Option<f64> {
         let (low, high) = self.interval?;
         (self.mean != 0.0).then(|| (high - low) / 2.0 / self.mean.abs())
     }
 }
 
-/// Whether two sets of samples differ.
+/// Result of comparing two sets of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Test {
-    /// How probable such a difference or a larger one is where there is none.
+    /// Two-sided p-value: probability of such a difference or a larger one if there is none.
     pub p: f64,
-    /// How often a sample of the second is above one of the first, ties counted half: 0 to 1.
+    /// Probability that a sample of the second set exceeds one of the first, ties counted half: 0
+    /// to 1.
     pub above: f64,
 }
 
-/// Samples up to which the test is exact: the number of orders is counted.
+/// Maximum number of samples per set for the exact test, which enumerates orders.
 const EXACT_MOST: usize = 25;
 
-/// Mann and Whitney's test. None where one of them has no samples.
+/// Performs the Mann–Whitney test; `None` if a set has no samples.
 pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<Test> {
     if first.is_empty() || second.is_empty() {
         return None;
@@ -99,18 +101,19 @@ pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<Test> {
     Some(Test { p: p.min(1.0), above: u / pairs })
 }
 
-/// The probability of a U at most as large as this, on both sides: of all orders of m and n
-/// samples, counted by how many have which U.
+/// Returns the exact two-sided p-value of `u`: the share of orders of m and n samples with at most
+/// this U, doubled.
 fn exact(m: usize, n: usize, u: f64) -> f64 {
     let most = m * n;
     let one = || std::iter::once(1.0).chain(std::iter::repeat_n(0.0, most)).collect::<Vec<f64>>();
-    // For each j up to n: orders of i samples of the first and j of the second, by their U.
-    // Of none of the first there is one, of U = 0.
+    // For each j up to n: number of orders of i samples of the first set and j of the second, by
+    // their U. Without samples of the first set there is one, with U = 0.
     let mut ways: Vec<Vec<f64>> = (0..=n).map(|_| one()).collect();
     for _ in 0..m {
         let mut next = vec![one()];
         for (j, with_fewer) in (1..).zip(ways.iter().skip(1)) {
-            // The greatest sample is of the second, or of the first and above j of them.
+            // The greatest sample belongs to the second set, or to the first and exceeds j of the
+            // second.
             let shifted = std::iter::repeat_n(0.0, j).chain(with_fewer.iter().copied());
             let of_second = next.last().cloned().unwrap_or_default();
             next.push(of_second.iter().zip(shifted).map(|(a, b)| a + b).collect());
@@ -144,7 +147,7 @@ fn approximate(first: &[f64], second: &[f64], u: f64) -> f64 {
     2.0 * upper_tail(z)
 }
 
-/// The standard normal distribution above z: Abramowitz and Stegun, 26.2.17.
+/// Returns the upper tail of the standard normal distribution (Abramowitz and Stegun, 26.2.17).
 fn upper_tail(z: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.231_641_9 * z);
     let polynomial = t
@@ -176,19 +179,20 @@ mod tests {
         near(Estimate::of(&[4.0, 1.0, 3.0, 2.0]).unwrap().median, 2.5);
     }
 
-    /// Tables of the exact distribution: with 5 and 5, U = 2 has p = 0.032, U = 0 has 0.008.
+    /// Values from tables of the exact distribution: 5 against 5 samples, U = 2: p = 0.032, U = 0:
+    /// p = 0.008.
     #[test]
     fn the_test_is_exact_for_few_samples() {
         let low = [1.0, 2.0, 3.0, 4.0, 5.0];
         let test = mann_whitney(&low, &[6.0, 7.0, 8.0, 9.0, 10.0]).unwrap();
         near(test.p, 2.0 / 252.0);
         near(test.above, 1.0);
-        // 3.5 is below two of the first.
+        // 3.5 is below two samples of the first set.
         let test = mann_whitney(&low, &[3.5, 7.0, 8.0, 9.0, 10.0]).unwrap();
         near(test.p, 8.0 / 252.0);
         let test = mann_whitney(&[1.0, 4.0], &[2.0, 3.0]).unwrap();
         near(test.p, 1.0);
-        // Three against three cannot differ by less than one in ten.
+        // Three against three samples cannot have a p-value below 0.1.
         near(mann_whitney(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]).unwrap().p, 0.1);
     }
 

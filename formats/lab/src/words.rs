@@ -1,42 +1,42 @@
-//! Text in the two languages of reports.
+//! Texts in the two languages of reports.
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A language of reports.
+/// Language in which reports are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Language {
-    /// English.
+    /// English (`en`).
     #[default]
     En,
-    /// Japanese.
+    /// Japanese (`ja`).
     Ja,
 }
 
-/// The same in both languages.
+/// Text in English and Japanese.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Words {
-    /// English.
+    /// English version of the text.
     pub en: String,
-    /// Japanese.
+    /// Japanese version of the text.
     pub ja: String,
 }
 
 impl Words {
-    /// Two texts of the same meaning.
+    /// Creates a text from both versions.
     pub fn new(en: impl Into<String>, ja: impl Into<String>) -> Self {
         Self { en: en.into(), ja: ja.into() }
     }
 
-    /// A name or a figure, which no language changes.
+    /// Creates a text that is the same in both languages, such as a name or a figure.
     pub fn same(text: impl Into<String>) -> Self {
         let text = text.into();
         Self { en: text.clone(), ja: text }
     }
 
-    /// One of them.
+    /// Returns the version in a language.
     pub fn in_language(&self, language: Language) -> &str {
         match language {
             Language::En => &self.en,
@@ -44,7 +44,7 @@ impl Words {
         }
     }
 
-    /// Whether neither says anything.
+    /// Returns true if both versions are empty.
     pub fn is_empty(&self) -> bool {
         self.en.is_empty() && self.ja.is_empty()
     }

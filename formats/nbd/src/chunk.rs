@@ -1,21 +1,20 @@
-//! What a read is answered with, piece by piece (section "Request types",
-//! `NBD_CMD_READ`).
+//! Reply chunks of a read (section "Request types", `NBD_CMD_READ`).
 
 use crate::command::ByteRange;
 use crate::extent::{Extent, ExtentState};
 use crate::octets::NoRoom;
 use crate::reply::{ReplyTo, kind};
 
-/// What a piece of a read is.
+/// Content type of a read chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkKind {
-    /// Bytes, which follow its head.
+    /// Data, sent after the chunk's head.
     Data,
-    /// Zeroes, which are not sent.
+    /// Zeroes, represented by the head only.
     Hole,
 }
 
-/// A piece of a read.
+/// One chunk of the reply to a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
     reply_to: ReplyTo,
@@ -26,31 +25,31 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// What it is.
+    /// Returns whether the chunk carries data or represents a hole.
     pub const fn kind(&self) -> ChunkKind {
         self.kind
     }
 
-    /// Where it begins, in bytes from the export's beginning.
+    /// Returns the offset of the chunk in the export, in bytes.
     pub const fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// How many bytes it stands for.
+    /// Returns the number of bytes the chunk covers.
     pub const fn length(&self) -> u32 {
         self.length
     }
 
-    /// Whether it completes the reply.
+    /// Returns true for the last chunk of the reply (`NBD_REPLY_FLAG_DONE`).
     pub const fn is_last(&self) -> bool {
         self.is_last
     }
 
-    /// Encodes its head; [`REPLY_BYTES_MAX`](crate::REPLY_BYTES_MAX) bytes are enough.
-    /// Returns how many it has. The bytes of a [`ChunkKind::Data`] are to be sent behind.
+    /// Encodes the head and returns its length; [`REPLY_BYTES_MAX`](crate::REPLY_BYTES_MAX) bytes
+    /// of room suffice. The caller sends the data of a [`ChunkKind::Data`] chunk after the head.
     ///
     /// # Errors
-    /// `out` is too short.
+    /// Fails if `out` is too short.
     pub fn encode_head(&self, out: &mut [u8]) -> Result<usize, NoRoom> {
         if !self.reply_to.framing.has_chunks() {
             return Ok(self.reply_to.simple(0, out)?.written());
@@ -76,17 +75,17 @@ impl Chunk {
     }
 }
 
-/// The pieces that answer a read, in the order of their offsets: extents that read as
-/// zeroes become holes, neighbours of one kind become one. Made by
+/// Iterator over the chunks that answer a read, in ascending order of offsets. Extents that read as
+/// zeroes become holes; adjacent extents of one kind are merged. Created by
 /// [`Transmission::read_chunks`](crate::Transmission::read_chunks).
 #[derive(Clone, Debug)]
 pub struct ReadChunks<I: Iterator<Item = Extent>> {
     reply_to: ReplyTo,
-    /// What is left of the range.
+    /// Part of the range without a chunk so far.
     rest: ByteRange,
     in_one: bool,
     extents: I,
-    /// What is left of the extent at hand, which the range has reached.
+    /// Remainder of the current extent, starting at `rest.offset`.
     at_hand: Option<(ChunkKind, u64)>,
 }
 
@@ -101,8 +100,8 @@ impl<I: Iterator<Item = Extent>> ReadChunks<I> {
         Self { reply_to, rest: range, in_one, extents, at_hand: None }
     }
 
-    /// The kind and the length of the bytes that come next: of as many extents as are of
-    /// one kind, within the range. What no extent tells of is data.
+    /// Returns kind and length of the next chunk: adjacent extents of one kind, merged. The length
+    /// may exceed the range. Bytes not covered by an extent are data.
     fn run(&mut self) -> (ChunkKind, u64) {
         if self.in_one {
             return (ChunkKind::Data, self.rest.length);
@@ -138,7 +137,7 @@ impl<I: Iterator<Item = Extent>> Iterator for ReadChunks<I> {
             return None;
         }
         let (kind, length) = self.run();
-        // No read is longer than the longest payload.
+        // The range of a read does not exceed the maximum payload, which fits into 32 bits.
         let length = u32::try_from(length.min(self.rest.length)).unwrap_or(u32::MAX);
         let (offset, reply_to) = (self.rest.offset, self.reply_to);
         self.rest.offset = offset.saturating_add(length.into());

@@ -1,8 +1,7 @@
-//! The client's side of the protocol, for one disk: what to send, and what the server says.
+//! Client side of the protocol, for access to one export.
 //!
-//! A client here needs structured replies, which every server of today has: with them the
-//! bytes of a read are told where they begin, so that no reply has to be known by what was
-//! asked.
+//! The client requires structured replies. Each data chunk then states its offset, so that replies
+//! can be parsed without a table of requests.
 
 mod handshake;
 mod handshake_error;

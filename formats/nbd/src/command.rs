@@ -1,85 +1,85 @@
-//! What a client wants done (section "Request types").
+//! Commands of a client (section "Request types").
 
 use crate::reply::ReplyTo;
 
-/// Bytes of an export, inside of it and on its blocks. At least one.
+/// Range of an export: non-empty, within the export and aligned to its minimum block size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteRange {
-    /// Where it begins, in bytes from the export's beginning.
+    /// Offset in the export, in bytes.
     pub offset: u64,
-    /// How many bytes.
+    /// Length in bytes; at least 1.
     pub length: u64,
 }
 
-/// What is to be done. `fua` asks for it to be durable before it is answered.
+/// Validated command. `fua` requires durability before the reply (`NBD_CMD_FLAG_FUA`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// `NBD_CMD_READ`. The range is not longer than the longest payload.
+    /// `NBD_CMD_READ`. The range does not exceed the maximum payload.
     Read {
-        /// What to read.
+        /// Range of the export to read.
         range: ByteRange,
-        /// In one piece, zeroes and all (`NBD_CMD_FLAG_DF`).
+        /// True to forbid splitting the reply into chunks (`NBD_CMD_FLAG_DF`).
         dont_fragment: bool,
     },
-    /// `NBD_CMD_WRITE`; the data follows the header.
+    /// `NBD_CMD_WRITE`. The data follows the header.
     Write {
-        /// Where to: as many bytes as follow.
+        /// Range to write; its length equals that of the data.
         range: ByteRange,
-        /// Durable before it is answered.
+        /// True if the data must be durable before the reply.
         fua: bool,
     },
-    /// `NBD_CMD_FLUSH`: every write that was answered becomes durable.
+    /// `NBD_CMD_FLUSH`: makes all writes with a reply durable.
     Flush,
-    /// `NBD_CMD_TRIM`: what is there is not needed any more.
+    /// `NBD_CMD_TRIM`: discards a range that is no longer needed.
     Trim {
-        /// Where.
+        /// Range of the export to discard.
         range: ByteRange,
-        /// Durable before it is answered.
+        /// True if the effect must be durable before the reply.
         fua: bool,
     },
-    /// `NBD_CMD_CACHE`: what is there will be needed.
+    /// `NBD_CMD_CACHE`: hints that a range will be read soon.
     Cache {
-        /// Where.
+        /// Range of the export to prefetch.
         range: ByteRange,
     },
     /// `NBD_CMD_WRITE_ZEROES`.
     WriteZeroes {
-        /// Where. It may be longer than the longest payload.
+        /// Range to zero; may exceed the maximum payload.
         range: ByteRange,
-        /// Durable before it is answered.
+        /// True if the zeroes must be durable before the reply.
         fua: bool,
-        /// Allocated afterwards (`NBD_CMD_FLAG_NO_HOLE`).
+        /// True if the range must stay allocated (`NBD_CMD_FLAG_NO_HOLE`).
         no_hole: bool,
-        /// Fails with [`NbdError::Notsup`](crate::NbdError::Notsup), at once and with
-        /// nothing changed, where it is not faster than a write
-        /// (`NBD_CMD_FLAG_FAST_ZERO`).
+        /// True if the command must fail immediately with
+        /// [`NbdError::Notsup`](crate::NbdError::Notsup), without any change, unless it is faster
+        /// than a write (`NBD_CMD_FLAG_FAST_ZERO`).
         fast: bool,
     },
-    /// `NBD_CMD_BLOCK_STATUS`: how the range is allocated.
+    /// `NBD_CMD_BLOCK_STATUS`: reports the allocation status of a range.
     BlockStatus {
-        /// What to tell of.
+        /// Range of the export to report on.
         range: ByteRange,
-        /// Of the first extent only (`NBD_CMD_FLAG_REQ_ONE`).
+        /// True to report the first extent only (`NBD_CMD_FLAG_REQ_ONE`).
         one: bool,
     },
-    /// `NBD_CMD_BLOCK_STATUS` of the contexts that the payload names
+    /// `NBD_CMD_BLOCK_STATUS` with a payload that contains the length and selects metadata contexts
     /// ([`Transmission::handle_contexts`](crate::Transmission::handle_contexts)).
     BlockStatusOf {
-        /// Where to begin; how much, the payload says.
+        /// Start of the range in the export, in bytes.
         offset: u64,
-        /// Of the first extent only.
+        /// True to report the first extent only (`NBD_CMD_FLAG_REQ_ONE`).
         one: bool,
     },
 }
 
-/// A request that may be carried out, and what its reply refers to.
+/// Validated request with the addressee of its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Where its reply goes.
+    /// Reply encoder for this request.
     pub reply_to: ReplyTo,
-    /// What is to be done.
+    /// Validated command to carry out.
     pub command: Command,
-    /// Bytes that follow the header and belong to the request; the next header comes
-    /// behind them.
+    /// Length of the payload that follows the header, in bytes. The next header follows the
+    /// payload.
     pub payload_bytes: u32,
 }

@@ -1,30 +1,30 @@
-//! What is answered when a request fails (section "Error values").
+//! Error codes of replies (section "Error values").
 
 use core::fmt;
 
-/// Why a request failed, in the words of the protocol.
+/// Error code of a failed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NbdError {
-    /// `NBD_EPERM`: not permitted, as a write to what is read-only.
+    /// `NBD_EPERM`: operation not permitted, such as a write to a read-only export.
     Perm,
-    /// `NBD_EIO`: the disk failed.
+    /// `NBD_EIO`: I/O error of the disk.
     Io,
-    /// `NBD_ENOMEM`: no memory.
+    /// `NBD_ENOMEM`: out of memory.
     Nomem,
-    /// `NBD_EINVAL`: the request is wrong.
+    /// `NBD_EINVAL`: invalid request.
     Inval,
-    /// `NBD_ENOSPC`: no room on the disk, or a write beyond its end.
+    /// `NBD_ENOSPC`: no space left, or a write beyond the end of the export.
     Nospc,
-    /// `NBD_EOVERFLOW`: too long to be answered.
+    /// `NBD_EOVERFLOW`: the request is too large for one reply.
     Overflow,
-    /// `NBD_ENOTSUP`: zeroes cannot be written faster than data.
+    /// `NBD_ENOTSUP`: fast zeroing is not supported.
     Notsup,
-    /// `NBD_ESHUTDOWN`: the server is about to end.
+    /// `NBD_ESHUTDOWN`: the server is shutting down.
     Shutdown,
 }
 
 impl NbdError {
-    /// All there are, by their codes.
+    /// Every error code, in ascending numeric order.
     pub const ALL: [Self; 8] = [
         Self::Perm,
         Self::Io,
@@ -36,7 +36,7 @@ impl NbdError {
         Self::Shutdown,
     ];
 
-    /// The value of the error field.
+    /// Returns the value of the error field.
     pub const fn code(self) -> u32 {
         match self {
             Self::Perm => 1,
@@ -50,14 +50,14 @@ impl NbdError {
         }
     }
 
-    /// What the error field says; what the protocol has no word for is an I/O error.
+    /// Returns the error of an error field. Unknown values map to [`NbdError::Io`].
     pub fn of_code(code: u32) -> Self {
         Self::ALL.into_iter().find(|error| error.code() == code).unwrap_or(Self::Io)
     }
 
-    /// What an error number of Linux (`errno.h`) is answered as. Quotas and limits of
-    /// files are no space (section "Error values"), a read-only file system and missing
-    /// rights are not permitted; what the protocol has no word for is an I/O error.
+    /// Maps an error number of Linux (`errno.h`) to an error code. File size limits and quotas map
+    /// to `NBD_ENOSPC` (section "Error values"); a read-only file system and missing permissions
+    /// map to `NBD_EPERM`; other errors map to `NBD_EIO`.
     pub const fn of_errno(errno: i32) -> Self {
         match errno {
             // EPERM, EACCES, EROFS.
@@ -70,7 +70,7 @@ impl NbdError {
             27 | 28 | 122 => Self::Nospc,
             // EOVERFLOW.
             75 => Self::Overflow,
-            // EOPNOTSUPP, which is ENOTSUP.
+            // EOPNOTSUPP, identical to ENOTSUP on Linux.
             95 => Self::Notsup,
             // ESHUTDOWN.
             108 => Self::Shutdown,

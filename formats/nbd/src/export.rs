@@ -1,4 +1,4 @@
-//! A disk as its clients see it.
+//! Exports: properties of a disk as presented to NBD clients.
 
 use crate::export_error::ExportError;
 use crate::flags::TransmissionFlags;
@@ -6,80 +6,81 @@ use crate::framing::Framing;
 use crate::text::STRING_BYTES_MAX;
 use crate::transmission::PAYLOAD_BYTES_MAX;
 
-/// Most bytes of an export: clients count in signed numbers of 64 bits.
+/// Maximum size of an export in bytes; clients use signed 64-bit offsets.
 pub const EXPORT_BYTES_MAX: u64 = i64::MAX as u64;
-/// Most bytes of a smallest block (section "Size constraints").
+/// Maximum of the minimum block size in bytes (section "Size constraints").
 const BLOCK_BYTES_MAX: u32 = 1 << 16;
-/// Fewest bytes of a preferred block (ibid.), and the smallest block of a client that has
-/// not asked for ours.
+/// Minimum of the preferred block size in bytes; also the minimum block size assumed by clients
+/// that do not request block sizes (section "Size constraints").
 const SECTOR_BYTES: u32 = 512;
 
-/// What requests have to keep to (section "Size constraints"), in bytes.
+/// Block sizes of an export in bytes (section "Size constraints").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockSizes {
-    /// Offsets and lengths are multiples of it: a power of two, 1 to 65536.
+    /// Minimum block size, which divides all offsets and lengths: a power of two, 1 to 65536.
     pub min: u32,
-    /// Multiples of it are efficient: a power of two, at least `min` and 512.
+    /// Preferred block size for efficient requests: a power of two, at least `min` and 512.
     pub preferred: u32,
-    /// The longest read or write: a multiple of `min`, from `preferred` to
-    /// [`PAYLOAD_BYTES_MAX`].
+    /// Maximum payload, the length limit of reads and writes: a multiple of `min`, from `preferred`
+    /// to [`PAYLOAD_BYTES_MAX`].
     pub payload_max: u32,
 }
 
 impl Default for BlockSizes {
-    /// What holds where nothing else was agreed on (section "Size constraints").
+    /// Default block sizes if none are negotiated (section "Size constraints").
     fn default() -> Self {
         Self { min: 1, preferred: 4096, payload_max: PAYLOAD_BYTES_MAX }
     }
 }
 
-/// What a disk can do. What is not offered is refused.
+/// Optional features of an export. Requests for features not offered are rejected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// Writes, trims and zeroes are refused, and the latter two not offered.
+    /// Read-only: writes, trims and zeroing are rejected, and the latter two not offered.
     pub read_only: bool,
-    /// Can make what it has answered durable (`NBD_CMD_FLUSH`).
+    /// Flushes are supported (`NBD_CMD_FLUSH`).
     pub flush: bool,
-    /// Can make a single write durable before it answers (`NBD_CMD_FLAG_FUA`).
+    /// Durable single writes are supported (`NBD_CMD_FLAG_FUA`).
     pub fua: bool,
-    /// The medium turns: neighbours are near.
+    /// The disk is a rotating medium (`NBD_FLAG_ROTATIONAL`).
     pub rotational: bool,
-    /// Takes hints that data is no longer needed (`NBD_CMD_TRIM`).
+    /// Discards are supported (`NBD_CMD_TRIM`).
     pub trim: bool,
-    /// Writes zeroes without being sent them (`NBD_CMD_WRITE_ZEROES`).
+    /// Zeroing without transfer of zeroes is supported (`NBD_CMD_WRITE_ZEROES`).
     pub write_zeroes: bool,
-    /// Says at once whether zeroes would be faster than data (`NBD_CMD_FLAG_FAST_ZERO`).
+    /// Immediate failure of slow zeroing is supported (`NBD_CMD_FLAG_FAST_ZERO`).
     pub fast_zero: bool,
-    /// What one connection has flushed, all connections see (`NBD_FLAG_CAN_MULTI_CONN`).
+    /// Connections share a coherent view: data flushed by one is visible to all
+    /// (`NBD_FLAG_CAN_MULTI_CONN`).
     pub multi_conn: bool,
-    /// Takes hints that data will be needed (`NBD_CMD_CACHE`).
+    /// Prefetch hints are accepted (`NBD_CMD_CACHE`).
     pub cache: bool,
-    /// Knows its holes (`base:allocation`).
+    /// Allocation status is available (`base:allocation`).
     pub allocation: bool,
 }
 
-/// What an export is to be; [`Export::new`] checks it.
+/// Unvalidated properties of an export; [`Export::new`] validates them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExportSpec {
-    /// What clients ask for: at most [`STRING_BYTES_MAX`] bytes, no NUL. May be empty.
+    /// Export name that clients request: at most [`STRING_BYTES_MAX`] bytes, no NUL. May be empty.
     pub name: String,
-    /// For people: as the name.
+    /// Human-readable description; same limits as the name.
     pub description: String,
-    /// Bytes: a multiple of the smallest block, at most [`EXPORT_BYTES_MAX`].
+    /// Size in bytes: a multiple of the minimum block size, at most [`EXPORT_BYTES_MAX`].
     pub size: u64,
-    /// What requests have to keep to.
+    /// Block sizes that requests must respect.
     pub block_sizes: BlockSizes,
-    /// What the disk can do.
+    /// Features that the export offers.
     pub features: Features,
 }
 
-/// A disk that clients can ask for, whose properties do not contradict each other.
+/// Export with validated, consistent properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export(ExportSpec);
 
 impl ExportSpec {
-    /// A disk that is served over several connections, can make what it answered durable,
-    /// and knows its holes; offsets and lengths are multiples of its sectors.
+    /// Returns the properties of a disk that supports several connections, flushes, discards,
+    /// zeroing and allocation status, with its sector size as minimum block size.
     #[must_use]
     pub fn of_disk(name: String, size: u64, sector_bytes: u32, read_only: bool) -> Self {
         Self {
@@ -104,10 +105,10 @@ impl ExportSpec {
 }
 
 impl Export {
-    /// An export as specified.
+    /// Validates the properties of an export.
     ///
     /// # Errors
-    /// The first property that cannot be.
+    /// Returns the first invalid property.
     pub fn new(spec: ExportSpec) -> Result<Self, ExportError> {
         check_text("name", &spec.name)?;
         check_text("description", &spec.description)?;
@@ -139,38 +140,40 @@ impl Export {
         Ok(Self(spec))
     }
 
-    /// What clients ask for.
+    /// Returns the name that clients request.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// For people; may be empty.
+    /// Returns the human-readable description; may be empty.
     pub fn description(&self) -> &str {
         &self.0.description
     }
 
-    /// Bytes.
+    /// Returns the size of the export in bytes.
     pub const fn size(&self) -> u64 {
         self.0.size
     }
 
-    /// What requests have to keep to.
+    /// Returns the block sizes that requests must respect.
     pub const fn block_sizes(&self) -> BlockSizes {
         self.0.block_sizes
     }
 
-    /// What the disk can do.
+    /// Returns the features that the export offers.
     pub const fn features(&self) -> Features {
         self.0.features
     }
 
-    /// Whether a client that has not asked for the sizes of blocks cannot use the export:
-    /// it takes 512 bytes for the smallest (section "Size constraints").
+    /// Returns true if the minimum block size exceeds 512 bytes, the value that clients assume if
+    /// they do not request block sizes (section "Size constraints"). Such clients cannot use the
+    /// export.
     pub const fn needs_block_sizes(&self) -> bool {
         self.0.block_sizes.min > SECTOR_BYTES
     }
 
-    /// What a client is told of the export that has agreed on this.
+    /// Returns the transmission flags for a connection with this framing. `has_contexts`: a
+    /// metadata context is selected.
     pub fn flags(&self, framing: Framing, has_contexts: bool) -> TransmissionFlags {
         let can = self.0.features;
         let writes = !can.read_only;

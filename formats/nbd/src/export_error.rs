@@ -1,77 +1,77 @@
-//! What cannot be exported, and what could be.
+//! Errors of export properties.
 
 use thiserror::Error;
 
-/// A property of an export that cannot be.
+/// Invalid property of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// A string that is too long for the protocol.
+    /// A string exceeds the protocol's limit.
     #[error("the export's {field} has {bytes} bytes; give {max} or fewer")]
     TooLong {
-        /// Which string.
+        /// Name of the property: `name` or `description`.
         field: &'static str,
-        /// Its bytes.
+        /// Length of the string in bytes.
         bytes: usize,
-        /// The most there can be.
+        /// Maximum length permitted, in bytes.
         max: usize,
     },
-    /// A string with a NUL in it.
+    /// A string contains a NUL.
     #[error("the export's {field} has a NUL at offset {at}; leave it out")]
     Nul {
-        /// Which string.
+        /// Name of the property: `name` or `description`.
         field: &'static str,
-        /// Where the NUL is.
+        /// Offset of the NUL in the string, in bytes.
         at: usize,
     },
-    /// A smallest block that is none.
+    /// The minimum block size is not a power of two or too large.
     #[error("a smallest block of {found} bytes cannot be; give a power of two up to {max}")]
     BlockMin {
-        /// Its bytes.
+        /// Value in the specification, in bytes.
         found: u32,
-        /// The most there can be.
+        /// Maximum value permitted, in bytes.
         max: u32,
     },
-    /// A preferred block that is none.
+    /// The preferred block size is not a power of two or too small.
     #[error("a preferred block of {found} bytes cannot be; give a power of two from {lowest} on")]
     BlockPreferred {
-        /// Its bytes.
+        /// Value in the specification, in bytes.
         found: u32,
-        /// The least there can be.
+        /// Minimum value permitted, in bytes.
         lowest: u32,
     },
-    /// A longest payload that cannot be.
+    /// The maximum payload is out of range or not a multiple of the block size.
     #[error(
         "a longest payload of {found} bytes cannot be; give a multiple of {block} from {lowest} to \
          {highest}"
     )]
     PayloadMax {
-        /// Its bytes.
+        /// Value in the specification, in bytes.
         found: u32,
-        /// The least there can be.
+        /// Minimum value permitted, in bytes.
         lowest: u32,
-        /// The most there can be.
+        /// Maximum value permitted, in bytes.
         highest: u32,
-        /// Bytes of the smallest block.
+        /// Minimum block size in bytes.
         block: u32,
     },
-    /// More bytes than clients can count.
+    /// The size exceeds the range of client offsets.
     #[error("an export of {found} bytes is larger than clients can count; give {max} or fewer")]
     Size {
-        /// Its bytes.
+        /// Value in the specification, in bytes.
         found: u64,
-        /// The most there can be.
+        /// Maximum value permitted, in bytes.
         max: u64,
     },
-    /// Bytes at the end that no client could reach.
+    /// The size is not a multiple of the minimum block size.
     #[error("an export of {found} bytes does not end with a block; give a multiple of {block}")]
     SizeOffBlock {
-        /// Its bytes.
+        /// Value in the specification, in bytes.
         found: u64,
-        /// Bytes of the smallest block.
+        /// Minimum block size in bytes.
         block: u32,
     },
-    /// Fast zeroes without zeroes.
+    /// Fast zeroing is offered without zeroing.
     #[error("fast_zero without write_zeroes cannot be; offer both or none")]
     FastZeroAlone,
 }

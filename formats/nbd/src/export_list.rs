@@ -1,18 +1,18 @@
-//! What there is to be exported.
+//! List of exports.
 
 use crate::export::Export;
 
-/// The exports that a client can choose from. They may change between two calls.
+/// Exports that clients can select. The list may change between calls.
 pub trait ExportList {
-    /// The export of this name; the empty name asks for the default export, if there is
-    /// one (section "Option types", `NBD_OPT_EXPORT_NAME`).
+    /// Returns the export of this name. The empty name selects the default export, if there is one
+    /// (section "Option types", `NBD_OPT_EXPORT_NAME`).
     fn export(&self, name: &str) -> Option<&Export>;
 
-    /// All of them, in the order in which they are listed.
+    /// Returns every export, in listing order.
     fn exports(&self) -> impl Iterator<Item = &Export>;
 }
 
-/// The default export is the one without a name, or else the only one.
+/// The default export is the export with the empty name, or the only export.
 impl ExportList for [Export] {
     fn export(&self, name: &str) -> Option<&Export> {
         let named = self.iter().find(|export| export.name() == name);

@@ -1,31 +1,31 @@
-//! What the bytes of a disk are made of.
+//! Extents and their allocation status.
 
 use core::ops::BitOr;
 
-/// How a range is allocated: the flags of `base:allocation` (section "`base:allocation`
-/// metadata context"). A range of which nothing is known is [`ExtentState::DATA`].
+/// Allocation status: the flags of `base:allocation` (section "`base:allocation` metadata
+/// context"). Ranges of unknown status use [`ExtentState::DATA`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ExtentState(u8);
 
 impl ExtentState {
-    /// Allocated, with contents that have to be read.
+    /// Allocated, with contents that must be read.
     pub const DATA: Self = Self(0);
-    /// `NBD_STATE_HOLE`: not allocated; writing to it may find no space.
+    /// `NBD_STATE_HOLE`: unallocated; a write may fail for lack of space.
     pub const HOLE: Self = Self(1);
     /// `NBD_STATE_ZERO`: reads as zeroes.
     pub const ZERO: Self = Self(1 << 1);
 
-    /// Whether all of `flags` are set.
+    /// Returns true if every flag of `flags` is set.
     pub const fn has(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
     }
 
-    /// What a field of 32 bits says, as far as it is known.
+    /// Extracts the known flags from a 32-bit status field.
     pub(crate) const fn from_bits(bits: u32) -> Self {
         Self((bits & 3) as u8)
     }
 
-    /// The flags as they are sent.
+    /// Returns the flags in wire format.
     pub const fn bits(self) -> u8 {
         self.0
     }
@@ -39,11 +39,11 @@ impl BitOr for ExtentState {
     }
 }
 
-/// Bytes of one state that follow those of the extent before.
+/// Contiguous bytes with one status. Lists of extents are contiguous; offsets are implicit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// How many bytes.
+    /// Length of the extent in bytes.
     pub length: u64,
-    /// How they are allocated.
+    /// Allocation status of the extent.
     pub state: ExtentState,
 }

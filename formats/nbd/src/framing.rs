@@ -1,24 +1,24 @@
-//! How requests and replies are framed.
+//! Message formats of requests and replies.
 
-/// How requests and replies are framed from the handshake's end on.
+/// Message format of requests and replies during transmission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Framing {
-    /// Compact requests, simple replies: a read succeeds or fails as a whole.
+    /// Compact requests and simple replies, which succeed or fail as a whole.
     #[default]
     Simple,
-    /// Compact requests, structured replies (`NBD_OPT_STRUCTURED_REPLY`).
+    /// Compact requests and structured replies (`NBD_OPT_STRUCTURED_REPLY`).
     Structured,
-    /// Extended requests and replies (`NBD_OPT_EXTENDED_HEADERS`): effect lengths of 64 bits.
+    /// Extended requests and replies (`NBD_OPT_EXTENDED_HEADERS`) with 64-bit lengths.
     Extended,
 }
 
 impl Framing {
-    /// Whether replies are made of chunks: structured ones or extended ones.
+    /// Returns true if replies consist of chunks (structured or extended).
     pub const fn has_chunks(self) -> bool {
         !matches!(self, Self::Simple)
     }
 
-    /// Whether headers are extended ones.
+    /// Returns true for extended headers.
     pub const fn is_extended(self) -> bool {
         matches!(self, Self::Extended)
     }

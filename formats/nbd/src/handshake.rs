@@ -1,4 +1,4 @@
-//! The handshake: fixed newstyle negotiation (section "Handshake"), step by step.
+//! Server side of the fixed newstyle handshake (section "Handshake").
 
 mod answer;
 mod code;
@@ -24,77 +24,78 @@ pub(crate) use self::meta::ALLOCATION as ALLOCATION_NAME;
 pub use self::meta::QUERIES_MAX;
 pub use self::option_error::OptionError;
 
-/// What a server sends first: `NBDMAGIC`, `IHAVEOPT`, and that it speaks fixed newstyle
-/// and need not send zeroes (section "Newstyle negotiation").
+/// Greeting of a server: `NBDMAGIC`, `IHAVEOPT` and the handshake flags `NBD_FLAG_FIXED_NEWSTYLE`
+/// and `NBD_FLAG_NO_ZEROES` (section "Newstyle negotiation").
 pub const GREETING: [u8; 18] = *b"NBDMAGICIHAVEOPT\x00\x03";
 
-/// Options that a client may send before it is taken to go round in circles.
+/// Maximum number of options per connection; bounds the length of a handshake.
 pub const OPTIONS_MAX: u32 = 256;
 
-/// Most bytes of an option's data: an export's name and some queries.
+/// Maximum length of an option's data in bytes: sufficient for an export name and several metadata
+/// queries.
 pub const OPTION_BYTES_MAX: u32 = 64 * 1024;
 
-/// `IHAVEOPT`, before each option.
+/// `IHAVEOPT`, the magic number of an option.
 const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
 const FLAGS_BYTES: usize = 4;
-/// Bytes of an option before its data: magic, code, length.
+/// Length of an option header in bytes: magic, code, data length.
 const OPTION_HEADER_BYTES: usize = 16;
 /// `NBD_FLAG_C_FIXED_NEWSTYLE`.
 const CLIENT_FIXED_NEWSTYLE: u32 = 1;
 /// `NBD_FLAG_C_NO_ZEROES`.
 const CLIENT_NO_ZEROES: u32 = 1 << 1;
 
-/// Whether connections are encrypted (section "TLS support").
+/// TLS policy of the server (section "TLS support").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsMode {
-    /// There is no TLS (NOTLS).
+    /// TLS is not available (NOTLS).
     Off,
-    /// A client may start TLS (SELECTIVETLS, with no export that requires it).
+    /// TLS is optional (SELECTIVETLS, without exports that require TLS).
     Allowed,
-    /// Nothing is answered before TLS (FORCEDTLS).
+    /// TLS is required before any other option except `NBD_OPT_ABORT` (FORCEDTLS).
     Required,
 }
 
-/// What came of the bytes that were handed over.
+/// Result of processing input bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// How many of them were taken, from the front. What is left comes again in the next
-    /// call, unless the step says otherwise.
+    /// Number of input bytes consumed, from the front. Pass the others again in the next call,
+    /// unless `step` says otherwise.
     pub consumed: usize,
-    /// What to do next, after the output was sent.
+    /// Next step, after the output was sent.
     pub step: Step,
 }
 
-/// What comes next in a handshake.
+/// Next step of a server handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// More bytes of the client. None are left.
+    /// More input is required; the input was consumed completely.
     NeedsBytes,
-    /// An option was answered; the next one follows.
+    /// An option was acknowledged; the next option follows.
     Answered,
-    /// An option was refused, and the client told so; the next one follows.
+    /// An option was rejected with an error reply; the next option follows.
     Refused(OptionError),
-    /// TLS begins once the output is sent: the client's remaining bytes are TLS's. Then
-    /// [`Handshake::handle_tls_started`], and what TLS decrypts.
+    /// TLS must start once the output is sent; the remaining input belongs to TLS. Call
+    /// [`Handshake::handle_tls_started`] afterwards and pass decrypted input.
     StartTls,
-    /// The client ends the connection.
+    /// The client aborted the connection.
     Aborted,
-    /// Requests follow, from the remaining bytes on.
+    /// The handshake is complete; the remaining input consists of requests.
     Negotiated(Box<Negotiated>),
 }
 
-/// What client and server have agreed on.
+/// Result of a completed handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Negotiated {
-    /// What the client uses, as it was then.
+    /// Selected export, a copy of its properties at selection.
     pub export: Export,
-    /// What the client was told of it.
+    /// Transmission flags sent to the client.
     pub flags: TransmissionFlags,
-    /// How requests and replies look.
+    /// Negotiated format of requests and replies.
     pub framing: Framing,
-    /// Whether `base:allocation` was selected, so that the client may ask for extents.
+    /// True if `base:allocation` was selected, so that `NBD_CMD_BLOCK_STATUS` is permitted.
     pub base_allocation: bool,
-    /// Whether the connection is encrypted.
+    /// True if the connection is encrypted.
     pub tls: bool,
 }
 
@@ -107,13 +108,13 @@ enum State {
     Ended,
 }
 
-/// The server's side of one connection's handshake.
+/// Server side of the handshake of one connection.
 #[derive(Clone, Debug)]
 pub struct Handshake {
     tls_mode: TlsMode,
     framing_max: Framing,
     state: State,
-    /// Of what comes next, as much as has come.
+    /// Received part of the current protocol element (flags, option header or data).
     gathered: Vec<u8>,
     options: u32,
     is_fixed: bool,
@@ -124,7 +125,7 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// The handshake of a client to whom [`GREETING`] is sent.
+    /// Starts a handshake. The caller sends [`GREETING`] first.
     pub fn new(tls_mode: TlsMode) -> Self {
         Self {
             tls_mode,
@@ -140,18 +141,18 @@ impl Handshake {
         }
     }
 
-    /// Does not know of anything beyond this framing, as an older server would not: to get
-    /// along with a client that negotiates more than it masters.
+    /// Limits the framing offered, as an older server would. For interoperability with clients that
+    /// negotiate formats they do not implement correctly.
     #[must_use]
     pub fn with_framing_max(self, framing_max: Framing) -> Self {
         Self { framing_max, ..self }
     }
 
-    /// Takes bytes of the client, up to the end of one option, and appends what to answer
-    /// to `output`: no more than one reply for each export, and one more.
+    /// Processes input up to the end of one option and appends replies to `output`: at most one
+    /// reply per export and two more for the option.
     ///
     /// # Errors
-    /// The connection has to be closed, once what `output` holds was sent.
+    /// The connection must be closed after `output` was sent.
     pub fn handle_bytes(
         &mut self,
         exports: &(impl ExportList + ?Sized),
@@ -167,11 +168,11 @@ impl Handshake {
         result.map(|step| Progress { consumed, step })
     }
 
-    /// TLS has started, as [`Step::StartTls`] had asked for. Whatever was agreed on before
-    /// counts for nothing (`NBD_OPT_STARTTLS`).
+    /// Reports that TLS has started after [`Step::StartTls`]. Discards all negotiated state
+    /// (`NBD_OPT_STARTTLS`).
     ///
     /// # Errors
-    /// Nobody has asked for it.
+    /// Fails if the client did not request TLS.
     pub fn handle_tls_started(&mut self) -> Result<(), HandshakeError> {
         if self.state != State::AwaitsTls {
             return Err(HandshakeError::TlsNotAskedFor);
@@ -182,7 +183,7 @@ impl Handshake {
         Ok(())
     }
 
-    /// From now on every option is refused but the one to leave (`NBD_REP_ERR_SHUTDOWN`).
+    /// Starts to reject every option except `NBD_OPT_ABORT` with `NBD_REP_ERR_SHUTDOWN`.
     pub fn handle_shutdown(&mut self) {
         self.shutting_down = true;
     }
@@ -193,7 +194,7 @@ impl Handshake {
         rest: &mut &[u8],
         output: &mut Vec<u8>,
     ) -> Result<Step, HandshakeError> {
-        // Client flags, an option's header and its data: three rounds at most.
+        // At most three iterations: client flags, option header, option data.
         loop {
             let wanted = match self.state {
                 State::ClientFlags => FLAGS_BYTES,

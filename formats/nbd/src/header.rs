@@ -1,11 +1,11 @@
-//! The header of a request (section "Request message").
+//! Request headers (section "Request message").
 
 use crate::framing::Framing;
 use crate::octets::Reader;
 
-/// Bytes of a compact request's header.
+/// Length of a compact request header in bytes.
 pub const REQUEST_BYTES: usize = 28;
-/// Bytes of an extended request's header.
+/// Length of an extended request header in bytes.
 pub const REQUEST_BYTES_EXTENDED: usize = 32;
 
 /// `NBD_REQUEST_MAGIC`.
@@ -13,7 +13,7 @@ pub(crate) const MAGIC: u32 = 0x2560_9513;
 /// `NBD_EXTENDED_REQUEST_MAGIC`.
 const MAGIC_EXTENDED: u32 = 0x21e4_1c71;
 
-/// Numbers of commands (section "Request types").
+/// Command numbers (section "Request types").
 pub(crate) mod kind {
     pub(crate) const READ: u16 = 0;
     pub(crate) const WRITE: u16 = 1;
@@ -25,7 +25,7 @@ pub(crate) mod kind {
     pub(crate) const BLOCK_STATUS: u16 = 7;
 }
 
-/// Flags of commands (section "Command flags").
+/// Command flags (section "Command flags").
 pub(crate) mod flag {
     pub(crate) const FUA: u16 = 1;
     pub(crate) const NO_HOLE: u16 = 1 << 1;
@@ -35,7 +35,7 @@ pub(crate) mod flag {
     pub(crate) const PAYLOAD_LEN: u16 = 1 << 5;
 }
 
-/// A header's fields, whatever they say.
+/// Decoded fields of a request header, not validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) flags: u16,
@@ -45,17 +45,17 @@ pub(crate) struct Header {
     pub(crate) length: u64,
 }
 
-/// Why there is no header.
+/// Reason why no header could be decoded.
 pub(crate) enum NoHeader {
-    /// It is not all there.
+    /// The header has not been received completely.
     Incomplete,
-    /// It begins with something else.
+    /// The magic number is wrong.
     Magic { found: u32, expected: u32 },
 }
 
 impl Header {
-    /// Reads a header from the front of `bytes`. What begins wrong is wrong before it is
-    /// all there.
+    /// Decodes a header at the front of `bytes`. A wrong magic number is reported as soon as its 4
+    /// bytes are present.
     pub(crate) fn read(framing: Framing, bytes: &[u8]) -> Result<Self, NoHeader> {
         let mut fields = Reader::new(bytes);
         let expected = if framing.is_extended() { MAGIC_EXTENDED } else { MAGIC };
@@ -80,9 +80,9 @@ impl Header {
         self.flags & flag != 0
     }
 
-    /// Bytes that follow the header: those of a write, and in extended headers those that
-    /// a flag speaks of. A write there should have the flag too; QEMU 10.0 leaves it out
-    /// and sends the data, so that a write without the flag is one with it.
+    /// Returns the length of the payload that follows the header: for writes, and with extended
+    /// headers for requests with `NBD_CMD_FLAG_PAYLOAD_LEN`. Extended writes should set the flag;
+    /// QEMU 10.0 omits it but sends the data, so the flag is not required.
     pub(crate) const fn payload_bytes(&self, framing: Framing) -> u64 {
         let is_told = framing.is_extended() && self.has(flag::PAYLOAD_LEN);
         if self.kind == kind::WRITE || is_told { self.length } else { 0 }

@@ -1,39 +1,37 @@
-//! The NBD protocol. The server's side: from a client's bytes to what it wants, and from
-//! what came of it to the bytes of a reply; and of the client's side what copying needs.
+//! NBD protocol: parsing of requests, encoding of replies and the handshake of a server; and the
+//! client functions needed to copy disks.
 //!
-//! The source is the protocol's document, `doc/proto.md` of
-//! <https://github.com/NetworkBlockDevice/nbd>, with its extension `EXTENDED_HEADERS`
-//! (branch `extension-ext-header`). Sections are named as they are there.
+//! Specification: `doc/proto.md` of <https://github.com/NetworkBlockDevice/nbd>, with the extension
+//! `EXTENDED_HEADERS` (branch `extension-ext-header`). Comments cite its section titles.
 //!
-//! Lifecycle of a connection
-//! - The server sends [`GREETING`]. Then [`Handshake::handle_bytes`] takes what the client
-//!   sends and writes what to answer, option by option, until a [`Step`] says that TLS has
-//!   to begin, that the client has left, or that an export was [`Negotiated`].
-//! - From there on a [`Transmission`] reads requests. [`Transmission::handle_header`] says
-//!   what is [`Incoming`]: a [`Request`] to carry out, one to refuse, or the end.
-//! - A request's [`ReplyTo`] encodes its reply into the caller's buffers:
-//!   [`ReplyTo::done`], [`ReplyTo::error`], the chunks of [`Transmission::read_chunks`],
-//!   the extents of [`Transmission::block_status`].
+//! Server side of a connection
+//! - The server sends [`GREETING`]. [`Handshake::handle_bytes`] processes the client's options and
+//!   produces replies, until a [`Step`] reports that TLS has to start, the client aborted, or an
+//!   export was [`Negotiated`].
+//! - A [`Transmission`] then parses requests. [`Transmission::handle_header`] returns an
+//!   [`Incoming`]: a [`Request`] to carry out, a rejected one, or a disconnect.
+//! - The [`ReplyTo`] of a request encodes the reply into the caller's buffers: [`ReplyTo::done`],
+//!   [`ReplyTo::error`], the chunks of [`Transmission::read_chunks`], the extents of
+//!   [`Transmission::block_status`].
 //!
-//! A client of ours, for one disk, has its own half
-//! - [`ClientHandshake::handle_bytes`] takes what a server sends until the export was
+//! Client side of a connection, for one export
+//! - [`ClientHandshake::handle_bytes`] processes the server's messages until the export is
 //!   [agreed](ClientStep::Agreed) on.
-//! - [`ClientRequest::encode`] says what to send, and [`ReplyReader::read`] what came back.
+//! - [`ClientRequest::encode`] encodes requests; [`ReplyReader::read`] parses replies.
 //!
-//! What it does not do: it reads and writes no socket and no disk, does no TLS, keeps no
-//! time. Who calls it sets a limit to how long a handshake may last, sends what was
-//! answered before it hands over more bytes, and answers what was in flight before it
-//! ends a connection.
+//! This crate performs no I/O, TLS or timekeeping. The caller limits the duration of a handshake,
+//! sends pending output before it passes more input, and completes requests in flight before it
+//! closes a connection.
 //!
 //! Invariants
-//! - Any bytes give a value or a typed error, never a panic, and the same ones in
-//!   whatever pieces they come.
-//! - A handshake ends: it takes [`OPTIONS_MAX`] options of [`OPTION_BYTES_MAX`] bytes, and
-//!   keeps no more than one option.
-//! - A [`Request`] is one that may be carried out: it lies inside of the export, on its
-//!   blocks, and is of a kind that was offered.
-//! - Nothing is allocated for a request or a reply. A client's bytes are never longer than
-//!   [`PAYLOAD_BYTES_MAX`] between one header and the next.
+//! - Any input yields a value or a typed error, never a panic, independent of how the input is
+//!   split.
+//! - A handshake is finite: at most [`OPTIONS_MAX`] options of [`OPTION_BYTES_MAX`] bytes, of which
+//!   one is buffered at a time.
+//! - A [`Request`] is validated: it is within the export, aligned to its blocks, and of an offered
+//!   kind.
+//! - Requests and replies need no allocation. At most [`PAYLOAD_BYTES_MAX`] bytes separate two
+//!   headers of a client.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

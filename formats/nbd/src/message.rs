@@ -1,13 +1,13 @@
-//! Messages for people, made without allocation.
+//! Error messages for clients, formatted without allocation.
 
 use core::fmt;
 
 use crate::text::front;
 
-/// Bytes of a message; all of this crate's are shorter.
+/// Maximum length of a message in bytes; sufficient for every message of this crate.
 const MESSAGE_BYTES_MAX: usize = 256;
 
-/// A message; what does not fit is cut off.
+/// Formatted message; truncated at [`MESSAGE_BYTES_MAX`].
 pub(crate) struct Message {
     bytes: [u8; MESSAGE_BYTES_MAX],
     used: usize,
@@ -16,7 +16,7 @@ pub(crate) struct Message {
 impl Message {
     pub(crate) fn of(what: &impl fmt::Display) -> Self {
         let mut message = Self { bytes: [0; MESSAGE_BYTES_MAX], used: 0 };
-        // It never fails: what does not fit is left out.
+        // Never fails: excess text is truncated.
         let _ = fmt::Write::write_fmt(&mut message, format_args!("{what}"));
         message
     }

@@ -1,18 +1,18 @@
-//! Big-endian fields, one after another, without panics.
+//! Big-endian encoding and decoding, without panics.
 
 use thiserror::Error;
 
-/// A buffer is too short for what is to be encoded; nothing was written.
+/// Output buffer too short; nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("a buffer of {bytes} bytes is too short; give {needed} or more")]
 pub struct NoRoom {
-    /// Bytes of the buffer.
+    /// Length of the buffer in bytes.
     pub bytes: usize,
-    /// Bytes that are needed.
+    /// Length that is required, in bytes.
     pub needed: usize,
 }
 
-/// Takes fields off the front of a message.
+/// Decodes fields from the front of a message.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
@@ -27,7 +27,7 @@ impl<'a> Reader<'a> {
         self.rest.len()
     }
 
-    /// The next `N` bytes; `None`, and nothing taken, if they are not all there.
+    /// Returns the next `N` bytes; `None`, with nothing consumed, if fewer remain.
     pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (field, rest) = self.rest.split_first_chunk()?;
         self.rest = rest;
@@ -46,7 +46,7 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// The next `count` bytes; `None`, and nothing taken, if they are not all there.
+    /// Returns the next `count` bytes; `None`, with nothing consumed, if fewer remain.
     pub(crate) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (field, rest) = self.rest.split_at_checked(count)?;
         self.rest = rest;
@@ -54,21 +54,21 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Puts fields into a buffer that has room for them.
+/// Encodes fields into a buffer that is long enough.
 pub(crate) struct Writer<'a> {
     room: &'a mut [u8],
     written: usize,
 }
 
 impl<'a> Writer<'a> {
-    /// To write `needed` bytes into `out`.
+    /// Prepares to write `needed` bytes to the front of `out`.
     pub(crate) fn new(out: &'a mut [u8], needed: usize) -> Result<Self, NoRoom> {
         let bytes = out.len();
         let room = out.get_mut(..needed).ok_or(NoRoom { bytes, needed })?;
         Ok(Self { room, written: 0 })
     }
 
-    /// Appends a field. What exceeds the room that was asked for is left out.
+    /// Appends a field. Bytes beyond the reserved length are dropped.
     pub(crate) fn put(&mut self, field: &[u8]) {
         let room = self.room.get_mut(self.written..).unwrap_or_default();
         for (to, from) in room.iter_mut().zip(field) {
@@ -89,7 +89,7 @@ impl<'a> Writer<'a> {
         self.put(&field.to_be_bytes());
     }
 
-    /// Bytes written.
+    /// Returns the number of bytes written.
     pub(crate) const fn written(&self) -> usize {
         self.written
     }

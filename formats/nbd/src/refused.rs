@@ -1,28 +1,27 @@
-//! A request that is answered with an error.
+//! Requests that are rejected with an error reply.
 
 use crate::message::Message;
 use crate::octets::NoRoom;
 use crate::reply::ReplyTo;
 use crate::request_error::RequestError;
 
-/// A request that cannot be carried out, what to answer, and what to skip.
+/// Rejected request: its error reply and the payload to skip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Where its reply goes.
+    /// Reply encoder for this request.
     pub reply_to: ReplyTo,
-    /// Why.
+    /// Reason why the request is rejected.
     pub error: RequestError,
-    /// Bytes that follow the header and have to be thrown away: the next header comes
-    /// behind them.
+    /// Length of the payload to discard, in bytes. The next header follows it.
     pub payload_bytes: u32,
 }
 
 impl Refused {
-    /// Encodes the reply; [`REPLY_BYTES_MAX`](crate::REPLY_BYTES_MAX) bytes are enough.
-    /// Returns how many it has.
+    /// Encodes the error reply and returns its length; [`REPLY_BYTES_MAX`](crate::REPLY_BYTES_MAX)
+    /// bytes of room suffice.
     ///
     /// # Errors
-    /// `out` is too short.
+    /// Fails if `out` is too short.
     pub fn encode(&self, out: &mut [u8]) -> Result<usize, NoRoom> {
         self.reply_to.error(self.error.code(), Message::of(&self.error).as_str(), out)
     }

@@ -1,4 +1,4 @@
-//! Replies (sections "Simple reply message", "Structured reply chunk message" and
+//! Encoding of replies (sections "Simple reply message", "Structured reply chunk message" and
 //! "Extended reply chunk message").
 
 use crate::error_code::NbdError;
@@ -6,11 +6,11 @@ use crate::framing::Framing;
 use crate::octets::{NoRoom, Writer};
 use crate::text::front;
 
-/// Bytes that are enough for any reply but a list of extents: an extended error of the
-/// longest message. What was read comes behind.
+/// Maximum length in bytes of a reply other than a list of extents, excluding read data: an
+/// extended error chunk with the longest message.
 pub const REPLY_BYTES_MAX: usize = EXTENDED_HEAD_BYTES + 6 + MESSAGE_BYTES_MAX + 8;
 
-/// Bytes of an error's message that are sent; the rest is left out.
+/// Maximum length in bytes of an error message; longer messages are truncated.
 const MESSAGE_BYTES_MAX: usize = 256;
 
 /// `NBD_SIMPLE_REPLY_MAGIC`.
@@ -27,21 +27,21 @@ const EXTENDED_HEAD_BYTES: usize = 32;
 /// `NBD_REPLY_FLAG_DONE`.
 pub(crate) const DONE: u16 = 1;
 
-/// Types of chunks (section "Structured reply types").
+/// Chunk types (section "Structured reply types").
 pub(crate) mod kind {
     pub(crate) const NONE: u16 = 0;
     pub(crate) const OFFSET_DATA: u16 = 1;
     pub(crate) const OFFSET_HOLE: u16 = 2;
     pub(crate) const BLOCK_STATUS: u16 = 5;
     pub(crate) const BLOCK_STATUS_EXT: u16 = 6;
-    /// The bit of all that are errors.
+    /// Bit that is set in every error type.
     pub(crate) const ERRORS: u16 = 1 << 15;
     pub(crate) const ERROR: u16 = 1 << 15 | 1;
     pub(crate) const ERROR_OFFSET: u16 = 1 << 15 | 2;
 }
 
-/// What a reply refers to, and how it is framed. Each request is answered once: with
-/// [`ReplyTo::done`], with an error, with the chunks of a read or with extents.
+/// Addressee of a reply and its message format. Each request is answered once: with
+/// [`ReplyTo::done`], an error, the chunks of a read or a list of extents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyTo {
     pub(crate) framing: Framing,
@@ -50,16 +50,15 @@ pub struct ReplyTo {
 }
 
 impl ReplyTo {
-    /// What the client calls the request by.
+    /// Returns the client's identifier of the request.
     pub const fn cookie(&self) -> u64 {
         self.cookie
     }
 
-    /// Encodes success of what has nothing to tell: anything but a read or a block status.
-    /// Returns the number of bytes.
+    /// Encodes success of a request other than a read or block status. Returns the length.
     ///
     /// # Errors
-    /// `out` is too short.
+    /// Fails if `out` is too short.
     pub fn done(&self, out: &mut [u8]) -> Result<usize, NoRoom> {
         if self.framing.is_extended() {
             return Ok(self.chunk(kind::NONE, true, 0, 0, out)?.written());
@@ -67,21 +66,21 @@ impl ReplyTo {
         Ok(self.simple(0, out)?.written())
     }
 
-    /// Encodes a failure of the whole request; with chunks, what was sent before counts
-    /// for nothing. A client of simple replies does not see the message, others see its
-    /// first 256 bytes. Returns the number of bytes, at most [`REPLY_BYTES_MAX`].
+    /// Encodes failure of the whole request; with chunked replies, chunks sent before become void.
+    /// Chunked replies carry the first 256 bytes of `message`, simple replies no message. Returns
+    /// the length, at most [`REPLY_BYTES_MAX`].
     ///
     /// # Errors
-    /// `out` is too short.
+    /// Fails if `out` is too short.
     pub fn error(&self, error: NbdError, message: &str, out: &mut [u8]) -> Result<usize, NoRoom> {
         self.failed(kind::ERROR, error, message, &[], out)
     }
 
-    /// As [`ReplyTo::error`], and that `at` is where the request failed: an offset of the
-    /// export, inside of the request. What was sent of a read before it is valid.
+    /// Encodes failure at offset `at` of the export, within the range of the request, otherwise as
+    /// [`ReplyTo::error`]. Chunks of a read sent for earlier offsets remain valid.
     ///
     /// # Errors
-    /// `out` is too short.
+    /// Fails if `out` is too short.
     pub fn error_at(
         &self,
         error: NbdError,
@@ -113,7 +112,7 @@ impl ReplyTo {
         Ok(writer.written())
     }
 
-    /// A simple reply, without data.
+    /// Encodes a simple reply without data.
     pub(crate) fn simple<'a>(&self, error: u32, out: &'a mut [u8]) -> Result<Writer<'a>, NoRoom> {
         let mut writer = Writer::new(out, SIMPLE_BYTES)?;
         writer.u32(MAGIC_SIMPLE);
@@ -122,7 +121,8 @@ impl ReplyTo {
         Ok(writer)
     }
 
-    /// The head of a chunk of `payload` bytes, with room for the first `own` of them.
+    /// Encodes the head of a chunk with `payload` bytes, reserving room for the first `own` bytes
+    /// of the payload.
     pub(crate) fn chunk<'a>(
         &self,
         kind: u16,
@@ -138,7 +138,7 @@ impl ReplyTo {
         writer.u16(flags);
         writer.u16(kind);
         writer.u64(self.cookie);
-        // No payload is longer than the longest of a request and some fields.
+        // Payloads are bounded by the maximum payload of a request plus some fields.
         let payload = u32::try_from(payload).unwrap_or(u32::MAX);
         if extended {
             writer.u64(self.offset);
@@ -149,7 +149,7 @@ impl ReplyTo {
         Ok(writer)
     }
 
-    /// Bytes of a chunk's head.
+    /// Returns the length of a chunk's head in bytes.
     pub(crate) const fn head_bytes(&self) -> usize {
         if self.framing.is_extended() { EXTENDED_HEAD_BYTES } else { STRUCTURED_HEAD_BYTES }
     }

@@ -1,102 +1,101 @@
-//! Why a request is refused.
+//! Reasons to reject a request.
 
 use thiserror::Error;
 
 use crate::error_code::NbdError;
 
-/// A request that is refused. The connection goes on. The client is told in these words.
-/// Offsets and lengths are in bytes of the export, as the request has them in the fields
-/// of these names.
+/// Reason to reject a request. The connection continues; the text is sent to the client. Offsets
+/// and lengths are the request's fields of these names, in bytes of the export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// Not a command of the protocol.
+    /// The command is not part of the protocol.
     #[error("command {kind} is not known")]
     UnknownCommand {
-        /// The number of the command.
+        /// Number of the rejected command.
         kind: u16,
     },
-    /// A command that was not offered.
+    /// The command was not offered.
     #[error("command {kind} was not offered; send what the transmission flags offer")]
     NotOffered {
-        /// The number of the command.
+        /// Number of the rejected command.
         kind: u16,
     },
-    /// Flags that do not belong to the command, or were not offered.
+    /// The flags are not valid for the command or were not offered.
     #[error("command {kind} does not take flags {flags:#x}; leave them out")]
     Flags {
-        /// The number of the command.
+        /// Number of the rejected command.
         kind: u16,
-        /// The flags that were too many.
+        /// The flags that are not permitted.
         flags: u16,
     },
-    /// A write to what is read-only.
+    /// Write to a read-only export.
     #[error("the export is read-only")]
     ReadOnly,
-    /// Nothing to be done.
+    /// The length is 0.
     #[error("length is 0; ask for one block or more")]
     Empty,
-    /// A range where there is none.
+    /// A flush has a range.
     #[error("a flush has offset {offset} and length {length}; both have to be 0")]
     FlushRange {
-        /// The offset.
+        /// Offset in the request's header.
         offset: u64,
-        /// The length.
+        /// Length in the request's header.
         length: u64,
     },
-    /// Not on the export's blocks.
+    /// The range is not aligned to the minimum block size.
     #[error("offset {offset} and length {length} are not both multiples of {block}")]
     OffBlock {
-        /// The offset.
+        /// Offset in the request's header.
         offset: u64,
-        /// The length.
+        /// Length in the request's header.
         length: u64,
-        /// Bytes of the smallest block.
+        /// Minimum block size in bytes.
         block: u32,
     },
-    /// Not inside of the export.
+    /// The range exceeds the export.
     #[error("{length} bytes from offset {offset} on exceed the export of {size}")]
     BeyondEnd {
-        /// The offset.
+        /// Offset in the request's header.
         offset: u64,
-        /// The length.
+        /// Length in the request's header.
         length: u64,
-        /// Bytes of the export.
+        /// Size of the export in bytes.
         size: u64,
-        /// Whether it would have been written to.
+        /// True for writing commands, which fail with `NBD_ENOSPC`.
         writes: bool,
     },
-    /// A longer read than one reply may have.
+    /// The read exceeds the maximum payload.
     #[error("a read of {length} bytes is longer than {max}; read in pieces")]
     ReadTooLong {
-        /// Bytes to read.
+        /// Length of the read in bytes.
         length: u64,
-        /// The most there may be.
+        /// Maximum payload of the export, in bytes.
         max: u32,
-        /// Whether the client knows of replies in chunks.
+        /// True if chunked replies are negotiated, which permit `NBD_EOVERFLOW`.
         chunks: bool,
     },
-    /// A longer write than one request may have.
+    /// The write exceeds the maximum payload.
     #[error("a write of {length} bytes is longer than {max}; write in pieces")]
     WriteTooLong {
-        /// Bytes to write.
+        /// Length of the write in bytes.
         length: u64,
-        /// The most there may be.
+        /// Maximum payload of the export, in bytes.
         max: u32,
     },
-    /// Extents were asked for and no context was selected.
+    /// Block status requested without a selected metadata context.
     #[error("no metadata context is selected; send NBD_OPT_SET_META_CONTEXT before")]
     NoContext,
-    /// Contexts were named that were not selected, or twice, or none at all.
+    /// The payload does not select the negotiated contexts, each exactly once.
     #[error("{bytes} bytes of payload do not name the contexts that were selected, once each")]
     Contexts {
-        /// Bytes of the payload.
+        /// Length of the payload in bytes.
         bytes: u64,
     },
 }
 
 impl RequestError {
-    /// What is answered (section "Error values").
+    /// Returns the error code of the reply (section "Error values").
     pub const fn code(&self) -> NbdError {
         match self {
             Self::ReadOnly => NbdError::Perm,

@@ -1,4 +1,4 @@
-//! How a range is allocated, as it is told (section "Structured reply types",
+//! Replies to block status requests (section "Structured reply types",
 //! `NBD_REPLY_TYPE_BLOCK_STATUS` and `NBD_REPLY_TYPE_BLOCK_STATUS_EXT`).
 
 use crate::command::ByteRange;
@@ -6,27 +6,27 @@ use crate::extent::{Extent, ExtentState};
 use crate::octets::{NoRoom, Writer};
 use crate::reply::{ReplyTo, kind};
 
-/// The number that `base:allocation` is selected under.
+/// Context id assigned to `base:allocation`.
 pub const ALLOCATION_CONTEXT: u32 = 1;
 
-/// Most extents of one reply (`NBD_REPLY_TYPE_BLOCK_STATUS`).
+/// Maximum number of extents in one reply (`NBD_REPLY_TYPE_BLOCK_STATUS`).
 pub const EXTENTS_MAX: usize = 1 << 20;
 
-/// Bytes of a buffer in which a reply of one extent has room, however it is framed.
+/// Minimum buffer length in bytes: sufficient for one extent in any framing.
 pub const STATUS_BYTES_MIN: usize = 32 + 8 + 16;
 
-/// The reply to a block status, which takes one extent after another. Extents are merged
-/// with neighbours of the same state, and cut off where the range ends.
+/// Encoder of a block status reply. Adjacent extents of the same status are merged; the last one is
+/// truncated at the end of the range.
 #[derive(Debug)]
 pub struct StatusReply<'a> {
     reply_to: ReplyTo,
     out: &'a mut [u8],
-    /// Extents that there is room for.
+    /// Maximum number of extents that the buffer can contain.
     extents_max: usize,
     written: usize,
-    /// Taken, and not written yet: the next one may be of the same state.
+    /// Last extent, not yet encoded because the next one may extend it.
     pending: Option<Extent>,
-    /// Bytes of the range that no extent has covered.
+    /// Length of the uncovered rest of the range, in bytes.
     rest: u64,
 }
 
@@ -47,9 +47,9 @@ impl<'a> StatusReply<'a> {
         Ok(Self { reply_to, out, extents_max, written: 0, pending: None, rest: range.length })
     }
 
-    /// Takes the extent that follows the last one, or the range's beginning. Returns
-    /// whether another one would be taken: `false` once the range is covered, or there is
-    /// no more room. What does not fit is left out, and the client asks again.
+    /// Appends the extent that follows the previous one. Returns true if another extent is
+    /// accepted; false once the range is covered or the buffer is full. Extents that do not fit are
+    /// dropped; the client then requests the rest.
     pub fn push(&mut self, extent: Extent) -> bool {
         let length = extent.length.min(self.rest);
         if length == 0 {
@@ -73,8 +73,8 @@ impl<'a> StatusReply<'a> {
         self.rest > 0
     }
 
-    /// Completes the reply; returns how many bytes of the buffer it has. A range of which
-    /// no extent was taken is told to be data, which is always true enough.
+    /// Completes the reply and returns its length in bytes. A range without any extent is reported
+    /// as data, which the protocol always permits.
     pub fn finish(mut self) -> usize {
         let unknown = Extent { length: self.rest, state: ExtentState::DATA };
         let last = self.pending.take().unwrap_or(unknown);
@@ -103,7 +103,7 @@ impl<'a> StatusReply<'a> {
             writer.u64(extent.length);
             writer.u64(extent.state.bits().into());
         } else {
-            // No longer than the request was, whose length has 32 bits.
+            // Bounded by the length of the request, which has 32 bits.
             writer.u32(u32::try_from(extent.length).unwrap_or(u32::MAX));
             writer.u32(extent.state.bits().into());
         }
@@ -111,7 +111,7 @@ impl<'a> StatusReply<'a> {
     }
 }
 
-/// Bytes of what comes before the extents: the context, and how many there are.
+/// Returns the length of the fields before the extents: context id and, if extended, count.
 const fn id_bytes(reply_to: ReplyTo) -> usize {
     if reply_to.framing.is_extended() { 8 } else { 4 }
 }

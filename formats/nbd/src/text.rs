@@ -1,17 +1,17 @@
 //! Strings of the protocol.
 
-/// Most bytes of a string of the protocol: a name, a query, a message (section
-/// "Conventions").
+/// Maximum length in bytes of a name, query or message (section "Conventions").
 pub const STRING_BYTES_MAX: usize = 4096;
 
-/// The string that these bytes are, whatever its length; `None` if they are not UTF-8 or
-/// hold a NUL (section "Conventions").
+/// Decodes a string; `None` if it is not UTF-8 or contains a NUL (section "Conventions"). The
+/// length is not limited.
 pub(crate) fn text(bytes: &[u8]) -> Option<&str> {
     let text = core::str::from_utf8(bytes).ok()?;
     (!text.contains('\0')).then_some(text)
 }
 
-/// As much of the front of `text` as fits into `bytes_max` bytes.
+/// Returns the longest prefix of `text` with at most `bytes_max` bytes that ends at a character
+/// boundary.
 pub(crate) fn front(text: &str, bytes_max: usize) -> &str {
     let fits = (0..=bytes_max.min(text.len())).rev().find_map(|end| text.get(..end));
     fits.unwrap_or_default()

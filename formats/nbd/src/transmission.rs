@@ -1,4 +1,4 @@
-//! From a request's header to what is to be done (section "Transmission").
+//! Parsing of requests after the handshake (section "Transmission").
 
 use thiserror::Error;
 
@@ -15,55 +15,54 @@ use crate::reply::ReplyTo;
 use crate::request_error::RequestError;
 use crate::status::{ALLOCATION_CONTEXT, StatusReply};
 
-/// Most bytes that follow a header: longer ones end the connection. As much is said to be
-/// understood everywhere (section "Size constraints").
+/// Maximum payload after a header in bytes; longer payloads end the connection. The protocol
+/// requires implementations to accept this size (section "Size constraints").
 pub const PAYLOAD_BYTES_MAX: u32 = 32 * 1024 * 1024;
 
-/// Bytes of a payload that names one context: how many bytes of the export, and its number.
+/// Length of a block status payload that selects one context: 64-bit length, 32-bit context id.
 const CONTEXTS_BYTES: u32 = 12;
 
-/// What a header says.
+/// Result of parsing a request header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incoming {
-    /// It is not all there; [`Transmission::header_bytes`] are needed.
+    /// The header is incomplete; [`Transmission::header_bytes`] bytes are required.
     Incomplete,
-    /// To be carried out, once its payload is there.
+    /// Valid request, to carry out once its payload was received.
     Request(Request),
-    /// To be answered with an error, and its payload thrown away.
+    /// Invalid request: send the error reply and discard the payload.
     Refused(Refused),
-    /// `NBD_CMD_DISC`: the connection ends once all that was asked for before is answered.
-    /// There is no reply.
+    /// `NBD_CMD_DISC`: close the connection once earlier requests are complete. No reply.
     Disconnect,
 }
 
-/// Where the next header begins is not known, or too far away to be waited for: the
-/// connection has to be closed. Offsets are in bytes from the beginning of the header.
+/// Loss of synchronization: the start of the next header is unknown or follows too long a payload.
+/// The connection must be closed. Offsets are in bytes from the start of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LostSync {
-    /// Something else is where a header should begin.
+    /// Wrong magic number at the start of a header.
     #[error("magic of a request at offset 0 is {found:#010x}, not {expected:#010x}; close")]
     Magic {
-        /// What there is.
+        /// Magic number that was received.
         found: u32,
-        /// What belongs there.
+        /// Magic number that was expected.
         expected: u32,
     },
-    /// More bytes follow than any client sends.
+    /// The payload exceeds the limit.
     #[error(
         "payload of command {kind} (length at offset 24) has {bytes} bytes, not {max} or fewer; close"
     )]
     PayloadTooLong {
-        /// The number of the command.
+        /// Number of the rejected command.
         kind: u16,
-        /// How many bytes.
+        /// Length of the payload in bytes.
         bytes: u64,
-        /// The most there may be.
+        /// Maximum length permitted, in bytes.
         max: u32,
     },
 }
 
-/// The server's side of a connection after its handshake. Small, and changes nothing.
+/// Server side of a connection after the handshake. Immutable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmission {
     framing: Framing,
@@ -75,7 +74,7 @@ pub struct Transmission {
 }
 
 impl Transmission {
-    /// What follows this handshake.
+    /// Creates the parser for the result of a handshake.
     pub fn new(negotiated: &Negotiated) -> Self {
         let sizes = negotiated.export.block_sizes();
         Self {
@@ -88,16 +87,16 @@ impl Transmission {
         }
     }
 
-    /// Bytes of each request's header.
+    /// Returns the length of a request header in bytes.
     pub const fn header_bytes(&self) -> usize {
         if self.framing.is_extended() { REQUEST_BYTES_EXTENDED } else { REQUEST_BYTES }
     }
 
-    /// Reads the header at the front of `bytes`, and judges it. The payload that it speaks
-    /// of comes behind, and the next header behind that.
+    /// Parses and validates the header at the front of `bytes`. The payload follows the header, the
+    /// next header follows the payload.
     ///
     /// # Errors
-    /// The connection cannot go on.
+    /// The connection must be closed.
     #[inline]
     pub fn handle_header(&self, bytes: &[u8]) -> Result<Incoming, LostSync> {
         let header = match Header::read(self.framing, bytes) {
@@ -126,11 +125,11 @@ impl Transmission {
         })
     }
 
-    /// Reads the payload of a [`Command::BlockStatusOf`]: the request is then one for
-    /// extents, as any other. It is handed back as it is if it is of another kind.
+    /// Parses the payload of a [`Command::BlockStatusOf`] and returns it as
+    /// [`Command::BlockStatus`]. Other requests are returned unchanged.
     ///
     /// # Errors
-    /// What to answer; the payload is used up.
+    /// Returns the error reply to send; the payload is consumed.
     pub fn handle_contexts(&self, request: Request, payload: &[u8]) -> Result<Request, Refused> {
         let Command::BlockStatusOf { offset, one } = request.command else { return Ok(request) };
         let Request { reply_to, .. } = request;
@@ -144,9 +143,9 @@ impl Transmission {
         Ok(Request { reply_to, command: Command::BlockStatus { range, one }, payload_bytes: 0 })
     }
 
-    /// The pieces that answer a [`Command::Read`], once all it asks for was read: `extents`
-    /// say how the range is allocated, from its beginning on; where none are given, all of
-    /// it is data.
+    /// Returns the chunks that answer a [`Command::Read`], after its data was read completely.
+    /// `extents`: allocation status from the start of the range; bytes without an extent count as
+    /// data.
     pub fn read_chunks<I: IntoIterator<Item = Extent>>(
         &self,
         reply_to: ReplyTo,
@@ -157,11 +156,11 @@ impl Transmission {
         ReadChunks::new(reply_to, range, dont_fragment, extents.into_iter())
     }
 
-    /// Begins the reply to a [`Command::BlockStatus`] in `out`; as many extents are told
-    /// as there is room for.
+    /// Starts the reply to a [`Command::BlockStatus`] in `out`. The length of `out` limits the
+    /// number of extents.
     ///
     /// # Errors
-    /// `out` has fewer than [`STATUS_BYTES_MIN`](crate::STATUS_BYTES_MIN) bytes.
+    /// Fails if `out` has fewer than [`STATUS_BYTES_MIN`](crate::STATUS_BYTES_MIN) bytes.
     pub fn block_status<'a>(
         &self,
         reply_to: ReplyTo,
@@ -214,7 +213,7 @@ impl Transmission {
         }
     }
 
-    /// Whether the export takes such commands at all.
+    /// Checks that the export offers the command.
     fn check_offered(&self, header: &Header) -> Result<(), RequestError> {
         let kind = header.kind;
         let writes = matches!(kind, kind::WRITE | kind::TRIM | kind::WRITE_ZEROES);
@@ -232,7 +231,7 @@ impl Transmission {
         if self.flags.has(offer) { Ok(()) } else { Err(RequestError::NotOffered { kind }) }
     }
 
-    /// Whether the command takes these flags (section "Command flags").
+    /// Checks the command's flags (section "Command flags").
     fn check_flags(&self, header: &Header) -> Result<(), RequestError> {
         let offered = |flags, offer| if self.flags.has(offer) { flags } else { 0 };
         let kind = header.kind;
@@ -252,13 +251,13 @@ impl Transmission {
         if surplus == 0 { Ok(()) } else { Err(RequestError::Flags { kind, flags: surplus }) }
     }
 
-    /// The range, if it is inside of the export and on its blocks.
+    /// Returns the range if it is non-empty, aligned and within the export.
     fn range(&self, range: ByteRange, writes: bool) -> Result<ByteRange, RequestError> {
         let ByteRange { offset, length } = range;
         if length == 0 {
             return Err(RequestError::Empty);
         }
-        // A power of two.
+        // `block` is a power of two.
         let within_block = u64::from(self.block).saturating_sub(1);
         if (offset | length) & within_block != 0 {
             return Err(RequestError::OffBlock { offset, length, block: self.block });

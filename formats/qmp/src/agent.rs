@@ -1,14 +1,13 @@
-//! The guest agent's protocol: what QEMU's `qga` answers in a guest
-//! (`qga/qapi-schema.json`; the framing in `docs/interop/qemu-ga-ref.rst`,
-//! `guest-sync-delimited`).
+//! Protocol of the QEMU guest agent (`qga/qapi-schema.json`; framing in
+//! `docs/interop/qemu-ga-ref.rst`, `guest-sync-delimited`).
 //!
-//! It has QMP's commands and answers in lines of JSON, and neither greeting, numbers nor events. Who
-//! connects finds what was left unread by somebody before: so each conversation begins with
-//! [`AgentCommand::Sync`], and [`AgentReader`] gives nothing that came before its answer.
+//! Like QMP, the protocol exchanges commands and responses as lines of JSON, but without greeting,
+//! command ids or events. A new connection may first receive responses that an earlier client left
+//! unread. Each conversation therefore starts with [`AgentCommand::Sync`], and [`AgentReader`]
+//! discards everything before the response to it.
 //!
-//! An agent is a program in a guest. Its words are taken for what they are: texts are cut and
-//! cleaned of what a terminal would take for commands, lists have ends, and what makes no sense is
-//! an error or left out.
+//! The agent is a program of the guest and therefore untrusted. Texts are truncated and stripped of
+//! terminal control characters, lists are bounded, and malformed values are errors or omitted.
 
 use std::net::IpAddr;
 
@@ -17,44 +16,44 @@ use thiserror::Error;
 
 use crate::lines::{Lines, TooLong};
 
-/// Bytes of the longest line. A guest with a hundred interfaces takes a tenth.
+/// Maximum length of a line in bytes. A guest with a hundred interfaces needs a tenth of it.
 pub const AGENT_LINE_BYTES_MAX: usize = 256 << 10;
-/// What a text is cut to, in characters.
+/// Maximum length of a text in characters; longer texts are truncated.
 pub const AGENT_TEXT_CHARS_MAX: usize = 128;
-/// Interfaces of a guest that are looked at.
+/// Maximum number of interfaces evaluated per guest.
 pub const AGENT_INTERFACES_MAX: usize = 256;
-/// Addresses of an interface that are looked at.
+/// Maximum number of addresses evaluated per interface.
 pub const AGENT_ADDRESSES_MAX: usize = 64;
 
-/// Stands before the answer to [`AgentCommand::Sync`], and nowhere in JSON.
+/// Byte that precedes the response to [`AgentCommand::Sync`]; does not occur in JSON.
 const SENTINEL: u8 = 0xff;
 
-/// What an agent is told.
+/// Command to a guest agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentCommand {
-    /// The answer is this number again; what comes before it was somebody else's.
+    /// Synchronizes the connection: the agent returns the number. Earlier input belongs to a
+    /// previous client.
     Sync(u64),
-    /// Which version it is, and what it can do ([`agent_version`]).
+    /// Queries version and supported commands ([`agent_version`]).
     Info,
-    /// Which system the guest runs ([`agent_system`]).
+    /// Queries the operating system ([`agent_system`]).
     System,
-    /// The guest's name ([`agent_host_name`]).
+    /// Queries the guest's host name ([`agent_host_name`]).
     HostName,
-    /// The guest's network interfaces ([`agent_interfaces`]).
+    /// Queries the guest's network interfaces ([`agent_interfaces`]).
     Interfaces,
-    /// Turn the guest off. There is an answer only if it does not.
+    /// Powers the guest off. The agent responds only on failure.
     Shutdown,
-    /// Write everything that waits to the file systems, and hold writes to them from then on
-    /// ([`agent_count`]).
+    /// Flushes and freezes the guest's file systems ([`agent_count`]).
     Freeze,
-    /// Let them be written again ([`agent_count`]).
+    /// Thaws the guest's file systems ([`agent_count`]).
     Thaw,
-    /// Whether they are held ([`agent_is_frozen`]).
+    /// Queries whether file systems are frozen ([`agent_is_frozen`]).
     FreezeStatus,
 }
 
 impl AgentCommand {
-    /// Its name in the protocol.
+    /// Returns the command's name in the protocol.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sync(_) => "guest-sync-delimited",
@@ -69,10 +68,10 @@ impl AgentCommand {
         }
     }
 
-    /// The bytes that tell an agent so.
+    /// Returns the command in wire format.
     pub fn bytes(self) -> Vec<u8> {
         let (mut bytes, command) = match self {
-            // The agent forgets what it was told in part.
+            // The leading byte makes the agent discard a partial command.
             Self::Sync(id) => {
                 (vec![SENTINEL], json!({ "execute": self.name(), "arguments": { "id": id } }))
             }
@@ -84,28 +83,28 @@ impl AgentCommand {
     }
 }
 
-/// Why an agent is of no use.
+/// Failure of a guest agent command.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AgentError {
-    /// It does not do what it was told, in its own words.
+    /// The agent reported an error.
     #[error("the guest's agent refuses `{command}`: {text}")]
     Refused {
-        /// The command.
+        /// Name of the failed command.
         command: &'static str,
-        /// Why, in the guest's words.
+        /// Error text of the guest, truncated and sanitized.
         text: String,
     },
-    /// What it says is none of its protocol.
+    /// The response violates the protocol.
     #[error("the guest's agent answers `{command}` with what makes no sense: {what}")]
     Nonsense {
-        /// The command.
+        /// Name of the command sent.
         command: &'static str,
-        /// What it is instead.
+        /// Description of the invalid response.
         what: &'static str,
     },
 }
 
-/// Takes what came and gives answers, from that to [`AgentCommand::Sync`] on.
+/// Parser of agent responses, starting with the response to [`AgentCommand::Sync`].
 #[derive(Clone, Debug, Default)]
 pub struct AgentReader {
     lines: Lines,
@@ -113,34 +112,35 @@ pub struct AgentReader {
 }
 
 impl AgentReader {
-    /// A reader of a connection on which the first that was sent is [`AgentCommand::Sync`].
+    /// Creates a reader for a connection on which [`AgentCommand::Sync`] was sent first.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes what came. All answers should be polled before more is handed over.
+    /// Appends received bytes. Poll every response before appending more, so that the buffer stays
+    /// bounded.
     pub fn handle_bytes(&mut self, bytes: &[u8]) {
         if self.is_synchronised {
             return self.lines.handle_bytes(bytes);
         }
-        // Several may have come: only the last is an answer that nobody else has begun.
+        // Several sentinels may be pending; only the last belongs to the response to this client.
         if let Some(at) = bytes.iter().rposition(|byte| *byte == SENTINEL) {
             self.is_synchronised = true;
             self.lines.handle_bytes(bytes.get(at + 1..).unwrap_or_default());
         }
     }
 
-    /// What came of the command, if all of it has come.
+    /// Returns the response to `command`; `None` if it is incomplete.
     ///
     /// # Errors
-    /// The agent refuses, or says what is no answer.
+    /// Fails if the agent reports an error or sends an invalid response.
     pub fn poll_answer(&mut self, command: AgentCommand) -> Result<Option<Value>, AgentError> {
         let nonsense = |what| AgentError::Nonsense { command: command.name(), what };
         loop {
             let line = self.lines.poll_line(AGENT_LINE_BYTES_MAX);
             let line = line.map_err(|TooLong| nonsense("a line that is too long"))?;
             let Some((_, line)) = line else { return Ok(None) };
-            // One who asked before may have left a sentinel between lines.
+            // Sync responses to an earlier client may leave a sentinel between lines.
             let line = line.strip_prefix(&[SENTINEL]).unwrap_or(line);
             if !line.is_empty() {
                 let value = serde_json::from_slice(line).map_err(|_| nonsense("no JSON"))?;
@@ -161,7 +161,7 @@ fn answer(command: AgentCommand, value: Value) -> Result<Value, AgentError> {
     Err(AgentError::Refused { command: command.name(), text })
 }
 
-/// A text of a guest, fit to be shown: without what a terminal would take for commands, cut at
+/// Returns a guest's text in displayable form: without terminal control characters, truncated to
 /// [`AGENT_TEXT_CHARS_MAX`].
 fn text_of(value: Option<&Value>) -> Option<String> {
     let text = value?.as_str()?;
@@ -170,34 +170,34 @@ fn text_of(value: Option<&Value>) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Characters that turn the order of others about, or take no place (Unicode's `Bidi_Control`, and
-/// zero width).
+/// Returns true for characters that reorder text or have no width (Unicode's `Bidi_Control`, and
+/// zero-width characters).
 const fn is_invisible(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// What [`AgentCommand::Info`] returned: the agent's version.
+/// Extracts the agent's version from the result of [`AgentCommand::Info`].
 pub fn agent_version(value: &Value) -> Option<String> {
     text_of(value.get("version"))
 }
 
-/// What [`AgentCommand::HostName`] returned.
+/// Extracts the host name from the result of [`AgentCommand::HostName`].
 pub fn agent_host_name(value: &Value) -> Option<String> {
     text_of(value.get("host-name"))
 }
 
-/// A guest's system.
+/// Operating system of a guest, as reported by its agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentSystem {
-    /// What it calls itself, like `Debian GNU/Linux 12 (bookworm)`.
+    /// Name, such as `Debian GNU/Linux 12 (bookworm)`.
     pub name: Option<String>,
-    /// Its kernel, like `6.1.0-28-amd64`.
+    /// Kernel release, such as `6.1.0-28-amd64`.
     pub kernel: Option<String>,
-    /// What the guest takes the CPU for, like `x86_64`.
+    /// CPU architecture, such as `x86_64`.
     pub machine: Option<String>,
 }
 
-/// What [`AgentCommand::System`] returned.
+/// Extracts the operating system from the result of [`AgentCommand::System`].
 pub fn agent_system(value: &Value) -> AgentSystem {
     AgentSystem {
         name: text_of(value.get("pretty-name")).or_else(|| text_of(value.get("name"))),
@@ -206,18 +206,19 @@ pub fn agent_system(value: &Value) -> AgentSystem {
     }
 }
 
-/// A network interface of a guest.
+/// Network interface of a guest, as reported by its agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentInterface {
-    /// Its name in the guest.
+    /// Interface name in the guest.
     pub name: String,
-    /// Its Ethernet address.
+    /// MAC address of the interface.
     pub mac: Option<[u8; 6]>,
-    /// Its IP addresses and the lengths of their prefixes.
+    /// IP addresses with their prefix lengths.
     pub addresses: Vec<(IpAddr, u8)>,
 }
 
-/// What [`AgentCommand::Interfaces`] returned; entries that make no sense are left out.
+/// Extracts the interfaces from the result of [`AgentCommand::Interfaces`]; malformed entries are
+/// omitted.
 pub fn agent_interfaces(value: &Value) -> Vec<AgentInterface> {
     let list = value.as_array().map(Vec::as_slice).unwrap_or_default();
     list.iter().take(AGENT_INTERFACES_MAX).filter_map(interface).collect()
@@ -250,20 +251,20 @@ fn mac(text: &str) -> Option<[u8; 6]> {
     parts.next().is_none().then_some(bytes)
 }
 
-/// What [`AgentCommand::Freeze`] and [`AgentCommand::Thaw`] returned: how many file systems that was
-/// about.
+/// Extracts the number of affected file systems from the result of [`AgentCommand::Freeze`] or
+/// [`AgentCommand::Thaw`].
 ///
 /// # Errors
-/// It is no number.
+/// Fails if the result is not a number.
 pub fn agent_count(command: AgentCommand, value: &Value) -> Result<u64, AgentError> {
     let what = "no number";
     value.as_u64().ok_or(AgentError::Nonsense { command: command.name(), what })
 }
 
-/// What [`AgentCommand::FreezeStatus`] returned.
+/// Extracts the state from the result of [`AgentCommand::FreezeStatus`]: true if frozen.
 ///
 /// # Errors
-/// It is neither of both.
+/// Fails if the result is neither `frozen` nor `thawed`.
 pub fn agent_is_frozen(value: &Value) -> Result<bool, AgentError> {
     let (command, what) = (AgentCommand::FreezeStatus.name(), "neither frozen nor thawed");
     match value.as_str() {

@@ -104,7 +104,7 @@ fn texts_of_a_guest_are_fit_to_be_shown() {
 }
 
 proptest! {
-    /// Whatever a guest sends: no panic, and the pieces it comes in change nothing.
+    /// Arbitrary bytes cause no panic, and splitting them differently does not change the result.
     #[test]
     fn any_bytes_give_answers_or_errors(
         bytes in prop::collection::vec(

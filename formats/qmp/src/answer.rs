@@ -1,40 +1,40 @@
-//! What commands return.
+//! Decoding of command results.
 
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-/// Most items of a list that are looked at; QEMU has fewer of everything that is listed here.
+/// Maximum number of list items evaluated; QEMU's lists are shorter.
 const ITEMS_MAX: usize = 4096;
 
-/// A command returned something else than it does.
+/// Command result with an unexpected structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("QEMU's answer to `{command}` makes no sense")]
 pub struct AnswerError {
-    /// The command's name.
+    /// Name of the QMP command.
     pub command: &'static str,
 }
 
-/// Whether a VM's CPUs run (`RunState` of `qapi/run-state.json`).
+/// Run state of a VM (`RunState` of `qapi/run-state.json`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunState {
-    /// They run.
+    /// The VM's CPUs are running.
     Running,
-    /// They were stopped.
+    /// The CPUs were stopped by a command.
     Paused,
-    /// They were not started yet.
+    /// The CPUs have not been started yet.
     Prelaunch,
-    /// The guest's kernel has given up.
+    /// The guest reported a kernel panic.
     GuestPanicked,
-    /// The machine is off.
+    /// The guest powered the machine off.
     Shutdown,
-    /// Any other: they stand still, for this reason.
+    /// Another state in which the CPUs are stopped; its name in QMP.
     Other(String),
 }
 
-/// What `query-status` returned.
+/// Decodes the result of `query-status`.
 ///
 /// # Errors
-/// It is not that.
+/// Fails if the result has an unexpected structure.
 pub fn run_state(value: &Value) -> Result<RunState, AnswerError> {
     let state = value.get("status").and_then(Value::as_str);
     let state = state.ok_or(AnswerError { command: "query-status" })?;
@@ -48,38 +48,37 @@ pub fn run_state(value: &Value) -> Result<RunState, AnswerError> {
     })
 }
 
-/// What `query-kvm` returned: whether KVM runs the CPUs.
+/// Decodes the result of `query-kvm`: true if KVM is the accelerator.
 ///
 /// # Errors
-/// It is not that.
+/// Fails if the result has an unexpected structure.
 pub fn is_kvm_enabled(value: &Value) -> Result<bool, AnswerError> {
     let enabled = value.get("enabled").and_then(Value::as_bool);
     enabled.ok_or(AnswerError { command: "query-kvm" })
 }
 
-/// What `query-cpus-fast` returned: how many CPUs there are.
+/// Decodes the result of `query-cpus-fast`: the number of CPUs present.
 ///
 /// # Errors
-/// It is not that.
+/// Fails if the result has an unexpected structure.
 pub fn cpu_count(value: &Value) -> Result<usize, AnswerError> {
     value.as_array().map(Vec::len).ok_or(AnswerError { command: "query-cpus-fast" })
 }
 
-/// Returns the bytes of memory that the machine has from its start, as
-/// `query-memory-size-summary` reports them.
+/// Decodes the result of `query-memory-size-summary`: the machine's initial memory in bytes.
 ///
 /// # Errors
-/// The answer has no such number.
+/// Fails if the result has an unexpected structure.
 pub fn base_memory(value: &Value) -> Result<u64, AnswerError> {
     let bytes = value.get("base-memory").and_then(Value::as_u64);
     bytes.ok_or(AnswerError { command: "query-memory-size-summary" })
 }
 
-/// What `x-query-virtio-status` returned of a NIC: whether the guest's driver has taken it for
-/// the standby of another (`VIRTIO_NET_F_STANDBY`).
+/// Decodes the result of `x-query-virtio-status` for a NIC: true if the guest's driver negotiated
+/// `VIRTIO_NET_F_STANDBY`.
 ///
 /// # Errors
-/// It is not that.
+/// Fails if the result has an unexpected structure.
 pub fn has_standby(value: &Value) -> Result<bool, AnswerError> {
     let features = value.get("guest-features").and_then(|of| of.get("dev-features"));
     let features = features.and_then(Value::as_array);
@@ -90,25 +89,25 @@ pub fn has_standby(value: &Value) -> Result<bool, AnswerError> {
     Ok(features.iter().take(ITEMS_MAX).any(is_standby))
 }
 
-/// A place for a CPU.
+/// Slot for a hot-pluggable CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuSlot {
-    /// Where it is: socket, core, thread.
+    /// Topology position: socket, core, thread.
     pub place: [u64; 3],
-    /// The driver of a CPU that goes there.
+    /// Driver of a CPU for this slot (`device_add`).
     pub driver: String,
-    /// The properties that say where it goes.
+    /// Properties that select the slot (`device_add`).
     pub properties: Map<String, Value>,
-    /// CPUs that go there at once.
+    /// Number of virtual CPUs that one device adds.
     pub cpus: u64,
-    /// Whether it is taken.
+    /// True if the slot is occupied.
     pub is_taken: bool,
 }
 
-/// What `query-hotpluggable-cpus` returned, in the order in which places are filled.
+/// Decodes the result of `query-hotpluggable-cpus`, in the order in which slots are filled.
 ///
 /// # Errors
-/// It is not that.
+/// Fails if the result has an unexpected structure.
 pub fn cpu_slots(value: &Value) -> Result<Vec<CpuSlot>, AnswerError> {
     let error = AnswerError { command: "query-hotpluggable-cpus" };
     let list = value.as_array().filter(|list| list.len() <= ITEMS_MAX).ok_or(error)?;
@@ -129,29 +128,28 @@ pub fn cpu_slots(value: &Value) -> Result<Vec<CpuSlot>, AnswerError> {
     Ok(slots)
 }
 
-/// A chardev.
+/// Character device back-end of QEMU (chardev).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chardev {
-    /// Its id.
+    /// Identifier of the chardev (`label`).
     pub id: String,
-    /// What it is connected to, in QEMU's words.
+    /// Description of the connection (QMP's `filename`).
     pub place: String,
-    /// Whether the device in front of it is in use: of a port of the serial bus, whether the
-    /// guest has opened it.
+    /// True if the front-end device is open; for a virtio-serial port, if the guest has opened it.
     pub is_front_open: bool,
 }
 
 impl Chardev {
-    /// Whether it is a socket to which nobody is connected.
+    /// Returns true for a socket without a connection.
     pub fn is_disconnected(&self) -> bool {
         self.place.starts_with("disconnected:")
     }
 }
 
-/// What `query-chardev` returned.
+/// Decodes the result of `query-chardev`.
 ///
 /// # Errors
-/// It is not that.
+/// Fails if the result has an unexpected structure.
 pub fn chardevs(value: &Value) -> Result<Vec<Chardev>, AnswerError> {
     let chardev = |item: &Value| {
         let text = |name| item.get(name)?.as_str().map(str::to_owned);
@@ -161,19 +159,19 @@ pub fn chardevs(value: &Value) -> Result<Vec<Chardev>, AnswerError> {
     list(value, chardev).ok_or(AnswerError { command: "query-chardev" })
 }
 
-/// A property of an object, or another object below it.
+/// Property or child object in the QEMU Object Model (QOM).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QomProperty {
-    /// Its name.
+    /// Name of the QOM property.
     pub name: String,
-    /// Its type, like `child<pcie-root-port>`.
+    /// Type, such as `child<pcie-root-port>`.
     pub kind: String,
 }
 
-/// What `qom-list` returned.
+/// Decodes the result of `qom-list`.
 ///
 /// # Errors
-/// It is not that.
+/// Fails if the result has an unexpected structure.
 pub fn qom_properties(value: &Value) -> Result<Vec<QomProperty>, AnswerError> {
     let property = |item: &Value| {
         let text = |name| item.get(name)?.as_str().map(str::to_owned);

@@ -1,32 +1,32 @@
-//! Sockets that QEMU connects to by itself.
+//! Client sockets of QEMU, and their reconnection.
 
 use serde_json::{Map, Value, json};
 
 use crate::version::Version;
 
-/// Since this version the pause is told in milliseconds; the older word goes away.
+/// First version with `reconnect-ms`; `reconnect` is deprecated since then.
 const IN_MILLISECONDS: Version = Version::new(9, 2, 0);
-/// Since this version `-netdev stream` connects again.
+/// First version with reconnection of `-netdev stream`.
 const STREAMS_RECONNECT: Version = Version::new(8, 0, 0);
 
-/// Whether and how QEMU connects again after a connection has ended.
+/// Reconnection of a client socket after the connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reconnect {
-    /// It does not.
+    /// No reconnection (QEMU before 8.0).
     Never,
-    /// After a second, in the words of QEMU before 9.2.
+    /// Reconnection after one second (`reconnect`, before QEMU 9.2).
     Second,
-    /// After a second, in the words of QEMU 9.2 and later.
+    /// Reconnection after one second (`reconnect-ms`, QEMU 9.2 and later).
     Milliseconds,
 }
 
 impl Reconnect {
-    /// How a socket chardev of this version does.
+    /// Returns the reconnection option of socket chardevs in this version.
     pub fn of_chardev(version: Version) -> Self {
         if version >= IN_MILLISECONDS { Self::Milliseconds } else { Self::Second }
     }
 
-    /// How a stream netdev of this version does: not at all before 8.0.
+    /// Returns the reconnection option of stream netdevs in this version; none before 8.0.
     pub fn of_stream(version: Version) -> Self {
         if version >= STREAMS_RECONNECT { Self::of_chardev(version) } else { Self::Never }
     }
@@ -46,9 +46,9 @@ impl Reconnect {
     }
 }
 
-/// The value of `-chardev` for a socket that QEMU connects to; QEMU takes no JSON there.
+/// Returns the value of `-chardev` for a client socket; QEMU does not accept JSON there.
 pub fn chardev_words(id: &str, path: &str, reconnect: Reconnect) -> String {
-    // In QEMU's lists of options, two commas stand for one.
+    // QEMU's option lists escape a comma by doubling it.
     let mut words = format!("socket,id={id},path={}", path.replace(',', ",,"));
     if let Some((name, value)) = reconnect.option() {
         words.push_str(&format!(",{name}={value}"));

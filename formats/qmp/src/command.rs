@@ -1,4 +1,4 @@
-//! What QEMU is told.
+//! QMP commands.
 
 use serde_json::{Map, Value, json};
 
@@ -6,125 +6,123 @@ use crate::chardev::Reconnect;
 use crate::device::{BlockNode, Device, Netdev};
 use crate::migration::MigrationCapability;
 
-/// A command. What it returns, if it is more than nothing, is read by a function of this crate,
-/// which is named.
+/// QMP command. The result, if not empty, is decoded by the function named.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// Answers the greeting; nothing else is taken before.
+    /// Completes capability negotiation; required before any other command.
     Capabilities,
-    /// Whether the CPUs run ([`run_state`](crate::run_state)).
+    /// Queries the run state ([`run_state`](crate::run_state)).
     QueryStatus,
-    /// Whether KVM runs them ([`is_kvm_enabled`](crate::is_kvm_enabled)).
+    /// Queries use of KVM ([`is_kvm_enabled`](crate::is_kvm_enabled)).
     QueryKvm,
-    /// Which CPUs there are and could be ([`cpu_slots`](crate::cpu_slots)).
+    /// Queries present and hot-pluggable CPUs ([`cpu_slots`](crate::cpu_slots)).
     QueryHotpluggableCpus,
-    /// Which CPUs there are ([`cpu_count`](crate::cpu_count)).
+    /// Queries present CPUs ([`cpu_count`](crate::cpu_count)).
     QueryCpusFast,
-    /// How much memory the machine has ([`base_memory`](crate::base_memory)).
+    /// Queries the memory size ([`base_memory`](crate::base_memory)).
     QueryMemorySizeSummary,
-    /// Which chardevs there are ([`chardevs`](crate::chardevs)).
+    /// Queries the chardevs ([`chardevs`](crate::chardevs)).
     QueryChardev,
-    /// What an object has ([`qom_properties`](crate::qom_properties)).
+    /// Lists the properties of a QOM object ([`qom_properties`](crate::qom_properties)).
     QomList {
-        /// Where it is in QEMU's tree of objects.
+        /// QOM path of the object.
         path: String,
     },
-    /// What a guest's driver and a virtio device have agreed on
-    /// ([`has_standby`](crate::has_standby)). QEMU promises nothing of its form; it is so since
-    /// 7.2.
+    /// Queries the features negotiated with a virtio device ([`has_standby`](crate::has_standby)).
+    /// Unstable command (prefix `x-`); the result has had this structure since QEMU 7.2.
     QueryVirtioStatus {
-        /// Where the device is in QEMU's tree of objects.
+        /// QOM path of the virtio device.
         path: String,
     },
-    /// Stops the CPUs.
+    /// Stops the CPUs of the VM.
     Stop,
-    /// Lets them run.
+    /// Resumes the CPUs of the VM.
     Cont,
-    /// Starts the machine anew.
+    /// Resets the machine of the VM.
     SystemReset,
-    /// Presses its power button.
+    /// Presses the ACPI power button.
     SystemPowerdown,
-    /// Ends QEMU.
+    /// Terminates the QEMU process immediately.
     Quit,
-    /// Plugs a device in.
+    /// Hot-plugs a device into the VM.
     DeviceAdd(Device),
-    /// Asks the guest to let go of a device; [`Event::DeviceDeleted`](crate::Event) tells when
-    /// it has.
+    /// Requests the hot-unplug of a device; [`Event::DeviceDeleted`](crate::Event) reports its
+    /// completion by the guest.
     DeviceDel {
-        /// Its id.
+        /// Identifier (`id`) of the device.
         id: String,
     },
-    /// Adds a socket chardev that connects.
+    /// Adds a client socket chardev.
     ChardevAdd {
-        /// Its id.
+        /// Identifier (`id`) of the new chardev.
         id: String,
-        /// The socket.
+        /// Path of the Unix socket.
         path: String,
-        /// How it connects again.
+        /// Reconnection of the socket after a disconnect.
         reconnect: Reconnect,
     },
-    /// Takes a chardev away that nothing uses.
+    /// Removes a chardev without users.
     ChardevRemove {
-        /// Its id.
+        /// Identifier (`id`) of the chardev.
         id: String,
     },
-    /// Adds what stands behind a NIC.
+    /// Adds the network back-end of a NIC.
     NetdevAdd(Netdev),
-    /// Takes it away.
+    /// Removes a network back-end without users.
     NetdevDel {
-        /// Its id.
+        /// Identifier (`id`) of the netdev.
         id: String,
     },
-    /// Adds what stands behind a disk.
+    /// Adds the block node of a disk.
     BlockdevAdd(BlockNode),
-    /// Takes it away; nothing may use it.
+    /// Removes an unused block node.
     BlockdevDel {
-        /// Its name.
+        /// Node name of the block node.
         name: String,
     },
-    /// What a property of an object is.
+    /// Reads a property of a QOM object.
     QomGet {
-        /// Where the object is in QEMU's tree.
+        /// QOM path of the object.
         path: String,
-        /// The property.
+        /// Name of the QOM property.
         property: String,
     },
-    /// Keeps the file descriptor that comes with this line.
+    /// Stores the file descriptor sent with this line (`SCM_RIGHTS`).
     GetFd {
-        /// The name that it is known by from then on.
+        /// Name for later reference to the descriptor.
         name: &'static str,
     },
-    /// Has QEMU send, or receive, in these ways.
+    /// Enables migration capabilities on the source or target.
     MigrateSetCapabilities(Vec<MigrationCapability>),
-    /// Bounds how a VM is sent.
+    /// Sets the limits of an outgoing migration.
     MigrateSetParameters {
-        /// Milliseconds that it may stand still.
+        /// Maximum downtime of the VM in milliseconds.
         downtime_ms: u64,
-        /// Bytes in a second at most; 0 is as many as the line carries.
+        /// Bandwidth limit in bytes per second; 0: unlimited.
         bytes_per_second: u64,
     },
-    /// Sends the VM over a descriptor that QEMU was told to keep.
+    /// Starts an outgoing migration over a descriptor stored by [`Command::GetFd`].
     Migrate {
-        /// The descriptor's name.
+        /// Name of the stored descriptor.
         fd: &'static str,
     },
-    /// Receives a VM over a descriptor that QEMU was told to keep.
+    /// Starts an incoming migration over a descriptor stored by [`Command::GetFd`].
     MigrateIncoming {
-        /// The descriptor's name.
+        /// Name of the stored descriptor.
         fd: &'static str,
     },
-    /// Sends the rest, for which the sender waits.
+    /// Continues a migration that paused before switchover.
     MigrateContinue,
-    /// Ends what was begun to be sent.
+    /// Cancels the migration in progress.
     MigrateCancel,
-    /// How far it is ([`migration`](crate::migration)).
+    /// Queries the progress of a migration ([`migration`](crate::migration)).
     QueryMigrate,
-    /// Tells networks where the NICs' addresses are.
+    /// Announces the NICs' addresses to their networks.
     AnnounceSelf,
 }
 
 impl Command {
-    /// Its name in QMP.
+    /// Returns the command's name in QMP.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Capabilities => "qmp_capabilities",
@@ -201,13 +199,13 @@ impl Command {
                 json!({ "uri": format!("fd:{fd}") })
             }
             Self::MigrateContinue => json!({ "state": "pre-switchover" }),
-            // Five rounds within about half a second, as QEMU does by itself.
+            // Five announcements within about half a second, QEMU's defaults after a migration.
             Self::AnnounceSelf => json!({ "initial": 50, "max": 550, "rounds": 5, "step": 100 }),
             _ => return None,
         })
     }
 
-    /// The line that tells QEMU so; the answer repeats `id`.
+    /// Returns the command as one line; the response repeats `id`.
     pub fn line(&self, id: u64) -> Vec<u8> {
         let mut object = Map::new();
         object.insert("execute".to_owned(), json!(self.name()));

@@ -1,62 +1,61 @@
-//! Devices and what stands behind them, in the words that both QEMU's command line and its
-//! commands take.
+//! Devices and their back-ends, in the JSON syntax common to QEMU's command line and QMP.
 
 use serde_json::{Map, Value, json};
 
 use crate::chardev::Reconnect;
 
-/// A device: the argument of `device_add`, and the value of `-device`.
+/// Device: the argument of `device_add`, and the value of `-device`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Device {
     properties: Map<String, Value>,
 }
 
 impl Device {
-    /// A device of this driver.
+    /// Creates a device of this driver, without properties.
     pub fn new(driver: &str) -> Self {
         let mut properties = Map::new();
         properties.insert("driver".to_owned(), json!(driver));
         Self { properties }
     }
 
-    /// With this property.
+    /// Returns the device with a property added.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.properties.insert(name.to_owned(), value.into());
         self
     }
 
-    /// As JSON.
+    /// Returns the JSON object for QEMU.
     pub fn to_json(&self) -> Value {
         Value::Object(self.properties.clone())
     }
 }
 
-/// What stands behind a NIC: the argument of `netdev_add`, and the value of `-netdev`.
+/// Network back-end of a NIC: the argument of `netdev_add`, and the value of `-netdev`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Netdev {
-    /// A vhost-user back-end behind a chardev.
+    /// vhost-user back-end connected by a chardev.
     VhostUser {
-        /// Its id.
+        /// Identifier (`id`) of the netdev.
         id: String,
-        /// The chardev's id.
+        /// Identifier (`id`) of the chardev.
         chardev: String,
-        /// Queue pairs.
+        /// Number of queue pairs of the NIC.
         queues: u16,
     },
-    /// A stream socket that QEMU connects to, on which each frame follows its length. Since 7.2.
+    /// Client of a stream socket, on which each frame follows its length. Since QEMU 7.2.
     Stream {
-        /// Its id.
+        /// Identifier (`id`) of the netdev.
         id: String,
-        /// The socket.
+        /// Path of the Unix socket.
         path: String,
-        /// Whether QEMU connects again.
+        /// Reconnection of the socket after a disconnect.
         reconnect: Reconnect,
     },
 }
 
 impl Netdev {
-    /// As JSON.
+    /// Returns the JSON object for QEMU.
     pub fn to_json(&self) -> Value {
         match self {
             Self::VhostUser { id, chardev, queues } => {
@@ -75,33 +74,33 @@ impl Netdev {
     }
 }
 
-/// Where a disk's bytes are: the argument of `blockdev-add`, and the value of `-blockdev`.
+/// Block node of a disk: the argument of `blockdev-add`, and the value of `-blockdev`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockNode {
-    /// An export of an NBD server on a Unix socket.
+    /// Export of an NBD server on a Unix socket.
     Nbd {
-        /// Its name, at most 31 bytes.
+        /// Node name, at most 31 bytes.
         name: String,
-        /// The server's socket.
+        /// Path of the server's socket.
         path: String,
-        /// The export's name.
+        /// Name of the NBD export.
         export: String,
-        /// For so many seconds requests wait for the server to come back, before they fail.
+        /// Seconds for which requests wait for a reconnection before they fail.
         reconnect_delay: u32,
     },
-    /// A file.
+    /// Regular file on the host.
     File {
-        /// Its name, at most 31 bytes.
+        /// Node name, at most 31 bytes.
         name: String,
-        /// The file.
+        /// Path of the file on the host.
         path: String,
-        /// Whether it may only be read.
+        /// True to open the file read-only.
         is_read_only: bool,
     },
 }
 
 impl BlockNode {
-    /// As JSON.
+    /// Returns the JSON object for QEMU.
     pub fn to_json(&self) -> Value {
         match self {
             Self::Nbd { name, path, export, reconnect_delay } => json!({

@@ -1,62 +1,62 @@
-//! What has happened to a VM.
+//! QMP events.
 
 use serde_json::Value;
 
-/// Who or what brought something about (`ShutdownCause` of `qapi/run-state.json`).
+/// Cause of a shutdown or reset (`ShutdownCause` of `qapi/run-state.json`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trigger {
-    /// Whether the guest did.
+    /// True if the guest caused it.
     pub is_guest: bool,
-    /// What did, in QEMU's word, like `guest-shutdown` or `host-qmp-quit`; may be empty.
+    /// Cause in QMP, such as `guest-shutdown` or `host-qmp-quit`; may be empty.
     pub reason: String,
 }
 
-/// What has happened. An event that lacks what it should carry has it empty.
+/// QMP event. Missing data fields are represented by empty values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The CPUs were stopped.
+    /// The CPUs of the VM were stopped.
     Stop,
-    /// The CPUs run again.
+    /// The CPUs of the VM were resumed.
     Resume,
-    /// The machine was started anew.
+    /// The machine of the VM was reset.
     Reset(Trigger),
-    /// The machine was turned off; QEMU ends, unless it was told not to.
+    /// The machine was powered off; QEMU exits unless started with `-no-shutdown`.
     Shutdown(Trigger),
-    /// Its power button was pressed.
+    /// The ACPI power button was pressed.
     Powerdown,
-    /// A device is gone, which the guest had to agree to.
+    /// A device was removed after the guest released it.
     DeviceDeleted {
-        /// Its id; nothing if it had none.
+        /// Identifier of the device; `None` if it had none.
         device: Option<String>,
-        /// Where it was in QEMU's tree of objects.
+        /// QOM path of the device.
         path: String,
     },
-    /// The guest would not let go of a device.
+    /// The guest refused to release a device.
     DeviceUnplugRefused {
-        /// Its id; nothing if it has none.
+        /// Identifier of the device; `None` if it has none.
         device: Option<String>,
     },
-    /// The guest's kernel has given up.
+    /// The guest reported a kernel panic.
     GuestPanicked {
-        /// What QEMU did then, in its word, like `pause`.
+        /// Action taken by QEMU, such as `pause`.
         action: String,
     },
-    /// The guest has opened or closed a port of its serial bus.
+    /// The guest opened or closed a virtio-serial port.
     PortChanged {
-        /// The port's id; empty if it has none.
+        /// Identifier of the port; empty if it has none.
         id: String,
-        /// Whether it is open now.
+        /// True if the port is open now.
         is_open: bool,
     },
-    /// Any other.
+    /// Event without a variant of its own.
     Other {
-        /// Its name.
+        /// Name of the event in QMP.
         name: String,
     },
 }
 
 impl Event {
-    /// The event of this name with this data.
+    /// Decodes an event from its name and data.
     pub(crate) fn read(name: &str, data: &Value) -> Self {
         let text = |key| data.get(key).and_then(Value::as_str);
         let owned = |key| text(key).unwrap_or_default().to_owned();

@@ -1,27 +1,24 @@
-//! QEMU's Machine Protocol (QMP): from what QEMU sends to what it means, and from commands
-//! to the bytes that QEMU reads.
+//! QEMU Machine Protocol (QMP): parsing of QEMU's messages and encoding of commands.
 //!
-//! The source is QEMU's `docs/interop/qmp-spec.rst`; what commands and events carry is in its
-//! `qapi/*.json`, whose names are used here.
+//! Specification: QEMU's `docs/interop/qmp-spec.rst`. Contents of commands and events:
+//! `qapi/*.json`, with the names used there.
 //!
 //! Lifecycle of a connection
-//! - QEMU speaks first: [`Message::Greeting`]. [`Command::Capabilities`] answers it, and only
-//!   then other commands are taken.
-//! - Each command goes out as one line ([`Command::line`]) with a number that its answer,
-//!   [`Message::Return`] or [`Message::Error`], repeats. [`Message::Event`] may come at any time.
-//! - What came is handed to [`Reader::handle_bytes`] in whatever pieces it came, and
-//!   [`Reader::poll_message`] gives the messages.
+//! - QEMU sends [`Message::Greeting`]. [`Command::Capabilities`] must be the first command.
+//! - Each command is one line ([`Command::line`]) with an id, which its response,
+//!   [`Message::Return`] or [`Message::Error`], repeats. [`Message::Event`] may arrive at any time.
+//! - Received bytes, split in any way, are passed to [`Reader::handle_bytes`];
+//!   [`Reader::poll_message`] returns the messages.
 //!
-//! The agent in a guest speaks the same way, with less ([`AgentCommand`], [`AgentReader`]).
+//! The guest agent uses a reduced variant of the protocol ([`AgentCommand`], [`AgentReader`]).
 //!
-//! What it does not do: it reads and writes no socket, keeps no time, and knows nothing of which
-//! commands are under way.
+//! This crate performs no I/O and no timekeeping, and does not track commands in flight.
 //!
 //! Invariants
-//! - A QEMU may be in its guest's hand: any bytes give messages or a typed error, never a panic,
-//!   and the same ones in whatever pieces they come.
-//! - No line is longer than [`LINE_BYTES_MAX`]; nothing is kept of one that was handed out.
-//! - Texts that go to QEMU are values of JSON: none can break out of its place.
+//! - QEMU may be controlled by its guest: any bytes yield messages or a typed error, never a panic,
+//!   independent of how they are split.
+//! - Lines are limited to [`LINE_BYTES_MAX`]; a returned line is not retained.
+//! - Texts sent to QEMU are encoded as JSON values, which prevents injection.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

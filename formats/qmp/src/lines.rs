@@ -1,18 +1,18 @@
-//! Lines out of bytes that come in pieces.
+//! Splitting of a byte stream into lines.
 
-/// What came and was not handed out, which is never more than a line and the last piece.
+/// Buffer of received bytes: at most one incomplete line and the last received piece.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lines {
-    /// What came of lines that were not handed out, behind `taken` bytes that were.
+    /// Received bytes. The first `taken` bytes have been returned.
     bytes: Vec<u8>,
     taken: usize,
-    /// Bytes from `taken` on that hold no end of a line.
+    /// Number of bytes after `taken` known to contain no line end.
     searched: usize,
-    /// Bytes that were handed out.
+    /// Number of bytes returned since the start of the stream.
     offset: u64,
 }
 
-/// A line has no end within the bytes that it may have.
+/// A line exceeds the length limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
@@ -23,13 +23,12 @@ impl Lines {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Bytes before the next line.
+    /// Returns the stream offset of the next line, in bytes.
     pub(crate) const fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The next line, if all of it has come, without its end and without white space around it,
-    /// and where it begins.
+    /// Returns the next complete line, trimmed of white space and line end, with its stream offset.
     pub(crate) fn poll_line(&mut self, bytes_max: usize) -> Result<Option<(u64, &[u8])>, TooLong> {
         let rest = self.bytes.get(self.taken..).unwrap_or_default();
         let unseen = rest.get(self.searched..).unwrap_or_default();

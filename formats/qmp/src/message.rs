@@ -1,61 +1,61 @@
-//! What QEMU says.
+//! Messages of QEMU.
 
 use serde_json::{Map, Value};
 
 use crate::event::Event;
 use crate::version::Version;
 
-/// What QEMU says first.
+/// First message of a QMP connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Greeting {
-    /// Its version.
+    /// Version of the connected QEMU.
     pub version: Version,
-    /// Who packaged it, in their words; may be empty.
+    /// Package version of the distribution; may be empty.
     pub package: String,
 }
 
-/// What QEMU's errors are sorted by (`QapiErrorClass`).
+/// Class of a QMP error (`QapiErrorClass`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorClass {
-    /// None of the others, and those that later versions add.
+    /// Any other class, including classes of later versions.
     Generic,
-    /// There is no such command.
+    /// The command does not exist.
     CommandNotFound,
     /// The device is not active.
     DeviceNotActive,
-    /// There is no such device.
+    /// The device does not exist.
     DeviceNotFound,
-    /// KVM is missing something.
+    /// KVM lacks a required capability.
     KvmMissingCap,
 }
 
-/// One line that QEMU sent.
+/// One message of QEMU, received as one line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
-    /// The first one.
+    /// First message of the connection.
     Greeting(Greeting),
-    /// What came of a command.
+    /// Successful completion of a command.
     Return {
-        /// The command's number; nothing if QEMU names none of ours.
+        /// Id of the command; `None` if absent or not a number.
         id: Option<u64>,
-        /// What it returned.
+        /// Result, decoded by the command's function.
         value: Value,
     },
-    /// Why a command was not carried out.
+    /// Failed completion of a command.
     Error {
-        /// The command's number; nothing if QEMU could not read that, or names none of ours.
+        /// Id of the command; `None` if absent, not a number, or unreadable to QEMU.
         id: Option<u64>,
-        /// What kind of error it is.
+        /// Class of the reported error.
         class: ErrorClass,
-        /// What is wrong, in QEMU's words.
+        /// Description of the error by QEMU.
         text: String,
     },
-    /// Something has happened.
+    /// Asynchronous event of the VM.
     Event(Event),
 }
 
 impl Message {
-    /// What a line of JSON says.
+    /// Decodes a message from its JSON value.
     pub(crate) fn read(value: Value) -> Result<Self, &'static str> {
         let Value::Object(mut object) = value else { return Err("a line that is no object") };
         if let Some(greeting) = object.get("QMP") {

@@ -1,22 +1,22 @@
-//! How a VM's memory and devices go to another QEMU (`qapi/migration.json`).
+//! Live migration (`qapi/migration.json`).
 
 use serde_json::Value;
 
 use crate::AnswerError;
 
-/// Longest text of QEMU's about a failure that is kept, in characters.
+/// Maximum length of an error description in characters; longer ones are truncated.
 const REASON_CHARS_MAX: usize = 500;
 
-/// What a QEMU is told of how it sends, or receives.
+/// Migration capability of a source or target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MigrationCapability {
-    /// The receiver tells the sender how it went.
+    /// The target reports its result to the source.
     ReturnPath,
-    /// The sender waits, with its CPUs stopped, before it sends the rest.
+    /// The source pauses with stopped CPUs before it transfers the remaining state.
     PauseBeforeSwitchover,
-    /// The sender's CPUs are slowed down if they write faster than can be sent.
+    /// The source throttles its CPUs if they dirty memory faster than it can be sent.
     AutoConverge,
-    /// The receiver takes disks when its CPUs run, and not before.
+    /// The target activates its disks when its CPUs start, not earlier.
     LateBlockActivate,
 }
 
@@ -31,40 +31,40 @@ impl MigrationCapability {
     }
 }
 
-/// Where a migration is (`MigrationStatus`).
+/// Stage of a migration (`MigrationStatus`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MigrationStage {
-    /// None was begun.
+    /// No migration has been started.
     None,
-    /// It is being set up, or memory is sent.
+    /// Setup, or transfer of memory with running CPUs.
     Active,
-    /// The sender waits before it sends the rest.
+    /// Paused by [`MigrationCapability::PauseBeforeSwitchover`].
     PreSwitchover,
-    /// The rest is sent.
+    /// Transfer of the remaining state with stopped CPUs.
     Device,
-    /// All was sent, and received.
+    /// Transfer complete on both sides.
     Completed,
-    /// It came to nothing, in QEMU's words.
+    /// Failure, with the description by QEMU.
     Failed(String),
-    /// It was cancelled, or is about to be.
+    /// Cancelled, or cancellation in progress.
     Cancelled,
 }
 
-/// What `query-migrate` returned.
+/// Progress of a migration, from `query-migrate`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migration {
-    /// Where it is.
+    /// Current stage of the migration.
     pub stage: MigrationStage,
-    /// Bytes of memory sent.
+    /// Memory transferred so far, in bytes.
     pub bytes_sent: u64,
-    /// Bytes of memory left.
+    /// Memory remaining to transfer, in bytes.
     pub bytes_left: u64,
 }
 
-/// What `query-migrate` returned.
+/// Decodes the result of `query-migrate`.
 ///
 /// # Errors
-/// It is not that.
+/// Fails if the result has an unexpected structure.
 pub fn migration(value: &Value) -> Result<Migration, AnswerError> {
     let error = AnswerError { command: "query-migrate" };
     let object = value.as_object().ok_or(error)?;
@@ -92,11 +92,11 @@ pub fn migration(value: &Value) -> Result<Migration, AnswerError> {
     })
 }
 
-/// What `qom-get` returned of the machine's `type`, like `pc-q35-7.2-machine`: the name by which
-/// QEMU is told to emulate it.
+/// Decodes the machine type from the `type` property of the machine object, such as
+/// `pc-q35-7.2-machine`. Returns the name for `-machine`, here `pc-q35-7.2`.
 ///
 /// # Errors
-/// It is not that.
+/// Fails if the result has an unexpected structure.
 pub fn machine_name(value: &Value) -> Result<String, AnswerError> {
     let kind = value.as_str().and_then(|kind| kind.strip_suffix("-machine"));
     let is_name = |name: &&str| {

@@ -1,4 +1,4 @@
-//! From bytes to messages, line by line.
+//! Parsing of QMP messages, line by line.
 
 use serde_json::Value;
 use thiserror::Error;
@@ -6,35 +6,35 @@ use thiserror::Error;
 use crate::lines::{Lines, TooLong};
 use crate::message::Message;
 
-/// Bytes of the longest line, its end included. QEMU's longest answers here, lists of properties
-/// and of CPUs, have some tens of kilobytes.
+/// Maximum length of a line in bytes, including the line end. The longest responses used, lists of
+/// properties and of CPUs, have some tens of kilobytes.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
 
-/// Where what came is no QMP, after which the connection is of no use.
+/// Violation of QMP. The connection is unusable afterwards.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("QEMU's words are no QMP from byte {offset} on: {kind}")]
 pub struct ReadError {
-    /// Bytes that came before the line.
+    /// Stream offset of the invalid line, in bytes.
     pub offset: u64,
-    /// What is wrong with it.
+    /// Kind of violation in the line.
     pub kind: ReadErrorKind,
 }
 
-/// What is wrong with a line.
+/// Kind of violation in a line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReadErrorKind {
-    /// It has no end within [`LINE_BYTES_MAX`].
+    /// The line exceeds [`LINE_BYTES_MAX`].
     #[error("a line longer than {LINE_BYTES_MAX} bytes")]
     TooLong,
-    /// It is no JSON.
+    /// The line is not valid JSON.
     #[error("no JSON ({0})")]
     NotJson(String),
-    /// It is JSON that QMP does not have.
+    /// The line is JSON but not a QMP message.
     #[error("{0}")]
     NotQmp(&'static str),
 }
 
-/// Takes what came and gives messages.
+/// Incremental parser of QMP messages.
 #[derive(Clone, Debug, Default)]
 pub struct Reader {
     lines: Lines,
@@ -42,23 +42,23 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A reader at the beginning of a connection.
+    /// Creates a reader for a new connection.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes what came. All messages should be polled before more is handed over: what is kept
-    /// is that, and at most one line.
+    /// Appends received bytes. Poll every message before appending more: the buffer then contains
+    /// at most one incomplete line and the last piece.
     pub fn handle_bytes(&mut self, bytes: &[u8]) {
         if self.error.is_none() {
             self.lines.handle_bytes(bytes);
         }
     }
 
-    /// The next message, if all of it has come.
+    /// Returns the next message; `None` if it is incomplete.
     ///
     /// # Errors
-    /// What came is no QMP; all later calls say the same.
+    /// Fails if the input violates QMP; later calls return the same error.
     pub fn poll_message(&mut self) -> Result<Option<Message>, ReadError> {
         if let Some(error) = &self.error {
             return Err(error.clone());

@@ -1,42 +1,42 @@
-//! Versions of QEMU.
+//! QEMU versions.
 
 use core::fmt;
 
 use serde_json::Value;
 
-/// A version of QEMU; later ones are greater.
+/// Version of QEMU, ordered by release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
-    /// Its first number.
+    /// Major version number, as `7` in `7.2.22`.
     pub major: u32,
-    /// Its second number.
+    /// Minor version number, as `2` in `7.2.22`.
     pub minor: u32,
-    /// Its third number.
+    /// Micro version number, as `22` in `7.2.22`.
     pub micro: u32,
 }
 
 impl Version {
-    /// A version of these numbers.
+    /// Creates a version from its numbers.
     pub const fn new(major: u32, minor: u32, micro: u32) -> Self {
         Self { major, minor, micro }
     }
 
-    /// What `VersionInfo` of `qapi/control.json` says; nothing if it is no such thing.
+    /// Decodes `VersionInfo` of `qapi/control.json`; `None` if malformed.
     pub(crate) fn read(value: &Value) -> Option<Self> {
         let qemu = value.get("qemu")?;
         let number = |name| u32::try_from(qemu.get(name)?.as_u64()?).ok();
         Some(Self { major: number("major")?, minor: number("minor")?, micro: number("micro")? })
     }
 
-    /// What the first line of `qemu-system-x86_64 --version` says, like
-    /// `QEMU emulator version 7.2.22 (Debian …)`; nothing if it says none.
+    /// Parses the first line of `qemu-system-x86_64 --version`, such as `QEMU emulator version
+    /// 7.2.22 (Debian …)`; `None` if it contains no version.
     pub fn from_program(text: &str) -> Option<Self> {
         let line = text.lines().next()?;
         let mut words = line.split_whitespace().skip_while(|word| *word != "version").skip(1);
         Self::from_text(words.next()?)
     }
 
-    /// A version as it is displayed, like `7.2.22`; nothing if it is none.
+    /// Parses a version in display format, such as `7.2.22`; `None` if malformed.
     pub fn from_text(text: &str) -> Option<Self> {
         let mut numbers = text.split('.').map(|number| number.parse().ok());
         let (major, minor) = (numbers.next()??, numbers.next()??);

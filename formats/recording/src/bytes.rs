@@ -1,11 +1,11 @@
-//! Numbers and pieces, written and read.
+//! Primitive encodings: variable-length integers and byte strings.
 
 use crate::Fault;
 
-/// Bytes of a number at most.
+/// Maximum length of an encoded integer in bytes (LEB128, 64 bits).
 const VARINT_BYTES_MAX: u32 = 10;
 
-/// Adds a number.
+/// Appends an unsigned integer as LEB128.
 pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -14,18 +14,18 @@ pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Adds a number that may be below 0.
+/// Appends a signed integer as zigzag LEB128.
 pub(crate) fn put_signed(out: &mut Vec<u8>, value: i64) {
     put(out, ((value << 1) ^ (value >> 63)) as u64);
 }
 
-/// Adds bytes, with their length before them.
+/// Appends a byte string preceded by its length.
 pub(crate) fn put_piece(out: &mut Vec<u8>, piece: &[u8]) {
     put(out, piece.len() as u64);
     out.extend_from_slice(piece);
 }
 
-/// What is left to be read.
+/// Decoder of the primitive encodings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes<'a> {
     left: &'a [u8],
@@ -37,7 +37,7 @@ impl<'a> Bytes<'a> {
         Self { left: bytes, read: 0 }
     }
 
-    /// How many were read.
+    /// Returns the number of bytes consumed so far.
     pub(crate) const fn read(&self) -> usize {
         self.read
     }
@@ -46,7 +46,7 @@ impl<'a> Bytes<'a> {
         self.left.is_empty()
     }
 
-    /// All that is left.
+    /// Consumes and returns the remaining bytes.
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         let rest = core::mem::take(&mut self.left);
         self.read += rest.len();
@@ -76,7 +76,7 @@ impl<'a> Bytes<'a> {
         Err(Fault::NumberTooLarge)
     }
 
-    /// A number that has to fit in 32 bits.
+    /// Decodes an integer that must fit into 32 bits.
     pub(crate) fn number_u32(&mut self) -> Result<u32, Fault> {
         u32::try_from(self.number()?).map_err(|_| Fault::NumberTooLarge)
     }

@@ -1,4 +1,4 @@
-//! Storage QoS of a cluster.
+//! Recording of cluster storage QoS.
 
 use std::sync::Arc;
 
@@ -11,24 +11,24 @@ use suimon_quantity::Time;
 
 use crate::{Kind, Policy, Recorded, Sink};
 
-/// What a node's side begins with.
+/// Initial state of a member (the node's side of cluster QoS).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberBirth {
-    /// What nodes agree on.
+    /// Parameters common to all nodes.
     pub terms: Terms,
-    /// Which node.
+    /// Identifier of the node in the cluster.
     pub node: NodeId,
-    /// Which start of its daemon.
+    /// Incarnation number of the daemon, which increases with each start.
     pub incarnation: u64,
-    /// What it was told to keep.
+    /// State that an earlier incarnation persisted.
     pub kept: Kept,
 }
 
-/// What a node's side is told.
+/// Input of a member's state machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MemberInput {
-    /// Nothing yet: what it asks for as it begins.
+    /// Initial step without input: collects the actions of a new member.
     Begun,
     /// [`Member::handle`].
     Event(MemberEvent),
@@ -36,7 +36,7 @@ pub enum MemberInput {
     Deadline,
 }
 
-/// What a leader's side is told.
+/// Input of the leader's state machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(clippy::large_enum_variant, reason = "most are events, and there is one at a time")]
@@ -89,9 +89,9 @@ impl Policy for Allocator {
     }
 }
 
-/// Both sides say what is to be done after they were told something: it is taken then, and returned.
+/// Both sides produce actions in response to inputs. Each call collects and returns them.
 impl Recorded<Member> {
-    /// See [`Member::new`]; what is to be done at once.
+    /// As [`Member::new`]; also returns the initial actions.
     pub fn member(
         sink: Option<&Arc<dyn Sink>>,
         (at, name): (Time, &str),
@@ -104,12 +104,12 @@ impl Recorded<Member> {
         (recorded, actions)
     }
 
-    /// See [`Member::handle`].
+    /// As [`Member::handle`], with recording.
     pub fn handle(&mut self, at: Time, event: MemberEvent) -> Vec<MemberAction> {
         self.tell(at, MemberInput::Event(event))
     }
 
-    /// See [`Member::handle_deadline`].
+    /// As [`Member::handle_deadline`], with recording.
     pub fn handle_deadline(&mut self, at: Time) -> Vec<MemberAction> {
         self.tell(at, MemberInput::Deadline)
     }
@@ -122,17 +122,17 @@ impl Recorded<Member> {
 }
 
 impl Recorded<Allocator> {
-    /// See [`Allocator::new`].
+    /// As [`Allocator::new`], with recording.
     pub fn allocator(sink: Option<&Arc<dyn Sink>>, (at, name): (Time, &str), terms: Terms) -> Self {
         Self::begun(Allocator::new(terms), sink, (at, name), || terms)
     }
 
-    /// See [`Allocator::handle`].
+    /// As [`Allocator::handle`], with recording.
     pub fn handle(&mut self, at: Time, event: AllocatorEvent) -> Vec<AllocatorAction> {
         self.tell(at, AllocatorInput::Event(event))
     }
 
-    /// See [`Allocator::handle_deadline`].
+    /// As [`Allocator::handle_deadline`], with recording.
     pub fn handle_deadline(&mut self, at: Time) -> Vec<AllocatorAction> {
         self.tell(at, AllocatorInput::Deadline)
     }

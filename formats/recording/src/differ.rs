@@ -1,23 +1,23 @@
-//! What differs between two decisions.
+//! Comparison of a recorded decision with a recomputed one.
 
 use core::fmt;
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// Characters of a value that are told.
+/// Maximum length of a displayed value in characters.
 const SHOWN_MAX: usize = 120;
-/// Of them those before the first that differs.
+/// Displayed context before the first difference, in characters.
 const ALIKE_SHOWN: usize = 40;
 
-/// Where a decision is another one than was recorded.
+/// First difference between a recorded and a recomputed decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// Where in the decision: `moves.0.to`.
+    /// JSON path within the decision, such as `moves.0.to`; empty for the whole decision.
     pub place: String,
-    /// What was recorded there.
+    /// Recorded value at the path.
     pub recorded: String,
-    /// What the policy decides now.
+    /// Value that the policy produces now.
     pub now: String,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The first that differs between two texts of JSON, which are not the same bytes.
+/// Returns the first difference between two different JSON texts.
 pub(crate) fn differ(recorded: &[u8], now: &[u8]) -> Difference {
     let parse = |text: &[u8]| serde_json::from_slice::<Value>(text);
     match (parse(recorded), parse(now)) {
@@ -52,7 +52,8 @@ fn raw(recorded: &[u8], now: &[u8]) -> Difference {
 }
 
 impl Difference {
-    /// Of two texts that are not the same: of long ones, what is around where they begin to differ.
+    /// Returns the difference of two different texts; long texts are truncated around their first
+    /// differing character.
     pub(crate) fn of_texts(place: String, recorded: &str, now: &str) -> Self {
         let alike = recorded.chars().zip(now.chars()).take_while(|(a, b)| a == b).count();
         let from = alike.saturating_sub(ALIKE_SHOWN);

@@ -1,94 +1,94 @@
-//! What is wrong with a recording.
+//! Errors of recordings.
 
 use thiserror::Error;
 
 use crate::{BLOCK_BYTES_MAX, VERSION};
 
-/// Why a file is not read, or not further. Offsets count bytes from the file's beginning.
+/// Failure to read a recording. Offsets are in bytes from the start of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RecordingError {
-    /// It begins with something else.
+    /// The file does not start with the magic number.
     #[error("it does not begin as a recording does; give a file that `suimond --record` wrote")]
     NotARecording,
-    /// It is one that this program does not know.
+    /// The format version is not supported.
     #[error(
         "it is of version {version}, and {VERSION} is known here; use the `sim` of the release \
          that recorded it"
     )]
     OtherVersion {
-        /// Which.
+        /// Version number of the file.
         version: u32,
     },
-    /// A block that nobody writes.
+    /// The length of a block exceeds the limit.
     #[error("at {offset}: a block of {length} bytes; there are none above {BLOCK_BYTES_MAX}")]
     BlockTooLong {
-        /// Where it begins.
+        /// Offset of the block, in bytes.
         offset: u64,
-        /// How long it says it is.
+        /// Length in the block's header, in bytes.
         length: u32,
     },
-    /// A block was changed after it was written.
+    /// The checksum of a block does not match its body.
     #[error(
         "at {offset}: the block's checksum is {stored:08x}, and its bytes give {computed:08x}: \
          they were changed after they were recorded"
     )]
     Checksum {
-        /// Where it begins.
+        /// Offset of the block, in bytes.
         offset: u64,
-        /// What it says.
+        /// Checksum in the block's header (CRC-32C).
         stored: u32,
-        /// What its bytes give.
+        /// Checksum computed over the body (CRC-32C).
         computed: u32,
     },
-    /// A record that is none.
+    /// A record of a block is invalid.
     #[error("at {offset}: {fault}")]
     Record {
-        /// Where it begins.
+        /// Offset of the record, in bytes.
         offset: u64,
-        /// What is wrong with it.
+        /// Reason why the record is invalid.
         fault: Fault,
     },
 }
 
-/// What is wrong with a record.
+/// Reason why a record is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// It goes on behind its block.
+    /// The record extends beyond its block.
     #[error("the record goes on behind its end")]
     Ends,
-    /// A number that does not fit.
+    /// A number exceeds the range of its field.
     #[error("a number is too large for what it counts")]
     NumberTooLarge,
-    /// No kind of record.
+    /// The record type is unknown.
     #[error("there is no record of kind {0}")]
     UnknownRecord(u8),
-    /// No policy.
+    /// The policy kind is unknown.
     #[error("there is no policy of kind {0}")]
     UnknownPolicy(u8),
-    /// No loss.
+    /// The loss reason is unknown.
     #[error("there is no loss of kind {0}")]
     UnknownLoss(u8),
-    /// A name that is no text.
+    /// A name is not valid UTF-8.
     #[error("a name is no text")]
     NotText,
-    /// A body that says nothing.
+    /// A body is not a valid input of its policy.
     #[error("a body is not what its policy is told: {0}")]
     Body(String),
-    /// A policy that cannot begin so.
+    /// The policy rejects its recorded initial state.
     #[error("the policy does not begin with that: {0}")]
     Birth(String),
-    /// A stream that begins twice.
+    /// A stream has a second begin record.
     #[error("stream {0} begins twice")]
     BeginsTwice(u32),
-    /// A step of a stream that has not begun.
+    /// A step belongs to a stream without a begin record.
     #[error("stream {0} has not begun")]
     NotBegun(u32),
 }
 
 impl Fault {
-    /// At a record.
+    /// Returns the error for a record at this file offset.
     pub const fn at(self, offset: u64) -> RecordingError {
         RecordingError::Record { offset, fault: self }
     }

@@ -1,30 +1,30 @@
-//! The file: its beginning, and its blocks.
+//! File format: header and blocks.
 
 use crate::bytes::Bytes;
 use crate::record::{Record, decode_record};
 use crate::{Fault, RecordingError};
 
-/// What a recording begins with.
+/// Magic number at the start of a recording.
 pub const MAGIC: [u8; 8] = *b"SUIMONRC";
-/// What this crate writes and reads.
+/// Format version written and read by this crate.
 pub const VERSION: u32 = 1;
-/// Bytes before the first block.
+/// Length of the file header in bytes.
 pub const FILE_HEADER_BYTES: usize = 12;
-/// Bytes before a block's body.
+/// Length of a block header in bytes.
 pub const BLOCK_HEADER_BYTES: usize = 8;
-/// A block's body is not longer.
+/// Maximum length of a block's body in bytes.
 pub const BLOCK_BYTES_MAX: u32 = 16 << 20;
 
-/// What is before a block's body.
+/// Header of a block of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockHeader {
-    /// Bytes of the body.
+    /// Length of the body in bytes.
     pub length: u32,
-    /// Their CRC-32C.
+    /// CRC-32C of the body.
     pub checksum: u32,
 }
 
-/// The beginning of a file.
+/// Returns the header of a new file.
 pub fn file_header() -> [u8; FILE_HEADER_BYTES] {
     let mut header = [0; FILE_HEADER_BYTES];
     let (magic, version) = header.split_at_mut(MAGIC.len());
@@ -33,10 +33,10 @@ pub fn file_header() -> [u8; FILE_HEADER_BYTES] {
     header
 }
 
-/// Whether a file that begins so is a recording that can be read here.
+/// Checks the header of a file.
 ///
 /// # Errors
-/// Why it is not.
+/// Fails if the magic number or the version does not match.
 pub fn open(header: &[u8]) -> Result<(), RecordingError> {
     let rest = header.strip_prefix(&MAGIC).ok_or(RecordingError::NotARecording)?;
     let version = rest.first_chunk().ok_or(RecordingError::NotARecording)?;
@@ -44,10 +44,10 @@ pub fn open(header: &[u8]) -> Result<(), RecordingError> {
     if version == VERSION { Ok(()) } else { Err(RecordingError::OtherVersion { version }) }
 }
 
-/// What is before a block's body; `offset` is where that is in the file.
+/// Decodes the header of the block at `offset` in the file.
 ///
 /// # Errors
-/// Nobody writes such a block.
+/// Fails if the length exceeds [`BLOCK_BYTES_MAX`].
 pub fn block_header(
     header: [u8; BLOCK_HEADER_BYTES],
     offset: u64,
@@ -60,10 +60,10 @@ pub fn block_header(
     Ok(BlockHeader { length, checksum: u32::from_le_bytes([e, f, g, h]) })
 }
 
-/// Whether a block's body is what was written; `offset` is where the block begins.
+/// Verifies the checksum of a block's body. `offset`: start of the block in the file.
 ///
 /// # Errors
-/// It was changed.
+/// Fails if the checksum does not match.
 pub fn block_body(header: BlockHeader, body: &[u8], offset: u64) -> Result<(), RecordingError> {
     let (stored, computed) = (header.checksum, crc32c::crc32c(body));
     if stored == computed {
@@ -72,7 +72,7 @@ pub fn block_body(header: BlockHeader, body: &[u8], offset: u64) -> Result<(), R
     Err(RecordingError::Checksum { offset, stored, computed })
 }
 
-/// A block's body, with what is before it.
+/// Returns a block: header and body.
 pub fn encode_block(body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
     let mut block = Vec::with_capacity(body.len() + BLOCK_HEADER_BYTES);
@@ -82,8 +82,8 @@ pub fn encode_block(body: &[u8]) -> Vec<u8> {
     block
 }
 
-/// The records of a block, each with where it begins in the file; `offset` is where the body begins.
-/// Behind an error there is nothing more.
+/// Iterates over the records of a block, each with its file offset. `offset`: start of the body in
+/// the file. The iteration ends after an error.
 pub fn records(
     body: &[u8],
     offset: u64,

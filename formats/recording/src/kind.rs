@@ -1,4 +1,4 @@
-//! Whose records they are.
+//! Kinds of recorded policies, and stream identifiers.
 
 use core::fmt;
 
@@ -6,32 +6,32 @@ use serde::Serialize;
 
 use crate::Fault;
 
-/// One policy of a daemon, for as long as it is there. 0 is nobody's.
+/// Stream of records of one policy instance. 0 is reserved for records without a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct StreamId(pub u32);
 
-/// A policy.
+/// Kind of a recorded policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
 pub enum Kind {
-    /// A team of NICs: `policy/teaming`.
+    /// Team of NICs: `policy/teaming`.
     Team = 1,
-    /// Where queues of an uplink or team are: `policy/vmq`.
+    /// Placement of an uplink's or team's queues: `policy/vmq`.
     Vmq = 2,
-    /// A node's side of a shared store: `policy/cluster_qos`.
+    /// Member (node side) of a shared store: `policy/cluster_qos`.
     ClusterMember = 3,
-    /// The leader's side of a shared store: `policy/cluster_qos`.
+    /// Allocator (leader side) of a shared store: `policy/cluster_qos`.
     ClusterLeader = 4,
-    /// A store's scheduler on a processor: `policy/storage_qos`.
+    /// Scheduler of a store on a worker: `policy/storage_qos`.
     StorageQos = 5,
     /// LACP of a team: `policy/teaming`.
     Lacp = 6,
 }
 
 impl Kind {
-    /// By its number.
+    /// Decodes the number of a kind.
     pub(crate) const fn of(number: u8) -> Result<Self, Fault> {
         Ok(match number {
             1 => Self::Team,
@@ -58,19 +58,19 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Why nothing of a stream follows.
+/// Reason why the recording of a stream ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
 pub enum Loss {
-    /// The file was written more slowly than things happened.
+    /// Writing the file did not keep up with the rate of records.
     Behind = 1,
-    /// The recording was as long as it may be.
+    /// The recording reached its maximum length.
     Full = 2,
 }
 
 impl Loss {
-    /// By its number.
+    /// Decodes the number of a reason.
     pub(crate) const fn of(number: u8) -> Result<Self, Fault> {
         Ok(match number {
             1 => Self::Behind,

@@ -1,4 +1,4 @@
-//! LACP of a team.
+//! Recording of a team's LACP.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use suimon_teaming::lacp::{Action, Lacp, LacpSpec, Link, PduError, PortSpec, Rec
 
 use crate::{Kind, Policy, Recorded, Sink};
 
-/// What LACP is told.
+/// Input of the LACP policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LacpInput {
@@ -17,48 +17,48 @@ pub enum LacpInput {
     Spec(LacpSpec),
     /// [`Lacp::add_member`].
     Add {
-        /// Who comes.
+        /// Identifier of the new member.
         member: MemberId,
-        /// Its port.
+        /// Configuration of the member's port.
         spec: PortSpec,
     },
     /// [`Lacp::set_member`].
     Set {
-        /// Whose port.
+        /// Member that the change concerns.
         member: MemberId,
-        /// As it is from now on.
+        /// New configuration of the member's port.
         spec: PortSpec,
     },
     /// [`Lacp::remove_member`].
     Remove(MemberId),
     /// [`Lacp::handle_link`].
     Link {
-        /// Whose link.
+        /// Member that the link belongs to.
         member: MemberId,
-        /// The link, if there is one.
+        /// Link state; `None` if the link is down.
         link: Option<Link>,
     },
     /// [`Lacp::handle_frame`].
     Frame {
-        /// By which member it came.
+        /// Member that received the frame.
         member: MemberId,
-        /// All of it.
+        /// Complete frame, as received from the link.
         frame: Vec<u8>,
     },
-    /// [`Lacp::poll`], when something was due.
+    /// [`Lacp::poll`] at or after a deadline.
     Poll,
 }
 
-/// What LACP decides.
+/// Decision of the LACP policy.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LacpDecision {
-    /// What cannot be, or what is wrong with a frame.
+    /// Reason why an input was rejected: invalid configuration or malformed frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// What a frame was.
+    /// Classification of a received frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub received: Option<Received>,
-    /// What is to be done.
+    /// Actions to carry out, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<Action>,
 }
@@ -101,10 +101,10 @@ impl Policy for Lacp {
 }
 
 impl Recorded<Lacp> {
-    /// See [`Lacp::new`].
+    /// As [`Lacp::new`], with recording.
     ///
     /// # Errors
-    /// As there.
+    /// As the policy's function.
     pub fn lacp(
         sink: Option<&Arc<dyn Sink>>,
         (at, name): (Time, &str),
@@ -125,18 +125,18 @@ impl Recorded<Lacp> {
         result
     }
 
-    /// See [`Lacp::set_spec`].
+    /// As [`Lacp::set_spec`], with recording.
     ///
     /// # Errors
-    /// As there.
+    /// As the policy's function.
     pub fn set_spec(&mut self, at: Time, spec: LacpSpec) -> Result<(), SpecError> {
         self.change(at, LacpInput::Spec(spec.clone()), |lacp| lacp.set_spec(spec, at))
     }
 
-    /// See [`Lacp::add_member`].
+    /// As [`Lacp::add_member`], with recording.
     ///
     /// # Errors
-    /// As there.
+    /// As the policy's function.
     pub fn add_member(
         &mut self,
         at: Time,
@@ -147,10 +147,10 @@ impl Recorded<Lacp> {
         self.change(at, input, |lacp| lacp.add_member(member, spec, at))
     }
 
-    /// See [`Lacp::set_member`].
+    /// As [`Lacp::set_member`], with recording.
     ///
     /// # Errors
-    /// As there.
+    /// As the policy's function.
     pub fn set_member(
         &mut self,
         at: Time,
@@ -161,18 +161,18 @@ impl Recorded<Lacp> {
         self.change(at, input, |lacp| lacp.set_member(member, spec, at))
     }
 
-    /// See [`Lacp::remove_member`].
+    /// As [`Lacp::remove_member`], with recording.
     ///
     /// # Errors
-    /// As there.
+    /// As the policy's function.
     pub fn remove_member(&mut self, at: Time, member: MemberId) -> Result<(), SpecError> {
         self.change(at, LacpInput::Remove(member), |lacp| lacp.remove_member(member, at))
     }
 
-    /// See [`Lacp::handle_link`].
+    /// As [`Lacp::handle_link`], with recording.
     ///
     /// # Errors
-    /// As there.
+    /// As the policy's function.
     pub fn handle_link(
         &mut self,
         at: Time,
@@ -183,10 +183,10 @@ impl Recorded<Lacp> {
         self.change(at, input, |lacp| lacp.handle_link(member, link, at))
     }
 
-    /// See [`Lacp::handle_frame`].
+    /// As [`Lacp::handle_frame`], with recording.
     ///
     /// # Errors
-    /// As there.
+    /// As the policy's function.
     pub fn handle_frame(
         &mut self,
         at: Time,
@@ -198,7 +198,8 @@ impl Recorded<Lacp> {
         result
     }
 
-    /// See [`Lacp::poll`]. One that has nothing to do is not recorded: it changes nothing.
+    /// As [`Lacp::poll`], with recording. Calls before the deadline are not recorded, because they
+    /// change nothing.
     pub fn poll(&mut self, at: Time, out: &mut Vec<Action>) {
         let is_due = self.policy.next_deadline().is_some_and(|due| due <= at);
         let before = out.len();

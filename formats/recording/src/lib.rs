@@ -1,48 +1,49 @@
-//! Recordings: what policies were told, when, and what they decided; and the same policies
-//! driven by that again.
+//! Recordings of policies: their inputs, times and decisions; and replay of recordings with the
+//! current policies.
 //!
-//! - [`Recorded`] is a policy as a plane has it. Where nothing is recorded it is the policy and one
-//!   look at an [`Option`]; else each call goes to a [`Tape`], which hands what it has to a [`Sink`].
-//! - [`open`], [`block_header`], [`block_body`] and [`records`] read a file that others may have
-//!   written.
-//! - [`Machine`] is a policy of a recording that is driven again: each [`Machine::step`] gives the
-//!   decision that the policy makes now, to be compared with the one that was recorded.
+//! - [`Recorded`] wraps a policy for use in a plane. Without recording its overhead is one check of
+//!   an [`Option`]; with recording each call is written to a [`Tape`], which passes blocks to a
+//!   [`Sink`].
+//! - [`open`], [`block_header`], [`block_body`] and [`records`] read an untrusted file.
+//! - [`Machine`] replays a recorded policy: each [`Machine::step`] returns the policy's current
+//!   decision for comparison with the recorded one.
 //!
-//! # The file
+//! # File format
 //!
-//! Numbers are little-endian; *varint* is LEB128 of up to ten bytes.
+//! Integers are little-endian; *varint* is LEB128 of up to ten bytes.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 8 | `SUIMONRC` |
 //! | 4 | version, [`VERSION`] |
 //! | | blocks up to the end of the file |
 //!
-//! A block is the length of its body (4, at most [`BLOCK_BYTES_MAX`]), the body's CRC-32C (4), and the body:
-//! records. A record is its kind (1), its stream (varint), by how many nanoseconds it is later than
-//! the record before it in the block (zigzag varint; the first counts from 0), and:
+//! A block consists of the length of its body (4 bytes, at most [`BLOCK_BYTES_MAX`]), the CRC-32C
+//! of the body (4 bytes), and the body: a sequence of records. A record consists of its type (1
+//! byte), its stream (varint), the time since the previous record of the block in nanoseconds
+//! (zigzag varint; for the first record, the absolute time), and:
 //!
-//! | kind | name | then |
+//! | type | name | content |
 //! |---|---|---|
-//! | 0 | about | text of JSON ([`About`]): who recorded |
-//! | 1 | begin | the policy's [`Kind`] (1), its name and what it begins with: a stream begins |
-//! | 2 | step | what it was told, what it decided |
-//! | 3 | lost | why ([`Loss`], 1): nothing of the stream follows |
-//! | 4 | names | text of JSON ([`Names`]): what numbers are called from now on |
+//! | 0 | about | JSON ([`About`]): origin of the recording |
+//! | 1 | begin | [`Kind`] of the policy (1 byte), name, initial state: start of a stream |
+//! | 2 | step | input, decision |
+//! | 3 | lost | reason ([`Loss`], 1 byte): the stream ends early |
+//! | 4 | names | JSON ([`Names`]): names of numeric identifiers from here on |
 //!
-//! Names, texts and bodies have their length before them (varint). Bodies are JSON, but for those of
-//! storage QoS, which `scheduler.rs` tells. Times are those of the processors' clock.
+//! Names, texts and bodies are preceded by their length (varint). Bodies are JSON, except those of
+//! storage QoS, which `scheduler.rs` specifies. Times are those of the workers' clock.
 //!
-//! Streams are independent of each other: their records are in order, those of two streams need not be.
-//! A file that ends within a block is that of a daemon that was killed; what is before it holds.
+//! Records of one stream are in order; records of different streams need not be. A file that ends
+//! within a block results from a killed daemon; earlier blocks are valid.
 //!
-//! What it does not do: it opens no file and has no thread. Which frame goes where is not recorded: the
-//! distribution decides it, which is.
+//! This crate opens no files and has no threads. Forwarding decisions for single frames are not
+//! recorded: they follow from the distribution, which is recorded.
 //!
 //! Invariants
-//! - Any bytes give records or a typed error with its offset, never a panic, and take no more memory
-//!   than their block and what the policies take that they begin.
-//! - The same recording gives the same decisions.
+//! - Arbitrary bytes yield records or a typed error with its offset, never a panic. Memory use is
+//!   bounded by the block and the policies it creates.
+//! - Replaying the same recording yields the same decisions.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

@@ -1,4 +1,4 @@
-//! Policies of a recording, driven again.
+//! Replay of recorded policies.
 
 use suimon_cluster_qos::{Allocator, Member};
 use suimon_quantity::Time;
@@ -11,25 +11,26 @@ use crate::policy::put_text;
 use crate::scheduler_machine::SchedulerMachine;
 use crate::{Difference, Fault, Kind, Policy, decode};
 
-/// A policy that is driven again.
+/// Policy that replays its recorded inputs.
 pub trait Machine {
-    /// Tells it what was recorded, and writes down what it decides now.
+    /// Applies a recorded input and appends the encoded decision of the current policy to
+    /// `decision`.
     ///
     /// # Errors
-    /// Nothing that it could be told.
+    /// Fails if `input` is not a valid input of the policy.
     fn step(&mut self, at: Time, input: &[u8], decision: &mut Vec<u8>) -> Result<(), Fault>;
 
-    /// What it was told, for people.
+    /// Returns an input in human-readable form.
     fn tell_input(&self, input: &[u8]) -> String;
 
-    /// Where two decisions, which are not the same bytes, differ first.
+    /// Returns the first difference of two different decisions.
     fn differ(&self, recorded: &[u8], now: &[u8]) -> Difference;
 }
 
-/// Begins a policy as it was recorded.
+/// Creates a policy from its recorded initial state.
 ///
 /// # Errors
-/// It does not begin so.
+/// Fails if the initial state is invalid.
 pub fn begin(kind: Kind, at: Time, birth: &[u8]) -> Result<Box<dyn Machine>, Fault> {
     Ok(match kind {
         Kind::Team => Box::new(Driven::<Team>::begin(at, birth)?),
@@ -41,7 +42,7 @@ pub fn begin(kind: Kind, at: Time, birth: &[u8]) -> Result<Box<dyn Machine>, Fau
     })
 }
 
-/// A policy whose records are JSON.
+/// Replay of a policy with JSON records.
 struct Driven<P>(P);
 
 impl<P: Policy> Driven<P> {

@@ -1,4 +1,4 @@
-//! Policies whose records are JSON.
+//! Policies with JSON records.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -6,44 +6,44 @@ use suimon_quantity::Time;
 
 use crate::{Fault, Kind};
 
-/// A policy that can be begun and driven by what was recorded of it.
+/// Policy that can be created and driven from its records.
 pub trait Policy: Sized {
-    /// Which it is.
+    /// Kind stored in begin records.
     const KIND: Kind;
-    /// What it begins with.
+    /// Initial state of the policy.
     type Birth: Serialize + DeserializeOwned;
-    /// What it is told.
+    /// Input that a step record contains.
     type Input: Serialize + DeserializeOwned;
-    /// What it decides.
+    /// Decision that a step record contains.
     type Decision: Serialize;
 
-    /// Begins it.
+    /// Creates the policy.
     ///
     /// # Errors
-    /// Why it does not begin so.
+    /// Returns the reason why the initial state is invalid.
     fn begin(at: Time, birth: Self::Birth) -> Result<Self, String>;
 
-    /// Tells it something.
+    /// Applies an input and returns the decision.
     fn step(&mut self, at: Time, input: &Self::Input) -> Self::Decision;
 }
 
-/// What a policy is told or begins with.
+/// Decodes an input or initial state.
 ///
 /// # Errors
-/// It is nothing that it could be told.
+/// Fails if `body` is not valid JSON of the type.
 pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
     Ok(serde_json::from_slice(body)?)
 }
 
-/// The text of something.
+/// Encodes a value as JSON.
 pub(crate) fn text(of: &impl Serialize) -> Vec<u8> {
     let mut text = Vec::new();
     put_text(&mut text, of);
     text
 }
 
-/// Adds the text of something. What is recorded here can all be written: there are no maps
-/// whose keys are no texts, and nothing that fails.
+/// Appends a value as JSON. Recorded types always encode: map keys are strings and no serializer
+/// fails.
 pub(crate) fn put_text(out: &mut Vec<u8>, of: &impl Serialize) {
     if let Err(error) = serde_json::to_writer(&mut *out, of) {
         out.clear();

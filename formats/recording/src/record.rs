@@ -1,4 +1,4 @@
-//! Records.
+//! Encoding and decoding of records.
 
 use std::collections::BTreeMap;
 
@@ -14,69 +14,69 @@ const STEP: u8 = 2;
 const LOST: u8 = 3;
 const NAMES: u8 = 4;
 
-/// Who recorded.
+/// Origin of a recording: daemon, host and time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
-    /// Version of the daemon.
+    /// Version of the recording daemon.
     pub version: String,
-    /// The host's name.
+    /// Name of the daemon's host.
     pub host: String,
-    /// Milliseconds since 1970-01-01 UTC.
+    /// Start of the recording in milliseconds since 1970-01-01 UTC.
     pub began_unix_ms: u64,
 }
 
-/// What numbers are called.
+/// Names of numeric identifiers in records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Names {
-    /// Of disks.
+    /// Names of disks by disk number.
     pub disks: BTreeMap<u32, String>,
-    /// Of NICs, uplinks and teams, by port.
+    /// Names of NICs, uplinks and teams by port number.
     pub ports: BTreeMap<u32, String>,
-    /// Of stores.
+    /// Names of stores by store number.
     pub stores: BTreeMap<u32, String>,
 }
 
-/// A record, as it is in a block.
+/// Decoded record that borrows from its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
-    /// Text of an [`About`].
+    /// Origin of the recording: JSON of [`About`].
     About(&'a [u8]),
-    /// A policy begins.
+    /// Start of the stream of a new policy.
     Begin {
-        /// Its stream from now on.
+        /// Identifier of the new stream.
         stream: StreamId,
-        /// When.
+        /// Time at which the policy was created.
         at: Time,
-        /// Which policy.
+        /// Kind of the new policy.
         kind: Kind,
-        /// What it is called: `wan`.
+        /// Name of the policy instance, such as `wan`.
         name: &'a str,
-        /// What it begins with.
+        /// Encoded initial state of the policy.
         birth: &'a [u8],
     },
-    /// It was told something.
+    /// Input of a policy and the resulting decision.
     Step {
-        /// Whose.
+        /// Stream that the step belongs to.
         stream: StreamId,
-        /// When.
+        /// Time passed to the policy.
         at: Time,
-        /// What it was told.
+        /// Encoded input of the policy.
         input: &'a [u8],
-        /// What it decided.
+        /// Encoded decision of the policy.
         decision: &'a [u8],
     },
-    /// Nothing more of a stream is recorded.
+    /// Early end of a stream.
     Lost {
-        /// Whose.
+        /// Stream that has no further records.
         stream: StreamId,
-        /// Why.
+        /// Reason for the early end.
         loss: Loss,
     },
-    /// Text of [`Names`].
+    /// Names of identifiers: JSON of [`Names`].
     Names(&'a [u8]),
 }
 
-/// Reads a record; `at` is when the one before it was.
+/// Decodes a record. `at`: time of the previous record in nanoseconds, updated to this record's.
 pub(crate) fn decode_record<'a>(bytes: &mut Bytes<'a>, at: &mut u64) -> Result<Record<'a>, Fault> {
     let kind = bytes.byte()?;
     let stream = StreamId(bytes.number_u32()?);
@@ -96,7 +96,8 @@ pub(crate) fn decode_record<'a>(bytes: &mut Bytes<'a>, at: &mut u64) -> Result<R
     })
 }
 
-/// Adds what every record begins with; `last` is when the one before it was.
+/// Appends the common head of a record. `last`: time of the previous record, updated to this
+/// record's.
 fn put_head(out: &mut Vec<u8>, kind: u8, stream: StreamId, at: Time, last: &mut Time) {
     out.push(kind);
     put(out, u64::from(stream.0));
@@ -137,17 +138,17 @@ pub(crate) fn put_lost(
     out.push(loss as u8);
 }
 
-/// A block's body that says who recorded.
+/// Encodes a block body with the origin of the recording.
 pub fn encode_about(about: &About) -> Vec<u8> {
     encode_text(ABOUT, about)
 }
 
-/// A block's body that says what numbers are called.
+/// Encodes a block body with names of identifiers.
 pub fn encode_names(names: &Names) -> Vec<u8> {
     encode_text(NAMES, names)
 }
 
-/// A block's body that says that nothing more of a stream is recorded.
+/// Encodes a block body with the early end of a stream.
 pub fn encode_lost(stream: StreamId, loss: Loss) -> Vec<u8> {
     let (mut body, mut last) = (Vec::new(), Time::ZERO);
     put_lost(&mut body, (stream, Time::ZERO, &mut last), loss);

@@ -1,4 +1,4 @@
-//! A policy as a plane has it.
+//! Wrapper that records a policy.
 
 use core::ops::Deref;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use suimon_quantity::Time;
 use crate::policy::{put_text, text};
 use crate::{Policy, Sink, Tape};
 
-/// A policy, and where its records go, if they go anywhere. What only reads it is asked of the policy
-/// itself; what changes it has the policy's own names here.
+/// Policy with optional recording. Read access goes to the policy through `Deref`; functions that
+/// change it have the policy's names here.
 #[derive(Clone, Debug)]
 pub struct Recorded<P> {
     pub(crate) policy: P,
@@ -27,22 +27,22 @@ impl<P> Deref for Recorded<P> {
 }
 
 impl<P> Recorded<P> {
-    /// Hands on what was recorded, which is to be done once in a while, as where what was decided is
-    /// carried out.
+    /// Passes buffered records to the sink. To be called periodically, for example where decisions
+    /// are carried out.
     pub fn flush(&mut self) {
         if let Some(tape) = &mut self.tape {
             tape.flush();
         }
     }
 
-    /// Whether anything is recorded.
+    /// Returns true if the policy is recorded.
     pub const fn is_recorded(&self) -> bool {
         self.tape.is_some()
     }
 }
 
 impl<P: Policy> Recorded<P> {
-    /// A policy that begins now; recorded under `name` where there is a sink.
+    /// Wraps a new policy; with a sink, starts a stream called `name`.
     pub(crate) fn begun(
         policy: P,
         sink: Option<&Arc<dyn Sink>>,
@@ -53,7 +53,7 @@ impl<P: Policy> Recorded<P> {
         Self { policy, tape }
     }
 
-    /// Records a step.
+    /// Records an input with its decision.
     pub(crate) fn note<D: Serialize>(&mut self, at: Time, step: impl FnOnce() -> (P::Input, D)) {
         let Some(tape) = &mut self.tape else { return };
         let (told, decided) = step();

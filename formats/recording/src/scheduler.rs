@@ -1,20 +1,21 @@
-//! Schedulers of stores, by themselves and in the budget that several processors have.
+//! Recording of store schedulers, alone ([`StoreScheduler`]) and with a budget shared by several
+//! workers ([`StoreBudget`]).
 //!
-//! They are told of each request, so their bodies are short. Inputs begin with a byte; numbers are
-//! varints, and *time* is by how much later than the record, zigzag.
+//! Schedulers are called for each request, so their bodies have a compact binary encoding. An input
+//! starts with its type byte. Numbers are varints; *time* is relative to the record's time, zigzag.
 //!
-//! | byte | told | then | decided |
+//! | type | input | fields | decision |
 //! |---|---|---|---|
-//! | 0 | a request came | slot, bytes, tag | 0 goes, 1 waits, 2 no disk, 3 full |
-//! | 1 | several came | slot, tag, and pairs of bytes and how many in a row | 0, how many go, how many wait; or 2, 3 |
-//! | 2 | what is next | | 0 nothing; 1 not before *time*; 2 slot, tag |
-//! | 3 | requests ended | slot, bytes, how many, latency in ns and 1 (0: not measured) | |
-//! | 4 | a change | JSON | tags of requests that do not go |
-//! | 5 | look at what was delivered | | JSON, or nothing |
-//! | 6 | other processors have it, too | processor | |
-//! | 7 | a processor reports | processor; wants, ahead, completions, returns, each with its number before | |
-//! | 8 | what is lent next | | 0 nothing; processor and 1, slot, 0 to 3, number |
-//! | 9 | one processor has it again | pairs of slot and tag that wait there | |
+//! | 0 | submit a request | slot, bytes, tag | 0 dispatch, 1 queued, 2 no disk, 3 full |
+//! | 1 | submit several | slot, tag, runs of (bytes, count) | 0, dispatched, queued; or 2, 3 |
+//! | 2 | poll | | 0 idle; 1 wait until *time*; 2 dispatch: slot, tag |
+//! | 3 | requests completed | slot, bytes, count, latency in ns plus 1 (0: not measured) | |
+//! | 4 | change | JSON | tags of removed requests |
+//! | 5 | observe delivered service | | JSON, or empty |
+//! | 6 | share with other workers | worker | |
+//! | 7 | report | worker; wants, ahead, completions, returns, each after its count | |
+//! | 8 | poll the next grant | | 0 none; or worker plus 1, slot, 0 to 3, number |
+//! | 9 | end of sharing | pairs (slot, tag) of requests queued at the remaining worker | |
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ impl<P> Recorded<P> {
 }
 
 impl Recorded<StoreScheduler> {
-    /// See [`StoreScheduler::new`]; it begins at `at`.
+    /// As [`StoreScheduler::new`], with recording; the stream starts at `at`.
     pub fn scheduler(
         sink: Option<&Arc<dyn Sink>>,
         (at, name): (Time, &str),
@@ -55,10 +56,10 @@ impl Recorded<StoreScheduler> {
         Self { policy: StoreScheduler::new(spec), tape }
     }
 
-    /// See [`StoreScheduler::submit`].
+    /// As [`StoreScheduler::submit`], with recording.
     ///
     /// # Errors
-    /// As there.
+    /// As the policy's function.
     #[inline]
     pub fn submit(
         &mut self,
@@ -75,10 +76,10 @@ impl Recorded<StoreScheduler> {
         result
     }
 
-    /// See [`StoreScheduler::submit_together`].
+    /// As [`StoreScheduler::submit_together`], with recording.
     ///
     /// # Errors
-    /// As there.
+    /// As the policy's function.
     #[inline]
     pub fn submit_together(
         &mut self,
@@ -95,7 +96,7 @@ impl Recorded<StoreScheduler> {
         result
     }
 
-    /// See [`StoreScheduler::poll`].
+    /// As [`StoreScheduler::poll`], with recording.
     #[inline]
     pub fn poll(&mut self, now: Time) -> Next {
         let next = self.policy.poll(now);
@@ -106,14 +107,15 @@ impl Recorded<StoreScheduler> {
         next
     }
 
-    /// See [`StoreScheduler::handle_completed`].
+    /// As [`StoreScheduler::handle_completed`], with recording.
     #[inline(always)]
     pub fn handle_completed(&mut self, now: Time, slot: DiskSlot, of: Completed) {
         self.policy.handle_completed(now, slot, of);
         self.note_bytes(now, |input, _| code::put_completed(input, slot, of));
     }
 
-    /// See [`StoreScheduler::handle_complete`] and [`StoreScheduler::handle_unmeasured`].
+    /// As [`StoreScheduler::handle_complete`] or, without a latency,
+    /// [`StoreScheduler::handle_unmeasured`], with recording.
     #[inline]
     pub fn handle_one(&mut self, now: Time, slot: DiskSlot, bytes: u32, latency: Option<Duration>) {
         let ns = |latency: Duration| u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
@@ -124,12 +126,12 @@ impl Recorded<StoreScheduler> {
         );
     }
 
-    /// See [`StoreScheduler::handle_unscheduled`]. It is not recorded, because it decides nothing.
+    /// As [`StoreScheduler::handle_unscheduled`]. Not recorded, because it changes no decision.
     pub fn handle_unscheduled(&mut self, of: Unscheduled) {
         self.policy.handle_unscheduled(of);
     }
 
-    /// See [`StoreScheduler::apply`].
+    /// As [`StoreScheduler::apply`], with recording.
     pub fn apply(&mut self, now: Time, change: Change) -> Vec<u32> {
         let tags = self.policy.apply(now, change);
         self.note_bytes(now, |input, decision| {
@@ -139,7 +141,7 @@ impl Recorded<StoreScheduler> {
         tags
     }
 
-    /// See [`StoreScheduler::observe`].
+    /// As [`StoreScheduler::observe`], with recording.
     pub fn observe(&mut self, now: Time) -> Vec<Event> {
         let events = self.policy.observe(now);
         self.note_bytes(now, |input, decision| {
@@ -150,7 +152,7 @@ impl Recorded<StoreScheduler> {
         events
     }
 
-    /// See [`StoreBudget::share`].
+    /// As [`StoreBudget::share`], with recording.
     pub fn share(
         mut self,
         now: Time,
@@ -163,19 +165,19 @@ impl Recorded<StoreScheduler> {
 }
 
 impl Recorded<StoreBudget> {
-    /// See [`StoreBudget::apply`].
+    /// As [`StoreBudget::apply`], with recording.
     pub fn apply(&mut self, now: Time, change: Change) {
         self.policy.apply(now, change);
         self.note_bytes(now, |input, _| code::put_change(input, change));
     }
 
-    /// See [`StoreBudget::handle_report`].
+    /// As [`StoreBudget::handle_report`], with recording.
     pub fn handle_report(&mut self, now: Time, from: ProcessorId, report: &Report) {
         self.policy.handle_report(now, from, report);
         self.note_bytes(now, |input, _| code::put_report(input, from, report));
     }
 
-    /// See [`StoreBudget::poll_grant`].
+    /// As [`StoreBudget::poll_grant`], with recording.
     pub fn poll_grant(&mut self, now: Time) -> Option<Grant> {
         let grant = self.policy.poll_grant(now);
         self.note_bytes(now, |input, decision| {
@@ -185,7 +187,7 @@ impl Recorded<StoreBudget> {
         grant
     }
 
-    /// See [`StoreBudget::observe`].
+    /// As [`StoreBudget::observe`], with recording.
     pub fn observe(&mut self, now: Time) -> Vec<Event> {
         let events = self.policy.observe(now);
         self.note_bytes(now, |input, decision| {
@@ -196,7 +198,7 @@ impl Recorded<StoreBudget> {
         events
     }
 
-    /// See [`StoreBudget::unshare`].
+    /// As [`StoreBudget::unshare`], with recording.
     pub fn unshare(mut self, now: Time, borrower: Borrower) -> Recorded<StoreScheduler> {
         self.note_bytes(now, |input, _| {
             let mut copy = borrower.clone();

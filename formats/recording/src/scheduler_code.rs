@@ -1,4 +1,4 @@
-//! The bytes of what schedulers are told and decide; see `scheduler.rs`.
+//! Binary encoding of scheduler inputs and decisions, specified in `scheduler.rs`.
 
 use core::time::Duration;
 
@@ -23,55 +23,55 @@ const REPORT: u8 = 7;
 pub(crate) const POLL_GRANT: u8 = 8;
 const UNSHARE: u8 = 9;
 
-/// Requests that come, are reported or wait at once at most.
+/// Maximum number of requests in one submission or report.
 const REQUESTS_MAX: u64 = 1 << 20;
 
-/// What a scheduler is told.
+/// Input of a scheduler or shared budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreInput {
-    /// A request came.
+    /// Submission of one request of a disk.
     Submit {
-        /// Of which disk.
+        /// Slot of the disk in the scheduler.
         slot: DiskSlot,
-        /// How large.
+        /// Length of the request in bytes.
         bytes: u32,
-        /// The engine's word for it.
+        /// Tag assigned by the storage engine.
         tag: u32,
     },
-    /// Requests came at once.
+    /// Submission of several requests of one disk.
     Together {
-        /// Of which disk.
+        /// Slot of the disk in the scheduler.
         slot: DiskSlot,
-        /// The engine's word for them.
+        /// Tag assigned by the storage engine, common to all requests.
         tag: u32,
-        /// How large each is.
+        /// Length of each request in bytes.
         sizes: Vec<u32>,
     },
-    /// What is next?
+    /// Poll for the next request to dispatch.
     Poll,
-    /// Requests ended.
+    /// Completion of requests of one disk.
     Completed {
-        /// Of which disk.
+        /// Slot of the disk in the scheduler.
         slot: DiskSlot,
-        /// Which.
+        /// Size, number and latency of the completed requests.
         of: Completed,
     },
-    /// Something is so from now on.
+    /// Change of configuration, such as limits or disks.
     Change(Change),
-    /// It is to be looked at what was delivered.
+    /// Periodic evaluation of the delivered service.
     Observe,
-    /// Other processors have the store, too.
+    /// Start of sharing the store with other workers.
     Share(ProcessorId),
-    /// A processor reports.
+    /// Report of another worker on its disks.
     Report {
-        /// Which.
+        /// Worker that sent the report.
         from: ProcessorId,
-        /// What.
+        /// Demand, completions and returned grants.
         report: Report,
     },
-    /// What is lent next?
+    /// Poll for the next grant to another worker.
     PollGrant,
-    /// One processor has the store again, where these wait.
+    /// End of sharing: slots and tags of the requests queued at the remaining worker.
     Unshare(Vec<(DiskSlot, u32)>),
 }
 
@@ -195,10 +195,10 @@ pub(crate) fn put_unshare(out: &mut Vec<u8>, waiting: impl Iterator<Item = (Disk
     waiting.for_each(|(slot, tag)| put_numbers(out, [slot.0, tag]));
 }
 
-/// What a scheduler was told.
+/// Decodes an input of a scheduler.
 ///
 /// # Errors
-/// It is nothing that it could be told.
+/// Fails if `body` is not a valid input.
 pub fn decode_store_input(body: &[u8]) -> Result<StoreInput, Fault> {
     let mut bytes = Bytes::new(body);
     let input = match bytes.byte()? {
@@ -254,7 +254,7 @@ fn processor(bytes: &mut Bytes<'_>) -> Result<ProcessorId, Fault> {
 fn report(bytes: &mut Bytes<'_>) -> Result<Report, Fault> {
     let mut report = Report::default();
     for wants in [&mut report.wants, &mut report.ahead] {
-        // Each takes bytes of its own, so there are no more than bytes.
+        // Each entry consumes input, which bounds the number of entries.
         for _ in 0..bytes.number()? {
             wants.push(Want { disk: DiskSlot(bytes.number_u32()?), bytes: bytes.number_u32()? });
         }

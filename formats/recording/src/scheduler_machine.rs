@@ -1,4 +1,4 @@
-//! Schedulers of stores, driven again.
+//! Replay of store schedulers.
 
 use suimon_quantity::Time;
 use suimon_storage_qos::{Borrower, StoreBudget, StoreScheduler, StoreSpec};
@@ -7,10 +7,10 @@ use crate::scheduler_code as code;
 use crate::scheduler_code::{StoreInput, decode_store_input};
 use crate::{Difference, Fault, Machine, decode};
 
-/// A store has no more requests that wait.
+/// Maximum number of queued requests of a store in a recording; bounds memory in replay.
 const WAITING_MAX: u32 = 1 << 20;
 
-/// A store's scheduler, as it is shared now.
+/// Scheduler of a store in its current sharing mode.
 #[allow(clippy::large_enum_variant, reason = "there is one for each store of a recording")]
 enum Mode {
     Sole(StoreScheduler),
@@ -18,16 +18,16 @@ enum Mode {
     Between,
 }
 
-/// See the module.
+/// Replay of one store's scheduler.
 pub(crate) struct SchedulerMachine {
     spec: StoreSpec,
     mode: Mode,
 }
 
-/// What a scheduler begins with.
+/// Decodes the initial state of a scheduler.
 ///
 /// # Errors
-/// It cannot begin with that.
+/// Fails if the initial state is invalid or exceeds the replay's limits.
 pub fn decode_store_birth(birth: &[u8]) -> Result<StoreSpec, Fault> {
     let spec: StoreSpec = decode(birth).map_err(|fault| Fault::Birth(fault.to_string()))?;
     if spec.waiting_max > WAITING_MAX || spec.depth_max > WAITING_MAX {
@@ -95,7 +95,7 @@ impl Machine for SchedulerMachine {
                 };
                 for (slot, tag) in waiting {
                     borrower.add(slot);
-                    // How large they are the budget knows.
+                    // The budget has recorded their sizes.
                     let _ = borrower.submit(at, slot, 0, tag);
                 }
                 *mode = Mode::Sole(of.unshare(borrower));

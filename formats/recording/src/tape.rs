@@ -1,4 +1,4 @@
-//! Where a policy's records go.
+//! Buffering of a policy's records.
 
 use core::fmt;
 use std::sync::Arc;
@@ -8,27 +8,27 @@ use suimon_quantity::Time;
 use crate::record::{put_begin, put_step};
 use crate::{Kind, StreamId};
 
-/// Bytes that a tape keeps before it hands them on.
+/// Buffered bytes at which a tape passes a block to the sink.
 const HANDED_ON_BYTES: usize = 64 << 10;
 
-/// Takes what is recorded. It never makes anybody wait.
+/// Receiver of recorded blocks. Never blocks.
 pub trait Sink: Send + Sync {
-    /// A stream that was nobody's before.
+    /// Returns an unused stream identifier.
     fn next_stream(&self) -> StreamId;
 
-    /// Takes a block's body with records of a stream. Whether it does; if not, it says in the file that
-    /// nothing more of the stream follows.
+    /// Accepts a block body with records of a stream. Returns false if it was discarded; the sink
+    /// then records the early end of the stream.
     fn take(&self, stream: StreamId, body: Vec<u8>) -> bool;
 }
 
-/// A policy's end of a recording. A copy of it records what the copy of the policy does, so one of
-/// both is to be thrown away before the other hands anything on.
+/// Record buffer of one policy. A clone belongs to a clone of the policy; only one of both may pass
+/// blocks to the sink, the other must be dropped first.
 #[derive(Clone)]
 pub struct Tape {
     sink: Arc<dyn Sink>,
     stream: StreamId,
     body: Vec<u8>,
-    /// When the last record of `body` was.
+    /// Time of the last record in `body`.
     last: Time,
     is_over: bool,
     input: Vec<u8>,
@@ -42,7 +42,7 @@ impl fmt::Debug for Tape {
 }
 
 impl Tape {
-    /// A policy begins.
+    /// Starts a stream for a new policy.
     pub(crate) fn begin(
         sink: &Arc<dyn Sink>,
         at: Time,
@@ -64,7 +64,7 @@ impl Tape {
         tape
     }
 
-    /// It was told something, and decided; `write` adds what and how.
+    /// Appends a step; `write` encodes input and decision.
     pub(crate) fn step(&mut self, at: Time, write: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>)) {
         if self.is_over {
             return;
@@ -76,14 +76,14 @@ impl Tape {
         put_step(&mut self.body, head, &self.input, &self.decision);
     }
 
-    /// Hands on what there is, if that is much.
+    /// Passes the buffer to the sink if it has reached its threshold.
     pub(crate) fn flush_if_long(&mut self) {
         if self.body.len() >= HANDED_ON_BYTES {
             self.flush();
         }
     }
 
-    /// Hands on what there is.
+    /// Passes the buffer to the sink.
     pub(crate) fn flush(&mut self) {
         if self.body.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! Teams.
+//! Recording of teams.
 
 use std::sync::Arc;
 
@@ -11,38 +11,38 @@ use suimon_teaming::{
 
 use crate::{Kind, Policy, Recorded, Sink};
 
-/// What a team is told.
+/// Input of a team's state machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TeamInput {
     /// [`Team::handle_member`].
     Member {
-        /// Whose link.
+        /// Member that the link belongs to.
         member: MemberId,
-        /// The link.
+        /// State of the member's link.
         link: MemberLink,
     },
     /// [`Team::handle_ports`].
     Ports(Vec<TeamPort>),
     /// [`Team::set_spec`].
     Spec(TeamSpec),
-    /// [`Team::handle_loads`]: buckets that carried something or have a member.
+    /// [`Team::handle_loads`]: buckets with load or an assigned member.
     Loads(Vec<(u16, BucketLoad)>),
 }
 
-/// What a team decides.
+/// Decision of a team's state machine.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TeamDecision {
-    /// What contradicts itself; nothing was changed then.
+    /// Reason why the input was rejected; nothing was changed then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// The new distribution, if there is one.
+    /// New distribution of flows to members, if changed.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")]
     pub distribution: Option<Arc<Distribution>>,
-    /// What is to be announced.
+    /// Announcements of moved addresses to send.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub announcements: Vec<Announcement>,
-    /// What happened.
+    /// Events for the event log.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<TeamEvent>,
 }
@@ -99,10 +99,10 @@ impl Policy for Team {
 }
 
 impl Recorded<Team> {
-    /// See [`Team::new`].
+    /// As [`Team::new`], with recording.
     ///
     /// # Errors
-    /// As there.
+    /// As the policy's function.
     pub fn team(
         sink: Option<&Arc<dyn Sink>>,
         (at, name): (Time, &str),
@@ -112,10 +112,10 @@ impl Recorded<Team> {
         Ok(Self::begun(policy, sink, (at, name), || spec))
     }
 
-    /// See [`Team::handle_member`].
+    /// As [`Team::handle_member`], with recording.
     ///
     /// # Errors
-    /// As there.
+    /// As the policy's function.
     pub fn handle_member(
         &mut self,
         at: Time,
@@ -127,17 +127,17 @@ impl Recorded<Team> {
         result
     }
 
-    /// See [`Team::handle_ports`].
+    /// As [`Team::handle_ports`], with recording.
     pub fn handle_ports(&mut self, at: Time, ports: &[TeamPort]) -> Change {
         let change = self.policy.handle_ports(ports);
         self.note(at, || (TeamInput::Ports(ports.to_vec()), TeamDecision::from(&change)));
         change
     }
 
-    /// See [`Team::set_spec`].
+    /// As [`Team::set_spec`], with recording.
     ///
     /// # Errors
-    /// As there.
+    /// As the policy's function.
     pub fn set_spec(&mut self, at: Time, spec: TeamSpec) -> Result<Change, SpecError> {
         let told = self.tape.is_some().then(|| spec.clone());
         let result = self.policy.set_spec(spec);
@@ -147,7 +147,7 @@ impl Recorded<Team> {
         result
     }
 
-    /// See [`Team::handle_loads`].
+    /// As [`Team::handle_loads`], with recording.
     pub fn handle_loads(&mut self, at: Time, loads: &[BucketLoad; BUCKETS]) -> Change {
         let change = self.policy.handle_loads(loads);
         self.note(at, || {

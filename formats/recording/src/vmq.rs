@@ -1,4 +1,4 @@
-//! VMQ.
+//! Recording of VMQ placement.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use suimon_vmq::{
 
 use crate::{Kind, Policy, Recorded, Sink};
 
-/// What VMQ begins with.
+/// Initial state of VMQ placement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmqBirth {
-    /// What is wanted.
+    /// Configured settings of the placement.
     pub spec: VmqSpec,
-    /// The host's processors.
+    /// Workers among which queues are placed.
     pub processors: Vec<Processor>,
 }
 
-/// What VMQ is told.
+/// Input of the VMQ placement policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VmqInput {
@@ -29,11 +29,11 @@ pub enum VmqInput {
     ForgetHistory,
     /// [`Vmq::set_nic`].
     SetNic {
-        /// Which.
+        /// Port of the NIC concerned.
         nic: PortId,
-        /// What of it is wanted.
+        /// VMQ settings of the NIC.
         spec: NicSpec,
-        /// How many queues its device has.
+        /// Maximum number of queues of the NIC's device.
         queues_max: u16,
     },
     /// [`Vmq::remove_nic`].
@@ -44,45 +44,45 @@ pub enum VmqInput {
     RemoveQueue(QueueId),
     /// [`Vmq::handle_found`].
     Found {
-        /// Which queue.
+        /// Queue found at an unexpected worker.
         queue: QueueId,
-        /// Where.
+        /// Worker that services the queue.
         at: ProcessorId,
     },
     /// [`Vmq::handle_moved`].
     Moved {
-        /// Which queue.
+        /// Queue that completed its move.
         queue: QueueId,
-        /// Where it is now.
+        /// Worker that services the queue now.
         at: ProcessorId,
     },
     /// [`Vmq::observe`].
     Observe(Measurements),
 }
 
-/// What VMQ decides.
+/// Decision of the VMQ placement policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VmqDecision {
-    /// Nothing is to be done.
+    /// The input requires no action.
     Heard,
-    /// It cannot be.
+    /// Rejection of the input, with the reason.
     Refused(String),
-    /// These queues are to be handed over.
+    /// Queues to move between workers.
     Moves(Vec<Move>),
-    /// A queue is to be there.
+    /// Placement of a new queue.
     Added {
-        /// Where.
+        /// Worker for the new queue.
         at: ProcessorId,
-        /// What makes room.
+        /// Moves that make room for it.
         moves: Vec<Move>,
     },
-    /// What measurements lead to.
+    /// Result of evaluating the workers' measurements.
     Observed(Observed),
 }
 
 impl VmqDecision {
-    /// The queues to be handed over.
+    /// Returns the queues to move between workers.
     pub fn moves(&self) -> &[Move] {
         match self {
             Self::Heard | Self::Refused(_) => &[],
@@ -153,10 +153,10 @@ impl Policy for Vmq {
 }
 
 impl Recorded<Vmq> {
-    /// See [`Vmq::new`].
+    /// As [`Vmq::new`], with recording.
     ///
     /// # Errors
-    /// As there.
+    /// As the policy's function.
     pub fn vmq(
         sink: Option<&Arc<dyn Sink>>,
         (at, name): (Time, &str),
@@ -168,10 +168,10 @@ impl Recorded<Vmq> {
         Ok(Self::begun(policy, sink, (at, name), birth))
     }
 
-    /// See [`Vmq::configure`].
+    /// As [`Vmq::configure`], with recording.
     ///
     /// # Errors
-    /// As there.
+    /// As the policy's function.
     pub fn configure(
         &mut self,
         spec: VmqSpec,
@@ -184,16 +184,16 @@ impl Recorded<Vmq> {
         result
     }
 
-    /// See [`Vmq::forget_history`].
+    /// As [`Vmq::forget_history`], with recording.
     pub fn forget_history(&mut self, now: Time) {
         self.policy.forget_history(now);
         self.note(now, || (VmqInput::ForgetHistory, VmqDecision::Heard));
     }
 
-    /// See [`Vmq::set_nic`].
+    /// As [`Vmq::set_nic`], with recording.
     ///
     /// # Errors
-    /// As there.
+    /// As the policy's function.
     pub fn set_nic(
         &mut self,
         nic: PortId,
@@ -206,32 +206,32 @@ impl Recorded<Vmq> {
         result
     }
 
-    /// See [`Vmq::remove_nic`].
+    /// As [`Vmq::remove_nic`], with recording.
     pub fn remove_nic(&mut self, nic: PortId, now: Time) {
         self.policy.remove_nic(nic, now);
         self.note(now, || (VmqInput::RemoveNic(nic), VmqDecision::Heard));
     }
 
-    /// See [`Vmq::add_queue`].
+    /// As [`Vmq::add_queue`], with recording.
     ///
     /// # Errors
-    /// As there.
+    /// As the policy's function.
     pub fn add_queue(&mut self, queue: QueueId, now: Time) -> Result<Added, QueueError> {
         let result = self.policy.add_queue(queue, now);
         self.note(now, || (VmqInput::AddQueue(queue), added(&result)));
         result
     }
 
-    /// See [`Vmq::remove_queue`].
+    /// As [`Vmq::remove_queue`], with recording.
     pub fn remove_queue(&mut self, queue: QueueId, now: Time) -> bool {
         let is_known = self.policy.remove_queue(queue, now);
         self.note(now, || (VmqInput::RemoveQueue(queue), VmqDecision::Heard));
         is_known
     }
 
-    /// See [`Vmq::handle_found`].
+    /// As [`Vmq::handle_found`], with recording.
     pub fn handle_found(&mut self, queue: QueueId, at: ProcessorId, now: Time) {
-        // It is said of each queue at each measurement; what is known already is not worth a record.
+        // Reported for each queue at each measurement; unchanged placements are not recorded.
         let is_known = self.tape.is_none() || self.placement().any(|of| of == (queue, at));
         self.policy.handle_found(queue, at, now);
         if !is_known {
@@ -239,13 +239,13 @@ impl Recorded<Vmq> {
         }
     }
 
-    /// See [`Vmq::handle_moved`].
+    /// As [`Vmq::handle_moved`], with recording.
     pub fn handle_moved(&mut self, queue: QueueId, at: ProcessorId, now: Time) {
         self.policy.handle_moved(queue, at, now);
         self.note(now, || (VmqInput::Moved { queue, at }, VmqDecision::Heard));
     }
 
-    /// See [`Vmq::observe`].
+    /// As [`Vmq::observe`], with recording.
     pub fn observe(&mut self, measurements: &Measurements, now: Time) -> Observed {
         let observed = self.policy.observe(measurements, now);
         self.note(now, || {

@@ -1,6 +1,7 @@
-//! Sector bitmaps: one bit a sector, the first sector in a byte's highest bit.
+//! Sector bitmaps: one bit per sector; the first sector is the most significant bit of the first
+//! byte.
 
-/// Whether a sector's bit is set.
+/// Returns true if a sector's bit is set.
 pub(crate) fn is_set(bits: &[u8], sector: u64) -> bool {
     let byte = usize::try_from(sector / 8).ok().and_then(|at| bits.get(at));
     byte.is_some_and(|byte| byte & mask(sector) != 0)
@@ -10,7 +11,7 @@ const fn mask(sector: u64) -> u8 {
     0x80 >> (sector % 8)
 }
 
-/// Sets bits `from .. end`; whether any was not set.
+/// Sets the bits `from .. end`; returns true if any bit changed.
 pub(crate) fn set(bits: &mut [u8], from: u64, end: u64) -> bool {
     let mut changed = false;
     for sector in from..end {
@@ -23,12 +24,12 @@ pub(crate) fn set(bits: &mut [u8], from: u64, end: u64) -> bool {
     changed
 }
 
-/// Whether the first `sectors` bits are all set.
+/// Returns true if the first `sectors` bits are all set.
 pub(crate) fn is_full(bits: &[u8], sectors: u64) -> bool {
     run_end(bits, 0, sectors) == sectors && (sectors == 0 || is_set(bits, 0))
 }
 
-/// The first sector behind `from` whose bit differs, or `end`.
+/// Returns the first sector after `from` with a different bit value, or `end`.
 pub(crate) fn run_end(bits: &[u8], from: u64, end: u64) -> u64 {
     let first = is_set(bits, from);
     let whole = if first { 0xff } else { 0 };

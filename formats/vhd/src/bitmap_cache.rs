@@ -1,9 +1,9 @@
-//! Sector bitmaps in memory: those of blocks that are partly in the file.
+//! Cache of sector bitmaps of partially allocated blocks.
 //!
 //! Invariants
-//! - A bitmap that is to be written, or that a write under way will change, stays.
-//! - A bitmap that changed since it was read stays while it is being read again: what is
-//!   read may be older.
+//! - A bitmap with uncommitted changes, or with writes in flight to its block, is not evicted.
+//! - A bitmap that changed since it was read is not evicted while the file is read again, because
+//!   the read may return the older version.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,30 +11,30 @@ use suimon_image::ByteRange;
 
 use crate::bitmap;
 
-/// Bytes of bitmaps that are kept, or [`BITMAPS_MIN`] of them if that is more. What writes
-/// under way and one question need comes on top.
+/// Maximum size of the cache in bytes, but at least [`BITMAPS_MIN`] bitmaps. Bitmaps needed by
+/// writes in flight and by the current request are kept in addition.
 const BYTES_MAX: u64 = 4 << 20;
 const BITMAPS_MIN: u64 = 8;
 
-/// One block's bitmap.
+/// Sector bitmap of one block.
 #[derive(Debug, Default)]
 pub(crate) struct SectorMap {
     pub(crate) bits: Box<[u8]>,
-    /// Writes that were placed and have not ended.
+    /// Number of placed writes to the block that have not completed.
     pub(crate) writes: u32,
-    /// Changes that are not durable.
+    /// True if the bitmap has changes that are not durable.
     pub(crate) is_dirty: bool,
     has_changed: bool,
 }
 
 impl SectorMap {
-    /// A block of which nothing is in the file yet.
+    /// Returns the bitmap of a block without any sector in the file.
     pub(crate) fn empty(bytes: usize, writes: u32) -> Self {
         let bits = vec![0; bytes].into_boxed_slice();
         Self { bits, writes, is_dirty: false, has_changed: false }
     }
 
-    /// Sets bits; whether any was not set.
+    /// Sets bits; returns true if any bit changed.
     pub(crate) fn set(&mut self, from: u64, end: u64) -> bool {
         let changed = bitmap::set(&mut self.bits, from, end);
         self.has_changed |= changed;
@@ -42,13 +42,13 @@ impl SectorMap {
     }
 }
 
-/// Bitmaps by block.
+/// Cached bitmaps by block number.
 #[derive(Debug)]
 pub(crate) struct BitmapCache {
     maps: BTreeMap<u32, SectorMap>,
-    /// Blocks in the order in which their bitmaps came; some may have none any more.
+    /// Block numbers in the order of insertion; their bitmaps may have been removed.
     order: VecDeque<u32>,
-    /// Bitmaps that were asked for, by the sector they are at: of which block, how often.
+    /// Bitmap reads in flight by file offset: block number and number of requests.
     asked: BTreeMap<u64, (u32, u32)>,
     bitmap_bytes: u64,
 }
@@ -58,7 +58,7 @@ impl BitmapCache {
         Self { maps: BTreeMap::new(), order: VecDeque::new(), asked: BTreeMap::new(), bitmap_bytes }
     }
 
-    /// How many are kept.
+    /// Returns the maximum number of cached bitmaps.
     pub(crate) fn capacity(&self) -> usize {
         let maps = (BYTES_MAX / self.bitmap_bytes.max(1)).max(BITMAPS_MIN);
         usize::try_from(maps).unwrap_or(usize::MAX)
@@ -72,13 +72,13 @@ impl BitmapCache {
         self.maps.get_mut(&block)
     }
 
-    /// A bitmap is asked for.
+    /// Registers a read of a block's bitmap.
     pub(crate) fn ask(&mut self, range: ByteRange, block: u32) {
         let (_, times) = self.asked.entry(range.offset()).or_insert((block, 0));
         *times = times.saturating_add(1);
     }
 
-    /// What was asked for has come: whose bitmap it is.
+    /// Completes a read; returns the block number of the bitmap.
     pub(crate) fn answered(&mut self, range: ByteRange) -> Option<u32> {
         let (block, times) = self.asked.get_mut(&range.offset())?;
         let block = *block;
@@ -89,7 +89,7 @@ impl BitmapCache {
         Some(block)
     }
 
-    /// Keeps a bitmap; others that nothing needs go, but none of `wanted`'s.
+    /// Inserts a bitmap and evicts others, except those in use and those of blocks in `wanted`.
     pub(crate) fn insert(
         &mut self,
         block: u32,
@@ -112,7 +112,7 @@ impl BitmapCache {
         self.insert(block, map, wanted);
     }
 
-    /// Forgets a bitmap.
+    /// Removes a block's bitmap from the cache.
     pub(crate) fn remove(&mut self, block: u32) -> Option<SectorMap> {
         self.maps.remove(&block)
     }
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn what_nothing_needs_goes_and_the_rest_stays() {
-        // Bitmaps so large that only the fewest are kept.
+        // Bitmaps so large that the cache holds only the minimum number.
         let len = BYTES_MAX;
         let mut cache = BitmapCache::new(len);
         let place = |block: u32| ByteRange::new(u64::from(block) * len, len).unwrap();
@@ -156,7 +156,7 @@ mod tests {
         // Changed since it was read, and being read again.
         cache.map_mut(2).unwrap().set(3, 4);
         cache.ask(place(2), 2);
-        // Only being read again.
+        // Being read again without changes.
         cache.ask(place(3), 3);
         for block in 6..30 {
             cache.insert_read(block, &[0; 4], 4..=4);

@@ -1,6 +1,6 @@
-//! Sets of blocks, a bit each: whether a block's bitmap is all ones.
+//! Set of blocks with a full bitmap (one bit per block).
 
-/// Blocks of an image.
+/// Set of block numbers of an image.
 #[derive(Debug)]
 pub(crate) struct BlockSet {
     words: Vec<u64>,

@@ -1,23 +1,23 @@
-//! What is not durable yet.
+//! Metadata changes that are not durable yet.
 
 use std::collections::BTreeSet;
 
-/// Entries of the table in a sector.
+/// Number of table entries per sector.
 pub(crate) const ENTRIES_PER_SECTOR: u32 = 128;
 
-/// Changes of metadata that no commit has taken on.
+/// Metadata changes not included in a commit.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    /// Sectors of the table.
+    /// Changed sectors of the block allocation table.
     pub(crate) table_sectors: BTreeSet<u32>,
-    /// Blocks that got a place, of whose bitmap nothing is in the file, and which no table
-    /// in the file can name.
+    /// Newly allocated blocks. No part of their bitmap is in the file, and no table in the file
+    /// refers to them.
     pub(crate) fresh: BTreeSet<u32>,
-    /// Other blocks whose bitmap changed.
+    /// Blocks with a changed bitmap that are not fresh.
     pub(crate) maps: BTreeSet<u32>,
-    /// Places that blocks had.
+    /// Sectors of blocks that were freed.
     pub(crate) freed: Vec<u32>,
-    /// Blocks that need room that is not there.
+    /// Number of blocks that need space beyond the end of the file.
     pub(crate) wanted: u64,
 }
 
@@ -30,14 +30,14 @@ impl Changes {
             && self.wanted == 0
     }
 
-    /// A block has a place now.
+    /// Records that a block was allocated.
     pub(crate) fn allocated(&mut self, block: u32) {
         self.table_sectors.insert(block / ENTRIES_PER_SECTOR);
         self.maps.remove(&block);
         self.fresh.insert(block);
     }
 
-    /// A block has its place no more.
+    /// Records that a block was freed from `sector`.
     pub(crate) fn freed(&mut self, block: u32, sector: u32) {
         self.table_sectors.insert(block / ENTRIES_PER_SECTOR);
         self.fresh.remove(&block);
@@ -45,25 +45,25 @@ impl Changes {
         self.freed.push(sector);
     }
 
-    /// A block's bitmap changed.
+    /// Records that a block's bitmap changed.
     pub(crate) fn changed_map(&mut self, block: u32) {
         if !self.fresh.contains(&block) {
             self.maps.insert(block);
         }
     }
 
-    /// Whether a block's bitmap is to be written.
+    /// Returns true if a block's bitmap must be written.
     pub(crate) fn has_map(&self, block: u32) -> bool {
         self.fresh.contains(&block) || self.maps.contains(&block)
     }
 
-    /// Bitmaps that are to be written.
+    /// Returns the number of bitmaps to write.
     pub(crate) fn maps(&self) -> usize {
         self.fresh.len() + self.maps.len()
     }
 
-    /// What a failed commit leaves to do: its changes are changes again. A table that names
-    /// its fresh blocks may be in the file, so they are fresh no more.
+    /// Merges the changes of a failed commit back. A table that refers to its new blocks may have
+    /// reached the file, so those blocks no longer count as fresh.
     pub(crate) fn take_back(&mut self, failed: Self, has_place: impl Fn(u32) -> bool) {
         self.table_sectors.extend(failed.table_sectors);
         for block in failed.fresh.into_iter().chain(failed.maps) {
@@ -76,10 +76,10 @@ impl Changes {
     }
 }
 
-/// A commit that was begun and has not ended.
+/// Commit that has not ended yet.
 #[derive(Debug)]
 pub(crate) struct Committing {
     pub(crate) changes: Changes,
-    /// Where the footer goes, as a sector.
+    /// New sector of the footer; `None` if the file does not grow.
     pub(crate) grown: Option<u64>,
 }

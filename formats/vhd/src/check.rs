@@ -1,4 +1,4 @@
-//! Listing what is wrong with an image.
+//! Consistency check of images.
 
 use core::ops::ControlFlow;
 
@@ -14,49 +14,50 @@ use crate::open::Structures;
 use crate::space::{exceeds_room, tail};
 use crate::table::{self, UNUSED};
 
-/// Findings that a report has; more are counted.
+/// Maximum number of findings in a report; further ones are only counted.
 pub const FINDINGS_MAX: usize = 1000;
 
-/// What a finding means.
+/// Severity of a check's finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Nothing is lost, but programs may disagree.
+    /// No data is affected, but other programs may interpret the image differently.
     Note,
-    /// The footer or its copy is damaged and the other is whole; opening the image for writing
+    /// The footer or its copy is damaged while the other is intact; opening the image for writing
     /// repairs it.
     Copy,
-    /// The image cannot be opened, or what is read may be wrong.
+    /// The image cannot be opened, or reads may return wrong data.
     Damage,
 }
 
-/// Something that is wrong, and where.
+/// Inconsistency found in an image.
 #[derive(Debug)]
 pub struct Finding {
-    /// What it means.
+    /// Severity of the inconsistency found.
     pub severity: Severity,
-    /// What and where.
+    /// Description with field and offset.
     pub error: ImageError,
 }
 
-/// What an image is like.
+/// Result of checking an image.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// What is wrong, in the order in which it was found; at most [`FINDINGS_MAX`].
+    /// Findings in order of detection; at most [`FINDINGS_MAX`].
     pub findings: Vec<Finding>,
-    /// Findings beyond that.
+    /// Number of findings beyond that limit.
     pub findings_left_off: u64,
-    /// Blocks that are in the file; 0 for fixed disks.
+    /// Allocated blocks; 0 for fixed disks.
     pub blocks_allocated: u64,
-    /// Blocks of the disk; 0 for fixed disks.
+    /// Total blocks of the disk; 0 for fixed disks.
     pub blocks: u64,
-    /// Bytes of the file that nothing is in.
+    /// Unused space in the file, in bytes.
     pub unused_bytes: u64,
-    /// Those of them before the footer that exceed the room which images keep for new blocks.
+    /// Part of the unused space, in bytes, that directly precedes the footer, if it exceeds the
+    /// reserve that images keep for new blocks; otherwise 0.
     pub tail_bytes: u64,
 }
 
 impl Report {
-    /// Whether something is worse than a note.
+    /// Returns true if any finding has the severity [`Severity::Damage`].
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         self.findings.iter().any(|finding| finding.severity == Severity::Damage)
@@ -71,8 +72,8 @@ impl Report {
     }
 }
 
-/// Reads everything but payload, and of dynamic disks payload that must be zeros. The file
-/// is not changed. It reads what [`crate::Vhd::open`] reads, and a bitmap for each block.
+/// Checks an image without changing it. Reads the structures that [`crate::Vhd::open`] reads, and
+/// for dynamic disks each block's bitmap and the payload that must be zero.
 #[must_use]
 pub fn check(file: &dyn ImageFile, rule: SizeRule) -> Report {
     let mut report = Report::default();
@@ -82,7 +83,7 @@ pub fn check(file: &dyn ImageFile, rule: SizeRule) -> Report {
     report
 }
 
-/// The error ends the check: nothing can be told behind it.
+/// Checks the image. An error ends the check, because later structures depend on the damaged one.
 fn check_all(file: &dyn ImageFile, rule: SizeRule, report: &mut Report) -> Result<(), ImageError> {
     let mut footers = footers(file)?;
     if let Some(error) = footers.other.take() {
@@ -157,7 +158,8 @@ fn check_blocks(
     Ok(())
 }
 
-/// Sectors whose bits are not set must be zeros: some programs read them, some do not.
+/// Checks that sectors with a clear bit are zero, because some programs read them and others do
+/// not.
 fn check_bitmap(
     file: &dyn ImageFile,
     layout: &Layout,

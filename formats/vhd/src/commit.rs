@@ -1,11 +1,11 @@
-//! Steps that make changes durable.
+//! Commits: steps that make metadata changes durable.
 //!
-//! The order: a footer further out if the file grows, bitmaps that nothing can be read by
-//! before the table is written, flush, other bitmaps and the table, flush. The first flush makes
-//! payload durable before anything names it, and the last is what is waited for. A sector
-//! is never torn, so each sector of the table and of a bitmap is as it was or as it will
-//! be, and all it names is there. What the footer leaves and what blocks leave is made
-//! zeros after that, and used again only then.
+//! Order of steps: write the footer at its new position if the file grows; write bitmaps that no
+//! reader uses before the table refers to them; flush; write other bitmaps and the table; flush.
+//! The first flush makes the payload durable before any metadata refers to it; after the last flush
+//! the commit is durable. Sectors are written atomically, so each sector of the table and of a
+//! bitmap has its old or its new contents, and everything it refers to is durable. The former
+//! footer and freed blocks are zeroed afterwards and reused only then.
 
 use suimon_image::{ByteRange, Commit, CommitOutcome, Step};
 
@@ -15,11 +15,11 @@ use crate::fields::{SECTOR, index};
 use crate::header::encode_table;
 use crate::sparse::Sparse;
 
-/// Blocks for which there is room after a commit that adds some.
+/// Reserve in blocks that a commit with new blocks leaves before the footer.
 const ROOM_MIN: u64 = 1;
 
 impl Sparse {
-    /// As [`suimon_image::Image::uncommitted_bytes`].
+    /// Implements [`suimon_image::Image::uncommitted_bytes`].
     pub(crate) fn changed_bytes(&self) -> u64 {
         let changes = &self.changes;
         let sectors = changes.table_sectors.len() + usize::from(changes.wanted > 0);
@@ -27,7 +27,7 @@ impl Sparse {
         (sectors as u64 * SECTOR).saturating_add(maps.saturating_mul(self.layout.bitmap))
     }
 
-    /// As [`suimon_image::Image::begin_commit`].
+    /// Implements [`suimon_image::Image::begin_commit`].
     pub(crate) fn commit_steps(&mut self) -> Option<Commit> {
         if self.changes.is_empty() {
             return None;
@@ -38,7 +38,7 @@ impl Sparse {
         if let Some(sector) = grown {
             steps.push(Step::Write { offset: sector * SECTOR, bytes: self.footer.to_vec() });
         }
-        // All ones say nothing of a dynamic disk's payload: what was not written is zeros.
+        // In a dynamic disk a full bitmap is correct early: unwritten sectors are zero in the file.
         let (early, late): (Vec<u32>, Vec<u32>) = if self.is_differencing {
             (changes.fresh.iter().copied().collect(), changes.maps.iter().copied().collect())
         } else {
@@ -65,7 +65,7 @@ impl Sparse {
         Some(Commit { steps })
     }
 
-    /// Where the footer goes if blocks want more room than there is, or soon will.
+    /// Returns the new sector of the footer if blocks need more space than available, or soon will.
     fn growth(&mut self, changes: &Changes) -> Option<u64> {
         let allocated = self.allocated;
         let space = self.space.as_mut()?;
@@ -81,7 +81,7 @@ impl Sparse {
     fn bitmap_write(&self, block: u32) -> Option<Step> {
         let range = self.layout.bitmap_range(self.sector(block)?)?;
         let bytes = if self.complete.contains(block) && self.is_differencing {
-            // What the disk gets behind its end when it grows is the parent's.
+            // Sectors behind the end of the disk belong to the parent if the disk grows.
             let mut bits = vec![0; index(range.len())];
             bitmap::set(&mut bits, 0, self.layout.sectors_of(block));
             bits
@@ -93,7 +93,7 @@ impl Sparse {
         Some(Step::Write { offset: range.offset(), bytes })
     }
 
-    /// Changed sectors of the table, those side by side at once.
+    /// Appends writes of the changed table sectors, merging adjacent sectors.
     fn push_table_writes(&self, changes: &Changes, steps: &mut Vec<Step>) {
         let mut sectors = changes.table_sectors.iter().copied().peekable();
         while let Some(first) = sectors.next() {
@@ -109,12 +109,12 @@ impl Sparse {
         }
     }
 
-    /// A block's bytes in the file, its bitmap with them.
+    /// Returns the file range of a block including its bitmap.
     fn slot(&self, sector: u32) -> Option<ByteRange> {
         ByteRange::new(u64::from(sector) * SECTOR, self.layout.slot_sectors() * SECTOR)
     }
 
-    /// As [`suimon_image::Image::handle_commit`].
+    /// Implements [`suimon_image::Image::handle_commit`].
     pub(crate) fn end_commit(&mut self, outcome: CommitOutcome) {
         let Some(Committing { changes, grown }) = self.committing.take() else { return };
         if outcome == CommitOutcome::Failed {

@@ -1,4 +1,4 @@
-//! Making images.
+//! Creation of images.
 
 use suimon_image::{FileError, ImageError, ImageFault, ImageFile};
 
@@ -11,50 +11,52 @@ use crate::header::{
 use crate::locator::{LOCATOR_BYTES_MAX, LocatorEntry, Parent};
 use crate::table::UNUSED;
 
-/// Bytes of a block unless something else is asked for: what every program knows.
+/// Default block size in bytes, which all programs support.
 pub const BLOCK_SIZE_DEFAULT: u32 = 2 << 20;
 
-/// How a new image keeps blocks.
+/// Type of a new image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NewDisk {
-    /// All of the disk is in the file, as holes where the file system can.
+    /// Fixed: the file contains the whole disk, sparse where the file system supports it.
     Fixed,
-    /// Blocks are in the file once they are written.
+    /// Dynamic: blocks are allocated when they are written.
     Dynamic {
-        /// Bytes of a block, a power of two.
+        /// Block size in bytes, a power of two.
         block_size: u32,
     },
-    /// As dynamic; what was not written is in a parent, which has the same size.
+    /// Differencing: like dynamic; unwritten sectors are read from a parent of the same size.
     Differencing {
-        /// Bytes of a block, a power of two.
+        /// Block size in bytes, a power of two.
         block_size: u32,
-        /// The parent.
+        /// Parent of the new disk.
         parent: Parent,
     },
 }
 
-/// How a new disk's size is told.
+/// Representation of a new disk's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewSize {
-    /// Exactly, in Current Size. The creator is given as Windows, so that programs which
-    /// decide by it do not take the geometry, which tells less.
+    /// Exact size in Current Size. The creator is recorded as Windows, so that programs that decide
+    /// by creator do not use the geometry, which may be smaller.
     Exact,
-    /// Rounded up to what a geometry tells, so that no program can take it for less.
+    /// Size rounded up to a value that the geometry represents exactly, so that every program
+    /// computes the same size.
     Geometry,
 }
 
-/// A new image. An id and a time are given: this crate has neither randomness nor a clock.
+/// Specification of a new image. Id and time are parameters, because this crate uses neither
+/// randomness nor a clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewVhd {
-    /// How blocks are kept.
+    /// Type of the disk image.
     pub disk: NewDisk,
-    /// Bytes of the disk; rounded up to whole sectors.
+    /// Size of the disk in bytes; rounded up to whole sectors.
     pub size: u64,
-    /// How the size is told.
+    /// Representation of the size in the footer.
     pub size_told: NewSize,
-    /// Tells this disk from all others.
+    /// Unique Id of the disk.
     pub unique_id: [u8; 16],
-    /// When it is created: seconds since the first of January 2000, UTC.
+    /// Creation time in seconds since 2000-01-01 UTC.
     pub created: u32,
 }
 
@@ -62,10 +64,10 @@ const CREATOR_VERSION: u32 = 0x000a_0000;
 const CREATOR_HOST_OS: [u8; 4] = *b"Wi2k";
 
 impl NewVhd {
-    /// Makes the image; what was in the file is gone. Returns the disk's size.
+    /// Creates the image, overwriting the file. Returns the size of the disk in bytes.
     ///
     /// # Errors
-    /// Such a disk is not possible, or the file cannot be written.
+    /// Fails if the format does not support the disk, or if the file cannot be written.
     pub fn create(&self, file: &dyn ImageFile) -> Result<u64, ImageError> {
         let size = self.rounded_size()?;
         let failed = |error: FileError| ImageError::new("image", 0, error);
@@ -167,7 +169,7 @@ fn write_sparse(
     file.write_at(end, footer).map_err(failed)
 }
 
-/// Gives each locator sectors of its own from `end` on; returns what is written where.
+/// Assigns sectors to each locator, starting at `end`. Returns offset and content of each.
 fn place_locators(
     header: &mut DynamicHeader,
     parent: &Parent,

@@ -1,43 +1,43 @@
-//! Fields of structures in network byte order, and their checksum.
+//! Big-endian fields of structures, and the checksum.
 
-/// Bytes of a sector, the unit in which the format counts.
+/// Sector size in bytes, the unit of the format.
 pub(crate) const SECTOR: u64 = 512;
 
-/// The `N` bytes at `at`; zeros if they are not all there.
+/// Returns the `N` bytes at `at`; zeros if they exceed the buffer.
 pub(crate) fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes.get(at..).and_then(|tail| tail.first_chunk()).copied().unwrap_or([0; N])
 }
 
-/// The 32-bit field at `at`.
+/// Returns the 32-bit field at `at`.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(field(bytes, at))
 }
 
-/// The 64-bit field at `at`.
+/// Returns the 64-bit field at `at`.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(field(bytes, at))
 }
 
-/// Writes a field at `at`, as far as there is room.
+/// Writes a field at `at`; bytes beyond the buffer are dropped.
 pub(crate) fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
     for (place, byte) in bytes.iter_mut().skip(at).zip(field) {
         *place = *byte;
     }
 }
 
-/// The ones' complement of the sum of all bytes, without those of the checksum itself
-/// (appendix "Checksum Calculation").
+/// Returns the ones' complement of the sum of all bytes except the checksum field (appendix
+/// "Checksum Calculation").
 pub(crate) fn checksum(bytes: &[u8], checksum_at: usize) -> u32 {
     let sum = |bytes: &[u8]| bytes.iter().fold(0_u32, |sum, byte| sum.wrapping_add((*byte).into()));
     !sum(bytes).wrapping_sub(sum(&field::<4>(bytes, checksum_at)))
 }
 
-/// `value` as an index; what does not fit is behind every slice.
+/// Converts `value` to an index; values that do not fit become an out-of-range index.
 pub(crate) fn index(value: u64) -> usize {
     usize::try_from(value).unwrap_or(usize::MAX)
 }
 
-/// Rounded up to a multiple of `unit`, which is not 0; `None` beyond 64 bits.
+/// Rounds up to a multiple of `unit`, which must not be 0; `None` on overflow.
 pub(crate) fn round_up(value: u64, unit: u64) -> Option<u64> {
     value.checked_next_multiple_of(unit)
 }

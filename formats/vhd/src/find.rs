@@ -1,45 +1,46 @@
-//! Finding the footer: at the file's end, else its copy at the beginning.
+//! Location of the footer: at the end of the file, otherwise the copy at its start.
 
 use suimon_image::{ImageError, ImageFault, ImageFile};
 
 use crate::fields::SECTOR;
 use crate::footer::{DiskType, FOOTER, Footer};
 
-/// Bytes of a footer before Virtual PC 2004.
+/// Length in bytes of footers written by versions before Virtual PC 2004.
 const OLD_FOOTER: u64 = FOOTER - 1;
 
-/// A footer, and the bytes it was read from.
+/// Footer with its raw bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) footer: Footer,
     pub(crate) bytes: [u8; 512],
-    /// Where it is.
+    /// Offset in the file, in bytes.
     pub(crate) offset: u64,
 }
 
-/// What the file says of the disk.
+/// Footer of a file, and its copy.
 #[derive(Debug)]
 pub(crate) struct Footers {
-    /// The one that counts.
+    /// Footer that determines the disk's properties.
     pub(crate) found: Found,
-    /// What is wrong with the other: the one at the end if the copy counts, else the copy,
-    /// which fixed disks do not have.
+    /// Error of the other footer: the one at the end if the copy is authoritative, otherwise the
+    /// copy. `None` for fixed disks, which have no copy.
     pub(crate) other: Option<ImageError>,
-    /// Whether the one at the end counts.
+    /// True if the footer at the end is authoritative.
     pub(crate) is_at_end: bool,
-    /// Where payload and structures must end.
+    /// Maximum end of payload and structures, in bytes.
     pub(crate) limit: u64,
-    /// Where the footer belongs.
+    /// Correct offset of the footer, in bytes.
     pub(crate) place: u64,
-    /// Whether it is all there, in 512 bytes at a sector of its own.
+    /// True if the footer has 512 bytes and is aligned to a sector.
     pub(crate) is_whole: bool,
 }
 
-/// Finds the footer that counts.
+/// Returns the footers of a file.
 ///
-/// The one at the end is never what a guest wrote: a fixed disk ends before it, and images
-/// grow by writing it further out first. The copy at the beginning is a guest's first sector
-/// in a fixed disk, so it counts only if there is none at the end.
+/// The last bytes of a file are never guest data: the payload of a fixed disk ends before the
+/// footer, and growing images write the new footer first. The first sector of a fixed disk,
+/// however, is guest data. Therefore the copy at the start is used only if the footer at the end is
+/// invalid.
 pub(crate) fn footers(file: &dyn ImageFile) -> Result<Footers, ImageError> {
     let len = file.len().map_err(|error| ImageError::new("footer", 0, error))?;
     let end = at_end(file, len);

@@ -1,30 +1,31 @@
-//! The hard disk footer ("Hard Disk Footer Format").
+//! Hard disk footer ("Hard Disk Footer Format").
 
 use suimon_image::{ImageError, ImageFault};
 
 use crate::fields::{SECTOR, checksum, field, put, u32_at, u64_at};
 use crate::geometry::{GEOMETRY_SECTORS_MAX, Geometry};
 
-/// Bytes of a footer.
+/// Length of a footer in bytes.
 pub(crate) const FOOTER: u64 = SECTOR;
-/// The largest disk that programs agree on: 2040 GiB.
+/// Maximum disk size supported by common implementations: 2040 GiB.
 pub const SIZE_MAX: u64 = 2040 << 30;
 
 const COOKIE: &[u8; 8] = b"conectix";
 const VERSION: u32 = 0x0001_0000;
 const FEATURES_RESERVED: u32 = 2;
 const CHECKSUM_AT: usize = 64;
-/// Creators that mean Current Size; all others mean the geometry, which may tell less.
+/// Creators of images in which Current Size is authoritative. For all others it is the geometry,
+/// which may be smaller.
 const CREATORS_OF_EXACT_SIZES: [&[u8]; 5] = [b"win ", b"qem2", b"d2v ", b"tap", b"CTXS"];
 
-/// How blocks of a disk are kept.
+/// Type of a disk image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskType {
-    /// All of the disk is in the file, from its first byte on.
+    /// Fixed: the file contains the whole disk, starting at offset 0.
     Fixed,
-    /// Blocks are in the file once they were written.
+    /// Dynamic: blocks are allocated when they are written.
     Dynamic,
-    /// As dynamic; what was not written is in a parent.
+    /// Differencing: like dynamic; unwritten sectors are read from a parent.
     Differencing,
 }
 
@@ -47,54 +48,54 @@ impl DiskType {
     }
 }
 
-/// Which field of the footer tells the disk's size: programs differ.
+/// Field of the footer that determines the disk's size; implementations differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SizeRule {
-    /// Who created the image decides: Hyper-V, Disk2vhd, XenServer, XenConverter and QEMU's
-    /// forced sizes mean Current Size; Virtual PC and everybody else mean the geometry,
-    /// unless it is the largest there is.
+    /// Determined by the creator: Current Size for Hyper-V, Disk2vhd, XenServer, XenConverter and
+    /// QEMU with `force_size`; the geometry for Virtual PC and all others, except for the largest
+    /// geometry.
     #[default]
     Creator,
-    /// Current Size.
+    /// Current Size is authoritative for every creator.
     CurrentSize,
-    /// The geometry, unless it is the largest there is.
+    /// The geometry is authoritative, except for the largest geometry.
     Geometry,
 }
 
-/// A footer's fields.
+/// Decoded hard disk footer of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Footer {
-    /// Feature bits: 1 marks a temporary disk, 2 is always set.
+    /// Features: bit 0 marks a temporary disk, bit 1 is always set.
     pub features: u32,
-    /// Where the dynamic disk header is; [`u64::MAX`] if there is none.
+    /// Offset of the dynamic disk header; [`u64::MAX`] if there is none.
     pub data_offset: u64,
-    /// When it was created: seconds since the first of January 2000, UTC.
+    /// Creation time in seconds since 2000-01-01 UTC.
     pub created: u32,
-    /// Who created it.
+    /// Creator Application: code of the creating program.
     pub creator_application: [u8; 4],
-    /// In which version.
+    /// Creator Version: version of the creating program.
     pub creator_version: u32,
-    /// On which system.
+    /// Creator Host OS: code of the operating system.
     pub creator_host_os: [u8; 4],
-    /// Bytes of the disk when it was created.
+    /// Size of the disk at creation, in bytes.
     pub original_size: u64,
-    /// Bytes of the disk.
+    /// Current size of the disk in bytes.
     pub current_size: u64,
-    /// The geometry.
+    /// Disk geometry for ATA controllers.
     pub geometry: Geometry,
-    /// How blocks are kept.
+    /// Type of the disk image.
     pub disk_type: DiskType,
-    /// Tells this disk from all others; children name their parent by it.
+    /// Unique Id of the disk, by which children identify their parent.
     pub unique_id: [u8; 16],
-    /// Whether a machine's saved state belongs to it.
+    /// True if the image belongs to the saved state of a VM.
     pub is_in_saved_state: bool,
 }
 
 impl Footer {
-    /// Reads a footer that was found at `offset` of the file.
+    /// Decodes a footer read at `offset` of the file.
     ///
     /// # Errors
-    /// It is no footer, is damaged, or of an unknown version or disk type.
+    /// Fails if the bytes are not a footer or are damaged, or if version or disk type are unknown.
     pub fn parse(bytes: &[u8; 512], offset: u64) -> Result<Self, ImageError> {
         let wrong =
             |name, at: u64, fault: ImageFault| Err(ImageError::new(name, offset + at, fault));
@@ -134,7 +135,7 @@ impl Footer {
         })
     }
 
-    /// Its bytes, with the checksum.
+    /// Encodes the footer with its checksum.
     #[must_use]
     pub fn encode(&self) -> [u8; 512] {
         let mut bytes = [0; 512];
@@ -158,7 +159,8 @@ impl Footer {
         bytes
     }
 
-    /// A footer's bytes with another size and the checksum that fits; the rest stays.
+    /// Returns a footer's bytes with another size and an updated checksum; other fields are
+    /// preserved.
     pub(crate) fn resized(bytes: &[u8; 512], size: u64) -> [u8; 512] {
         let mut bytes = *bytes;
         let geometry = Geometry::of_sectors(size / SECTOR);
@@ -170,15 +172,16 @@ impl Footer {
         bytes
     }
 
-    /// Whether the creator means Current Size.
+    /// Returns true if Current Size is authoritative for the creator.
     pub(crate) fn has_exact_size(&self) -> bool {
         CREATORS_OF_EXACT_SIZES.iter().any(|creator| self.creator_application.starts_with(creator))
     }
 
-    /// Bytes of the disk, whole sectors; `offset` is where the footer is.
+    /// Returns the size of the disk in bytes, in whole sectors. `offset`: position of the footer,
+    /// for errors.
     ///
     /// # Errors
-    /// It is nothing, or larger than [`SIZE_MAX`].
+    /// Fails if the size is 0 or exceeds [`SIZE_MAX`].
     pub fn size(&self, rule: SizeRule, offset: u64) -> Result<u64, ImageError> {
         let told = self.geometry.sectors();
         let is_exact = match rule {

@@ -1,26 +1,26 @@
-//! Cylinders, heads and sectors (appendix "CHS Calculation").
+//! Disk geometry: cylinders, heads, sectors (appendix "CHS Calculation").
 
-/// The geometry that an ATA controller shows.
+/// Geometry reported by an ATA controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Cylinders.
+    /// Number of cylinders of the disk.
     pub cylinders: u16,
-    /// Heads.
+    /// Number of heads per cylinder.
     pub heads: u8,
-    /// Sectors of a track.
+    /// Number of sectors per track.
     pub sectors_per_track: u8,
 }
 
-/// The most that a geometry can tell: about 127 GiB.
+/// Maximum number of sectors that a geometry represents: about 127 GiB.
 pub(crate) const GEOMETRY_SECTORS_MAX: u64 = 65535 * 16 * 255;
-/// Sectors from which tracks are as long as they can be.
+/// Number of sectors from which tracks have the maximum length.
 const LONG_TRACKS_SECTORS: u64 = 65535 * 16 * 63;
-/// The next size that a geometry tells is nearer than two of the largest cylinders.
+/// Upper bound of the distance to the next representable size: two of the largest cylinders.
 const STEP_SECTORS: u64 = 2 * 16 * 255;
 
 impl Geometry {
-    /// What the specification computes for a number of sectors. It tells as many sectors
-    /// or fewer.
+    /// Computes the geometry of a number of sectors as specified. It represents at most that many
+    /// sectors.
     #[must_use]
     pub fn of_sectors(sectors: u64) -> Self {
         let sectors = sectors.min(GEOMETRY_SECTORS_MAX);
@@ -44,14 +44,15 @@ impl Geometry {
         }
     }
 
-    /// Sectors that it tells.
+    /// Returns the number of sectors that the geometry represents.
     #[must_use]
     pub fn sectors(self) -> u64 {
         u64::from(self.cylinders) * u64::from(self.heads) * u64::from(self.sectors_per_track)
     }
 
-    /// The fewest sectors, `sectors` or more, that a geometry tells exactly; beyond what
-    /// any can tell, `sectors` as they are, which readers then take from the size.
+    /// Returns the smallest number of sectors, at least `sectors`, that a geometry represents
+    /// exactly. Above the largest geometry returns `sectors`, because readers then use Current
+    /// Size.
     #[must_use]
     pub fn round_up(sectors: u64) -> u64 {
         (sectors..=sectors.saturating_add(STEP_SECTORS))
@@ -71,7 +72,7 @@ mod tests {
 
     #[test]
     fn geometries_are_those_of_the_specification() {
-        // Worked by hand through the appendix's pseudo code.
+        // Computed manually from the appendix's pseudo code.
         let cases = [
             (0, (0, 4, 17)),
             (67, (0, 4, 17)),

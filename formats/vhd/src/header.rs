@@ -1,19 +1,19 @@
-//! The dynamic disk header ("Dynamic Disk Header Format").
+//! Dynamic disk header ("Dynamic Disk Header Format").
 
 use suimon_image::{ImageError, ImageFault};
 
 use crate::fields::{checksum, field, index, put, u32_at, u64_at};
 use crate::locator::LocatorEntry;
 
-/// Bytes of a header.
+/// Length of the header in bytes.
 pub(crate) const HEADER: u64 = 1024;
-/// Entries of the block allocation table that are held in memory: 16 MiB, enough for the
-/// largest disk in blocks of 512 KiB.
+/// Maximum number of block allocation table entries, which are kept in memory (16 MiB): sufficient
+/// for the largest disk with blocks of 512 KiB.
 pub const TABLE_ENTRIES_MAX: u32 = 1 << 22;
-/// Bytes of a block, a power of two.
+/// Minimum block size in bytes; block sizes are powers of two.
 pub(crate) const BLOCK_MIN: u32 = 512;
 pub(crate) const BLOCK_MAX: u32 = 1 << 31;
-/// UTF-16 units of a parent's name.
+/// Maximum length of a parent's name in UTF-16 code units.
 pub(crate) const NAME_UNITS: usize = 256;
 
 const COOKIE: &[u8; 8] = b"cxsparse";
@@ -21,38 +21,39 @@ const VERSION: u32 = 0x0001_0000;
 const CHECKSUM_AT: usize = 36;
 const NAME_AT: usize = 64;
 const LOCATORS_AT: usize = 576;
-/// Locator entries.
+/// Number of parent locator entries.
 pub(crate) const LOCATORS: usize = 8;
 
-/// A header's fields.
+/// Decoded dynamic disk header of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DynamicHeader {
-    /// Where the block allocation table is.
+    /// Offset of the block allocation table in the file.
     pub table_offset: u64,
-    /// How many entries it has.
+    /// Number of block allocation table entries.
     pub max_table_entries: u32,
-    /// Bytes of a block's data.
+    /// Block size in bytes, without the bitmap.
     pub block_size: u32,
-    /// The parent's unique id.
+    /// Unique Id of the parent.
     pub parent_unique_id: [u8; 16],
-    /// When the parent was last changed: seconds since the first of January 2000, UTC.
+    /// Modification time of the parent in seconds since 2000-01-01 UTC.
     pub parent_modified: u32,
-    /// The parent's file name.
+    /// File name of the parent.
     pub parent_name: String,
-    /// Where paths of the parent are.
+    /// Locators of the parent's path.
     pub locators: [LocatorEntry; LOCATORS],
 }
 
-/// Where a locator entry is within the header.
+/// Returns the offset of a locator entry within the header.
 pub(crate) const fn locator_at(nth: usize) -> usize {
     LOCATORS_AT + nth * LocatorEntry::BYTES
 }
 
 impl DynamicHeader {
-    /// Reads a header that was found at `offset` of the file.
+    /// Decodes a header read at `offset` of the file.
     ///
     /// # Errors
-    /// It is no header, is damaged, or tells blocks or a table that are not possible.
+    /// Fails if the bytes are not a header or are damaged, or if block size or table size are
+    /// invalid.
     pub fn parse(bytes: &[u8; 1024], offset: u64) -> Result<Self, ImageError> {
         let wrong = |name, at: u64, fault: ImageFault| {
             Err(ImageError::new(name, offset.saturating_add(at), fault))
@@ -98,7 +99,7 @@ impl DynamicHeader {
         })
     }
 
-    /// Its bytes, with the checksum. A name that is too long is cut off.
+    /// Encodes the header with its checksum. A name that is too long is truncated.
     #[must_use]
     pub fn encode(&self) -> [u8; 1024] {
         let mut bytes = [0; 1024];
@@ -119,7 +120,8 @@ impl DynamicHeader {
     }
 }
 
-/// Gives a header another table and the checksum that fits; the rest stays as it is.
+/// Updates position and size of the table and the checksum in an encoded header; other fields are
+/// preserved.
 pub(crate) fn set_table(bytes: &mut [u8; 1024], table_offset: u64, max_table_entries: u32) {
     put(bytes, 16, &table_offset.to_be_bytes());
     put(bytes, 28, &max_table_entries.to_be_bytes());
@@ -127,7 +129,7 @@ pub(crate) fn set_table(bytes: &mut [u8; 1024], table_offset: u64, max_table_ent
     put(bytes, CHECKSUM_AT, &sum.to_be_bytes());
 }
 
-/// Whether blocks can have this size.
+/// Checks that the format supports a block size.
 pub(crate) fn check_block_size(bytes: u32) -> Result<(), ImageFault> {
     if bytes.is_power_of_two() && (BLOCK_MIN..=BLOCK_MAX).contains(&bytes) {
         return Ok(());
@@ -135,18 +137,18 @@ pub(crate) fn check_block_size(bytes: u32) -> Result<(), ImageFault> {
     Err(ImageFault::Value { value: bytes.into(), allowed: "a power of two, 512 bytes to 2 GiB" })
 }
 
-/// Blocks of a disk, and whether a table can have as many entries.
+/// Returns the number of blocks of a disk; `None` if the table would exceed its limit.
 pub(crate) fn blocks(size: u64, block_size: u32) -> Option<u32> {
     let blocks = size.div_ceil(u64::from(block_size).max(1));
     u32::try_from(blocks).ok().filter(|blocks| *blocks <= TABLE_ENTRIES_MAX)
 }
 
-/// Bytes that a table of so many entries has in the file.
+/// Returns the length in bytes of a table with `entries` entries, in whole sectors.
 pub(crate) fn table_bytes(entries: u32) -> u64 {
     (u64::from(entries) * 4).next_multiple_of(512)
 }
 
-/// Entries as the file has them; what a sector has behind the last one is unused too.
+/// Encodes table entries; the rest of the last sector is filled with unused entries.
 pub(crate) fn encode_table(entries: &[u32]) -> Vec<u8> {
     let len = index(table_bytes(u32::try_from(entries.len()).unwrap_or(u32::MAX)));
     let mut bytes = Vec::with_capacity(len);

@@ -1,34 +1,34 @@
-//! Where structures and blocks of a dynamic or differencing image are, in the file.
+//! File layout of dynamic and differencing images.
 
 use suimon_image::{ByteRange, ImageError, ImageFault};
 
 use crate::fields::SECTOR;
 use crate::header::{DynamicHeader, HEADER, blocks, table_bytes};
 
-/// Payload is placed at multiples of this, which storage and pages like,
+/// Alignment of payload in bytes, to match pages and physical sectors of the storage.
 pub(crate) const PAYLOAD_ALIGNMENT: u64 = 4096;
-/// unless blocks are so small that much would be lost.
+/// Minimum block size for alignment of payload; aligning smaller blocks would waste too much space.
 const ALIGNED_BLOCK_MIN: u64 = 64 << 10;
 
 /// Sizes and offsets of an image, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// Of the disk.
+    /// Size of the disk in bytes.
     pub(crate) size: u64,
-    /// Blocks that the disk has; the table may have more.
+    /// Number of blocks of the disk; the table may have more entries.
     pub(crate) blocks: u32,
-    /// Of a block's data.
+    /// Size of a block's data in bytes.
     pub(crate) block: u64,
-    /// Of a block's sector bitmap, before its data.
+    /// Size of a block's sector bitmap in bytes; precedes the data.
     pub(crate) bitmap: u64,
     pub(crate) header_offset: u64,
     pub(crate) table_offset: u64,
-    /// Entries of the table.
+    /// Number of block allocation table entries.
     pub(crate) entries: u32,
 }
 
 impl Layout {
-    /// What a header tells of a disk of `size` bytes.
+    /// Derives the layout from the header of a disk with `size` bytes.
     pub(crate) fn new(
         header: &DynamicHeader,
         header_offset: u64,
@@ -63,23 +63,23 @@ impl Layout {
         })
     }
 
-    /// Sectors that a block has in the file, with its bitmap.
+    /// Returns the size of a block in the file in sectors, including its bitmap.
     pub(crate) const fn slot_sectors(&self) -> u64 {
         (self.bitmap + self.block) / SECTOR
     }
 
-    /// Sectors from one new block to the next.
+    /// Returns the distance between new blocks in sectors.
     pub(crate) const fn stride_sectors(&self) -> u64 {
         self.slot_sectors().next_multiple_of(self.alignment_sectors())
     }
 
-    /// The first sector from `sector` on where a block's payload is well placed.
+    /// Returns the first sector, at least `sector`, at which a block's payload is aligned.
     pub(crate) fn align(&self, sector: u64) -> u64 {
         let before = self.bitmap / SECTOR;
         (sector + before).next_multiple_of(self.alignment_sectors()) - before
     }
 
-    /// Whether payload of new blocks is well placed.
+    /// Returns true if the payload of new blocks is aligned.
     pub(crate) const fn aligns(&self) -> bool {
         self.block >= ALIGNED_BLOCK_MIN
     }
@@ -88,28 +88,29 @@ impl Layout {
         if self.aligns() { PAYLOAD_ALIGNMENT / SECTOR } else { 1 }
     }
 
-    /// Where a block's data is, if its bitmap is at a sector.
+    /// Returns the file offset of a block's data from the sector of its bitmap.
     pub(crate) const fn payload(&self, sector: u32) -> u64 {
         sector as u64 * SECTOR + self.bitmap
     }
 
-    /// Where a block's bitmap is.
+    /// Returns the file range of a block's bitmap.
     pub(crate) fn bitmap_range(&self, sector: u32) -> Option<ByteRange> {
         ByteRange::new(u64::from(sector) * SECTOR, self.bitmap)
     }
 
-    /// Sectors of a block that the disk has: the last block may end behind it.
+    /// Returns the number of sectors of a block within the disk; the last block may exceed it.
     pub(crate) fn sectors_of(&self, block: u32) -> u64 {
         let start = u64::from(block) * self.block;
         self.size.saturating_sub(start).min(self.block) / SECTOR
     }
 
-    /// Where a table's entry is.
+    /// Returns the file offset of a table entry.
     pub(crate) const fn entry_offset(&self, entry: u32) -> u64 {
         self.table_offset.saturating_add(entry as u64 * 4)
     }
 
-    /// What the file has beside blocks and the footer, in order, all within `limit`.
+    /// Returns the structures of the file other than blocks and footer, in order, all within
+    /// `limit`.
     pub(crate) fn regions(
         &self,
         header: &DynamicHeader,
@@ -151,12 +152,12 @@ impl Layout {
     }
 }
 
-/// Bytes of the bitmap of a block of so many bytes.
+/// Returns the size in bytes of the bitmap of a block of `block` bytes.
 pub(crate) const fn bitmap_bytes(block: u64) -> u64 {
     (block / SECTOR).div_ceil(8).next_multiple_of(SECTOR)
 }
 
-/// A structure of the file, in whole sectors.
+/// Structure in the file, in whole sectors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Region {
     pub(crate) name: &'static str,

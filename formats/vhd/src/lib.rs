@@ -1,32 +1,32 @@
-//! Virtual hard disks (VHD): fixed, dynamic and differencing images, as values.
+//! Virtual Hard Disk (VHD) format: fixed, dynamic and differencing images.
 //!
-//! The specification is Microsoft's "Virtual Hard Disk Image Format Specification",
-//! version 1.0 of October 2006; its names are used for structures and fields.
+//! Specification: Microsoft, "Virtual Hard Disk Image Format Specification", version 1.0, October
+//! 2006. Structures and fields have its names.
 //!
-//! - [`NewVhd`] makes an image, [`Vhd::open`] opens one, [`check`] lists what is wrong with
-//!   one, [`resize`] gives its disk another size.
-//! - [`Vhd`] is an [`Image`](suimon_image::Image): it says where a disk's bytes are, finds
-//!   room for blocks, and says what is to be written so that changes are durable.
+//! - [`NewVhd`] creates an image, [`Vhd::open`] opens one, [`check`] reports inconsistencies,
+//!   [`resize`] changes the size of the disk.
+//! - [`Vhd`] implements [`Image`](suimon_image::Image): it maps disk ranges to file ranges,
+//!   allocates blocks, and produces the writes that make changes durable.
 //!
-//! What it does not do: it opens no file, follows no path to a parent, and does not join
-//! images that were split into several files.
+//! This crate opens no files, does not resolve parent paths, and does not support images split into
+//! several files.
 //!
-//! Life of a block of a dynamic disk
+//! Life cycle of a block of a dynamic disk
 //! ```text
-//! unused ─ place_write ─► placed ─ handle_written ─► reads see it ─ commit ─► durable
-//!    ▲                                                                          │
-//!    └── zeros, room for another ◄── commit ◄── reads see zeros ◄── discard ────┘
+//! unused ─ place_write ─► placed ─ handle_written ─► visible to reads ─ commit ─► durable
+//!    ▲                                                                              │
+//!    └── zeroed, free ◄── commit ◄── reads as zeros ◄── discard ────────────────────┘
 //! ```
 //!
 //! Invariants
-//! - The file ends with a footer at every moment, and never with what a guest wrote. A file
-//!   grows by a footer further out; only when that is durable is there room before it.
-//! - The table names only blocks whose payload and bitmap are durable; no two of them
-//!   overlap, nor anything else of the file.
-//! - Bits of a block's bitmap are set only for sectors that are in the file. Blocks of
-//!   dynamic disks have all bits set, and zeros where nothing was written.
-//! - Offsets, lengths and counts of a hostile file are checked before they are used or
-//!   anything is allocated for them.
+//! - The file always ends with a footer, never with guest data. To grow, the footer is written at a
+//!   higher offset first; only when it is durable, the space before it is used.
+//! - The table refers only to blocks with durable payload and bitmap. Blocks overlap neither each
+//!   other nor other structures.
+//! - A bit of a block's bitmap is set only if its sector is in the file. Blocks of dynamic disks
+//!   have full bitmaps, and zeros in unwritten sectors.
+//! - Offsets, lengths and counts of untrusted files are validated before they are used or memory is
+//!   allocated for them.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

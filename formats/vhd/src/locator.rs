@@ -1,27 +1,27 @@
-//! Parent locators: where a differencing disk says that its parent is.
+//! Parent locators of differencing disks.
 
 use suimon_image::{ImageError, ImageFault, ImageFile};
 
 use crate::fields::{field, index, put, u32_at, u64_at};
 use crate::header::{DynamicHeader, locator_at};
 
-/// Bytes of a parent's path that are read: the longest of Windows, in UTF-16.
+/// Maximum length of a parent path in bytes: the longest Windows path in UTF-16.
 pub const LOCATOR_BYTES_MAX: u32 = 65536;
 
 const WINDOWS_RELATIVE: [u8; 4] = *b"W2ru";
 const WINDOWS_ABSOLUTE: [u8; 4] = *b"W2ku";
 const FILE_URL: [u8; 4] = *b"MacX";
 
-/// An entry of the header's locator table.
+/// Entry of the header's parent locator table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LocatorEntry {
-    /// Platform Code; zeros if the entry is not used.
+    /// Platform Code; zeros if the entry is unused.
     pub platform: [u8; 4],
-    /// Platform Data Space: sectors, though some write bytes. It is not relied on.
+    /// Platform Data Space: number of sectors, although some programs store bytes. Ignored.
     pub data_space: u32,
-    /// Platform Data Length, in bytes.
+    /// Platform Data Length in bytes.
     pub data_length: u32,
-    /// Platform Data Offset, in the file.
+    /// Platform Data Offset in the file, in bytes.
     pub data_offset: u64,
 }
 
@@ -51,27 +51,27 @@ impl LocatorEntry {
     }
 }
 
-/// Where a parent is, as one platform writes it. Who opens files decides which of them to
-/// trust: an image may come from anybody.
+/// Path of a parent in one platform's notation. Untrusted: the caller decides which paths to
+/// follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParentLocator {
-    /// W2ru: a path of Windows, relative to the child's.
+    /// W2ru: Windows path relative to the child.
     WindowsRelative(String),
-    /// W2ku: an absolute path of Windows.
+    /// W2ku: absolute Windows path.
     WindowsAbsolute(String),
-    /// MacX: a file URL.
+    /// MacX: `file` URL in UTF-8 (RFC 2396).
     FileUrl(String),
-    /// Anything else, as it is.
+    /// Locator of another platform, not decoded.
     Other {
-        /// Platform Code.
+        /// Platform Code of the locator.
         platform: [u8; 4],
-        /// What is there.
+        /// Content of the locator, not decoded.
         bytes: Vec<u8>,
     },
 }
 
 impl ParentLocator {
-    /// The platform's code, and the bytes that are written.
+    /// Returns platform code and encoded path.
     pub(crate) fn encode(&self) -> ([u8; 4], Vec<u8>) {
         let utf16 = |path: &str| path.encode_utf16().flat_map(u16::to_le_bytes).collect();
         match self {
@@ -97,26 +97,25 @@ impl ParentLocator {
     }
 }
 
-/// What a differencing disk says of its parent.
+/// Parent information of a differencing disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parent {
-    /// The parent's unique id. A parent with another one is not the parent.
+    /// Unique Id of the parent, which identifies it.
     pub unique_id: [u8; 16],
-    /// When the parent was last changed, as the child's creator saw it: seconds since the
-    /// first of January 2000, UTC.
+    /// Modification time of the parent when the child was created, in seconds since 2000-01-01 UTC.
     pub modified: u32,
-    /// The parent's file name.
+    /// File name of the parent.
     pub name: String,
-    /// Where it is.
+    /// Paths of the parent in order of the table.
     pub locators: Vec<ParentLocator>,
 }
 
 impl Parent {
-    /// Whether a disk is this parent, unchanged. Copying a file may have changed its time,
-    /// so a caller may choose to only warn of [`ParentMismatch::Modified`].
+    /// Checks that a disk is this parent and unmodified. Copying a file may change its modification
+    /// time, so callers may treat [`ParentMismatch::Modified`] as a warning.
     ///
     /// # Errors
-    /// It is another disk, or was changed since the child was made.
+    /// Fails if the Unique Id or the modification time differs.
     pub fn check(&self, unique_id: [u8; 16], modified: u32) -> Result<(), ParentMismatch> {
         if unique_id != self.unique_id {
             return Err(ParentMismatch::UniqueId);
@@ -128,26 +127,26 @@ impl Parent {
     }
 }
 
-/// Why a disk is not the parent.
+/// Difference between a disk and the expected parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParentMismatch {
-    /// It is another disk.
+    /// The Unique Id differs: the disk is not the parent.
     #[error("the parent's unique id is not the one that the child names: find the right parent")]
     UniqueId,
-    /// It was changed since the child was made: the child's content may be nonsense.
+    /// The modification time differs: if the parent's contents changed, the child is corrupt.
     #[error(
         "the parent was modified at {found} s, the child expects {expected} s (since 2000): if \
          it was only copied this is harmless, if it was written to the child is damaged"
     )]
     Modified {
-        /// As the child says.
+        /// Modification time recorded in the child.
         expected: u32,
-        /// As found.
+        /// Modification time of the disk found.
         found: u32,
     },
 }
 
-/// Reads the locators of a differencing disk whose header is at `header_offset`.
+/// Reads the parent information of a differencing disk with its header at `header_offset`.
 pub(crate) fn read(
     file: &dyn ImageFile,
     header: &DynamicHeader,

@@ -1,4 +1,4 @@
-//! Opening an image, and repairing what a crash may have left.
+//! Opening of images, including repair after a crash.
 
 use core::ops::ControlFlow;
 use std::collections::BTreeSet;
@@ -16,25 +16,25 @@ use crate::sparse::Sparse;
 use crate::table;
 use crate::vhd::{Body, Vhd};
 
-/// What an image is opened for.
+/// Access mode of an open image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Reading: the file is not touched.
+    /// Read only: the file is not modified.
     Read,
-    /// Reading and writing: what a crash or another program left is repaired.
+    /// Read and write: opening repairs inconsistencies left by a crash or another program.
     Write,
 }
 
-/// How an image is opened.
+/// Options for opening an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// What for.
+    /// Access mode of the opened image.
     pub access: Access,
-    /// Which field tells the disk's size.
+    /// Field that determines the disk's size.
     pub size: SizeRule,
 }
 
-/// The structures of a dynamic or differencing image.
+/// Validated structures of a dynamic or differencing image.
 pub(crate) struct Structures {
     pub(crate) header: DynamicHeader,
     pub(crate) header_bytes: [u8; 1024],
@@ -66,7 +66,7 @@ impl Structures {
         Ok(Self { header, header_bytes: bytes, layout, regions })
     }
 
-    /// The table, blocks by where they are, and gaps before where the footer belongs.
+    /// Reads the table; returns it with the gaps before the footer's correct offset.
     pub(crate) fn read_table(
         &self,
         file: &dyn ImageFile,
@@ -78,7 +78,7 @@ impl Structures {
         Ok((table, gaps))
     }
 
-    /// The blocks of a table by where they are, or what is wrong with one of them.
+    /// Validates a table; returns its blocks ordered by sector.
     fn judge(&self, table: &[u32], footers: &Footers) -> Result<Vec<(u32, u32)>, ImageError> {
         let blocks = table::sorted(table);
         let first = &mut ControlFlow::Break::<ImageError, ()>;
@@ -88,8 +88,8 @@ impl Structures {
         }
     }
 
-    /// Makes changes that another process had not written yet: bitmaps before the table, after the
-    /// payload that they are about. Can be done again, as often as it is interrupted.
+    /// Applies changes that a killed process had not committed: bitmaps first, then the table.
+    /// Their payload is already in the file. Idempotent, so it may be interrupted and repeated.
     fn redo(&self, file: &dyn ImageFile, footers: &Footers, redo: &Redo) -> Result<(), ImageError> {
         let found = &footers.found;
         if found.footer.unique_id != redo.opened.write_id {
@@ -97,7 +97,7 @@ impl Structures {
             let fault = ImageFault::Changed { what };
             return Err(ImageError::new("Unique Id", found.offset.saturating_add(68), fault));
         }
-        // All bits of an entry mean something.
+        // Entries have no undefined bits: no normalization required.
         let pages = redo.pages(SECTOR, core::convert::identity, |page| {
             let mut bytes = vec![0; index(page.len())];
             let read = file.read_at(page.offset(), &mut bytes);
@@ -115,13 +115,13 @@ impl Structures {
             let places = table.iter_mut().skip(first);
             places.zip(entries).for_each(|(place, entry)| *place = entry);
         }
-        // Another program may have given the space away.
+        // Another program may have reused the space.
         let blocks = self.judge(&table, footers)?;
         let placed = |sector: u32| {
             let at = blocks.partition_point(|(place, _)| *place <= sector);
             blocks.get(at.checked_sub(1)?).map(|(place, _)| *place)
         };
-        // Blocks that were freed again are not in the table any more.
+        // Blocks that were freed again are no longer in the table.
         let freed: BTreeSet<u32> = redo.entries().map(u32::from_be_bytes).collect();
         redo.check_places(start..end, |fill| {
             let Ok(sector) = u32::try_from(fill.offset() / SECTOR) else { return false };
@@ -130,7 +130,7 @@ impl Structures {
             let bitmaps = bitmaps.filter_map(|place| self.layout.bitmap_range(place));
             bitmaps.into_iter().any(|bitmap| bitmap.contains(fill))
         })?;
-        // On a full store this gives the space that the pages need.
+        // On a full store this frees the space that the following writes need.
         zero_gaps(
             file,
             &self.layout,
@@ -149,21 +149,22 @@ impl Structures {
 }
 
 impl Vhd {
-    /// Opens an image. Beside the table, whose entries are at most
-    /// [`TABLE_ENTRIES_MAX`](crate::TABLE_ENTRIES_MAX) and lie in the file, it allocates
-    /// eight bytes for each block in the file while it opens, and a bit for each entry.
+    /// Opens an image. Memory use: the table (at most
+    /// [`TABLE_ENTRIES_MAX`](crate::TABLE_ENTRIES_MAX) entries, which must lie within the file),
+    /// one bit per entry, and during opening eight bytes per allocated block.
     ///
     /// # Errors
-    /// The file is no image of this format, is damaged, or cannot be read or written.
+    /// Fails if the file is not a VHD image, is damaged, or cannot be read or written.
     pub fn open(file: &dyn ImageFile, options: OpenOptions) -> Result<Self, ImageError> {
         Self::open_and_redo(file, options, &Redo::default())
     }
 
-    /// Opens an image that another process on this host had open for writing when it was killed,
-    /// with the changes that it had not written yet. Without write access nothing is redone.
+    /// Opens an image that a killed process of this host had open for writing, and applies the
+    /// metadata changes it had not committed. Without write access the changes are not applied.
     ///
     /// # Errors
-    /// As [`Vhd::open`]; or another program has changed the image since. Then nothing was changed.
+    /// As [`Vhd::open`]; also fails, with the file unchanged, if another program has modified the
+    /// image since.
     pub fn open_and_redo(
         file: &dyn ImageFile,
         options: OpenOptions,
@@ -200,21 +201,21 @@ impl Vhd {
         Ok(Self { footer, parent, body: Body::Sparse(Box::new(body)) })
     }
 
-    /// The footer's fields.
+    /// Returns the decoded footer of the image.
     #[must_use]
     pub fn footer(&self) -> &Footer {
         &self.footer
     }
 
-    /// What a differencing disk says of its parent.
+    /// Returns the parent information of a differencing disk; `None` for other types.
     #[must_use]
     pub fn parent(&self) -> Option<&Parent> {
         self.parent.as_ref()
     }
 }
 
-/// Makes both footers say the same, and room for blocks read as zeros: a crash may have left
-/// payload there that nothing refers to.
+/// Makes footer and copy identical and zeroes free space, which may contain unreferenced payload
+/// after a crash.
 fn repair(
     file: &dyn ImageFile,
     footers: &Footers,
@@ -222,11 +223,11 @@ fn repair(
     gaps: &[Gap],
 ) -> Result<(), ImageError> {
     let failed = |error: FileError| ImageError::new("footer", footers.place, error);
-    // Before anything is written that needs space.
+    // Zeroing frees space and therefore precedes writes that need space.
     let mut is_changed = zero_gaps(file, layout, gaps)?;
     if !footers.is_at_end || !footers.is_whole {
         file.write_at(footers.place, &footers.found.bytes).map_err(failed)?;
-        // An older footer that is a byte too short would be found again.
+        // Truncate: a former 511-byte footer at the end would be found again.
         file.set_len(footers.place.saturating_add(FOOTER)).map_err(failed)?;
         is_changed = true;
     }
@@ -240,11 +241,11 @@ fn repair(
     Ok(())
 }
 
-/// Makes room for blocks read as zeros. Returns true if there is any.
+/// Zeroes gaps that can contain a block. Returns true if there is any.
 fn zero_gaps(file: &dyn ImageFile, layout: &Layout, gaps: &[Gap]) -> Result<bool, ImageError> {
     let mut is_changed = false;
     for (nth, gap) in (1..).zip(gaps) {
-        // What is left before the footer becomes room when the file grows.
+        // The gap before the footer becomes part of the free space when the file grows.
         let is_tail = nth == gaps.len() && gap.start < gap.end;
         if is_tail || layout.align(gap.start).saturating_add(layout.slot_sectors()) <= gap.end {
             let (offset, len) = (gap.start * SECTOR, (gap.end - gap.start) * SECTOR);

@@ -1,4 +1,4 @@
-//! Repairing the structures of an image that have a copy, and recording another parent.
+//! Repair of redundant structures, and change of the recorded parent.
 
 use suimon_image::{ByteRange, FileError, ImageError, ImageFault, ImageFile};
 
@@ -11,29 +11,29 @@ use crate::open::Structures;
 use crate::space::{exceeds_room, tail};
 use crate::table;
 
-/// One repair that was carried out.
+/// Repair that was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// The footer was written from its copy, or completed.
+    /// The footer was restored from its copy, or completed.
     Footer {
-        /// Offset in the file.
+        /// Offset of the footer in the file, in bytes.
         offset: u64,
     },
-    /// The copy of the footer was written from the footer.
+    /// The copy of the footer was restored from the footer.
     FooterCopy,
-    /// Unreferenced space before the footer was given back.
+    /// Unreferenced space before the footer was released.
     Reclaimed {
-        /// Bytes by which the file is shorter.
+        /// Number of bytes by which the file was shortened.
         bytes: u64,
     },
 }
 
-/// Repairs what can be told from a copy: the footer, its copy, and unreferenced space at the end
-/// of the file. Payload, the header and the block allocation table are not written. A file that
-/// needs none of this is not written at all.
+/// Repairs the footer and its copy, and releases unreferenced space at the end of the file.
+/// Payload, header and block allocation table are not written. A consistent file is not written at
+/// all.
 ///
 /// # Errors
-/// Neither footer can be read, or the file cannot be written.
+/// Fails if neither footer is valid, or if the file cannot be written.
 pub fn repair(file: &dyn ImageFile, rule: SizeRule) -> Result<Vec<Repair>, ImageError> {
     let footers = footers(file)?;
     if footers.found.footer.disk_type == DiskType::Fixed {
@@ -65,7 +65,8 @@ pub fn repair(file: &dyn ImageFile, rule: SizeRule) -> Result<Vec<Repair>, Image
     Ok(done)
 }
 
-/// Where the footer goes, and whether more room is before it than images keep.
+/// Returns the correct offset of the footer, and true if the free space before it exceeds the
+/// reserve.
 fn place_of(
     file: &dyn ImageFile,
     footers: &Footers,
@@ -77,7 +78,7 @@ fn place_of(
         let tail = tail(&gaps, footers.place);
         Ok((tail.start * SECTOR, exceeds_room(&structures.layout, tail)))
     });
-    // Where the rest is damaged, nobody knows what is unreferenced.
+    // If other structures are damaged, unreferenced space cannot be determined.
     let Ok((end_of_use, exceeds)) = tail else { return Ok((footers.place, false)) };
     if exceeds {
         return Ok((end_of_use, true));
@@ -85,16 +86,16 @@ fn place_of(
     if footers.is_at_end {
         return Ok((footers.place, false));
     }
-    // The damaged one, if it is not a part of a block.
+    // Offset of the damaged footer, unless it lies within a block.
     let last = len.checked_sub(FOOTER).filter(|last| *last >= end_of_use && last % SECTOR == 0);
     Ok((last.unwrap_or(end_of_use), false))
 }
 
-/// Returns where the payload of an image is: the blocks of a dynamic or differencing one with their
-/// bitmaps, and everything before the footer of a fixed one.
+/// Returns the file ranges of the payload: blocks with their bitmaps, or everything before the
+/// footer of a fixed disk.
 ///
 /// # Errors
-/// The image is damaged or cannot be read.
+/// Fails if the image is damaged or cannot be read.
 pub fn payload_ranges(file: &dyn ImageFile, rule: SizeRule) -> Result<Vec<ByteRange>, ImageError> {
     let footers = footers(file)?;
     if footers.found.footer.disk_type == DiskType::Fixed {
@@ -107,12 +108,12 @@ pub fn payload_ranges(file: &dyn ImageFile, rule: SizeRule) -> Result<Vec<ByteRa
     Ok(blocks.into_iter().filter_map(|(sector, _)| range(sector)).collect())
 }
 
-/// Records another place, name and time of the parent in a differencing image. Recorded paths of
-/// other kinds are dropped, because they name the old place. A crash leaves the old or the new
-/// record.
+/// Replaces paths, name and modification time of the parent recorded in a differencing image. Paths
+/// in other notations are removed, because they refer to the former location. Atomic with respect
+/// to crashes.
 ///
 /// # Errors
-/// The image is not differencing or has to be repaired first, a path is too long, or the file
+/// Fails if the image is not differencing or needs repair, if a path is too long, or if the file
 /// cannot be written.
 pub fn relink(file: &dyn ImageFile, parent: &Parent, rule: SizeRule) -> Result<(), ImageError> {
     let footers = footers(file)?;
@@ -152,7 +153,7 @@ pub fn relink(file: &dyn ImageFile, parent: &Parent, rule: SizeRule) -> Result<(
         paths.push((end, bytes));
         end = end.saturating_add(u64::from(data_space) * SECTOR);
     }
-    // The new record is whole before the header names it.
+    // The new record is complete and durable before the header refers to it.
     file.write_at(end, &found.bytes).map_err(failed)?;
     file.flush().map_err(failed)?;
     for (offset, bytes) in paths {

@@ -1,7 +1,7 @@
-//! Giving a disk another size.
+//! Resizing of disks.
 //!
-//! Each step is one sector that a crash leaves whole, between flushes: after a crash the
-//! disk has the old size or the new one, and all that was in it.
+//! Each step changes one sector atomically and is followed by a flush: after a crash the disk has
+//! the old or the new size, with its contents preserved.
 
 use suimon_image::{FileError, ImageError, ImageFault, ImageFile};
 
@@ -15,15 +15,16 @@ use crate::open::{Access, OpenOptions, Structures};
 use crate::table::{self, UNUSED};
 use crate::vhd::Vhd;
 
-/// Gives a disk that nobody has open `size` bytes, rounded up to what the image's creator
-/// can tell; returns that. What is added reads as zeros, or as the parent has it.
+/// Changes the size of a disk that is not in use to `size` bytes, rounded up to a size that the
+/// image's creator can represent. Returns the new size. Added space reads as zeros or from the
+/// parent.
 ///
 /// # Errors
-/// The image is damaged or in saved state; a fixed disk, or one with blocks behind its new
-/// end, is to become smaller; the format cannot tell the size; or the file cannot be read
+/// Fails if the image is damaged or in saved state, if a fixed disk or a disk with blocks behind
+/// the new end would shrink, if the format does not support the size, or if the file cannot be read
 /// or written.
 pub fn resize(file: &dyn ImageFile, size: u64, rule: SizeRule) -> Result<u64, ImageError> {
-    // Repairs, and refuses what is damaged.
+    // Repairs the image, and rejects a damaged one.
     Vhd::open(file, OpenOptions { access: Access::Write, size: rule })?;
     let footers = footers(file)?;
     let footer = &footers.found.footer;
@@ -56,8 +57,8 @@ fn failed(error: FileError) -> ImageError {
     ImageError::new("image", 0, error)
 }
 
-/// The old footer's sector becomes the disk's, so it is made zeros while the disk has the
-/// old size and a footer further out.
+/// Grows a fixed disk. The sector of the former footer becomes part of the disk. It is therefore
+/// zeroed while the disk has its old size and a footer at the new offset.
 fn grow_fixed(
     file: &dyn ImageFile,
     footers: &Footers,
@@ -108,7 +109,7 @@ fn resize_blocks(
     Ok(())
 }
 
-/// Blocks behind the new end would be lost.
+/// Rejects shrinking if blocks behind the new end would be lost.
 fn refuse_used(layout: &Layout, table: &[u32], needed: u32) -> Result<(), ImageError> {
     let behind = (0..).zip(table).skip(needed as usize);
     let used = behind.into_iter().find(|(_, sector)| **sector != UNUSED);
@@ -119,8 +120,8 @@ fn refuse_used(layout: &Layout, table: &[u32], needed: u32) -> Result<(), ImageE
     })
 }
 
-/// What the disk had behind its end, in its last block or in blocks that it does not reach,
-/// must not appear when it grows. Returns the table as it is then.
+/// Removes data behind the end of the disk (in its last block or in further blocks), which must not
+/// appear when the disk grows. Returns the updated table.
 fn clear_behind_end(
     file: &dyn ImageFile,
     layout: &Layout,
@@ -140,8 +141,8 @@ fn clear_behind_end(
     Ok(table)
 }
 
-/// Gives the table more entries, where it is if nothing is behind it, else before the
-/// footer, which is further out then. Returns where the footer is.
+/// Enlarges the table: in place if the space behind it is free, otherwise by moving it to the end
+/// of the file, before a new footer. Returns the offset of the footer.
 fn enlarge_table(
     file: &dyn ImageFile,
     footers: &Footers,
@@ -169,12 +170,12 @@ fn enlarge_table(
         file.write_at(place, &footers.found.bytes).map_err(failed)?;
         file.flush().map_err(failed)?;
     }
-    // Where the table stays, entries that it has already are written as they are.
+    // In place, existing entries are rewritten with identical contents.
     file.write_at(table_offset, &bytes).map_err(failed)?;
     file.flush().map_err(failed)?;
     let mut header = structures.header_bytes;
     set_table(&mut header, table_offset, entries);
-    // What changes is in the header's first sector.
+    // The changed fields are in the header's first sector, which is written atomically.
     let first = header.get(..index(SECTOR)).unwrap_or_default();
     file.write_at(structures.layout.header_offset, first).map_err(failed)?;
     file.flush().map_err(failed)?;

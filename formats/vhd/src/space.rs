@@ -1,9 +1,10 @@
-//! Room for new blocks: gaps between structures, and what is before the footer.
+//! Free space for new blocks: gaps between structures, and space before the footer.
 //!
 //! Invariants
-//! - What is given out reads as zeros and is referred to by nothing, in memory or durably.
-//! - Nothing is given out behind the footer: the end of the file is always a footer, and
-//!   never what a guest wrote, which might look like one.
+//! - Allocated space reads as zeros and is not referenced by any metadata, in memory or in the
+//!   file.
+//! - No space behind the footer is allocated: the file always ends with a footer, never with guest
+//!   data, which could resemble a footer.
 
 use std::collections::VecDeque;
 
@@ -11,60 +12,60 @@ use crate::fields::SECTOR;
 use crate::layout::Layout;
 use crate::table::UNUSED;
 
-/// The file grows by an eighth of its blocks, and by no more than so many bytes beyond
-/// what is wanted at once.
+/// Maximum growth beyond the current demand in bytes; growth is otherwise an eighth of the
+/// allocated blocks.
 const GROWTH_BYTES_MAX: u64 = 64 << 20;
 
-/// Sectors that nothing is in.
+/// Range of unused sectors in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gap {
     pub(crate) start: u64,
     pub(crate) end: u64,
 }
 
-/// The gap before the footer at `place`, which may be empty.
+/// Returns the gap directly before the footer at `place`; may be empty.
 pub(crate) fn tail(gaps: &[Gap], place: u64) -> Gap {
     let place = place / SECTOR;
     let last = gaps.last().copied().filter(|gap| gap.end == place);
     last.unwrap_or(Gap { start: place, end: place })
 }
 
-/// Returns true if a gap before the footer is more than the room for new blocks that a growing
-/// image keeps there.
+/// Returns true if the gap before the footer exceeds the reserve for new blocks that a growing
+/// image keeps.
 pub(crate) fn exceeds_room(layout: &Layout, tail: Gap) -> bool {
     let room = GROWTH_BYTES_MAX / SECTOR + 2 * layout.stride_sectors();
     tail.end.saturating_sub(tail.start) > room
 }
 
-/// Room for blocks.
+/// Allocator of space for blocks.
 #[derive(Debug)]
 pub(crate) struct Space {
     layout: Layout,
     gaps: VecDeque<Gap>,
-    /// Blocks' places that were given back.
+    /// Sectors of blocks that were freed.
     freed: Vec<u32>,
-    /// Places that will be given out next.
+    /// Sectors reserved for the next blocks.
     ready: VecDeque<u32>,
-    /// Before the footer.
+    /// Gap directly before the footer.
     tail: Gap,
-    /// How far the footer may have been written already, though it is not known to be.
+    /// Highest sector at which a footer may have been written, durable or not.
     reached: u64,
 }
 
 impl Space {
-    /// `gaps` as [`crate::table::gaps`] has them.
+    /// Creates an allocator from the gaps returned by [`crate::table::gaps`].
     pub(crate) fn new(layout: Layout, gaps: Vec<Gap>) -> Self {
         let mut gaps = VecDeque::from(gaps);
         let tail = gaps.pop_back().unwrap_or(Gap { start: 0, end: 0 });
         Self { layout, gaps, freed: Vec::new(), ready: VecDeque::new(), tail, reached: tail.end }
     }
 
-    /// Where the footer is.
+    /// Returns the offset of the footer in bytes.
     pub(crate) fn footer_offset(&self) -> u64 {
         self.tail.end * SECTOR
     }
 
-    /// Whether there is room for so many blocks now.
+    /// Returns true if space for `blocks` blocks is available without growing; reserves it.
     pub(crate) fn has(&mut self, blocks: u64) -> bool {
         while (self.ready.len() as u64) < blocks {
             let Some(sector) = self.find() else { return false };
@@ -73,17 +74,17 @@ impl Space {
         true
     }
 
-    /// A place for a block; [`Space::has`] was asked before.
+    /// Allocates space for a block. Requires [`Space::has`] before.
     pub(crate) fn take(&mut self) -> Option<u32> {
         self.ready.pop_front().or_else(|| self.find())
     }
 
-    /// A place that was taken is free, reads as zeros, and nothing refers to it.
+    /// Frees the space of a block, which must read as zeros and be unreferenced.
     pub(crate) fn give_back(&mut self, sector: u32) {
         self.freed.push(sector);
     }
 
-    /// How many blocks more fit without growing, up to `enough`.
+    /// Returns the number of further blocks that fit without growing, at most `enough`.
     pub(crate) fn room(&self, enough: u64) -> u64 {
         let stride = self.layout.stride_sectors().max(1);
         let of = |gap: &Gap| gap.end.saturating_sub(self.layout.align(gap.start)) / stride;
@@ -92,8 +93,8 @@ impl Space {
         counted.saturating_add(in_gaps).saturating_add(of(&self.tail)).min(enough)
     }
 
-    /// Where the footer goes so that `wanted` blocks more have room, and some besides;
-    /// `None` if the format cannot tell such places.
+    /// Returns the sector of the footer after growing for `wanted` blocks and a reserve; `None` if
+    /// the format cannot address such sectors.
     pub(crate) fn grown(&self, wanted: u64, allocated: u64) -> Option<u64> {
         let spare = (GROWTH_BYTES_MAX / self.layout.block.max(1)).min(allocated / 8);
         let end = |blocks: u64| {
@@ -105,12 +106,12 @@ impl Space {
         end(wanted.saturating_add(spare)).or_else(|| end(wanted))
     }
 
-    /// A footer is about to be written at this sector.
+    /// Records that a footer is about to be written at this sector.
     pub(crate) fn reach(&mut self, sector: u64) {
         self.reached = self.reached.max(sector);
     }
 
-    /// The footer is durable at this sector, and where it was reads as zeros.
+    /// Records that the footer is durable at this sector and the former one is zeroed.
     pub(crate) fn grow(&mut self, sector: u64) {
         self.tail.end = self.tail.end.max(sector);
         self.reach(sector);
@@ -130,7 +131,7 @@ impl Space {
     }
 }
 
-/// The first place for a block in a gap, which it is taken from.
+/// Takes space for a block from the front of a gap.
 fn cut(layout: &Layout, gap: &mut Gap) -> Option<u32> {
     let start = layout.align(gap.start);
     let end = start.checked_add(layout.slot_sectors())?;

@@ -1,4 +1,4 @@
-//! A dynamic or differencing image that is open.
+//! Open dynamic or differencing image.
 
 use std::collections::BTreeMap;
 
@@ -17,46 +17,46 @@ use crate::space::Space;
 use crate::table::UNUSED;
 use crate::vhd::shape;
 
-/// A place that was found for a block of which nothing has been written yet.
+/// Space allocated to a block without completed writes.
 #[derive(Debug)]
 struct Placed {
     sector: u32,
-    /// Writes that were placed there and have not ended.
+    /// Number of placed writes that have not completed.
     writes: u32,
 }
 
-/// The image: what the file says, what of it has changed, and where there is room.
+/// Translation state of the image: metadata, uncommitted changes and free space.
 #[derive(Debug)]
 pub(crate) struct Sparse {
     pub(crate) layout: Layout,
     shape: Shape,
     pub(crate) is_differencing: bool,
-    /// Where blocks are, as reads see it.
+    /// Block allocation table as seen by reads.
     pub(crate) table: Vec<u32>,
-    /// Blocks whose bitmap is all ones, or will be with what is uncommitted.
+    /// Blocks with a full bitmap, including uncommitted changes.
     pub(crate) complete: BlockSet,
     placed: BTreeMap<u32, Placed>,
     pub(crate) maps: BitmapCache,
-    /// Blocks of the last question that needed a bitmap: it needs all of theirs at once.
+    /// Block range of the last request that needed a bitmap; its bitmaps must be cached together.
     wanted_maps: (u32, u32),
-    /// Where there is room; none in an image that is open for reading only.
+    /// Free space; `None` in an image opened for reading only.
     pub(crate) space: Option<Space>,
     pub(crate) changes: Changes,
     pub(crate) committing: Option<Committing>,
-    /// Changes of the table and of bitmaps, if they are remembered.
+    /// Log of changes to table and bitmaps; `None` if logging is off.
     remembered: Option<Vec<MetadataChange>>,
     pub(crate) footer: [u8; 512],
-    /// Blocks that have a place.
+    /// Number of blocks allocated in the file.
     pub(crate) allocated: u64,
 }
 
-/// What a write needs of a block.
+/// Requirement of a write to a block.
 enum Ready {
-    /// Nothing.
+    /// No requirement: the write can proceed.
     Yes,
-    /// A place.
+    /// Allocation of space for the block.
     Place,
-    /// Its bitmap, which is there.
+    /// Reading of the block's bitmap in this range.
     Bitmap(ByteRange),
 }
 
@@ -90,7 +90,7 @@ impl Sparse {
         }
     }
 
-    /// Where a block is.
+    /// Returns the sector of an allocated block.
     pub(crate) fn sector(&self, block: u32) -> Option<u32> {
         let sector = self.table.get(block as usize).copied()?;
         (sector != UNUSED).then_some(sector)
@@ -103,13 +103,13 @@ impl Sparse {
         self.shape.check(range)
     }
 
-    /// The range's pieces by block.
+    /// Splits a range into its pieces by block.
     fn pieces(&self, range: ByteRange) -> impl Iterator<Item = (u32, ByteRange)> + use<> {
         let blocks = range.blocks(self.layout.block);
         blocks.map(|(block, piece)| (u32::try_from(block).unwrap_or(UNUSED), piece))
     }
 
-    /// Where a piece of a block begins in the file.
+    /// Returns the file offset of a piece of a block.
     fn offset(&self, sector: u32, piece: ByteRange) -> u64 {
         self.layout.payload(sector).saturating_add(piece.offset() % self.layout.block)
     }
@@ -118,15 +118,15 @@ impl Sparse {
         if self.is_differencing { Place::Parent } else { Place::Zero }
     }
 
-    /// The bitmap of a block that has a place must be read first.
+    /// Requests the bitmap of an allocated block.
     fn need(&mut self, block: u32, sector: u32) -> Located {
-        // A sector's number fits, so its offset does.
+        // Sector numbers have 32 bits, so the offset does not overflow.
         let Some(range) = self.layout.bitmap_range(sector) else { return Located::NeedCommit };
         self.maps.ask(range, block);
         Located::Need(range)
     }
 
-    /// Pieces of a block that are here, and those that are in the parent.
+    /// Appends the extents of a piece: sectors in the file and sectors in the parent.
     fn push_runs(&self, sector: u32, piece: ByteRange, map: &SectorMap, extents: &mut Vec<Extent>) {
         let offset = self.offset(sector, piece);
         let start = piece.offset() % self.layout.block / SECTOR;
@@ -147,7 +147,7 @@ impl Sparse {
         (block(range.offset()), block(range.end().saturating_sub(1)))
     }
 
-    /// What a write to a block whose bitmap is not all ones needs.
+    /// Returns the requirement of a write to a block with an incomplete bitmap.
     fn ready(&self, block: u32) -> Ready {
         match self.sector(block) {
             Some(sector) if self.maps.map(block).is_none() => {
@@ -158,8 +158,8 @@ impl Sparse {
         }
     }
 
-    /// Whether changes must be committed before so many blocks get a place, or before more
-    /// bitmaps change.
+    /// Returns true if changes must be committed before `places` blocks are allocated, or before
+    /// more bitmaps change.
     fn is_commit_due(&mut self, places: u64) -> Result<bool, ImageError> {
         let Some(space) = &mut self.space else { return Ok(false) };
         if places > 0 && !space.has(places) {
@@ -174,7 +174,7 @@ impl Sparse {
         Ok(self.changes.maps() + uncommitted >= self.maps.capacity())
     }
 
-    /// Where a write to a block goes; a place is found if it has none.
+    /// Returns the sector to which a write to a block goes; allocates space if necessary.
     fn place(&mut self, block: u32) -> Option<u32> {
         if let Some(sector) = self.sector(block) {
             if self.complete.contains(block) {
@@ -194,7 +194,7 @@ impl Sparse {
         Some(sector)
     }
 
-    /// Gives a block another place; returns false if there is no such block.
+    /// Updates the table entry of a block; returns false if the block does not exist.
     fn set_sector(&mut self, block: u32, sector: u32) -> bool {
         let Some(entry) = self.table.get_mut(block as usize) else { return false };
         let before = core::mem::replace(entry, sector);
@@ -205,7 +205,7 @@ impl Sparse {
         true
     }
 
-    /// Remembers that the bitmap of a block that has a place is all ones.
+    /// Logs that the bitmap of an allocated block is full.
     fn remember_full_bitmap(&mut self, block: u32) {
         let range = self.sector(block).and_then(|sector| self.layout.bitmap_range(sector));
         if let (Some(changes), Some(range)) = (&mut self.remembered, range) {
@@ -213,7 +213,7 @@ impl Sparse {
         }
     }
 
-    /// Remembers the bytes of a block's bitmap, which is in memory, that have bits of these sectors.
+    /// Logs the bytes of a block's cached bitmap that contain the bits `from .. end`.
     fn remember_bits(&mut self, block: u32, from: u64, end: u64) {
         let range = self.sector(block).and_then(|sector| self.layout.bitmap_range(sector));
         let (Some(range), Some(map)) = (range, self.maps.map(block)) else { return };
@@ -221,7 +221,7 @@ impl Sparse {
         let (first, last) = (from / 8, end.div_ceil(8));
         let mut at = first;
         while at < last {
-            // All bytes between the first and the last are ones.
+            // All bytes between the first and the last are 0xff.
             let len = if at == first || at + 1 == last { 1 } else { last - 1 - at };
             let byte = map.bits.get(index(at)).copied();
             let place = ByteRange::new(range.offset() + at, len);
@@ -232,7 +232,7 @@ impl Sparse {
         }
     }
 
-    /// A block of which something was written has its place from now on.
+    /// Enters a block into the table after its first write has completed.
     fn allocate(&mut self, block: u32, placed: &Placed) {
         if !self.set_sector(block, placed.sector) {
             return;
@@ -249,7 +249,7 @@ impl Sparse {
         }
     }
 
-    /// Sectors of a block that has a place were written.
+    /// Updates the bitmap of an allocated block after a write.
     fn set_written(&mut self, block: u32, piece: ByteRange) {
         let is_differencing = self.is_differencing;
         let sectors = self.layout.sectors_of(block);
@@ -267,7 +267,7 @@ impl Sparse {
         }
         self.changes.changed_map(block);
         let Some(map) = self.maps.map(block) else { return };
-        // Of a dynamic disk, what no bit was set for is zeros in the file: all can be set.
+        // In a dynamic disk, sectors with a clear bit are zero in the file, so all bits can be set.
         if !is_differencing || bitmap::is_full(&map.bits, sectors) {
             self.maps.remove(block);
             self.complete.insert(block);
@@ -306,7 +306,7 @@ impl Image for Sparse {
                 push_extent(extents, self.nowhere(), piece.len());
                 continue;
             };
-            // Of a dynamic disk, sectors whose bits are not set are zeros in the file.
+            // In a dynamic disk, sectors with a clear bit are zero in the file.
             if !self.is_differencing || self.complete.contains(block) {
                 push_extent(extents, Place::File(self.offset(sector, piece)), piece.len());
                 continue;
@@ -352,7 +352,7 @@ impl Image for Sparse {
         }
         for (block, piece) in self.pieces(range) {
             let Some(sector) = self.place(block) else {
-                // What was counted above is there.
+                // The space was reserved by `is_commit_due` above.
                 return Err(full(&self.layout));
             };
             push_extent(extents, Place::File(self.offset(sector, piece)), piece.len());
@@ -362,7 +362,8 @@ impl Image for Sparse {
 
     fn changes_max(&self, range: ByteRange) -> u64 {
         let changing = self.pieces(range).filter(|(block, _)| !self.complete.contains(*block));
-        // The entry of the block, and bytes of its bitmap: all, or those at both ends and between.
+        // Per block: the table entry, and bitmap bytes (the whole bitmap, or both ends and the
+        // middle).
         (changing.count() as u64).saturating_mul(if self.is_differencing { 4 } else { 2 })
     }
 
@@ -399,7 +400,7 @@ impl Image for Sparse {
     ) -> Result<Located, ImageError> {
         self.check_writable(range)?;
         if self.is_differencing {
-            // A block that is not here is the parent's: nothing can say that it is zeros.
+            // An absent block is read from the parent; the format cannot mark it as zero.
             kept.push(range);
             return Ok(Located::Ready);
         }
@@ -459,7 +460,7 @@ impl Image for Sparse {
     }
 }
 
-/// Adds a range behind others, to the last one where it continues it.
+/// Appends a range, merging it with the last one if adjacent.
 fn push_range(ranges: &mut Vec<ByteRange>, range: ByteRange) {
     if let Some(last) = ranges.last_mut().filter(|last| last.end() == range.offset()) {
         if let Some(joined) = ByteRange::new(last.offset(), last.len().saturating_add(range.len()))
@@ -471,7 +472,7 @@ fn push_range(ranges: &mut Vec<ByteRange>, range: ByteRange) {
     ranges.push(range);
 }
 
-/// The table cannot say where more blocks would be.
+/// Returns the error for sectors that table entries cannot represent.
 fn full(layout: &Layout) -> ImageError {
     let limit = u64::from(UNUSED) * SECTOR;
     ImageError::new("block allocation table", layout.table_offset, ImageFault::Full { limit })

@@ -1,4 +1,4 @@
-//! The block allocation table ("Block Allocation Table and Data Blocks").
+//! Block allocation table ("Block Allocation Table and Data Blocks").
 
 use core::ops::ControlFlow;
 
@@ -8,10 +8,10 @@ use crate::fields::{SECTOR, field, index};
 use crate::layout::{Layout, Region};
 use crate::space::Gap;
 
-/// An entry of a block that is not in the file.
+/// Table entry of an unallocated block.
 pub(crate) const UNUSED: u32 = u32::MAX;
 
-/// Reads the table. It lies within the file, so no more is allocated than the file has.
+/// Reads the table. It must lie within the file, which bounds the memory.
 pub(crate) fn read(file: &dyn ImageFile, layout: &Layout) -> Result<Vec<u32>, ImageError> {
     let mut bytes = vec![0; index(u64::from(layout.entries) * 4)];
     file.read_at(layout.table_offset, &mut bytes)
@@ -19,7 +19,7 @@ pub(crate) fn read(file: &dyn ImageFile, layout: &Layout) -> Result<Vec<u32>, Im
     Ok(bytes.chunks_exact(4).map(|entry| u32::from_be_bytes(field(entry, 0))).collect())
 }
 
-/// Blocks of a table, by where they are: the sector, and the entry that tells it.
+/// Returns the allocated blocks ordered by sector: sector and entry number.
 pub(crate) fn sorted(table: &[u32]) -> Vec<(u32, u32)> {
     let mut blocks: Vec<_> =
         table.iter().copied().zip(0..).filter(|(sector, _)| *sector != UNUSED).collect();
@@ -27,7 +27,7 @@ pub(crate) fn sorted(table: &[u32]) -> Vec<(u32, u32)> {
     blocks
 }
 
-/// Tells of each block that lies behind `limit`, on one of `regions` or on another block.
+/// Reports each block that exceeds `limit` or overlaps a region or another block.
 pub(crate) fn judge(
     layout: &Layout,
     blocks: &[(u32, u32)],
@@ -55,7 +55,7 @@ pub(crate) fn judge(
     ControlFlow::Continue(())
 }
 
-/// What nothing is in, in order; the last of it ends at `limit`.
+/// Returns the unused gaps in ascending order; the last one ends at `limit` and may be empty.
 pub(crate) fn gaps(
     layout: &Layout,
     blocks: &[(u32, u32)],

@@ -1,4 +1,4 @@
-//! An open image.
+//! Open VHD image of any type.
 
 use suimon_image::{
     ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, Linear, Located, MetadataChange,
@@ -9,7 +9,7 @@ use crate::footer::Footer;
 use crate::locator::Parent;
 use crate::sparse::Sparse;
 
-/// An open image of a virtual hard disk.
+/// Open VHD image of any type.
 #[derive(Debug)]
 pub struct Vhd {
     pub(crate) footer: Footer,
@@ -19,20 +19,21 @@ pub struct Vhd {
 
 #[derive(Debug)]
 pub(crate) enum Body {
-    /// The disk is the file's first bytes.
+    /// Fixed disk: the first bytes of the file.
     Fixed(Linear),
-    /// The disk is in blocks.
+    /// Dynamic or differencing disk, stored in blocks.
     Sparse(Box<Sparse>),
 }
 
 impl Body {
-    /// A disk in one piece.
+    /// Returns the body of a fixed disk.
     pub(crate) fn fixed(size: u64, is_writable: bool) -> Self {
         Self::Fixed(Linear::new(shape(size, 0, size % 4096 == 0), 0, !is_writable))
     }
 }
 
-/// What a guest sees; `is_aligned`: large sectors of the disk are large sectors of the file.
+/// Returns the guest-visible shape of a disk. `is_aligned`: 4096-byte sectors of the disk are
+/// aligned in the file.
 pub(crate) const fn shape(size: u64, block: u64, is_aligned: bool) -> Shape {
     let physical_sector = if is_aligned { 4096 } else { 512 };
     Shape { size, logical_sector: 512, physical_sector, block }
@@ -124,8 +125,7 @@ impl Image for Vhd {
     }
 
     fn opened(&self) -> OpenedImage {
-        // Nothing of the format changes when somebody opens it. Where the footer is follows from the
-        // blocks.
+        // Opening a VHD image changes no field. The footer's position follows from the blocks.
         OpenedImage { write_id: self.footer.unique_id, file_len: 0 }
     }
 }

@@ -1,4 +1,4 @@
-//! The block allocation table in memory ([MS-VHDX] 2.2.4).
+//! In-memory block allocation table ([MS-VHDX] 2.5).
 
 use std::collections::BTreeSet;
 
@@ -10,31 +10,31 @@ use crate::space::Occupancy;
 use crate::view::View;
 
 const STATE_MASK: u64 = 7;
-/// What version 0.95 of the format called unmapped.
+/// Code of the unmapped state in version 0.95 of the format.
 const UNMAPPED_V095: u64 = 5;
 const MB_SHIFT: u32 = 20;
-/// Files that end behind this many megabytes (512 TB) are not read: an entry here has
-/// 29 bits for its place.
+/// Maximum file length in megabytes (512 TB): an [`Entry`] has 29 bits for the offset.
 pub(crate) const FILE_MB_MAX: u64 = 1 << 29;
-/// Bytes of the BAT that are read at once.
+/// Chunk size for reading the BAT, in bytes.
 const READ_LEN: u64 = MB;
 
-/// What is known of a block ([MS-VHDX] 2.2.4.1.1).
+/// State of a block ([MS-VHDX] 2.5.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum State {
-    /// It is in the parent; without one it reads as zeros.
+    /// Not allocated: read from the parent, or as zeros without a parent.
     NotPresent = 0,
     Undefined = 1,
     Zero = 2,
-    /// It was discarded.
+    /// Discarded by the guest; reads as zeros.
     Unmapped = 3,
     FullyPresent = 6,
-    /// The sector bitmap says which sectors are in the file; the others are in the parent.
+    /// Allocated; the sector bitmap determines which sectors are in the file and which in the
+    /// parent.
     PartiallyPresent = 7,
 }
 
-/// A block's state and place, in 4 bytes.
+/// State and file offset of a block, packed into 4 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry(u32);
 
@@ -42,7 +42,7 @@ impl Entry {
     pub(crate) const NOT_PRESENT: Self = Self(0);
     pub(crate) const UNMAPPED: Self = Self(State::Unmapped as u32);
 
-    /// A block in the file, whose place is below [`FILE_MB_MAX`].
+    /// Returns the entry of an allocated block at `mb` megabytes, below [`FILE_MB_MAX`].
     pub(crate) const fn present(state: State, mb: u32) -> Self {
         Self(mb << 3 | state as u32)
     }
@@ -59,7 +59,7 @@ impl Entry {
         }
     }
 
-    /// Whether it has space in the file.
+    /// Returns true if the block is allocated in the file.
     #[inline]
     pub(crate) fn is_present(self) -> bool {
         self.0 & 7 >= 6
@@ -70,12 +70,12 @@ impl Entry {
         self.0 & 7 == 6
     }
 
-    /// Where in the file, in megabytes; for what is present.
+    /// Returns the file offset of an allocated block in megabytes.
     pub(crate) fn mb(self) -> u32 {
         self.0 >> 3
     }
 
-    /// The same in bytes.
+    /// Returns the file offset of an allocated block in bytes.
     #[inline]
     pub(crate) fn offset(self) -> u64 {
         u64::from(self.0 >> 3) << MB_SHIFT
@@ -86,24 +86,24 @@ impl Entry {
     }
 }
 
-/// The table: 4 bytes for each block, and 4 for each sector bitmap of an image with a
-/// parent. 64 TB of 1 MB blocks need 256 MB.
+/// Block allocation table: 4 bytes per block, and for differencing images 4 bytes per sector
+/// bitmap. 64 TB with blocks of 1 MB need 256 MB.
 #[derive(Debug)]
 pub(crate) struct Bat {
     payload: Vec<Entry>,
     bitmaps: Vec<Entry>,
-    /// Pages that differ from what was last handed out to be written.
+    /// Numbers of table pages that changed since they were last part of a commit.
     pub dirty: BTreeSet<u64>,
-    /// Changes of entries and of sector bitmaps, if they are remembered.
+    /// Log of changes to entries and sector bitmaps; `None` if logging is off.
     pub changes: Option<Vec<MetadataChange>>,
     pub region: ByteRange,
 }
 
-/// What becomes of a fault: an error ends reading, or it is noted and reading goes on.
+/// Handler of errors in entries: returns an error to end reading, or records it and continues.
 pub(crate) type Faults<'a> = dyn FnMut(ImageError) -> Result<(), ImageError> + 'a;
 
 impl Bat {
-    /// Reads the table and marks the space that it takes.
+    /// Reads the table and marks the space it refers to as occupied.
     pub(crate) fn read(
         view: &View<'_>,
         region: ByteRange,
@@ -111,7 +111,7 @@ impl Bat {
         occupancy: &mut Occupancy,
         faults: &mut Faults<'_>,
     ) -> Result<Self, ImageError> {
-        // The disk has at most 2^26 blocks.
+        // The disk has at most 2^26 blocks, so the memory is bounded.
         let entries = geometry.entries();
         if !region.is_within(view.len) {
             let fault = ImageFault::Short { file_len: view.file_len };
@@ -153,7 +153,7 @@ impl Bat {
         Ok(bat)
     }
 
-    /// A table in which nothing is present.
+    /// Returns a table without allocated blocks.
     #[cfg(test)]
     pub(crate) fn empty(region: ByteRange, geometry: &Geometry) -> Self {
         let (payload, bitmaps, dirty, changes) = Default::default();
@@ -162,7 +162,7 @@ impl Bat {
         bat
     }
 
-    /// A block that is there in part needs its chunk's sector bitmap.
+    /// Checks that each partially present block has a sector bitmap.
     fn check_bitmaps(
         &self,
         geometry: &Geometry,
@@ -179,21 +179,21 @@ impl Bat {
         Ok(())
     }
 
-    /// Whether bytes of the file are in a sector bitmap.
+    /// Returns true if the file range lies within a sector bitmap.
     pub(crate) fn has_bits(&self, range: ByteRange) -> bool {
         let bitmaps = self.bitmaps.iter().filter(|entry| entry.is_present());
         let mut bitmaps = bitmaps.filter_map(|entry| ByteRange::new(entry.offset(), MB));
         bitmaps.any(|bitmap| bitmap.contains(range))
     }
 
-    /// The block's entry; one behind the end is not present.
+    /// Returns the entry of a block; beyond the end of the disk: not present.
     #[inline]
     pub(crate) fn payload(&self, block: u64) -> Entry {
         let entry = usize::try_from(block).ok().and_then(|block| self.payload.get(block));
         entry.copied().unwrap_or(Entry::NOT_PRESENT)
     }
 
-    /// The entry of a chunk's sector bitmap.
+    /// Returns the entry of a chunk's sector bitmap.
     pub(crate) fn bitmap(&self, chunk: u64) -> Entry {
         let entry = usize::try_from(chunk).ok().and_then(|chunk| self.bitmaps.get(chunk));
         entry.copied().unwrap_or(Entry::NOT_PRESENT)
@@ -213,7 +213,7 @@ impl Bat {
         }
     }
 
-    /// The entry of this number is another one.
+    /// Records the change of an entry.
     fn note(&mut self, number: u64, before: Entry, after: Entry) {
         self.dirty.insert(number / PAGE_ENTRIES);
         if let Some(changes) = &mut self.changes {
@@ -223,19 +223,19 @@ impl Bat {
         }
     }
 
-    /// The disk has another size: blocks are cut off, or are added that are not present.
+    /// Adapts the table to a new disk size: removes entries, or adds entries that are not present.
     pub(crate) fn resize(&mut self, geometry: &Geometry) {
         self.payload.resize(to_usize(geometry.blocks()), Entry::NOT_PRESENT);
         let chunks = if geometry.has_parent { geometry.chunks() } else { 0 };
         self.bitmaps.resize(to_usize(chunks), Entry::NOT_PRESENT);
     }
 
-    /// All blocks, in order.
+    /// Returns the entries of every block, in order.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
         self.payload.iter().copied()
     }
 
-    /// Where a page is in the file, and what belongs there.
+    /// Returns the file offset and contents of a table page.
     pub(crate) fn page(&self, page: u64, geometry: &Geometry) -> (u64, Box<[u8; PAGE_LEN]>) {
         let mut bytes = Box::new([0; PAGE_LEN]);
         let first = page * PAGE_ENTRIES;
@@ -251,8 +251,8 @@ impl Bat {
     }
 }
 
-/// An entry as it is stored here: without reserved bits, and of a block without space only its state,
-/// as its place means nothing ([MS-VHDX] 2.2.4.1.1).
+/// Normalizes a stored entry: clears reserved bits, and for unallocated blocks the offset, which is
+/// undefined ([MS-VHDX] 2.5.1.1).
 pub(crate) fn normalize(entry: [u8; 8]) -> [u8; 8] {
     let raw = u64::from_le_bytes(entry);
     let known = match raw & STATE_MASK {
@@ -263,7 +263,7 @@ pub(crate) fn normalize(entry: [u8; 8]) -> [u8; 8] {
     known.to_le_bytes()
 }
 
-/// Reads one entry at offset `at` of the file, and marks its space.
+/// Decodes the entry at offset `at` of the file, and marks its space as occupied.
 fn parse(
     raw: u64,
     slot: Slot,
@@ -304,7 +304,7 @@ fn parse(
         let allowed = "a place behind the headers and below 512 TB";
         return Err(wrong(ImageFault::Value { value: mb, allowed }));
     };
-    // The last block may be cut where the disk ends.
+    // The last block may be truncated at the end of the disk.
     if (u64::from(mb) << MB_SHIFT) + needed > view.len {
         return Err(wrong(ImageFault::Short { file_len: view.file_len }));
     }

@@ -1,4 +1,4 @@
-//! What is wrong with an image, all of it.
+//! Consistency check of images.
 
 use suimon_image::{ImageError, ImageFile, Redo};
 
@@ -6,34 +6,33 @@ use crate::fields::MB;
 use crate::metadata::Metadata;
 use crate::open::Structures;
 
-/// Faults that are told one by one.
+/// Maximum number of faults listed individually.
 const FAULTS_MAX: usize = 1000;
 
-/// What a check has found.
+/// Result of checking an image.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// What is wrong: the field, where it is and why. 1000 at most.
+    /// Faults with field, offset and reason; at most 1000.
     pub faults: Vec<ImageError>,
-    /// Faults beyond those.
+    /// Number of faults beyond that limit.
     pub more_faults: u64,
-    /// Entries of the log that whoever opens the image has to replay. That is no fault:
-    /// the image was not closed.
+    /// Number of log entries to replay. Not a fault: the image was not closed.
     pub log_entries: usize,
-    /// Blocks that have space in the file.
+    /// Number of blocks allocated in the file.
     pub present_blocks: u64,
-    /// Whether the image was not closed: the next writer has to replay its log.
+    /// True if the image was not closed: the next writer must replay the log.
     pub is_dirty: bool,
-    /// Blocks of the disk.
+    /// Number of blocks of the disk.
     pub blocks: u64,
-    /// Bytes behind the last one in use, if they are more than programs keep there: a block, or
-    /// 8 MB.
+    /// Unused space at the end of the file in bytes, if it exceeds the usual reserve (one block, at
+    /// least 8 MB); otherwise 0.
     pub tail_bytes: u64,
-    /// Bytes between what is in use and behind it that nothing points to.
+    /// Unreferenced space of the file in bytes, including that at its end.
     pub unused_bytes: u64,
 }
 
 impl Report {
-    /// Whether nothing is wrong.
+    /// Returns true if the image has no faults.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.faults.is_empty()
@@ -48,19 +47,18 @@ impl Report {
     }
 }
 
-/// Bytes that QEMU 7.2 has at the end of a new image at most.
+/// Maximum reserve that QEMU 7.2 leaves at the end of a new image, in bytes.
 const ROOM_BYTES: u64 = 8 * MB;
 
-/// Returns true if bytes behind the last one in use are more than programs keep there. A fixed
-/// image may have all its space there: QEMU sets space aside, and entries say zeros.
+/// Returns true if the unused space at the end of the file exceeds the usual reserve. Fixed images
+/// are exempt: QEMU allocates their space while the entries still say zero.
 pub(crate) fn exceeds_room(tail: u64, metadata: &Metadata) -> bool {
     !metadata.leave_allocated && tail > metadata.block.max(ROOM_BYTES)
 }
 
-/// Reads all structures of an image and compares them. Nothing is written; payload is not
-/// read.
+/// Reads and cross-checks the structures of an image, without writing and without reading payload.
 ///
-/// A fault by which the rest cannot be told is the last one.
+/// A fault that prevents further checks is the last one.
 #[must_use]
 pub fn check(file: &dyn ImageFile) -> Report {
     let mut report = Report::default();

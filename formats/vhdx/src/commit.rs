@@ -1,22 +1,22 @@
-//! What makes changes durable: the log first, then the pages in their places.
+//! Commits: log first, then the pages in place.
 //!
 //! Order of steps
 //! ```text
-//! zero              space that a failed write has had and nothing ever pointed to: a full store
-//!                   has room for the rest again
-//! extend            the file has all space that pages will point to
-//! flush             so has the disk; payload is durable, and so is all that earlier
-//!                   commits wrote in place: their entries of the log may go
+//! zero              space of failed writes that no metadata ever referred to, to
+//!                   free space for the following writes on a full store
+//! extend            to the file length that the pages require
+//! flush             makes payload durable, and pages written in place by earlier
+//!                   commits, so that their log entries may be overwritten
 //! write log entry ┐
-//! flush           │ as often as pages fill entries; between two, the first one's
-//! [durable]       │ pages are written in place and flushed
+//! flush           │ repeated for each log entry; between two entries, the pages
+//! [durable]       │ of the first are written in place and flushed
 //! write pages     ┘
-//! zero              space that was freed, which nothing points to any more
+//! zero              freed space, which no metadata refers to any more
 //! ```
 //!
-//! Pages go in an order in which any first part of them is an image: sector bitmaps, then
-//! the BAT from its end, so that a chunk's sector bitmap is there before the blocks are
-//! that need it.
+//! Pages are ordered so that any prefix of them is a consistent image: sector bitmaps first, then
+//! the BAT in descending order, so that the entry of a chunk's sector bitmap precedes those of the
+//! blocks that need it.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ use suimon_image::{Commit, CommitOutcome, Step};
 use crate::Vhdx;
 use crate::log::{Page, Writer};
 
-/// What a commit that is under way is about.
+/// State of a commit in progress.
 #[derive(Debug)]
 pub(crate) struct Committing {
     bitmap_pages: BTreeSet<u64>,

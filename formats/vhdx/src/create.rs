@@ -1,4 +1,4 @@
-//! Making new images.
+//! Creation of images.
 
 use suimon_image::{ByteRange, FileError, ImageError, ImageFault, ImageFile};
 
@@ -16,32 +16,31 @@ const LOG_LEN: u64 = MB;
 const METADATA_OFFSET: u64 = LOG_OFFSET + LOG_LEN;
 const CREATOR: &str = "Suimon";
 
-/// A new image.
+/// Specification of a new image.
 #[derive(Clone, Debug)]
 pub struct NewImage {
-    /// Bytes of the disk: a multiple of the logical sector, at most 64 TB.
+    /// Size of the disk in bytes: a multiple of the logical sector size, at most 64 TB.
     pub size: u64,
-    /// Bytes of a block: a power of two from 1 MB to 256 MB. 32 MB is usual.
+    /// Block size in bytes: a power of two from 1 MB to 256 MB; usually 32 MB.
     pub block_bytes: u64,
-    /// 512 or 4096.
+    /// Logical sector size in bytes: 512 or 4096.
     pub logical_sector: u32,
-    /// 512 or 4096, not below the logical sector.
+    /// Physical sector size in bytes: 512 or 4096, at least the logical sector size.
     pub physical_sector: u32,
-    /// Whether all blocks have their space from the beginning. An image with a parent
-    /// never has.
+    /// True to allocate every block at creation. Ignored for images with a parent.
     pub is_fixed: bool,
-    /// Where the parent may be found, if it has one.
+    /// Parent of a differencing image.
     pub parent: Option<ParentLocator>,
-    /// A new identifier for the file.
+    /// New FileWriteGuid, identifying this version of the file.
     pub file_write: Guid,
-    /// A new identifier for the disk's content.
+    /// New DataWriteGuid, identifying the contents of the disk.
     pub data_write: Guid,
-    /// A new identifier for the disk.
+    /// New identifier of the disk (Virtual Disk ID).
     pub disk_id: Guid,
 }
 
 impl NewImage {
-    /// What kind of image it will be.
+    /// Returns the type of the image.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
@@ -75,11 +74,11 @@ impl NewImage {
         })
     }
 
-    /// Writes the image into an empty file. Until the last step the file is no image, so
-    /// a crash leaves none or a whole one.
+    /// Writes the image to an empty file. The file becomes a valid image with the last step, so
+    /// that a crash leaves a complete image or none.
     ///
     /// # Errors
-    /// The specification allows no such image, the file is not empty, or it could not be
+    /// Fails if the format does not support the image, if the file is not empty, or if it cannot be
     /// written.
     pub fn create(&self, file: &dyn ImageFile) -> Result<(), ImageError> {
         let metadata = self.metadata()?;
@@ -94,7 +93,7 @@ impl NewImage {
             let fault = ImageFault::Full { limit: FILE_MB_MAX * MB };
             ImageError::new("file", 0, fault)
         };
-        // Few megabytes beside a BAT of some hundred: nothing wraps.
+        // Some megabytes plus a BAT of a few hundred: no overflow.
         let region = |offset, len| ByteRange::new(offset, round_up_mb(len)).ok_or_else(too_large);
         let metadata_region = region(METADATA_OFFSET, items.len() as u64)?;
         let bat = region(metadata_region.end(), geometry.entries() * 8)?;
@@ -136,7 +135,7 @@ impl NewImage {
     }
 }
 
-/// A BAT whose blocks lie one behind the other, right behind it.
+/// Writes a BAT with contiguous blocks that directly follow it.
 fn write_fixed_bat(
     file: &dyn ImageFile,
     region: ByteRange,

@@ -1,18 +1,19 @@
-//! How a disk is cut into blocks, chunks and sectors ([MS-VHDX] 2.2.4).
+//! Division of a disk into blocks, chunks and sectors ([MS-VHDX] 2.4, 2.5).
 
 use suimon_image::{ByteRange, ImageError, ImageFault};
 
 use crate::fields::PAGE;
 use crate::metadata::Metadata;
 
-/// Sectors whose bits one sector bitmap block has.
+/// Sectors per sector bitmap block (2^23), as a shift.
 const CHUNK_SECTORS_SHIFT: u32 = 23;
-/// Sectors whose bits one page of a sector bitmap has.
+/// Sectors per sector bitmap page (2^15), as a shift.
 pub(crate) const PAGE_SECTORS_SHIFT: u32 = 15;
-/// Entries of the BAT in one page.
+/// Number of BAT entries per page.
 pub(crate) const PAGE_ENTRIES: u64 = PAGE / 8;
 
-/// All are powers of two, and the disk is at most 64 TB: sums cannot wrap.
+/// Sizes of a disk. Units are powers of two and the disk has at most 64 TB, so sums do not
+/// overflow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Geometry {
     pub size: u64,
@@ -21,12 +22,12 @@ pub(crate) struct Geometry {
     pub has_parent: bool,
 }
 
-/// What an entry of the BAT is about.
+/// Meaning of a BAT entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
-    /// A block of the disk.
+    /// Payload block with this number.
     Payload(u64),
-    /// The sector bitmap of a chunk.
+    /// Sector bitmap of the chunk with this number.
     Bitmap(u64),
 }
 
@@ -44,12 +45,12 @@ impl Geometry {
         1 << self.block_shift
     }
 
-    /// Blocks of the disk.
+    /// Returns the number of blocks of the disk.
     pub(crate) fn blocks(&self) -> u64 {
         self.size.div_ceil(self.block_bytes())
     }
 
-    /// Blocks of a chunk, as a power of two.
+    /// Returns the number of blocks per chunk (chunk ratio), as a shift.
     fn ratio_shift(&self) -> u32 {
         CHUNK_SECTORS_SHIFT + self.sector_shift - self.block_shift
     }
@@ -58,7 +59,7 @@ impl Geometry {
         self.blocks().div_ceil(1 << self.ratio_shift())
     }
 
-    /// Entries that the BAT has.
+    /// Returns the number of BAT entries.
     pub(crate) fn entries(&self) -> u64 {
         if self.has_parent {
             self.chunks() + (self.chunks() << self.ratio_shift())
@@ -67,17 +68,17 @@ impl Geometry {
         }
     }
 
-    /// The entry of a block.
+    /// Returns the entry number of a block.
     pub(crate) fn payload_entry(&self, block: u64) -> u64 {
         block + (block >> self.ratio_shift())
     }
 
-    /// The entry of a chunk's sector bitmap.
+    /// Returns the entry number of a chunk's sector bitmap.
     pub(crate) fn bitmap_entry(&self, chunk: u64) -> u64 {
         ((chunk + 1) << self.ratio_shift()) + chunk
     }
 
-    /// What an entry is about.
+    /// Returns the meaning of an entry.
     pub(crate) fn slot(&self, entry: u64) -> Slot {
         let per_chunk = (1 << self.ratio_shift()) + 1;
         let (chunk, nth) = (entry / per_chunk, entry % per_chunk);
@@ -88,18 +89,18 @@ impl Geometry {
         }
     }
 
-    /// The chunk of a block.
+    /// Returns the chunk of a block.
     pub(crate) fn chunk(&self, block: u64) -> u64 {
         block >> self.ratio_shift()
     }
 
-    /// Bytes of the disk in a block: fewer in the last one.
+    /// Returns the number of disk bytes in a block; the last one may have fewer.
     pub(crate) fn block_len(&self, block: u64) -> u64 {
         let offset = block.saturating_mul(self.block_bytes());
         self.size.saturating_sub(offset).min(self.block_bytes())
     }
 
-    /// Refuses what is no range of the disk's sectors.
+    /// Rejects ranges that exceed the disk or are not aligned to sectors.
     #[inline]
     pub(crate) fn check(&self, range: ByteRange) -> Result<(), ImageError> {
         let mask = (1_u64 << self.sector_shift) - 1;
@@ -123,7 +124,8 @@ mod tests {
 
     #[test]
     fn entries_are_where_the_specification_says() {
-        // 2.2.4: 1 MB blocks of 512-byte sectors, a sector bitmap after 4096 blocks.
+        // [MS-VHDX] 2.5: with blocks of 1 MB and sectors of 512 bytes, a sector bitmap entry
+        // follows 4096 blocks.
         let disk = Geometry { size: 10 << 30, block_shift: 20, sector_shift: 9, has_parent: false };
         assert_eq!((disk.blocks(), disk.chunks(), disk.entries()), (10240, 3, 10242));
         let child = Geometry { has_parent: true, ..disk };

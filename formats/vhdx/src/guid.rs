@@ -1,42 +1,42 @@
-//! Identifiers.
+//! GUIDs of the format.
 
 use core::fmt;
 use core::str::FromStr;
 
-/// A GUID, as it is stored: its first three fields little-endian ([MS-DTYP] 2.3.4.2).
+/// GUID in stored byte order: the first three fields little-endian ([MS-DTYP] 2.3.4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Guid([u8; 16]);
 
 impl Guid {
-    /// The GUID of zeros, which stands for none.
+    /// Nil GUID, which represents no value.
     pub const NIL: Self = Self([0; 16]);
 
-    /// From its digits in the order in which they are written.
+    /// Creates a GUID from its hexadecimal digits in text order.
     #[must_use]
     pub const fn new(digits: u128) -> Self {
         Self(swap_fields(digits.to_be_bytes()))
     }
 
-    /// From its bytes as they are stored.
+    /// Creates a GUID from its stored bytes.
     #[must_use]
     pub const fn from_stored(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// Its bytes as they are stored.
+    /// Returns the bytes in stored order.
     #[must_use]
     pub const fn stored(self) -> [u8; 16] {
         self.0
     }
 
-    /// Whether it stands for none.
+    /// Returns true for the nil GUID.
     #[must_use]
     pub fn is_nil(self) -> bool {
         self == Self::NIL
     }
 }
 
-/// Between the order of the digits and that of the stored bytes; its own inverse.
+/// Converts between text order and stored order; its own inverse.
 const fn swap_fields(b: [u8; 16]) -> [u8; 16] {
     [
         b[3], b[2], b[1], b[0], b[5], b[4], b[7], b[6], b[8], b[9], b[10], b[11], b[12], b[13],
@@ -45,7 +45,7 @@ const fn swap_fields(b: [u8; 16]) -> [u8; 16] {
 }
 
 impl fmt::Display for Guid {
-    /// As `2dc27766-f623-4200-9d64-115e9bfd4a08`.
+    /// Formats the GUID such as `2dc27766-f623-4200-9d64-115e9bfd4a08`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, byte) in swap_fields(self.0).into_iter().enumerate() {
             if matches!(at, 4 | 6 | 8 | 10) {
@@ -57,7 +57,7 @@ impl fmt::Display for Guid {
     }
 }
 
-/// Text that is no GUID.
+/// Error of parsing a GUID from text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoGuid;
 

@@ -1,26 +1,26 @@
-//! The file's identifier and its two headers ([MS-VHDX] 2.2.1, 2.2.2).
+//! File type identifier and headers ([MS-VHDX] 2.2.1, 2.2.2).
 
 use suimon_image::{ByteRange, ImageError, ImageFault, ImageFile};
 
 use crate::Guid;
 use crate::fields::{MB, array, checksum, put, seal, u16_at, u32_at, u64_at};
 
-/// Bytes at the file's begin that headers and region tables have for themselves.
+/// Length in bytes of the section for headers and region tables at the start of the file.
 pub(crate) const HEADER_SECTION: u64 = MB;
 pub(crate) const HEADER_OFFSETS: [u64; 2] = [64 << 10, 128 << 10];
 const HEADER_LEN: usize = 4096;
 const IDENTIFIER: &[u8; 8] = b"vhdxfile";
 const CHECKSUM_AT: usize = 4;
 
-/// One of the two headers.
+/// Decoded header; each file has two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub sequence: u64,
-    /// Changes whenever the file is opened for writing.
+    /// FileWriteGuid: changes whenever the file is opened for writing.
     pub file_write: Guid,
-    /// Changes whenever what a guest can read may change.
+    /// DataWriteGuid: changes whenever guest-visible data may change.
     pub data_write: Guid,
-    /// Which entries of the log count; nil if none do.
+    /// LogGuid: identifies valid log entries; nil if the log is empty.
     pub log_guid: Guid,
     pub log_version: u16,
     pub log: ByteRange,
@@ -36,7 +36,7 @@ impl Header {
         put(&mut bytes, 48, &self.log_guid.stored());
         put(&mut bytes, 64, &self.log_version.to_le_bytes());
         put(&mut bytes, 66, &1_u16.to_le_bytes());
-        // The log's length was read from 32 bits, or is the one of a new image.
+        // The log's length was read from 32 bits or is that of a new image.
         let log_len = u32::try_from(self.log.len()).unwrap_or(u32::MAX);
         put(&mut bytes, 68, &log_len.to_le_bytes());
         put(&mut bytes, 72, &self.log.offset().to_le_bytes());
@@ -72,7 +72,7 @@ impl Header {
     }
 }
 
-/// Where a region or the log is: in whole megabytes, behind the header section.
+/// Validates the range of a region or the log: multiples of 1 MB after the header section.
 pub(crate) fn region_range(
     field: &'static str,
     field_offset: u64,
@@ -90,18 +90,18 @@ pub(crate) fn region_range(
     ByteRange::new(offset, len).ok_or_else(|| wrong(offset, "what ends within 64 bits"))
 }
 
-/// Both headers, as a pair of which one is current.
+/// Pair of headers, of which one is current.
 #[derive(Debug)]
 pub(crate) struct Headers {
     pub current: Header,
-    /// Whether the current one is the second.
+    /// True if the second header is the current one.
     is_second: bool,
-    /// What is wrong with the one that is not current, if anything.
+    /// Error of the other header; `None` if it is valid.
     pub other_fault: Option<ImageError>,
 }
 
 impl Headers {
-    /// Reads the identifier and finds the current header.
+    /// Reads the file type identifier and both headers, and selects the current one.
     pub(crate) fn read(file: &dyn ImageFile, file_len: u64) -> Result<Self, ImageError> {
         let short = || {
             let fault = ImageFault::Short { file_len };
@@ -116,7 +116,7 @@ impl Headers {
             let fault = ImageFault::Magic { expected: "\"vhdxfile\" at the file's begin" };
             return Err(ImageError::new("FileIdentifier.Signature", 0, fault));
         }
-        // A file of another format may be as short.
+        // Checked after the signature, because a file of another format may be shorter.
         if file_len < HEADER_SECTION {
             return short();
         }
@@ -146,8 +146,8 @@ impl Headers {
         }
     }
 
-    /// Writes a changed header where the current one is not, and makes it current: a
-    /// crash leaves the one or the other.
+    /// Writes a changed header over the one that is not current and makes it current. After a crash
+    /// one of both is valid ([MS-VHDX] 2.2.2.1).
     pub(crate) fn update(
         &mut self,
         file: &dyn ImageFile,
@@ -169,8 +169,8 @@ impl Headers {
     }
 }
 
-/// Writes the identifier's signature if it is damaged and one of the headers is whole. Returns
-/// true if it was written.
+/// Restores the signature of the file type identifier if it is damaged and at least one header is
+/// valid. Returns true if it was written.
 pub(crate) fn restore_identifier(file: &dyn ImageFile, file_len: u64) -> Result<bool, ImageError> {
     if file_len < HEADER_SECTION {
         return Ok(false);
@@ -190,7 +190,7 @@ pub(crate) fn restore_identifier(file: &dyn ImageFile, file_len: u64) -> Result<
     Ok(true)
 }
 
-/// The file's identifier with who made it.
+/// Encodes the file type identifier with the name of the creator.
 pub(crate) fn encode_identifier(creator: &str) -> Vec<u8> {
     let mut bytes = vec![0; 8 + 512];
     put(&mut bytes, 0, IDENTIFIER);

@@ -1,27 +1,27 @@
-//! VHDX images, version 1: fixed, dynamic and differencing ([MS-VHDX]).
+//! VHDX image format, version 1: fixed, dynamic and differencing images ([MS-VHDX]).
 //!
-//! [`Vhdx`] is a [`suimon_image::Image`]: it says where the bytes of a disk are in the
-//! file and where they go, and which steps keep that true whenever the power fails.
+//! [`Vhdx`] implements [`suimon_image::Image`]: it maps disk ranges to file ranges, allocates
+//! blocks, and returns the steps that keep the image consistent across crashes.
 //!
-//! What it does not do: it opens no file and reads no payload, draws no GUID, follows no
-//! parent. Who does decides whether a [`ParentLocator`] is believed.
+//! This crate opens no files, reads no payload, generates no GUIDs and does not resolve parents.
+//! The caller decides whether to trust a [`ParentLocator`].
 //!
-//! Lifecycle
-//! - [`NewImage::create`] makes an image in an empty file.
-//! - [`Vhdx::open`] replays the log and puts the image to use; [`Vhdx::open_read_only`]
+//! Life cycle
+//! - [`NewImage::create`] creates an image in an empty file.
+//! - [`Vhdx::open`] replays the log and opens the image for writing; [`Vhdx::open_read_only`]
 //!   replays in memory and writes nothing.
-//! - Then it is driven as every image, and [`Vhdx::close`]d; or not, as after a crash.
-//! - [`check`] and [`resize`] work on a file that nobody has open.
+//! - The open image is then used through the `Image` interface, and finally closed with
+//!   [`Vhdx::close`]. Dropping it instead is equivalent to a crash.
+//! - [`check`] and [`resize`] require a file that is not in use.
 //!
 //! Invariants
-//! - While an image is open for writing, its log has an entry that counts, at any time.
-//! - Metadata is changed by way of the log; each entry is replayed alone, and leaves
-//!   an image.
-//! - After a successful open, blocks, sector bitmaps and regions are apart from one
-//!   another and in the file.
-//! - Memory for what a file says is bounded: 256 MB for the BAT of 64 TB in blocks of
-//!   1 MB; and while it is opened 128 MB for a log of 64 MB, and as much again for which
-//!   megabytes of 512 TB are in use.
+//! - While an image is open for writing, its log always contains a valid entry.
+//! - Metadata is changed through the log. Each entry can be replayed on its own and results in a
+//!   consistent image.
+//! - After a successful open, blocks, sector bitmaps and regions do not overlap and lie within the
+//!   file.
+//! - Memory for untrusted files is bounded: 256 MB for the BAT of 64 TB with blocks of 1 MB; during
+//!   opening 128 MB for a log of 64 MB, and as much again for the occupancy map of 512 TB.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

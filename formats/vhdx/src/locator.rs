@@ -1,4 +1,4 @@
-//! Where a differencing image's parent may be found ([MS-VHDX] 2.2.7.3.6).
+//! Parent locator of differencing images ([MS-VHDX] 2.6.2.6).
 
 use std::collections::BTreeMap;
 
@@ -18,36 +18,35 @@ const RELATIVE_PATH: &str = "relative_path";
 const VOLUME_PATH: &str = "volume_path";
 const ABSOLUTE_WIN32_PATH: &str = "absolute_win32_path";
 
-/// What an image says of its parent: keys and values.
+/// Key-value pairs that describe the parent of an image.
 ///
-/// Paths are as another system may have written them. Nothing is opened here; whoever
-/// opens files decides which of them are believed.
+/// Untrusted: paths may have been written by another system. The caller decides which paths to
+/// follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParentLocator {
     entries: BTreeMap<String, String>,
 }
 
 impl ParentLocator {
-    /// A parent whose data write GUID is `linkage`, with no path yet.
+    /// Creates a locator without paths. `linkage`: DataWriteGuid of the parent.
     #[must_use]
     pub fn new(linkage: Guid) -> Self {
         Self { entries: [(LINKAGE.to_owned(), format!("{{{linkage}}}"))].into() }
     }
 
-    /// The same with a path that is relative to the child's folder, in the syntax of
-    /// Windows: `.\parent.vhdx`.
+    /// Adds a path relative to the child's folder, in Windows syntax: `.\parent.vhdx`.
     #[must_use]
     pub fn with_relative_path(self, path: &str) -> Self {
         self.with(RELATIVE_PATH, path)
     }
 
-    /// The same with a path by a volume's GUID: `\\?\Volume{…}\parent.vhdx`.
+    /// Adds a path with a volume GUID: `\\?\Volume{…}\parent.vhdx`.
     #[must_use]
     pub fn with_volume_path(self, path: &str) -> Self {
         self.with(VOLUME_PATH, path)
     }
 
-    /// The same with an absolute path: `\\?\c:\parent.vhdx`.
+    /// Adds an absolute path: `\\?\c:\parent.vhdx`.
     #[must_use]
     pub fn with_absolute_win32_path(self, path: &str) -> Self {
         self.with(ABSOLUTE_WIN32_PATH, path)
@@ -58,47 +57,46 @@ impl ParentLocator {
         self
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<&str> {
         self.entries.get(key).map(String::as_str)
     }
 
-    /// The data write GUID that the parent has to have.
+    /// Returns the DataWriteGuid that the parent must have.
     #[must_use]
     pub fn linkage(&self) -> Option<Guid> {
         self.value(LINKAGE)?.parse().ok()
     }
 
-    /// Whether an image with this data write GUID is the parent whose content the child
-    /// was made over. Otherwise the parent has changed since, and the child's content is
-    /// lost.
+    /// Returns true if an image with this DataWriteGuid is the parent with the contents on which
+    /// the child is based. Otherwise the parent has been modified and the child is invalid.
     #[must_use]
     pub fn is_linked_to(&self, data_write: Guid) -> bool {
         let second = self.value(LINKAGE2).and_then(|text| text.parse().ok());
         self.linkage() == Some(data_write) || second == Some(data_write)
     }
 
-    /// The parent's path from the child's folder, in the syntax of Windows.
+    /// Returns the path relative to the child's folder, in Windows syntax.
     #[must_use]
     pub fn relative_path(&self) -> Option<&str> {
         self.value(RELATIVE_PATH)
     }
 
-    /// The parent's path by its volume's GUID.
+    /// Returns the path with a volume GUID.
     #[must_use]
     pub fn volume_path(&self) -> Option<&str> {
         self.value(VOLUME_PATH)
     }
 
-    /// The parent's absolute path.
+    /// Returns the absolute path in Windows syntax.
     #[must_use]
     pub fn absolute_win32_path(&self) -> Option<&str> {
         self.value(ABSOLUTE_WIN32_PATH)
     }
 
-    /// Reads the metadata item, which is at `offset` of the file. What it allocates is
-    /// at most twice the item.
+    /// Decodes the metadata item at `offset` of the file. Allocates at most twice the item's
+    /// length.
     pub(crate) fn parse(bytes: &[u8], offset: u64) -> Result<Self, ImageError> {
         let kind = Guid::from_stored(array(bytes, 0));
         if kind != VHDX_TYPE {
@@ -112,7 +110,7 @@ impl ParentLocator {
             let fault = ImageFault::Value { value: count as u64, allowed };
             return Err(ImageError::new("ParentLocator.KeyValueCount", offset + 18, fault));
         }
-        // Texts may share bytes of the item; what they are copied to must not outgrow it.
+        // Texts may share bytes of the item; the budget bounds the memory of their copies.
         let mut budget = bytes.len();
         let mut entries = BTreeMap::new();
         for (nth, entry) in table.chunks_exact(ENTRY_LEN).take(count).enumerate() {
@@ -144,10 +142,10 @@ impl ParentLocator {
         Ok(locator)
     }
 
-    /// The metadata item.
+    /// Encodes the metadata item.
     ///
     /// # Errors
-    /// A path is too long for the format.
+    /// Fails if a path exceeds the format's limit.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, ImageError> {
         let mut bytes = vec![0; HEADER_LEN + ENTRY_LEN * self.entries.len()];
         put(&mut bytes, 0, &VHDX_TYPE.stored());

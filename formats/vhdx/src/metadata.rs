@@ -1,4 +1,4 @@
-//! The metadata region: what the disk is ([MS-VHDX] 2.2.5, 2.2.7).
+//! Metadata region: properties of the disk ([MS-VHDX] 2.6).
 
 use suimon_image::{ByteRange, ImageError, ImageFault};
 
@@ -9,11 +9,11 @@ use crate::{Guid, ParentLocator};
 const TABLE_LEN: u64 = 64 << 10;
 const ENTRIES_MAX: u16 = 2047;
 const ITEM_LEN_MAX: u64 = MB;
-/// The largest disk.
+/// Maximum size of a disk in bytes.
 pub const DISK_BYTES_MAX: u64 = 64 << 40;
-/// The smallest block.
+/// Minimum block size in bytes.
 pub const BLOCK_BYTES_MIN: u64 = MB;
-/// The largest block.
+/// Maximum block size in bytes.
 pub const BLOCK_BYTES_MAX: u64 = 256 * MB;
 
 const FILE_PARAMETERS: Guid = Guid::new(0xcaa1_6737_fa36_4d43_b3b6_33f0_aa44_e76b);
@@ -29,23 +29,23 @@ const IS_REQUIRED: u32 = 4;
 const LEAVE_ALLOCATED: u32 = 1;
 const HAS_PARENT: u32 = 2;
 
-/// What the metadata items say.
+/// Decoded metadata items ([MS-VHDX] 2.6.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Metadata {
     pub block: u64,
-    /// Blocks stay where they are: a fixed image.
+    /// LeaveBlocksAllocated: blocks are never freed (fixed image).
     pub leave_allocated: bool,
     pub size: u64,
     pub disk_id: Guid,
     pub logical_sector: u32,
     pub physical_sector: u32,
-    /// There is one if and only if there is a parent.
+    /// Parent locator; present exactly for differencing images.
     pub parent: Option<ParentLocator>,
-    /// Where in the file the disk's size is.
+    /// File offset of the Virtual Disk Size item, in bytes.
     pub size_offset: u64,
 }
 
-/// An entry of the metadata table.
+/// Decoded entry of the metadata table.
 #[derive(Clone, Copy)]
 struct Item {
     id: Guid,
@@ -93,18 +93,18 @@ impl Metadata {
             size,
             disk_id: Guid::from_stored(array(&disk_id, 0)),
             logical_sector,
-            // A disk that says otherwise would be refused by whoever attaches it.
+            // Corrected, because guests would reject a disk with inconsistent sector sizes.
             physical_sector: physical_sector.max(logical_sector),
             parent,
             size_offset,
         })
     }
 
-    /// The region's first bytes: the table, and behind it the items.
+    /// Encodes the metadata table and the items behind it.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, ImageError> {
         let flags = u32::from(self.leave_allocated) * LEAVE_ALLOCATED
             | u32::from(self.parent.is_some()) * HAS_PARENT;
-        // A block was checked to be at most 256 MB.
+        // The block size was checked to be at most 256 MB.
         let block = u32::try_from(self.block).unwrap_or(u32::MAX);
         let parameters = [block.to_le_bytes(), flags.to_le_bytes()].concat();
         let disk = IS_VIRTUAL_DISK | IS_REQUIRED;
@@ -190,7 +190,7 @@ impl<'a> Items<'a> {
             .ok_or_else(|| ImageError::new(name, self.region.offset(), ImageFault::Missing))
     }
 
-    /// The first `len` bytes of an item, and where they are.
+    /// Returns the first `len` bytes of an item and their file offset.
     fn content(
         &self,
         id: Guid,
@@ -214,15 +214,15 @@ impl<'a> Items<'a> {
     }
 }
 
-/// Where another parent locator goes, and the table's entry that names it.
+/// Location for another parent locator, and the table entry that refers to it.
 pub(crate) struct ParentSlot {
-    /// Place of the new item, apart from all items.
+    /// Range of the new item, which overlaps no other item.
     pub content: ByteRange,
-    /// Offset in the file of the entry's Offset and Length.
+    /// File offset of the entry's Offset and Length fields, in bytes.
     pub entry_offset: u64,
 }
 
-/// Finds room for a parent locator of `len` bytes beside the present one.
+/// Finds space for a parent locator of `len` bytes in addition to the current one.
 pub(crate) fn parent_slot(
     view: &View<'_>,
     region: ByteRange,
@@ -262,7 +262,7 @@ fn is_known(id: Guid) -> bool {
         .contains(&id)
 }
 
-/// Whether blocks can have this many bytes.
+/// Checks that the format supports a block size.
 pub(crate) fn check_block(block: u64) -> Result<(), ImageFault> {
     if block.is_power_of_two() && (BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&block) {
         return Ok(());
@@ -270,7 +270,7 @@ pub(crate) fn check_block(block: u64) -> Result<(), ImageFault> {
     Err(ImageFault::Value { value: block, allowed: "a power of two from 1 MB to 256 MB" })
 }
 
-/// Whether sectors can have this many bytes.
+/// Checks that the format supports a sector size.
 pub(crate) fn check_sector(sector: u32) -> Result<(), ImageFault> {
     if matches!(sector, 512 | 4096) {
         return Ok(());
@@ -278,7 +278,7 @@ pub(crate) fn check_sector(sector: u32) -> Result<(), ImageFault> {
     Err(ImageFault::Value { value: sector.into(), allowed: "512 or 4096" })
 }
 
-/// Whether a disk can have this many bytes.
+/// Checks that the format supports a disk size.
 pub(crate) fn check_size(size: u64, logical_sector: u32) -> Result<(), ImageFault> {
     if size % u64::from(logical_sector) == 0 && (1..=DISK_BYTES_MAX).contains(&size) {
         return Ok(());

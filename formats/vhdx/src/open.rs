@@ -1,5 +1,4 @@
-//! Opening an image: headers, log, region table, metadata, BAT, in this order
-//! ([MS-VHDX] 2.1).
+//! Opening of images: headers, log, region table, metadata and BAT, in this order ([MS-VHDX] 2.1).
 
 use core::ops::Range;
 use std::collections::BTreeMap;
@@ -19,20 +18,19 @@ use crate::vhdx::Writing;
 use crate::view::{Change, Overlay, View};
 use crate::{Guid, Vhdx};
 
-/// Identifiers for an image that is opened for writing. All are new: nobody has used
-/// them before.
+/// New GUIDs for opening an image for writing. Each must be unique.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteGuids {
-    /// Says that the file has changed.
+    /// New FileWriteGuid: marks the file as modified.
     pub file_write: Guid,
-    /// Says that what a guest reads may have changed: children are not linked to the
-    /// image any more.
+    /// New DataWriteGuid: marks guest-visible data as modified, which invalidates existing
+    /// children.
     pub data_write: Guid,
-    /// Tells entries of the log from older ones; not nil.
+    /// New LogGuid: distinguishes log entries from older ones; not nil.
     pub log: Guid,
 }
 
-/// What a file says, with its log replayed in memory.
+/// Structures of a file, with its log replayed in memory.
 pub(crate) struct Structures {
     pub headers: Headers,
     pub regions: Regions,
@@ -41,19 +39,19 @@ pub(crate) struct Structures {
     pub bat: Bat,
     pub occupancy: Occupancy,
     pub overlay: Overlay,
-    /// Its changes in stages, each of which is durable before the next: the log's, and those of the
-    /// redo.
+    /// Ranges of overlay changes, each of which must be durable before the next: the log's, and
+    /// those of the redo record.
     stages: Vec<Range<usize>>,
     pub log_entries: usize,
     pub file_len: u64,
-    /// The file's length once the log is replayed.
+    /// Length of the file after replay of the log, in bytes.
     pub replayed_len: u64,
 }
 
 impl Structures {
-    /// Reads all that there is, with `redo` over it. `faults` says what becomes of those of blocks; with
-    /// others the rest cannot be told. If the changes stay in memory, they must not be
-    /// to payload.
+    /// Reads the structures, with the changes of `redo` applied. `faults` handles errors of BAT
+    /// entries; other errors end reading. With `stays_in_memory` the changes must not concern
+    /// payload, because payload is read from the file directly.
     pub(crate) fn read(
         file: &dyn ImageFile,
         stays_in_memory: bool,
@@ -116,15 +114,16 @@ impl Structures {
             regions: self.regions,
             bat: self.bat,
             bitmaps: SectorBitmaps::default(),
-            // Only what is open for reading has any left.
+            // Only read-only images retain changes in memory.
             overlay: self.overlay,
             writing,
         }
     }
 }
 
-/// Megabytes that the log changes and that no block of payload may have, in order and
-/// apart. Regions and sector bitmaps are read by way of the log's changes.
+/// Returns the megabytes that the log changes and that payload blocks must not use, in ascending
+/// order and disjoint. Regions and sector bitmaps are exempt, because they are read with the
+/// changes applied.
 fn logged(overlay: &Overlay, regions: &Regions) -> Vec<(u32, u32)> {
     let to_mb = |bytes: u64| u32::try_from(bytes / MB).unwrap_or(u32::MAX);
     let is_metadata = |range: ByteRange| {
@@ -150,33 +149,33 @@ fn logged(overlay: &Overlay, regions: &Regions) -> Vec<(u32, u32)> {
 }
 
 impl Vhdx {
-    /// Opens an image for reading. Nothing is written: what its log has still to change
-    /// is changed in memory, 64 MB at most.
+    /// Opens an image for reading, without writing. Pending log changes, at most 64 MB, are applied
+    /// in memory.
     ///
     /// # Errors
-    /// It is no VHDX image, or a broken one, or needs what is not known here: the field
-    /// and its offset are told. Something in its log can only be done to the file: it
-    /// has to be opened for writing once.
+    /// Fails with field and offset if the file is not a VHDX image, is damaged, or requires
+    /// unsupported features; also if the log changes payload, which requires opening the image for
+    /// writing once.
     pub fn open_read_only(file: &dyn ImageFile) -> Result<Self, ImageError> {
         Ok(Structures::read(file, true, &Redo::default(), &mut Err)?.into_image(None))
     }
 
-    /// Opens an image for writing. Its log is replayed, and headers say that it is in
-    /// use. A broken image is not changed.
+    /// Opens an image for writing: replays the log and marks the image as in use. A damaged image
+    /// is not changed.
     ///
     /// # Errors
-    /// As [`Vhdx::open_read_only`], or the file could not be written.
+    /// As [`Vhdx::open_read_only`]; also fails if the file cannot be written.
     pub fn open(file: &dyn ImageFile, guids: &WriteGuids) -> Result<Self, ImageError> {
         Self::open_and_redo(file, guids, &Redo::default())
     }
 
-    /// Opens an image for writing that another process on this host had open when it was killed,
-    /// with the changes that it had not written yet. If this process is killed too, it can be done
-    /// again with the same `redo`, whose `redone_as` has to be `guids.file_write`.
+    /// Opens an image that a killed process of this host had open for writing, and applies the
+    /// metadata changes it had not committed. May be repeated with the same `redo` if this process
+    /// is killed, too. `redo.redone_as` must equal `guids.file_write`.
     ///
     /// # Errors
-    /// As [`Vhdx::open`]; or another program has opened the image for writing since. Then nothing
-    /// was changed.
+    /// As [`Vhdx::open`]; also fails, with the file unchanged, if another program has opened the
+    /// image for writing since.
     pub fn open_and_redo(
         file: &dyn ImageFile,
         guids: &WriteGuids,
@@ -197,12 +196,12 @@ impl Vhdx {
         read.overlay = Overlay::default();
         let space = Space::new(&read.occupancy, read.metadata.block, read.geometry.has_parent);
         let end = space.end_bytes();
-        // What is behind the last block is nobody's, and nobody knows what is there.
+        // Space behind the last block is unreferenced and has unknown contents.
         let file_len = end;
         let log = read.headers.current.log;
         let mut writer = Writer::new(log, guids.log);
         let mut steps = vec![cleared(log)];
-        // A log that is in use has an entry that counts, always.
+        // The log of an open image always contains a valid entry.
         writer.write(&[], file_len, end, &mut steps);
         steps.extend([Step::Flush, Step::Durable]);
         let prepare = || {
@@ -210,7 +209,7 @@ impl Vhdx {
             Commit { steps }.carry_out(file)
         };
         prepare().map_err(failed)?;
-        // Twice, so that both headers say so.
+        // Two updates, so that both headers contain it.
         for _ in 0..2 {
             read.headers.update(file, |header| {
                 header.file_write = guids.file_write;
@@ -224,12 +223,11 @@ impl Vhdx {
         Ok(read.into_image(Some(writing)))
     }
 
-    /// Makes everything durable and says in the headers that the log is not needed.
-    /// An image that is not closed is as good, but who opens it next has to replay its
-    /// log.
+    /// Commits all changes and marks the log as empty. An image that is not closed remains valid,
+    /// but the next opener must replay its log.
     ///
     /// # Errors
-    /// The file could not be written.
+    /// Fails if the file cannot be written.
     pub fn close(mut self, file: &dyn ImageFile) -> Result<(), ImageError> {
         if let Some(commit) = self.commit_steps() {
             commit.carry_out(file).map_err(failed)?;
@@ -239,13 +237,13 @@ impl Vhdx {
         for _ in 0..2 {
             self.headers.update(file, |header| header.log_guid = Guid::NIL)?;
         }
-        // The log had promised the longer file.
+        // Log entries require the greater length, so the file is truncated only now.
         let end = writing.space.end_bytes();
         file.set_len(end).and_then(|()| file.flush()).map_err(failed)
     }
 }
 
-/// Whether changes are to be made of a file that has not got them.
+/// Returns true if the file does not yet contain the changes of `redo`.
 fn is_to_redo(redo: &Redo, headers: &Headers) -> Result<bool, ImageError> {
     let write_id = headers.current.file_write.stored();
     if redo.changes.is_empty() || write_id == redo.redone_as {
@@ -259,9 +257,9 @@ fn is_to_redo(redo: &Redo, headers: &Headers) -> Result<bool, ImageError> {
     Ok(true)
 }
 
-/// Pages that change, in stages. Each is durable before the next, so that a crash of the host in
-/// between leaves an image: what the BAT names, its entries of sector bitmaps, and those of blocks,
-/// which need the bitmaps.
+/// Returns the changed pages in stages. Each stage must be durable before the next, so that a host
+/// crash in between leaves a consistent image: sector bitmap contents, BAT entries of sector
+/// bitmaps, BAT entries of blocks.
 fn redo_stages(
     redo: &Redo,
     view: &View<'_>,
@@ -298,9 +296,9 @@ fn redo_stages(
 }
 
 impl Structures {
-    /// Makes the log's changes and those of the redo. Until the header says that the file is another
-    /// one, all this can be done again. The log is older than the redo: it is not needed any more
-    /// before that begins, so that nobody replays it over a part of it.
+    /// Applies the changes of the log and of the redo record. Repeatable until the FileWriteGuid
+    /// changes. The log precedes the redo record; it is marked empty before the record is applied,
+    /// so that no later opener replays it over a partially applied record.
     fn redo(&mut self, file: &dyn ImageFile, file_write: Guid) -> Result<(), ImageError> {
         file.flush().map_err(failed)?;
         let (log, redo) = self.stages.split_at_checked(1).unwrap_or_default();
@@ -312,7 +310,7 @@ impl Structures {
         self.headers.update(file, |header| header.file_write = file_write)
     }
 
-    /// Makes the changes of some stages, and makes them durable.
+    /// Applies the changes of some stages durably.
     fn replay(&self, file: &dyn ImageFile, stages: &[Range<usize>]) -> Result<(), FileError> {
         if self.file_len < self.replayed_len {
             file.set_len(self.replayed_len)?;
@@ -335,8 +333,8 @@ impl Structures {
     }
 }
 
-/// Fills the log with zeros. One of usual length has its space from then on, so that a commit does not
-/// fail on a store that has become full.
+/// Returns the step that zeroes the log. A log of usual length is written, which allocates its
+/// space, so that commits do not fail when the store becomes full.
 fn cleared(log: ByteRange) -> Step {
     match usize::try_from(log.len()) {
         Ok(len) if log.len() <= WRITTEN_MAX => {

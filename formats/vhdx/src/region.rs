@@ -1,4 +1,4 @@
-//! The region table, of which there are two copies ([MS-VHDX] 2.2.3).
+//! Region table and its copy ([MS-VHDX] 2.2.3).
 
 use suimon_image::{ByteRange, ImageError, ImageFault, ImageFile};
 
@@ -14,35 +14,35 @@ const CHECKSUM_AT: usize = 4;
 const BAT: Guid = Guid::new(0x2dc2_7766_f623_4200_9d64_115e_9bfd_4a08);
 const METADATA: Guid = Guid::new(0x8b7c_a206_4790_4b9a_b8fe_575f_050f_886e);
 
-/// An entry of the table.
+/// Decoded entry of the region table.
 #[derive(Clone, Copy, Debug)]
 struct Region {
     guid: Guid,
     range: ByteRange,
     is_required: bool,
-    /// Where its entry is.
+    /// Offset of the entry in the file, in bytes.
     entry_offset: u64,
 }
 
-/// What the region table says.
+/// Decoded region table of an image.
 #[derive(Debug)]
 pub(crate) struct Regions {
     all: Vec<Region>,
     pub bat: ByteRange,
     pub metadata: ByteRange,
-    /// What is wrong with the copies that were not used.
+    /// Errors of the copies that were not used.
     pub copy_faults: Vec<ImageError>,
 }
 
 impl Regions {
-    /// The two regions that every image has.
+    /// Returns a table with the two required regions.
     pub(crate) fn new(metadata: ByteRange, bat: ByteRange) -> Self {
         let region = |guid, range| Region { guid, range, is_required: true, entry_offset: 0 };
         let all = vec![region(METADATA, metadata), region(BAT, bat)];
         Self { all, bat, metadata, copy_faults: Vec::new() }
     }
 
-    /// From the first copy that is whole.
+    /// Reads the first valid copy.
     pub(crate) fn read(view: &View<'_>) -> Result<Self, ImageError> {
         let mut copy_faults = Vec::new();
         let mut found = None;
@@ -94,12 +94,12 @@ impl Regions {
         Ok(Self { all, bat, metadata, copy_faults: Vec::new() })
     }
 
-    /// Every region, and where its entry is.
+    /// Returns the range of each region with the file offset of its entry.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (ByteRange, u64)> {
         self.all.iter().map(|region| (region.range, region.entry_offset))
     }
 
-    /// The BAT is in another place.
+    /// Changes the range of the BAT region.
     pub(crate) fn set_bat(&mut self, bat: ByteRange) {
         for region in &mut self.all {
             if region.guid == BAT {
@@ -112,7 +112,7 @@ impl Regions {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; REGION_TABLE_LEN as usize];
         put(&mut bytes, 0, b"regi");
-        // At most as many as were parsed.
+        // At most the number of entries parsed.
         put(&mut bytes, 8, &u32::try_from(self.all.len()).unwrap_or(0).to_le_bytes());
         for (region, at) in self.all.iter().zip((16..).step_by(32)) {
             put(&mut bytes, at, &region.guid.stored());
@@ -126,7 +126,7 @@ impl Regions {
     }
 }
 
-/// Writes damaged copies of the table from the one that is whole. Returns their offsets.
+/// Restores damaged copies of the table from the valid one. Returns the offsets of restored copies.
 pub(crate) fn restore_copies(file: &dyn ImageFile, file_len: u64) -> Result<Vec<u64>, ImageError> {
     let overlay = Overlay::default();
     let view = View { file, file_len, len: file_len, overlay: &overlay };

@@ -1,4 +1,4 @@
-//! Repairing the structures of an image that have a copy, and recording another parent.
+//! Repair of redundant structures, and change of the recorded parent.
 
 use suimon_image::{ByteRange, ImageError, ImageFault, ImageFile, Redo};
 
@@ -12,47 +12,46 @@ use crate::space::Space;
 use crate::view::{Overlay, View};
 use crate::{Guid, ParentLocator, Vhdx, WriteGuids};
 
-/// One repair that was carried out.
+/// Repair that was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// The signature of the file identifier was written.
+    /// The signature of the file type identifier was restored.
     Identifier,
-    /// The damaged one of the two headers was written from the other.
+    /// The damaged header was restored from the other one.
     Header,
-    /// A copy of the region table was written from the other.
+    /// A copy of the region table was restored from the other one.
     RegionTable {
-        /// Offset in the file.
+        /// Offset of the copy in the file, in bytes.
         offset: u64,
     },
-    /// The log was replayed, and the headers state that the image is closed.
+    /// The log was replayed and the image marked as closed.
     LogReplayed {
-        /// Entries of the log.
+        /// Number of log entries replayed.
         entries: usize,
     },
-    /// Unreferenced space at the end of the file was given back.
+    /// Unreferenced space at the end of the file was released.
     Reclaimed {
-        /// Bytes by which the file is shorter.
+        /// Number of bytes by which the file was shortened.
         bytes: u64,
     },
 }
 
-/// What [`repair`] has done, and what ended it early.
+/// Result of [`repair`].
 #[derive(Debug, Default)]
 pub struct Repaired {
-    /// Repairs, in order.
+    /// Repairs in the order in which they were carried out.
     pub done: Vec<Repair>,
-    /// Damage that has no copy, because of which the log was not replayed and no space was given
-    /// back.
+    /// Damage without a redundant copy, which prevented replay of the log and release of space.
     pub left: Option<ImageError>,
 }
 
-/// Repairs what can be told from a copy or from the log: the identifier, headers, region tables,
-/// an image that was not closed, and unreferenced space at the end of the file. Payload is not
-/// written, and to children the image stays the same: `guids.data_write` is not used. A file that
-/// needs none of this is not written at all.
+/// Repairs structures with a redundant copy: file type identifier, headers and region tables;
+/// replays the log of an image that was not closed; and releases unreferenced space at the end of
+/// the file. Payload is not written, and links of children stay valid: `guids.data_write` is not
+/// used. A consistent file is not written at all.
 ///
 /// # Errors
-/// No header or no region table can be read, or the file cannot be written.
+/// Fails if no header or no region table is valid, or if the file cannot be written.
 pub fn repair(file: &dyn ImageFile, guids: &WriteGuids) -> Result<Repaired, ImageError> {
     let mut repaired = Repaired::default();
     let len = file.len().map_err(failed)?;
@@ -92,12 +91,12 @@ pub fn repair(file: &dyn ImageFile, guids: &WriteGuids) -> Result<Repaired, Imag
     Ok(repaired)
 }
 
-/// Records another path of the parent in a differencing image. Recorded paths of other kinds are
-/// dropped, because they name the old place. A crash leaves the old or the new record.
+/// Replaces the parent path recorded in a differencing image. Paths in other notations are removed,
+/// because they refer to the former location. Atomic with respect to crashes.
 ///
 /// # Errors
-/// The image has no parent or was not closed, the path is too long, or the file cannot be
-/// written.
+/// Fails if the image has no parent or was not closed, if the path is too long, or if the file
+/// cannot be written.
 pub fn relink(
     file: &dyn ImageFile,
     linkage: Guid,
@@ -117,7 +116,7 @@ pub fn relink(
     let view = View { file, file_len: read.file_len, len: read.file_len, overlay: &overlay };
     let slot = parent_slot(&view, read.regions.metadata, locator.len() as u64)?;
     read.headers.update(file, |header| header.file_write = file_write)?;
-    // The new record is whole before the table names it.
+    // The new record is complete and durable before the table refers to it.
     file.write_at(slot.content.offset(), &locator).map_err(failed)?;
     file.flush().map_err(failed)?;
     let offset = slot.content.offset() - read.regions.metadata.offset();
@@ -129,13 +128,13 @@ pub fn relink(
 }
 
 impl Vhdx {
-    /// Returns true if the image was not closed: its log has to be replayed by the next writer.
+    /// Returns true if the image was not closed: the next writer must replay its log.
     #[must_use]
     pub fn is_dirty(&self) -> bool {
         !self.headers.current.log_guid.is_nil()
     }
 
-    /// Returns where the payload of blocks is in the file, in the order of the disk.
+    /// Returns the file ranges of allocated blocks, in disk order.
     pub fn payload_ranges(&self) -> impl Iterator<Item = ByteRange> {
         let present = self.bat.entries().filter(|entry| entry.is_present());
         present.filter_map(|entry| ByteRange::new(entry.offset(), self.metadata.block))

@@ -1,8 +1,8 @@
-//! Giving a disk another size.
+//! Resizing of disks.
 //!
-//! What new entries of the BAT, a new place for it and new blocks have is written where
-//! nothing points to. Then one entry of the log changes the disk's size, and where the
-//! BAT is if it has moved: before it the image is the old one, after it the new one.
+//! New BAT entries, a new location of the BAT and new blocks are written to unreferenced space
+//! first. A single log entry then changes the disk size and, if the BAT has moved, its location. A
+//! crash therefore leaves the image with the old or the new size.
 
 use suimon_image::{ByteRange, Commit, ImageError, ImageFault, ImageFile, Step};
 
@@ -16,13 +16,13 @@ use crate::region::{REGION_TABLE_OFFSETS, Regions};
 use crate::vhdx::Writing;
 use crate::{Kind, Vhdx, WriteGuids};
 
-/// Gives the disk another size, in bytes: what is behind the new end is lost, and what is
-/// new reads as zeros, or as the parent has it. Nobody has the image open; who serves it
-/// holds requests back, resizes and opens it again.
+/// Changes the size of the disk to `size` bytes. Data behind a new lower end is lost; added space
+/// reads as zeros or from the parent. The image must not be in use: the caller suspends requests,
+/// resizes, and opens the image again.
 ///
 /// # Errors
-/// The disk cannot have this size, the image is broken, or the file could not be written.
-/// A crash leaves the disk with one of the two sizes.
+/// Fails if the format does not support the size, if the image is damaged, or if the file cannot be
+/// written. After a crash the disk has one of the two sizes.
 pub fn resize(file: &dyn ImageFile, size: u64, guids: &WriteGuids) -> Result<(), ImageError> {
     let mut image = Vhdx::open(file, guids)?;
     let sector = image.metadata.logical_sector;
@@ -56,7 +56,7 @@ pub fn resize(file: &dyn ImageFile, size: u64, guids: &WriteGuids) -> Result<(),
     }
     write_size(file, &mut writing, &pages)?;
     if after.size < before.size {
-        // Entries behind the end say nothing, but others may look at them.
+        // Entries behind the end are undefined, but other programs may read them.
         write_pages(file, &image.bat, first..last, &after)?;
     }
     image.bat.dirty.clear();
@@ -64,8 +64,8 @@ pub fn resize(file: &dyn ImageFile, size: u64, guids: &WriteGuids) -> Result<(),
     image.close(file)
 }
 
-/// What the file has behind the disk's end in its last block becomes part of the disk if
-/// the disk grows.
+/// Zeroes the part of the last block behind the end of the disk, which becomes part of the disk if
+/// it grows.
 fn zero_end(file: &dyn ImageFile, image: &Vhdx) -> Result<(), ImageError> {
     let last = image.geometry.blocks().saturating_sub(1);
     let (entry, len) = (image.bat.payload(last), image.geometry.block_len(last));
@@ -76,7 +76,7 @@ fn zero_end(file: &dyn ImageFile, image: &Vhdx) -> Result<(), ImageError> {
     file.zero(from, len).map_err(failed)
 }
 
-/// New space for a BAT, and the same again to grow.
+/// Allocates space for a BAT of `needed` bytes at the end of the file.
 fn place_bat(
     file: &dyn ImageFile,
     needed: u64,
@@ -105,7 +105,7 @@ fn write_pages(
     file.flush().map_err(failed)
 }
 
-/// The pages of the file that have some bytes, with these.
+/// Returns the pages of the file that contain a range, with its bytes replaced.
 fn changed(file: &dyn ImageFile, offset: u64, bytes: &[u8]) -> Result<Vec<Page>, ImageError> {
     let mut pages = Vec::new();
     let end = offset.saturating_add(bytes.len() as u64);
@@ -124,7 +124,7 @@ fn changed(file: &dyn ImageFile, offset: u64, bytes: &[u8]) -> Result<Vec<Page>,
     Ok(pages)
 }
 
-/// The pages of both region tables that differ when the BAT is in another place.
+/// Returns the pages of both region tables that change with the location of the BAT.
 fn moved(
     file: &dyn ImageFile,
     regions: &mut Regions,
@@ -139,7 +139,7 @@ fn moved(
     Ok(pages)
 }
 
-/// Changes pages by way of the log. They are few enough for one entry.
+/// Writes pages through the log. Their number is small enough for one entry.
 fn write_size(
     file: &dyn ImageFile,
     writing: &mut Writing,

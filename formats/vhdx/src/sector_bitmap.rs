@@ -1,4 +1,4 @@
-//! The sector bitmaps of an image with a parent, page by page ([MS-VHDX] 2.2.5).
+//! Sector bitmaps of differencing images, cached by page ([MS-VHDX] 2.4).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,47 +9,47 @@ use crate::fields::{PAGE, PAGE_LEN, to_usize};
 use crate::geometry::{Geometry, PAGE_SECTORS_SHIFT};
 use crate::log::Page;
 
-/// Pages that are kept though nothing needs them: 8 MB, for 32 GB of partly present
+/// Maximum number of cached pages not in use: 8 MB, sufficient for 32 GB of partially present
 /// blocks with sectors of 512 bytes.
 const PAGES_MAX: usize = 2048;
-/// Pages that one question may need, so that they all fit.
+/// Maximum number of pages that one request may need, so that they fit into the cache.
 pub(crate) const PAGES_PER_QUESTION_MAX: u64 = PAGES_MAX as u64 / 2;
-/// Pages of a sector bitmap block.
+/// Pages per sector bitmap block.
 const CHUNK_PAGES: u64 = 256;
 
 #[derive(Debug)]
 struct Cached {
     bits: Box<[u8; PAGE_LEN]>,
-    /// When it was last asked for.
+    /// Number of the request that last used the page.
     used: u64,
 }
 
-/// Pages of sector bitmaps in memory. Page `n` is about sectors `n * 2^15` and on.
+/// Cache of sector bitmap pages. Page `n` covers the sectors from `n * 2^15`.
 #[derive(Debug, Default)]
 pub(crate) struct SectorBitmaps {
     pages: BTreeMap<u64, Cached>,
-    /// Pages that were changed since they were last handed out to be written.
+    /// Pages that changed since they were last part of a commit.
     pub dirty: BTreeSet<u64>,
-    /// Pages that are being written.
+    /// Pages that are part of the commit in progress.
     pub committing: BTreeSet<u64>,
-    /// Chunks whose sector bitmap is not in the file yet: it reads as zeros.
+    /// Chunks with a sector bitmap not yet written to the file; it reads as zeros.
     pub fresh: BTreeSet<u64>,
-    /// Blocks with writes under way, and how many: their pages stay.
+    /// Blocks with writes in flight, and their number; pages of these blocks are not evicted.
     held: BTreeMap<u64, u32>,
-    /// Where pages that were asked for are in the file.
+    /// Requested pages by their file offset.
     wanted: BTreeMap<u64, u64>,
     questions: u64,
 }
 
 impl SectorBitmaps {
-    /// Pages about the sectors of a part of a block.
+    /// Returns the pages that cover a part of a block.
     fn pages_of(range: ByteRange, geometry: &Geometry) -> core::ops::Range<u64> {
         let shift = geometry.sector_shift + PAGE_SECTORS_SHIFT;
         range.offset() >> shift..(range.end().saturating_sub(1) >> shift) + 1
     }
 
-    /// Brings the pages of a range, which is not empty and in one chunk, into memory, or
-    /// says what must be read for that.
+    /// Loads the pages of a non-empty range within one chunk. Returns the file range that must be
+    /// read for it; `None` if the pages are cached.
     pub(crate) fn load(
         &mut self,
         range: ByteRange,
@@ -75,8 +75,8 @@ impl SectorBitmaps {
         None
     }
 
-    /// A page that [`SectorBitmaps::load`] asked for. One that came before is known
-    /// better here.
+    /// Inserts a page requested by [`SectorBitmaps::load`], unless the cache already contains a
+    /// newer version.
     pub(crate) fn handle_page(
         &mut self,
         range: ByteRange,
@@ -106,7 +106,7 @@ impl SectorBitmaps {
         self.pages.insert(page, Cached { bits, used: self.questions });
     }
 
-    /// Whether a page is not as the file has it, or will not be.
+    /// Returns true if a page differs from the file or is about to change.
     fn is_needed(&self, page: u64, geometry: &Geometry) -> bool {
         let first = page << (geometry.sector_shift + PAGE_SECTORS_SHIFT);
         let last = first + ((1 << (geometry.sector_shift + PAGE_SECTORS_SHIFT)) - 1);
@@ -117,13 +117,13 @@ impl SectorBitmaps {
             || self.held.range(blocks).next().is_some()
     }
 
-    /// A write to a block is under way, which will need its pages.
+    /// Records a write in flight to a block, which prevents eviction of its pages.
     pub(crate) fn hold(&mut self, block: u64) {
         let writes = self.held.entry(block).or_insert(0);
         *writes = writes.saturating_add(1);
     }
 
-    /// A write to a block has ended.
+    /// Records the end of a write to a block.
     pub(crate) fn release(&mut self, block: u64) {
         if let Some(writes) = self.held.get_mut(&block) {
             *writes = writes.saturating_sub(1);
@@ -133,13 +133,13 @@ impl SectorBitmaps {
         }
     }
 
-    /// No write to a block will need its pages.
+    /// Records that no write in flight needs the pages of a block.
     pub(crate) fn release_all(&mut self, block: u64) {
         self.held.remove(&block);
     }
 
-    /// The begin of a range, which is loaded, as sectors that all are in the file, or all
-    /// are not.
+    /// Returns the state and length of the first run of sectors in a loaded range that are all in
+    /// the file or all not.
     pub(crate) fn run(&self, range: ByteRange, geometry: &Geometry) -> (bool, u64) {
         let first = range.offset() >> geometry.sector_shift;
         let end = range.end() >> geometry.sector_shift;
@@ -157,7 +157,8 @@ impl SectorBitmaps {
         (is_present, (at.min(end) - first) << geometry.sector_shift)
     }
 
-    /// The bits from a sector to the end of its 64, the sector's first.
+    /// Returns the bits from a sector to the end of its 64-bit word, starting with the sector's
+    /// bit.
     fn word(&self, sector: u64) -> u64 {
         let page = self.pages.get(&(sector >> PAGE_SECTORS_SHIFT));
         let at = to_usize(sector % (1 << PAGE_SECTORS_SHIFT) / 64 * 8);
@@ -165,8 +166,7 @@ impl SectorBitmaps {
         word >> (sector % 64)
     }
 
-    /// Says of a range, which is loaded, that all of it is in the file or nothing is. Returns true
-    /// if any bit has changed.
+    /// Sets or clears the bits of a loaded range. Returns true if any bit changed.
     pub(crate) fn set(&mut self, range: ByteRange, is_present: bool, geometry: &Geometry) -> bool {
         let mut is_changed = false;
         let end = range.end() >> geometry.sector_shift;
@@ -179,7 +179,7 @@ impl SectorBitmaps {
             let byte = self.pages.get_mut(&page).and_then(|page| page.bits.get_mut(at));
             if let Some(byte) = byte {
                 let bits = if is_present { *byte | mask } else { *byte & !mask };
-                // What a new bitmap has in the file is not what is here.
+                // The file does not yet contain the pages of a new bitmap.
                 if bits != *byte || self.fresh.contains(&(page / CHUNK_PAGES)) {
                     self.dirty.insert(page);
                 }
@@ -191,8 +191,8 @@ impl SectorBitmaps {
         is_changed
     }
 
-    /// Adds which bytes of the file are others after [`SectorBitmaps::set`]. All bits of whole bytes
-    /// are the same; bytes at the ends of the range are as they are now.
+    /// Appends the byte changes of a previous [`SectorBitmaps::set`]. The bits of whole bytes are
+    /// equal; bytes at the ends of the range have their current value.
     pub(crate) fn push_changes(
         &self,
         range: ByteRange,
@@ -218,12 +218,12 @@ impl SectorBitmaps {
         }
     }
 
-    /// Whether all pages of a range are in memory.
+    /// Returns true if the pages of a range are cached.
     pub(crate) fn is_loaded(&self, range: ByteRange, geometry: &Geometry) -> bool {
         Self::pages_of(range, geometry).all(|page| self.pages.contains_key(&page))
     }
 
-    /// Where a page that is in memory belongs, and what is there.
+    /// Returns the file offset and contents of a cached page.
     pub(crate) fn page(&self, page: u64, bat: &Bat) -> Option<Page> {
         let entry = bat.bitmap(page / CHUNK_PAGES);
         let bits = self.pages.get(&page).filter(|_| entry.is_present())?;

@@ -4,7 +4,7 @@ use super::*;
 use crate::bat::{Entry, State};
 use crate::fields::MB;
 
-/// Bytes of a disk whose bits one page has.
+/// Bytes of the disk covered by one page.
 const PAGE_DISK: u64 = 16 * MB;
 const PAGES: u64 = 3 * PAGES_MAX as u64;
 
@@ -13,7 +13,7 @@ fn geometry() -> Geometry {
     Geometry { size, block_shift: 20, sector_shift: 9, has_parent: true }
 }
 
-/// Every chunk has a sector bitmap.
+/// Returns a BAT in which every chunk has a sector bitmap.
 fn bat(geometry: &Geometry) -> Bat {
     let mut bat = Bat::empty(ByteRange::new(3 * MB, MB).unwrap(), geometry);
     for chunk in 0..geometry.chunks() {
@@ -27,7 +27,7 @@ fn at(page: u64) -> ByteRange {
     ByteRange::new(page * PAGE_DISK, 512).unwrap()
 }
 
-/// Loads a page, whose first byte is `byte` if it must be read; says whether it must.
+/// Loads a page, with `byte` as its first byte if it is read; returns whether it was read.
 fn load(bitmaps: &mut SectorBitmaps, page: u64, byte: u8, geometry: &Geometry, bat: &Bat) -> bool {
     let Some(wanted) = bitmaps.load(at(page), geometry, bat) else { return false };
     let expected = bat.bitmap(page / CHUNK_PAGES).offset() + page % CHUNK_PAGES * PAGE;
@@ -58,7 +58,7 @@ fn pages_are_bounded_and_those_that_are_needed_stay() {
     assert!(!bitmaps.is_loaded(at(2), &geometry));
     assert_eq!(bitmaps.run(at(0), &geometry), (true, 512));
     assert!(bitmaps.is_loaded(at(PAGES - PAGES_PER_QUESTION_MAX), &geometry), "a question's");
-    // An answer that came twice changes nothing.
+    // Repeated insertion of a page has no effect.
     let again = ByteRange::new(bat.bitmap(0).offset(), PAGE).unwrap();
     bitmaps.handle_page(again, &[0; PAGE_LEN], &geometry).unwrap();
     assert_eq!(bitmaps.run(at(0), &geometry), (true, 512));
@@ -79,7 +79,7 @@ proptest! {
         let geometry = geometry();
         let bat = bat(&geometry);
         let mut bitmaps = SectorBitmaps::default();
-        // Over the end of a page.
+        // Across the end of a page.
         let first = (PAGE_DISK >> 9) - 450;
         for page in [0, 1] {
             load(&mut bitmaps, page, 0, &geometry, &bat);

@@ -1,33 +1,33 @@
-//! Which megabytes of the file are in use, and where new blocks go.
+//! Occupancy of the file, and allocation of space for new blocks.
 
 use suimon_image::{ByteRange, ImageError, ImageFault};
 
 use crate::bat::FILE_MB_MAX;
 use crate::fields::MB;
 
-/// Pieces of a gap that are made ready at a time.
+/// Maximum number of blocks prepared from a gap at a time.
 const GAP_BLOCKS_MAX: u32 = 64;
-/// Gaps that are remembered. The space of others is used when the image is opened again.
+/// Maximum number of recorded gaps. Further gaps become usable when the image is opened again.
 const GAPS_MAX: usize = 1 << 16;
-/// By how much the file grows at most beyond what is needed, in megabytes.
+/// Maximum growth beyond the current demand, in megabytes.
 const GROWTH_MB_MAX: u64 = 256;
 
-/// One bit for each megabyte up to the last one in use: 64 MB at most, for a file of
+/// Occupancy bitmap: one bit per megabyte up to the last one in use; at most 64 MB for a file of
 /// 512 TB.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Occupancy {
     words: Vec<u64>,
-    /// Megabytes that the log changes where payload must not be.
+    /// Megabytes changed by the log, which payload must not use.
     logged: Vec<(u32, u32)>,
 }
 
 impl Occupancy {
-    /// Refuses payload in these megabytes. They are in order.
+    /// Sets the megabytes in which payload is rejected, in ascending order.
     pub(crate) fn set_logged(&mut self, logged: Vec<(u32, u32)>) {
         self.logged = logged;
     }
 
-    /// Takes `from .. to`, or says what has some of it.
+    /// Marks `from .. to` as occupied; fails with a description of the conflict.
     pub(crate) fn take(&mut self, from: u32, to: u32) -> Result<(), &'static str> {
         let words = (to as usize).div_ceil(64);
         if self.words.len() < words {
@@ -44,7 +44,8 @@ impl Occupancy {
         Ok(())
     }
 
-    /// Takes `from .. to` for payload, which is read from the file as it is.
+    /// Marks `from .. to` as occupied by payload, which is read from the file without applying the
+    /// log.
     pub(crate) fn take_payload(&mut self, from: u32, to: u32) -> Result<(), &'static str> {
         let after = self.logged.partition_point(|&(_, end)| end <= from);
         if self.logged.get(after).is_some_and(|&(begin, _)| begin < to) {
@@ -53,7 +54,7 @@ impl Occupancy {
         self.take(from, to)
     }
 
-    /// Takes a range that is known to consist of megabytes.
+    /// Marks a range that is aligned to megabytes as occupied.
     pub(crate) fn take_range(&mut self, range: ByteRange) -> Result<(), ImageFault> {
         let too_far = ImageFault::Full { limit: FILE_MB_MAX * MB };
         let to = Some(range.end() / MB).filter(|end| *end <= FILE_MB_MAX);
@@ -62,7 +63,7 @@ impl Occupancy {
         self.take(from, to).map_err(|other| ImageFault::Overlap { other })
     }
 
-    /// The first megabyte behind all that is in use.
+    /// Returns the first megabyte after the last one in use.
     pub(crate) fn end(&self) -> u32 {
         let last = self.words.iter().rposition(|word| *word != 0);
         last.map_or(0, |at| {
@@ -72,12 +73,12 @@ impl Occupancy {
         })
     }
 
-    /// Megabytes that are in use.
+    /// Returns the number of megabytes in use.
     pub(crate) fn used(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// What is not in use before the end, in order, and not more than 65536 pieces of it.
+    /// Returns the unused ranges before the end in ascending order, at most 65 536.
     pub(crate) fn gaps(&self) -> Vec<(u32, u32)> {
         let mut gaps = Vec::new();
         let mut from = None;
@@ -93,7 +94,7 @@ impl Occupancy {
                 }
                 _ => {}
             }
-            // On to where it changes, or to the next word.
+            // Advances to the next change of state or the next word.
             let same = if word & 1 == 1 { word.trailing_ones() } else { word.trailing_zeros() };
             mb += same.min(64 - mb % 64);
         }
@@ -101,33 +102,33 @@ impl Occupancy {
     }
 }
 
-/// Where new blocks and sector bitmaps go. What it hands out reads as zeros.
+/// Allocator of space for blocks and sector bitmaps. Allocated space reads as zeros.
 ///
-/// Space that is freed goes a long way: the commit that frees it makes it zeros once the
-/// freeing is durable, and when that commit has ended it may be used.
+/// Freed space is reusable only after the commit that frees it: the commit zeroes the space once
+/// the deallocation is durable, and releases it when it ends.
 #[derive(Debug)]
 pub(crate) struct Space {
     block_mb: u32,
     has_bitmaps: bool,
-    /// Behind all that was ever handed out.
+    /// End of all space ever allocated, in megabytes.
     end: u32,
-    /// Behind all that metadata was ever said to refer to.
+    /// End of all space ever referenced by metadata, in megabytes.
     referenced_end: u32,
-    /// Ready pieces of a block's size, and of 1 MB.
+    /// Zeroed space for blocks, by its offset in megabytes.
     blocks: Vec<u32>,
     slots: Vec<u32>,
-    /// Space between other things whose content is not known.
+    /// Gaps between structures, with unknown contents.
     gaps: Vec<(u32, u32)>,
-    /// Blocks that were freed since the last commit began.
+    /// Blocks freed since the last commit began.
     pub freed: Vec<u32>,
-    /// Blocks that no metadata ever referred to, but in which a failed write may have left payload.
+    /// Blocks never referenced by metadata, in which a failed write may have left payload.
     pub unreferenced: Vec<u32>,
 }
 
 impl Space {
     pub(crate) fn new(occupancy: &Occupancy, block_bytes: u64, has_bitmaps: bool) -> Self {
         Self {
-            // At most 256.
+            // Block sizes are at most 256 MB.
             block_mb: u32::try_from(block_bytes / MB).unwrap_or(1),
             has_bitmaps,
             end: occupancy.end(),
@@ -140,13 +141,13 @@ impl Space {
         }
     }
 
-    /// Metadata refers to a block from now on, or to a sector bitmap if it is not one of payload.
+    /// Records that metadata refers to a block, or to a sector bitmap if `is_payload` is false.
     pub(crate) fn refer(&mut self, mb: u32, is_payload: bool) {
         let len = if is_payload { self.block_mb } else { 1 };
         self.referenced_end = self.referenced_end.max(mb.saturating_add(len));
     }
 
-    /// Space for a block, in megabytes.
+    /// Allocates space for a block; returns its offset in megabytes.
     pub(crate) fn allocate_block(&mut self) -> Result<u32, ImageError> {
         match self.blocks.pop() {
             Some(mb) => Ok(mb),
@@ -154,7 +155,7 @@ impl Space {
         }
     }
 
-    /// Space for a sector bitmap.
+    /// Allocates space for a sector bitmap; returns its offset in megabytes.
     pub(crate) fn allocate_slot(&mut self) -> Result<u32, ImageError> {
         match self.slots.pop() {
             Some(mb) => Ok(mb),
@@ -162,7 +163,7 @@ impl Space {
         }
     }
 
-    /// New space at the end, which the file may not have yet.
+    /// Allocates space at the end, possibly beyond the current end of the file.
     fn extend(&mut self, mb: u32) -> Result<u32, ImageError> {
         let end = self.end.saturating_add(mb);
         if u64::from(end) > FILE_MB_MAX {
@@ -173,28 +174,28 @@ impl Space {
         Ok(core::mem::replace(&mut self.end, end))
     }
 
-    /// New space at the end for a region, which the region table will refer to.
+    /// Allocates space at the end for a region.
     pub(crate) fn extend_for_region(&mut self, mb: u32) -> Result<u32, ImageError> {
         let place = self.extend(mb)?;
         self.referenced_end = self.end;
         Ok(place)
     }
 
-    /// Bytes that the file must have for its metadata.
+    /// Returns the file length that metadata requires, in bytes.
     pub(crate) fn end_bytes(&self) -> u64 {
         u64::from(self.referenced_end) * MB
     }
 
-    /// What the file's length should be when it must grow: somewhat more than needed, so
-    /// that it need not grow each time.
+    /// Returns the file length to extend to, in bytes: with a reserve, so that the file does not
+    /// grow with each block.
     pub(crate) fn grown_bytes(&self) -> u64 {
         let end = u64::from(self.end);
         let more = (end / 16).clamp(u64::from(self.block_mb), GROWTH_MB_MAX);
         (end + more).min(FILE_MB_MAX) * MB
     }
 
-    /// A piece of a gap to be made zeros, if ready space is short; then it goes to
-    /// [`Space::add_zeroed`].
+    /// Returns a part of a gap to zero if zeroed space is short; [`Space::add_zeroed`] completes
+    /// it.
     pub(crate) fn take_gap(&mut self) -> Option<(u32, u32)> {
         if self.blocks.len() >= GAP_BLOCKS_MAX as usize {
             return None;
@@ -213,12 +214,12 @@ impl Space {
         None
     }
 
-    /// A piece that was not made zeros after all.
+    /// Returns a part of a gap that was not zeroed.
     pub(crate) fn return_gap(&mut self, gap: (u32, u32)) {
         self.gaps.push(gap);
     }
 
-    /// A piece of a gap reads as zeros now.
+    /// Makes a zeroed part of a gap available.
     pub(crate) fn add_zeroed(&mut self, (mut from, to): (u32, u32)) {
         while to - from >= self.block_mb {
             self.blocks.push(from);
@@ -229,17 +230,17 @@ impl Space {
         }
     }
 
-    /// Blocks that were freed read as zeros now.
+    /// Makes freed and zeroed blocks available.
     pub(crate) fn add_blocks(&mut self, blocks: &[u32]) {
         self.blocks.extend_from_slice(blocks);
     }
 
-    /// A block's bytes of the file.
+    /// Returns the file range of a block.
     pub(crate) fn block_range(&self, mb: u32) -> Option<ByteRange> {
         self.range((mb, mb.saturating_add(self.block_mb)))
     }
 
-    /// The bytes of megabytes `from .. to`.
+    /// Returns the file range of the megabytes `from .. to`.
     pub(crate) fn range(&self, (from, to): (u32, u32)) -> Option<ByteRange> {
         ByteRange::new(u64::from(from) * MB, u64::from(to.saturating_sub(from)) * MB)
     }

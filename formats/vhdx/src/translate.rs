@@ -1,4 +1,4 @@
-//! Where bytes are, and where they go: [`Image`] for VHDX.
+//! Translation: [`Image`] for VHDX.
 
 use suimon_image::{
     ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, ImageFault, Located,
@@ -117,7 +117,7 @@ impl Image for Vhdx {
 }
 
 impl Vhdx {
-    /// Whether a range is in one block that is all in the file.
+    /// Returns true if the range lies in one fully present block.
     #[inline]
     fn is_in_present_block(&self, range: ByteRange) -> bool {
         let block = range.offset() >> self.geometry.block_shift;
@@ -125,7 +125,7 @@ impl Vhdx {
         block == last && self.bat.payload(block).is_fully_present()
     }
 
-    /// The answer for a range in one block that is all in the file.
+    /// Appends the extent of a range in one fully present block; returns false for other ranges.
     #[inline]
     fn push_present(&self, range: ByteRange, extents: &mut Vec<Extent>) -> bool {
         let found = self.is_in_present_block(range);
@@ -137,14 +137,14 @@ impl Vhdx {
         found
     }
 
-    /// Where in its block a range begins.
+    /// Returns the offset of a range within its block.
     #[inline]
     fn within(&self, range: ByteRange) -> u64 {
         range.offset() & (self.geometry.block_bytes() - 1)
     }
 
-    /// Brings what is needed of sector bitmaps into memory. `needs` says for a block,
-    /// its entry and the part of it that is asked for which part of it that is.
+    /// Loads the sector bitmap pages that a request needs. For a block, its entry and the requested
+    /// part, `needs` returns the range of which the bits are needed.
     fn load_bitmaps(
         &mut self,
         range: ByteRange,
@@ -199,13 +199,13 @@ impl Vhdx {
         Ok(located)
     }
 
-    /// The part of a block that is in the file by sectors.
+    /// Appends the extents of a part of a partially present block.
     fn push_sectors(&self, entry: Entry, part: ByteRange, extents: &mut Vec<Extent>) {
         let mut rest = part;
         while !rest.is_empty() {
             let (is_present, len) = self.bitmaps.run(rest, &self.geometry);
             let file = Place::File(entry.offset().saturating_add(self.within(rest)));
-            // A run has a sector at least.
+            // Runs have at least one sector; guarantees progress.
             let len = len.max(1 << self.geometry.sector_shift);
             let (run, next) = rest.split_at(len);
             push_extent(extents, if is_present { file } else { Place::Parent }, run.len());
@@ -213,7 +213,7 @@ impl Vhdx {
         }
     }
 
-    /// Whether a write to a part of a block needs its sector bitmap: the rest of the
+    /// Returns true if writing a part of a block changes its sector bitmap, because the rest of the
     /// block is still in the parent.
     fn needs_bitmap(&self, block: u64, entry: Entry, part: ByteRange) -> bool {
         self.geometry.has_parent
@@ -221,7 +221,7 @@ impl Vhdx {
             && !self.is_whole(block, part)
     }
 
-    /// All of a block.
+    /// Returns the disk range of a block.
     pub(crate) fn block_range(&self, block: u64) -> Option<ByteRange> {
         let offset = block.checked_mul(self.geometry.block_bytes())?;
         ByteRange::new(offset, self.geometry.block_len(block)).filter(|range| !range.is_empty())
@@ -235,7 +235,7 @@ impl Vhdx {
         if self.writing.is_none() {
             return Err(read_only(range));
         }
-        // All of the block: sectors that are not written become known to be elsewhere.
+        // The bits of the whole block are needed: those of unwritten sectors are cleared.
         let located = self.load_bitmaps(range, |image, block, entry, part| {
             let needs = image.needs_bitmap(block, entry, part);
             if needs { image.block_range(block) } else { None }
@@ -258,7 +258,7 @@ impl Vhdx {
         Ok(located)
     }
 
-    /// Where a part of a block is to be written.
+    /// Returns the file offset to which a part of a block must be written.
     fn place_block(&mut self, block: u64, part: ByteRange) -> Result<u64, ImageError> {
         let entry = self.bat.payload(block);
         let needs_bitmap = self.needs_bitmap(block, entry, part);
@@ -301,7 +301,7 @@ impl Vhdx {
                 State::NotPresent if self.geometry.has_parent && !is_whole => {
                     let Some(mb) = self.take_pending(block) else { continue };
                     if let Some(all) = self.block_range(block) {
-                        // Bits of a block that was not there say nothing.
+                        // Bits of a block that was not present are undefined.
                         self.set_sectors(all, false);
                     }
                     self.set_sectors(part, true);
@@ -316,7 +316,7 @@ impl Vhdx {
         }
     }
 
-    /// Says of sectors whose bitmap is in memory that all are in the file or none is.
+    /// Sets or clears the bits of sectors with a cached bitmap, and logs the change.
     fn set_sectors(&mut self, range: ByteRange, is_present: bool) {
         if !self.bitmaps.set(range, is_present, &self.geometry) {
             return;
@@ -327,13 +327,13 @@ impl Vhdx {
         }
     }
 
-    /// See [`Image::changes_max`].
+    /// Implements [`Image::changes_max`] for one block.
     fn changes_of_block(&self, block: u64, part: ByteRange) -> u64 {
         let state = self.bat.payload(block).state();
         if !self.geometry.has_parent {
             return u64::from(!matches!(state, State::FullyPresent));
         }
-        // A fill for each page of bits, and for bytes at the ends that have other bits too.
+        // One fill per page of bits, and one for each partial byte at the ends.
         let fills = |range: ByteRange| {
             let shift = self.geometry.sector_shift + PAGE_SECTORS_SHIFT;
             ((range.end() - 1) >> shift) - (range.offset() >> shift) + 3
@@ -341,12 +341,12 @@ impl Vhdx {
         match state {
             State::FullyPresent => 0,
             State::PartiallyPresent => fills(part) + 1,
-            // The entries of the block and of its sector bitmap, and bits that meant nothing before.
+            // Entries of the block and of its sector bitmap, and initialization of undefined bits.
             _ => self.block_range(block).map_or(0, fills) + fills(part) + 2,
         }
     }
 
-    /// A write that was placed has failed.
+    /// Handles the failure of a placed write.
     fn give_up(&mut self, range: ByteRange) {
         for (block, part) in range.blocks(self.geometry.block_bytes()) {
             let entry = self.bat.payload(block);
@@ -377,7 +377,8 @@ impl Vhdx {
         self.writing.as_mut()?.pending.remove(&block).map(|pending| pending.mb)
     }
 
-    /// Whether every sector of a block that is there in part is known to be in the file.
+    /// Returns true if every sector of a partially present block is in the file, as far as its
+    /// bitmap is cached.
     fn has_all_sectors(&self, block: u64) -> bool {
         let Some(all) = self.block_range(block) else { return false };
         self.bitmaps.is_loaded(all, &self.geometry)
@@ -414,8 +415,7 @@ impl Vhdx {
 }
 
 impl Writing {
-    /// Space for a block that is written for the first time: the same for all writes to it
-    /// until one has ended.
+    /// Returns the space for the first write to a block. Concurrent first writes share it.
     fn pending_place(&mut self, block: u64) -> Result<u32, ImageError> {
         if let Some(pending) = self.pending.get_mut(&block) {
             pending.writes = pending.writes.saturating_add(1);
@@ -427,7 +427,7 @@ impl Writing {
     }
 }
 
-/// Adds a range behind others: to the last one where it continues it.
+/// Appends a range, merging it with the last one if adjacent.
 fn push_range(ranges: &mut Vec<ByteRange>, range: ByteRange) {
     if let Some(last) = ranges.last_mut() {
         let joined = last.len().checked_add(range.len());

@@ -1,4 +1,4 @@
-//! An opened image.
+//! Open VHDX image.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,43 +16,43 @@ use crate::space::Space;
 use crate::view::Overlay;
 use crate::{Guid, ParentLocator};
 
-/// What kind of image it is.
+/// Type of a VHDX image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Every block has its space from the beginning.
+    /// Fixed: every block is allocated at creation.
     Fixed,
-    /// Blocks get space when they are written.
+    /// Dynamic: blocks are allocated when they are written.
     Dynamic,
-    /// The same, and what is not there is in the parent.
+    /// Differencing: like dynamic; absent blocks and sectors are read from a parent.
     Differencing,
 }
 
-/// Space for a block that is written for the first time.
+/// Space of a block without completed writes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pending {
-    /// Where it is, in megabytes.
+    /// File offset of the space in megabytes.
     pub mb: u32,
-    /// Writes that were placed there and have not ended.
+    /// Number of placed writes that have not completed.
     pub writes: u32,
 }
 
-/// What an image that is open for writing needs besides.
+/// Additional state of an image that is open for writing.
 #[derive(Debug)]
 pub(crate) struct Writing {
     pub space: Space,
     pub log: Writer,
-    /// Blocks that are written for the first time.
+    /// Blocks with their first write in flight.
     pub pending: BTreeMap<u64, Pending>,
     pub committing: Option<Committing>,
-    /// Bytes that the file has, or more.
+    /// Length of the file in bytes; the actual file may be shorter.
     pub file_len: u64,
 }
 
-/// An opened VHDX image.
+/// Open VHDX image of any type.
 ///
-/// In memory it has 4 bytes for each block, 4 for each chunk of an image with a parent,
-/// and up to 8 MB of sector bitmaps besides those that are not written yet. One request to
-/// an image with a parent has less than 16 GB.
+/// Memory use: 4 bytes per block, for differencing images 4 bytes per chunk, and up to 8 MB of
+/// sector bitmaps plus uncommitted ones. Requests to differencing images are limited to less than
+/// 16 GB.
 #[derive(Debug)]
 pub struct Vhdx {
     pub(crate) geometry: Geometry,
@@ -61,15 +61,15 @@ pub struct Vhdx {
     pub(crate) regions: Regions,
     pub(crate) bat: Bat,
     pub(crate) bitmaps: SectorBitmaps,
-    /// What the log changes of a file that is open for reading only.
+    /// Log changes of an image opened for reading only.
     pub(crate) overlay: Overlay,
     pub(crate) linear: Option<u64>,
-    /// `None` if it is open for reading only.
+    /// State for writing; `None` if the image is open for reading only.
     pub(crate) writing: Option<Writing>,
 }
 
 impl Vhdx {
-    /// What kind of image it is.
+    /// Returns the type of the image.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match &self.metadata {
@@ -79,25 +79,26 @@ impl Vhdx {
         }
     }
 
-    /// Bytes of a block.
+    /// Returns the block size in bytes.
     #[must_use]
     pub fn block_bytes(&self) -> u64 {
         self.metadata.block
     }
 
-    /// What identifies the disk, whatever is written to it (SCSI page 83h).
+    /// Returns the identifier of the disk, which writes do not change (SCSI page 83h).
     #[must_use]
     pub fn disk_id(&self) -> Guid {
         self.metadata.disk_id
     }
 
-    /// What identifies the disk's content: a child is linked to it.
+    /// Returns the DataWriteGuid, which identifies the contents of the disk and to which children
+    /// are linked.
     #[must_use]
     pub fn data_write_guid(&self) -> Guid {
         self.headers.current.data_write
     }
 
-    /// Where the parent may be found, if there is one.
+    /// Returns the parent locator of a differencing image.
     #[must_use]
     pub fn parent_locator(&self) -> Option<&ParentLocator> {
         self.metadata.parent.as_ref()
@@ -112,12 +113,13 @@ impl Vhdx {
         }
     }
 
-    /// Whether a part of a block is all that the disk has of the block.
+    /// Returns true if a part of a block covers all of the block within the disk.
     pub(crate) fn is_whole(&self, block: u64, part: ByteRange) -> bool {
         part.len() == self.geometry.block_len(block)
     }
 
-    /// The blocks of an image without holes, in one piece: where the first one is.
+    /// Returns the file offset of the first block if all blocks are allocated contiguously in disk
+    /// order.
     pub(crate) fn find_linear(bat: &Bat, metadata: &Metadata) -> Option<u64> {
         if !metadata.leave_allocated || metadata.parent.is_some() {
             return None;
@@ -133,7 +135,7 @@ impl Vhdx {
         is_linear.then_some(first.offset())
     }
 
-    /// Sector bitmap pages that are not on the disk, as metadata that is to be written.
+    /// Returns the number of metadata pages that are not durable.
     pub(crate) fn uncommitted_pages(&self) -> u64 {
         let committing = self.writing.as_ref().and_then(|writing| writing.committing.as_ref());
         let under_way = committing.map_or(0, Committing::pages);
@@ -141,7 +143,7 @@ impl Vhdx {
         dirty.iter().map(|pages| *pages as u64).sum::<u64>().saturating_add(under_way)
     }
 
-    /// Takes the pages that are to be written out of what is dirty.
+    /// Takes the changed sector bitmap and BAT pages for a commit.
     pub(crate) fn take_dirty(&mut self) -> (BTreeSet<u64>, BTreeSet<u64>) {
         (core::mem::take(&mut self.bitmaps.dirty), core::mem::take(&mut self.bat.dirty))
     }

@@ -1,25 +1,25 @@
-//! The file as it is once its log is replayed, whether that was written or not.
+//! View of a file with its log applied, in memory or on disk.
 
 use suimon_image::{ByteRange, ImageError, ImageFault, ImageFile};
 
 use crate::fields::{PAGE_LEN, to_usize};
 
-/// One change that the log holds.
+/// Change recorded in the log.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
-    /// A page, at a multiple of its length.
+    /// New contents of a page.
     Page {
-        /// Where in the file.
+        /// Range of the page in the file.
         range: ByteRange,
-        /// What.
+        /// New contents of the page.
         bytes: Box<[u8; PAGE_LEN]>,
     },
-    /// Zeros.
+    /// Range of the file that becomes zeros.
     Zero(ByteRange),
 }
 
 impl Change {
-    /// What it changes.
+    /// Returns the changed file range.
     pub(crate) fn range(&self) -> ByteRange {
         match self {
             Self::Page { range, .. } | Self::Zero(range) => *range,
@@ -27,14 +27,14 @@ impl Change {
     }
 }
 
-/// Changes of the log, in their order, that are not in the file.
+/// Log changes in order that are not applied to the file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overlay {
     pub changes: Vec<Change>,
 }
 
 impl Overlay {
-    /// Puts the changes over what the file has from `offset` on.
+    /// Applies the changes to `bytes`, read from the file at `offset`.
     pub(crate) fn patch(&self, offset: u64, bytes: &mut [u8]) {
         let end = offset.saturating_add(bytes.len() as u64);
         for change in &self.changes {
@@ -59,19 +59,19 @@ impl Overlay {
     }
 }
 
-/// A file, and what its log changes of it.
+/// File with the changes of its log.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub file: &'a dyn ImageFile,
-    /// Bytes of the file itself.
+    /// Length of the file itself in bytes.
     pub file_len: u64,
-    /// Bytes of it with the log replayed: not less.
+    /// Length of the file after replay in bytes; at least `file_len`.
     pub len: u64,
     pub overlay: &'a Overlay,
 }
 
 impl View<'_> {
-    /// Bytes of it. It is known that they are there before memory is taken for them.
+    /// Reads a range. Checks its presence before memory is allocated for it.
     pub(crate) fn read(
         &self,
         field: &'static str,

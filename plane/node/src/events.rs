@@ -11,11 +11,13 @@ use std::time::{Duration, Instant};
 use suimon_contract::{Event, EventFilter, EventKind, Severity};
 use suimon_ports::{StateStore, StoreError};
 
-use crate::records::{EVENTS, StoreChange, decode, encode, event_key, scan_all};
+use crate::records::{EVENTS, StoreChange, event_key, scan_all};
 use crate::{NodeListener, UnixClock};
 
+mod record;
 mod repeats;
 
+use record::Record;
 use repeats::{Repeat, Repeats};
 
 /// Events kept.
@@ -82,7 +84,7 @@ pub(crate) struct EventLog {
     writer: Mutex<Writer>,
     /// Not held while the store is written.
     repeats: Mutex<Repeats>,
-    recent: Mutex<VecDeque<Event>>,
+    recent: Mutex<VecDeque<Record>>,
     grown: Condvar,
 }
 
@@ -90,7 +92,7 @@ struct Writer {
     next: u64,
     /// The events that are in memory but that the store did not take; they go
     /// with the next commit.
-    unsaved: Vec<Event>,
+    unsaved: Vec<Record>,
 }
 
 impl EventLog {
@@ -102,13 +104,13 @@ impl EventLog {
     ) -> Result<Self, StoreError> {
         let mut recent = VecDeque::new();
         scan_all(store.as_ref(), EVENTS, &mut |key, value| {
-            recent.push_back(decode::<Event>(EVENTS, key, value)?);
+            recent.push_back(Record::read(key, value)?);
             if recent.len() > EVENTS_MAX {
                 recent.pop_front();
             }
             Ok(())
         })?;
-        let next = recent.back().map_or(1, |event: &Event| event.sequence.saturating_add(1));
+        let next = recent.back().map_or(1, |last: &Record| last.sequence().saturating_add(1));
         Ok(Self {
             store,
             clock,
@@ -133,8 +135,9 @@ impl EventLog {
         self.append_held();
         let mut writer = lock(&self.writer);
         let events = self.number(writer.next, drafts);
-        self.save(&mut writer, &events, changes)?;
-        self.publish(&mut writer, events);
+        let records = events.iter().map(Record::new).collect::<Result<Vec<_>, _>>()?;
+        self.save(&mut writer, &records, changes)?;
+        self.publish(&mut writer, &events, records);
         Ok(())
     }
 
@@ -175,13 +178,17 @@ impl EventLog {
         }
         let mut writer = lock(&self.writer);
         let events = self.number(writer.next, drafts);
-        if let Err(error) = self.save(&mut writer, &events, Vec::new()) {
+        let records: Vec<_> = match events.iter().map(Record::new).collect() {
+            Ok(records) => records,
+            Err(error) => return tracing::error!(%error, "events are not logged"),
+        };
+        if let Err(error) = self.save(&mut writer, &records, Vec::new()) {
             tracing::error!(%error, "events are kept in memory only for now");
-            writer.unsaved.extend(events.iter().cloned());
+            writer.unsaved.extend(records.iter().cloned());
             let surplus = writer.unsaved.len().saturating_sub(EVENTS_MAX);
             writer.unsaved.drain(..surplus);
         }
-        self.publish(&mut writer, events);
+        self.publish(&mut writer, &events, records);
     }
 
     fn number(&self, next: u64, drafts: Vec<Draft>) -> Vec<Event> {
@@ -204,12 +211,12 @@ impl EventLog {
     fn save(
         &self,
         writer: &mut Writer,
-        events: &[Event],
+        records: &[Record],
         mut changes: Vec<StoreChange>,
     ) -> Result<(), StoreError> {
-        for event in writer.unsaved.iter().chain(events) {
-            changes.push((EVENTS, event_key(event.sequence), Some(encode(EVENTS, event)?)));
-            if let Some(old) = event.sequence.checked_sub(EVENTS_MAX as u64) {
+        for record in writer.unsaved.iter().chain(records) {
+            changes.push(record.change());
+            if let Some(old) = record.sequence().checked_sub(EVENTS_MAX as u64) {
                 changes.push((EVENTS, event_key(old), None));
             }
         }
@@ -218,14 +225,13 @@ impl EventLog {
         Ok(())
     }
 
-    fn publish(&self, writer: &mut Writer, events: Vec<Event>) {
+    /// Adds the records of events to the log in memory.
+    fn publish(&self, writer: &mut Writer, events: &[Event], records: Vec<Record>) {
         let Some(last) = events.last().map(|event| event.sequence) else { return };
         writer.next = last.saturating_add(1);
-        for event in &events {
-            trace(event);
-        }
+        events.iter().for_each(trace);
         let mut recent = lock(&self.recent);
-        recent.extend(events);
+        recent.extend(records);
         while recent.len() > EVENTS_MAX {
             recent.pop_front();
         }
@@ -236,17 +242,24 @@ impl EventLog {
 
     /// Up to `limit` events after sequence `after` that are wanted.
     pub(crate) fn page(&self, after: u64, limit: usize, wanted: &EventFilter) -> EventPage {
-        let recent = lock(&self.recent);
-        page(&recent, after, limit, wanted)
+        let records = records(&lock(&self.recent), after, limit, wanted);
+        records.page()
     }
 
     /// The last `limit` events that are wanted.
     pub(crate) fn tail(&self, limit: usize, wanted: &EventFilter) -> EventPage {
         let recent = lock(&self.recent);
-        let mut events: Vec<Event> =
-            recent.iter().rev().filter(|e| wanted.matches(e)).take(limit).cloned().collect();
-        events.reverse();
-        EventPage { lost: 0, events, seen: recent.back().map_or(0, |event| event.sequence) }
+        let mut records: Vec<Record> = recent
+            .iter()
+            .rev()
+            .filter(|record| record.is_wanted(wanted))
+            .take(limit)
+            .cloned()
+            .collect();
+        records.reverse();
+        let seen = recent.back().map_or(0, Record::sequence);
+        drop(recent);
+        Records { lost: 0, records, seen }.page()
     }
 
     /// Like [`EventLog::page`], but waits up to `timeout` until there is one.
@@ -261,25 +274,44 @@ impl EventLog {
         let (recent, _) = self
             .grown
             .wait_timeout_while(recent, timeout, |recent| {
-                page(recent, after, limit, wanted).events.is_empty()
+                !after_sequence(recent, after).any(|record| record.is_wanted(wanted))
             })
             .unwrap_or_else(PoisonError::into_inner);
-        page(&recent, after, limit, wanted)
+        let records = records(&recent, after, limit, wanted);
+        drop(recent);
+        records.page()
     }
 }
 
-fn page(recent: &VecDeque<Event>, after: u64, limit: usize, wanted: &EventFilter) -> EventPage {
-    let start = recent.partition_point(|event| event.sequence <= after);
+/// A part of the log whose events are not decoded yet, so that the log is not locked meanwhile.
+struct Records {
+    lost: u64,
+    records: Vec<Record>,
+    seen: u64,
+}
+
+impl Records {
+    fn page(self) -> EventPage {
+        let events = self.records.iter().filter_map(Record::event).collect();
+        EventPage { lost: self.lost, events, seen: self.seen }
+    }
+}
+
+fn after_sequence(recent: &VecDeque<Record>, after: u64) -> impl Iterator<Item = &Record> {
+    recent.range(recent.partition_point(|record| record.sequence() <= after)..)
+}
+
+fn records(recent: &VecDeque<Record>, after: u64, limit: usize, wanted: &EventFilter) -> Records {
     let lost =
-        recent.front().map_or(0, |first| first.sequence.saturating_sub(after.saturating_add(1)));
-    let mut out = EventPage { lost, events: Vec::new(), seen: after };
-    for event in recent.range(start..) {
-        if out.events.len() >= limit {
+        recent.front().map_or(0, |first| first.sequence().saturating_sub(after.saturating_add(1)));
+    let mut out = Records { lost, records: Vec::new(), seen: after };
+    for record in after_sequence(recent, after) {
+        if out.records.len() >= limit {
             break;
         }
-        out.seen = event.sequence;
-        if wanted.matches(event) {
-            out.events.push(event.clone());
+        out.seen = record.sequence();
+        if record.is_wanted(wanted) {
+            out.records.push(record.clone());
         }
     }
     out

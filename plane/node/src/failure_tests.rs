@@ -1,13 +1,13 @@
 //! Devices that fail while the node works, and what others can make it do.
 
 use proptest::prelude::*;
-use suimon_contract::{EventFilter, Health, HostConfig, OperationState};
+use suimon_contract::{ErrorCode, EventFilter, Health, HostConfig, OperationState};
 use suimon_ports::{DeviceNotice, FaultKind, PortFault, PortSpec, VhostUserPromise};
 use suimon_quantity::{Direction, QueueId};
 use suimon_switch::PlaneNotice;
 
 use crate::testing::{FakeDevices, Harness, MemoryStore, host, name, wait_until};
-use crate::{ChangeOptions, Edit, PortKey, ResourceEdit};
+use crate::{CAPTURES_MAX, ChangeOptions, Edit, PortKey, ResourceEdit};
 
 const TWO: &str = r#"
     [[switch]]
@@ -201,6 +201,27 @@ fn one_capture_of_a_port_at_a_time() {
     let mut capture = harness.node.capture(&key, Default::default()).unwrap();
     harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
     assert_eq!(capture.read(none, 1, &mut |_| {}), None);
+}
+
+#[test]
+fn captures_beyond_the_limit_are_refused_until_one_ends() {
+    let nic = |nth: usize| {
+        format!(
+            "[[nic]]\nname = \"n{nth}\"\nswitch = \"lan\"\nbackend = \"tap\"\ndevice = \"n{nth}\"\n"
+        )
+    };
+    let nics: String = (0..=CAPTURES_MAX).map(nic).collect();
+    let harness = Harness::new();
+    harness.apply_well(&host(&format!("[[switch]]\nname = \"lan\"\nkind = \"private\"\n{nics}")));
+    let begin = |nth: usize| {
+        harness.node.capture(&PortKey::Nic(name(&format!("n{nth}"))), Default::default())
+    };
+    let mut captures: Vec<_> = (0..CAPTURES_MAX).map(|nth| begin(nth).unwrap()).collect();
+    let error = begin(CAPTURES_MAX).map(drop).unwrap_err();
+    assert_eq!(error.code, ErrorCode::Conflict);
+    assert!(error.message.contains("8 captures"), "{error:?}");
+    captures.pop();
+    begin(CAPTURES_MAX).unwrap();
 }
 
 #[test]

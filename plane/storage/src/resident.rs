@@ -29,7 +29,7 @@ const IO_TOKEN: u32 = u32::MAX;
 
 /// Requests for one queue that are waited for. A further one ends the wait of the oldest; only repeated
 /// requests for clients of a disk that stalls, which are not waited for, are so many.
-const WAITERS_MAX: usize = 8;
+pub(crate) const WAITERS_MAX: usize = 8;
 
 /// Request for a disk of this processor, and those of its queues that the engine has given back.
 struct Taker {

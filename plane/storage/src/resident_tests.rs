@@ -1,16 +1,18 @@
 //! Commands that a processor receives together.
 
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
+use suimon_ports::DiskOp;
 use suimon_quantity::DiskId;
 
 use crate::at_once_tests::Processor;
 use crate::command::{Command, Mirrored, Taken};
 use crate::fakes::{FakeFile, FakeQueue};
 use crate::kinds::KINDS;
-use crate::plane_suspend_tests::DISK;
+use crate::plane_suspend_tests::{DISK, ask};
 use crate::queue_key::{QueueKey, Which};
+use crate::resident::WAITERS_MAX;
 use crate::{DiskLayer, DiskSpec};
 
 /// The engine gives the number of a queue that is closed to the next one. A queue that is added in
@@ -65,4 +67,29 @@ fn a_disk_that_is_added_when_another_one_goes_is_there() {
     processor.poll();
     let disks: Vec<_> = views.recv().unwrap().disks.iter().map(|disk| disk.disk).collect();
     assert_eq!(disks, [OTHER]);
+}
+
+/// A front-end may repeat the request that a ring be given back as often as it likes, while a stalled
+/// store holds one of the ring's requests.
+#[test]
+fn of_requests_to_give_a_stalled_queue_back_the_newest_are_kept() {
+    let mut processor = Processor::new();
+    processor.trouble.lock().unwrap().is_stalled = true;
+    ask(&processor.client, 0, DiskOp::Read, 0);
+    processor.poll();
+    let waits: Vec<_> = (0..=WAITERS_MAX)
+        .map(|_| {
+            let (detached, gone) = channel();
+            processor.commands.send(Command::Detach(DISK, Which::Clients, detached)).unwrap();
+            processor.poll();
+            gone
+        })
+        .collect();
+    let is_waiting = |gone: &Receiver<()>| gone.try_recv() == Err(TryRecvError::Empty);
+    let (oldest, rest) = waits.split_first().unwrap();
+    assert!(!is_waiting(oldest), "it ends when there are {WAITERS_MAX} newer ones");
+    assert!(rest.iter().all(is_waiting));
+    processor.trouble.lock().unwrap().is_stalled = false;
+    (0..100).for_each(|_| drop(processor.poll()));
+    assert!(!rest.iter().any(is_waiting), "the queue was given back");
 }

@@ -1,4 +1,4 @@
-//! A file without bytes, for where it does not matter what is moved.
+//! A file that stores no data, for tests in which only the requests matter.
 
 use std::any::Any;
 
@@ -6,12 +6,12 @@ use suimon_image::{FileError, ImageFile};
 
 use crate::{DiskFile, FileFacts};
 
-/// A file without bytes: everything succeeds, and nothing is kept.
+/// A file that stores no data: every operation succeeds; reads leave the buffer unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct HollowFile {
-    /// What whoever made it knows it by.
+    /// Identifier chosen by the test.
     pub number: u32,
-    /// How long it is said to be.
+    /// Reported length in bytes.
     pub len: u64,
 }
 

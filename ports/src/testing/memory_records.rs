@@ -1,4 +1,4 @@
-//! Records of images in memory, which outlive whoever keeps something there.
+//! In-memory redo records, which survive the simulated process that writes them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,7 +8,7 @@ use suimon_image::{MetadataChange, OpenedImage, Redo};
 
 use crate::{RedoRecord, RedoRecords};
 
-/// Changes that a record has room for unless told otherwise.
+/// Default capacity of a record, in changes.
 const ROOM: usize = 1024;
 
 #[derive(Debug, Default)]
@@ -20,12 +20,12 @@ struct Kept {
     is_abandoned: bool,
 }
 
-/// Records of a host. Clones are the same.
+/// Redo records of a host. Clones share the records.
 #[derive(Clone, Debug)]
 pub struct MemoryRecords {
     room: usize,
     by_key: Arc<Mutex<BTreeMap<String, Kept>>>,
-    /// Calls that write and still succeed before one fails.
+    /// Number of writes that succeed before one fails; `None`: all succeed.
     until_failure: Arc<Mutex<Option<u64>>>,
 }
 
@@ -36,24 +36,24 @@ impl Default for MemoryRecords {
 }
 
 impl MemoryRecords {
-    /// No record is there yet; each has room for so many changes.
+    /// Returns an empty set of records, each with a capacity of `room` changes.
     #[must_use]
     pub fn with_room(room: usize) -> Self {
         Self { room, by_key: Arc::default(), until_failure: Arc::default() }
     }
 
-    /// One write of a record fails after so many that do not.
+    /// Makes one write fail after `writes` successful ones.
     pub fn fail_after(&self, writes: u64) {
         *self.until_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(writes);
     }
 
-    /// How many are there.
+    /// Returns the number of records.
     #[must_use]
     pub fn count(&self) -> usize {
         self.lock().len()
     }
 
-    /// Whether a record was abandoned.
+    /// Returns true if the record of this key was abandoned.
     #[must_use]
     pub fn is_abandoned(&self, key: &str) -> bool {
         self.lock().get(key).is_some_and(|kept| kept.is_abandoned)
@@ -99,7 +99,7 @@ struct MemoryRecord {
 }
 
 impl MemoryRecord {
-    /// Whether this write is the one that fails.
+    /// Fails if this write is the one selected by [`MemoryRecords::fail_after`].
     fn fail(&self) -> io::Result<()> {
         let mut left = self.records.until_failure.lock().unwrap_or_else(PoisonError::into_inner);
         match *left {

@@ -1,5 +1,5 @@
-//! A store in memory that remembers what was done to it, so that every crash can be made
-//! of it.
+//! In-memory store that logs all changes, so that tests can construct the state after every
+//! possible crash.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -14,18 +14,18 @@ use crate::{
     StoreFileError, StoreFiles, StoreSpace,
 };
 
-/// One change of a store. Files are told by a number that is not used again.
+/// One logged change of a store. Files are identified by numbers that are never reused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreOp {
-    /// A file was made.
+    /// A file was created.
     Create(FileName, usize),
-    /// Something was done to a file, at a second of Unix.
+    /// A file's contents changed, at this Unix time in seconds.
     File(usize, FileOp, u64),
-    /// A file was given a time of its last change.
+    /// A file's modification time was set, in seconds since 1970-01-01 UTC.
     SetModified(usize, u64),
-    /// A file has another name, and is where another was, if one was there.
+    /// A file was renamed, replacing the file that had the new name.
     Rename(FileName, FileName),
-    /// A name is gone.
+    /// A name was removed.
     Remove(FileName),
 }
 
@@ -34,11 +34,11 @@ struct State {
     names: BTreeMap<FileName, usize>,
     files: Vec<Entry>,
     ops: Vec<StoreOp>,
-    /// Names before the first of `ops`.
+    /// Names before the first logged change.
     names_before: BTreeMap<FileName, usize>,
-    /// What was in files then, and since when.
+    /// Contents and modification times of files before the first logged change.
     files_before: Vec<(Vec<u8>, u64)>,
-    /// Changes that are still made before the store is full.
+    /// Number of changes that succeed before the store is full; `None`: unlimited.
     room: Option<usize>,
     now_unix_s: u64,
 }
@@ -51,7 +51,7 @@ struct Entry {
 }
 
 impl State {
-    /// Remembers a change, if there is room for one more.
+    /// Logs a change; fails if the store is full.
     fn note(&mut self, op: StoreOp) -> io::Result<()> {
         match &mut self.room {
             Some(0) => return Err(io::ErrorKind::StorageFull.into()),
@@ -78,7 +78,7 @@ impl State {
     }
 }
 
-/// A store in memory. Clones are the same store.
+/// In-memory store. Clones share the store.
 #[derive(Clone, Default)]
 pub struct MemoryStore {
     state: Arc<Mutex<State>>,
@@ -86,7 +86,7 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// A store with these files.
+    /// Creates a store with these files, as if durable before the first logged change.
     #[must_use]
     pub fn with_files(files: impl IntoIterator<Item = (FileName, Vec<u8>)>) -> Self {
         let store = Self::default();
@@ -101,8 +101,8 @@ impl MemoryStore {
         store
     }
 
-    /// Whether whoever wants something of the store or its files waits from now on, until
-    /// it goes on. [`MemoryStore::files`] does not wait.
+    /// Starts or ends a stall: meanwhile every access to the store and its files blocks, except
+    /// [`MemoryStore::files`].
     pub fn stall(&self, stalls: bool) {
         let (is_stalled, changed) = &*self.stall;
         *is_stalled.lock().unwrap_or_else(PoisonError::into_inner) = stalls;
@@ -112,7 +112,7 @@ impl MemoryStore {
     fn state(&self) -> MutexGuard<'_, State> {
         let (is_stalled, changed) = &*self.stall;
         let guard = is_stalled.lock().unwrap_or_else(PoisonError::into_inner);
-        // Held until the state is locked: after `stall(true)` no access begins.
+        // Held until the state is locked, so that no access begins after `stall(true)` returns.
         let _not_stalled = changed.wait_while(guard, |stalls| *stalls);
         self.state_now()
     }
@@ -121,17 +121,18 @@ impl MemoryStore {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What files that change from now on say of when they were changed.
+    /// Sets the modification time given to files that change from now on, in seconds since
+    /// 1970-01-01 UTC.
     pub fn set_time(&self, now_unix_s: u64) {
         self.state().now_unix_s = now_unix_s;
     }
 
-    /// Makes the store full after so many more changes; `None`: never.
+    /// Makes the store full after `changes` more changes; `None`: never.
     pub fn set_room(&self, changes: Option<usize>) {
         self.state().room = changes;
     }
 
-    /// All files, by name.
+    /// Returns name and contents of all files.
     #[must_use]
     pub fn files(&self) -> BTreeMap<FileName, Vec<u8>> {
         let state = self.state_now();
@@ -143,13 +144,13 @@ impl MemoryStore {
             .collect()
     }
 
-    /// What was done since the store was made, or since [`MemoryStore::forget`].
+    /// Returns the changes logged since the store was created or since [`MemoryStore::forget`].
     #[must_use]
     pub fn ops(&self) -> Vec<StoreOp> {
         self.state().ops.clone()
     }
 
-    /// Forgets what was done; files stay.
+    /// Clears the log of changes; files are unchanged.
     pub fn forget(&self) {
         let mut state = self.state();
         state.ops.clear();
@@ -158,9 +159,9 @@ impl MemoryStore {
         state.names_before = state.names.clone();
     }
 
-    /// The files after a crash that came when `begun` of the changes had been begun. What
-    /// was done to names is there, as [`StoreFiles`] promises. `fate` is asked for each
-    /// change of a file that no flush followed. Files keep when they were changed.
+    /// Returns the store after a crash that occurred when the first `begun` logged changes had
+    /// begun. Changes of names are durable, as [`StoreFiles`] requires. `fate` decides each
+    /// unflushed change of a file. Modification times are preserved.
     #[must_use]
     pub fn crashed(&self, begun: usize, mut fate: impl FnMut() -> Fate) -> Self {
         let state = self.state();
@@ -310,7 +311,7 @@ impl StoreFiles for MemoryStore {
     fn remove(&self, name: &FileName) -> Result<(), StoreFileError> {
         let mut state = self.state();
         state.find(name)?;
-        // A full store has room for removing.
+        // Removal succeeds even if the store is full.
         state.ops.push(StoreOp::Remove(name.clone()));
         state.names.remove(name);
         Ok(())
@@ -327,7 +328,7 @@ impl StoreFiles for MemoryStore {
     }
 }
 
-/// An opened file of a [`MemoryStore`].
+/// Open file of a [`MemoryStore`].
 struct StoredFile {
     store: MemoryStore,
     number: usize,
@@ -361,7 +362,7 @@ impl StoredFile {
             FileOp::Zero { offset, len } => entry.file.zero(*offset, *len)?,
             FileOp::Flush => {}
         }
-        // The store remembers it; twice would be too much memory.
+        // The store logs the change; a second copy in the file's own log would double the memory.
         entry.file.forget();
         Ok(())
     }

@@ -1,7 +1,6 @@
-//! What tests and measurements of what stands on the ports use: a store in memory
-//! ([`StoreFiles`](crate::StoreFiles)), records in memory
-//! ([`RedoRecords`](crate::RedoRecords)), devices that keep nothing
-//! ([`FileIo`](crate::FileIo)), and a file without bytes ([`DiskFile`](crate::DiskFile)).
+//! Test doubles of the ports: a store in memory ([`StoreFiles`](crate::StoreFiles)), redo records
+//! in memory ([`RedoRecords`](crate::RedoRecords)), rate-limited devices without storage
+//! ([`FileIo`](crate::FileIo)), and a file without data ([`DiskFile`](crate::DiskFile)).
 
 mod hollow_file;
 mod memory_records;

@@ -1,4 +1,4 @@
-//! I/O on files that keep nothing, at a pace, for tests of what drives a device hard.
+//! Rate-limited file I/O without storage, for tests of components that saturate a device.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -8,19 +8,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{DiskFile, FileDone, FileIo, FileIoSource, FileOp, FileSlot, Wakeup};
 
-/// How a device behaves.
+/// Behaviour of a device.
 #[derive(Clone, Debug, Default)]
 pub struct Pace {
-    /// Operations that end whenever it is looked for them; reads first count as 1, writes
-    /// as `write_cost`.
+    /// Budget of completed cost per [`FileIo::poll_done`] call: a read costs 1, a write
+    /// `write_cost`.
     pub per_look: u64,
-    /// How many operations a write takes the time of; 0 counts as 1.
+    /// Cost of a write, in reads; 0 counts as 1.
     pub write_cost: u64,
-    /// Operations fail like this.
+    /// Error with which all operations fail; `None`: they succeed.
     pub fails: Option<io::ErrorKind>,
 }
 
-/// What was asked of devices, and how they behave. Clones are the same.
+/// Devices with common statistics and behaviour. Clones share both.
 #[derive(Clone, Default)]
 pub struct PacedDevices(Arc<Mutex<World>>);
 
@@ -30,12 +30,12 @@ struct World {
     reads: u64,
     writes: u64,
     open: usize,
-    /// Operations under way at once, at most.
+    /// Maximum number of operations in flight observed.
     deepest: usize,
 }
 
 impl PacedDevices {
-    /// Devices that behave like this.
+    /// Creates devices with this behaviour.
     #[must_use]
     pub fn new(pace: Pace) -> Self {
         let devices = Self::default();
@@ -43,19 +43,19 @@ impl PacedDevices {
         devices
     }
 
-    /// They behave like this from now on.
+    /// Changes the behaviour.
     pub fn set(&self, pace: Pace) {
         self.world().pace = pace;
     }
 
-    /// Reads and writes that ended, and how many were under way at once.
+    /// Returns the completed reads and writes, and the maximum number in flight.
     #[must_use]
     pub fn done(&self) -> (u64, u64, usize) {
         let world = self.world();
         (world.reads, world.writes, world.deepest)
     }
 
-    /// I/O that nobody has dropped.
+    /// Returns the number of open [`FileIo`] instances.
     #[must_use]
     pub fn open_count(&self) -> usize {
         self.world().open
@@ -78,7 +78,7 @@ impl FileIoSource for PacedDevices {
 struct PacedIo {
     devices: PacedDevices,
     files: Vec<Option<Arc<dyn DiskFile>>>,
-    /// Tokens, bytes that are read, and whether something is written.
+    /// Token, bytes to read, and true for a write, of each operation in flight.
     pending: VecDeque<(u64, usize, bool)>,
     fd: File,
 }

@@ -3,7 +3,7 @@
 //! - [`QemuHost`]: the implementation of [`VmHost`](suimon_ports::VmHost). It asks the launcher
 //!   to start QEMU, and connects to QEMU's monitor in the VM's folder.
 //! - [`Launcher`]: a process of its own, because the daemon gives up starting programs
-//!   (`docs/decisions/0026-vms-are-started-by-a-launcher.md`). It takes a VM's description, never
+//!   (`docs/decisions/0026-vm-launcher-process.md`). It takes a VM's description, never
 //!   words of a command line, and makes those itself.
 //! - [`start_launcher`]: starts one if none answers, before the daemon is confined.
 //!

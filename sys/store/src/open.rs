@@ -15,7 +15,7 @@ use suimon_ports::StoreError;
 use crate::{FILE_NAME, explain};
 
 /// Memory for pages, read and written.
-const CACHE_BYTES: usize = 8 << 20;
+const CACHE_BYTES: usize = 1 << 20;
 
 /// What an open store consists of.
 pub(crate) struct Opened {

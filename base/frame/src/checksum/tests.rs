@@ -56,8 +56,8 @@ fn only_partial_checksums_are_completed() {
         complete_checksum(&mut frame);
         assert_eq!((frame.bytes(), frame.meta.checksum), (&[7; 60][..], checksum));
     }
-    // Metadata that are not true of the bytes, which no source may leave: nothing
-    // is written, nothing is claimed.
+    // Metadata inconsistent with the bytes, which no source may produce: the frame must not be
+    // changed.
     let outside = Checksum::Partial { start: 59, offset: 0 };
     frame.meta.checksum = outside;
     complete_checksum(&mut frame);
@@ -65,14 +65,14 @@ fn only_partial_checksums_are_completed() {
 }
 
 proptest! {
-    /// After an update the words still sum to what the field complements.
+    /// After an update, the field still complements the sum of the words.
     #[test]
     fn an_update_equals_a_new_sum(
         mut words in prop::collection::vec(any::<u16>(), 1..40),
         at in any::<prop::sample::Index>(),
         new_word in any::<u16>(),
     ) {
-        // A header of nothing but zeros has no meaning; RFC 1624 excludes it.
+        // An all-zero header is meaningless and excluded by RFC 1624.
         words.push(0x4500);
         let sum = |words: &[u16]| words.iter().fold(Sum::ZERO, |sum, word| sum.plus(*word));
         let old_checksum = sum(&words).checksum();

@@ -1,17 +1,16 @@
-//! Adding up the words of a buffer, as fast as the CPU at hand can.
+//! Vectorized sum of a buffer's 16-bit words.
 //!
-//! Two loops: one that the compiler turns into vector instructions of what every CPU of
-//! the architecture has, and one for AVX2, which x86-64 CPUs may have. Which of the two
-//! runs is asked of the CPU once; their results are the same.
+//! Two implementations with identical results: one that the compiler vectorizes for the baseline of
+//! the architecture, and one for AVX2 on x86-64. The CPU's features are detected once.
 
-/// Bytes summed in one step of a loop.
+/// Bytes added per iteration of a loop.
 const STEP_BYTES: usize = 64;
-/// From here on the wider loop's preparation pays.
+/// Minimum length in bytes for which the setup of the AVX2 loop pays off.
 #[cfg(target_arch = "x86_64")]
 const AVX2_BYTES_MIN: usize = 256;
 
-/// The sum of the 16-bit words of `bytes` in the machine's byte order, with carries
-/// not yet folded back: less than 2^48 for every slice that there can be memory for.
+/// Returns the sum of the 16-bit words of `bytes` in native byte order, without folding carries:
+/// less than 2^48 for every possible slice.
 #[inline]
 pub(super) fn sum_native(bytes: &[u8]) -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -23,8 +22,8 @@ pub(super) fn sum_native(bytes: &[u8]) -> u64 {
     sum_pairs(bytes)
 }
 
-/// Adds 32-bit words to 64-bit lanes. The lanes are independent, so that the
-/// compiler keeps them in vector registers; none can overflow before 2^32 words.
+/// Adds 32-bit words to independent 64-bit lanes, which the compiler keeps in vector registers. A
+/// lane cannot overflow before 2^32 words.
 #[inline]
 fn sum_pairs(bytes: &[u8]) -> u64 {
     let mut lanes = [0_u64; STEP_BYTES / 8];
@@ -39,22 +38,21 @@ fn sum_pairs(bytes: &[u8]) -> u64 {
     lanes.iter().map(|lane| (lane & 0xffff_ffff) + (lane >> 32)).sum::<u64>() + sum_tail(rest)
 }
 
-/// Adds pairs of 16-bit words to 32-bit lanes: AVX2 multiplies words and adds the
-/// products of two neighbours in one instruction, where widening each word would take
-/// two of them. The products are signed, so 2^15 is taken from each word before and
-/// added for all of them at the end. Inlined, because it is compiled for the
-/// instructions of its caller.
+/// Adds pairs of 16-bit words to 32-bit lanes with `vpmaddwd`, which multiplies words and adds
+/// adjacent products in one instruction; widening each word would take two. The products are
+/// signed, so 2^15 is subtracted from each word first and added back at the end. Inlined in order
+/// to be compiled for the caller's instruction set.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn sum_products(avx2: pulp::x86::V3, bytes: &[u8]) -> u64 {
     use core::arch::x86_64::__m256i;
 
     const VECTOR_BYTES: usize = 32;
-    /// So many words that no lane overflows: a pair is at most 2^16.
+    /// Bytes per block, so that no lane overflows: a pair is at most 2^16.
     const BLOCK_BYTES: usize = STEP_BYTES * 0x4000;
     let pulp::x86::V3 { avx, avx2, .. } = avx2;
     let (steps, tail) = bytes.split_at(bytes.len() - bytes.len() % STEP_BYTES);
-    // The flipped highest bit is 2^15 less in a signed word.
+    // Flipping the highest bit subtracts 2^15 from the signed word.
     let flip = avx._mm256_set1_epi16(i16::MIN);
     let ones = avx._mm256_set1_epi16(1);
     let mut sum = 0_i64;
@@ -73,11 +71,11 @@ fn sum_products(avx2: pulp::x86::V3, bytes: &[u8]) -> u64 {
             sum += lane.into_iter().map(i64::from).sum::<i64>();
         }
     }
-    // Not less than nothing: what was taken from the words is added again.
+    // Not negative: the amount subtracted from the words is added back.
     (steps.len() as u64 / 2 * 0x8000).wrapping_add_signed(sum) + sum_tail(tail)
 }
 
-/// The sum of fewer bytes than a step has.
+/// Returns the sum of fewer bytes than one iteration processes.
 #[inline(always)]
 fn sum_tail(bytes: &[u8]) -> u64 {
     let mut sum = 0;
@@ -109,8 +107,8 @@ mod tests {
         sum
     }
 
-    /// Both loops, also where this CPU would choose the other; the first twice if it has
-    /// no AVX2.
+    /// Returns the results of both loops, independent of the CPU's length threshold; of the
+    /// baseline loop twice without AVX2.
     fn both(bytes: &[u8]) -> [u64; 2] {
         let pairs = folded(sum_pairs(bytes));
         #[cfg(target_arch = "x86_64")]
@@ -122,7 +120,7 @@ mod tests {
 
     #[test]
     fn no_lane_overflows_in_a_large_buffer() {
-        // The largest and the smallest words there are, signed and unsigned.
+        // Extreme values, signed and unsigned.
         for word in [0xffff_u16, 0x7fff, 0x8000, 0] {
             let mut bytes = word.to_ne_bytes().repeat(2_500_000);
             bytes.push(0xff);

@@ -1,21 +1,21 @@
-//! Which frames of a batch may be joined, and which were.
+//! Input and result of coalescing for the frames of a batch.
 
 use crate::Offloads;
 use crate::batch::BATCH_FRAMES_MAX;
 
-/// Where a frame of a batch goes, as far as coalescing is concerned.
+/// Destination of a frame, as far as relevant for coalescing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
-    /// To an egress that is not given joined frames, or nowhere.
+    /// An egress that receives no coalesced frames, or none.
     Apart,
-    /// To several egresses: no frame may be moved past it.
+    /// Several egresses: no frame may be moved past it.
     All,
-    /// To this one, which takes large frames of these forms. Frames are joined
-    /// only with others of the same number.
+    /// This egress, which accepts large frames of these forms. Only frames with the same number are
+    /// merged.
     Egress(u16, Offloads),
 }
 
-/// What became of a batch.
+/// Result of coalescing a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coalesced {
     pub(super) absorbed: u32,
@@ -25,26 +25,25 @@ pub struct Coalesced {
 const _: () = assert!(BATCH_FRAMES_MAX <= u32::BITS as usize);
 
 impl Coalesced {
-    /// Whether the frame at this place of the batch is no more: its bytes are part
-    /// of another one.
+    /// Returns true if the frame at this index was merged into another one.
     #[inline]
     pub const fn is_absorbed(self, at: usize) -> bool {
         at < BATCH_FRAMES_MAX && self.absorbed >> at & 1 != 0
     }
 
-    /// Whether the frame at this place of the batch has absorbed others.
+    /// Returns true if other frames were merged into the frame at this index.
     #[inline]
     pub const fn is_unit(self, at: usize) -> bool {
         at < BATCH_FRAMES_MAX && self.units >> at & 1 != 0
     }
 
-    /// How many frames are no more.
+    /// Returns the number of frames merged into others.
     #[inline]
     pub const fn absorbed(self) -> u32 {
         self.absorbed.count_ones()
     }
 
-    /// Whether every frame is as it was.
+    /// Returns true if no frame was merged.
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.absorbed == 0

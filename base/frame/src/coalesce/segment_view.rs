@@ -1,4 +1,4 @@
-//! What coalescing needs to know of one frame.
+//! View of one frame for coalescing.
 
 use crate::Frame;
 use crate::checksum::{Sum, field};
@@ -9,25 +9,24 @@ use crate::octets::{array, u8_at, u16_at, u32_at};
 use crate::protocol;
 use crate::tcp::{TCP_CHECKSUM_AT, TCP_FLAGS_AT, TCP_SEQUENCE_AT, tcp_flags};
 
-/// Don't fragment, in the word of IPv4's flags and offset.
+/// Don't-fragment bit in IPv4's flags and offset word.
 const FORBIDS_FRAGMENTS: u16 = 0x4000;
-/// Control bits that no joined segment has.
+/// Control bits that exclude a segment from merging.
 const NEVER_JOINED: u8 = tcp_flags::SYN | tcp_flags::RST | tcp_flags::URG;
 
-/// What a frame is to coalescing.
+/// Classification of a frame for coalescing.
 pub(super) enum Kind {
-    /// Of no flow that is joined.
+    /// Not TCP: belongs to no coalesced flow.
     NotTcp,
-    /// A fragment, or a frame whose headers contradict themselves: it may belong to
-    /// any flow.
+    /// Fragment, or frame with inconsistent headers: may belong to any flow.
     Unreadable,
-    /// Of a flow that is joined, but to be left as it is.
+    /// TCP segment that must not be merged.
     Alone(SegmentView),
-    /// One or more segments with payload, to be joined if the checksum is right.
+    /// One or more segments with payload, mergeable if the checksum is correct.
     Data(SegmentView),
 }
 
-/// Where the fields of a TCP segment lie and what they say.
+/// Positions and values of the fields of a TCP segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SegmentView {
     pub(super) is_ipv6: bool,
@@ -35,21 +34,21 @@ pub(super) struct SegmentView {
     pub(super) transport_at: usize,
     pub(super) payload_at: usize,
     pub(super) payload_bytes: usize,
-    /// Payload of one segment; of all but the last if there are several.
+    /// Payload of one segment in bytes; of all but the last if there are several.
     pub(super) segment_bytes: u16,
     pub(super) gso: Option<Gso>,
     pub(super) sequence: u32,
     pub(super) flags: u8,
-    /// IPv4's; 0 for IPv6.
+    /// IPv4 identification; 0 for IPv6.
     pub(super) identification: u16,
     pub(super) forbids_fragments: bool,
-    /// Whether several segments have the same identification; `None` for one.
+    /// True if several segments have the same identification; `None` for one segment.
     pub(super) has_fixed_identification: Option<bool>,
-    /// The pseudo-header's sum without length.
+    /// Sum of the pseudo-header without the length.
     pub(super) pseudo: Sum,
 }
 
-/// Reads a frame.
+/// Parses and classifies a frame.
 pub(super) fn classify(frame: &Frame) -> Kind {
     let Ok(headers) = Headers::parse(frame.front()) else { return Kind::Unreadable };
     if headers.fragment.is_some() {
@@ -77,7 +76,7 @@ impl SegmentView {
             transport_at,
             payload_at,
             payload_bytes,
-            // Longer payloads are not joined.
+            // Longer payloads are not merged.
             segment_bytes: u16::try_from(segment_bytes).unwrap_or(0),
             gso,
             sequence: u32_at(bytes, transport_at + TCP_SEQUENCE_AT).unwrap_or_default(),
@@ -89,10 +88,10 @@ impl SegmentView {
         }
     }
 
-    /// Whether the segment is one that cutting a large frame gives again, if its
-    /// checksum is right.
+    /// Returns true if segmentation of a large frame could produce this segment, given a correct
+    /// checksum.
     fn is_joinable(&self, frame: &Frame) -> bool {
-        // What is joined leaves large and with a partial checksum.
+        // Merged frames leave as large frames with a partial checksum.
         frame.meta.leaves_as == LeavesAs::Any
             && self.segment_bytes > 0
             && self.payload_bytes > 0
@@ -102,7 +101,8 @@ impl SegmentView {
             && self.is_network_plain(frame)
     }
 
-    /// No options, no extensions, lengths that match, a header checksum that is right.
+    /// Returns true for a network header without options or extensions, with consistent lengths and
+    /// a correct header checksum.
     fn is_network_plain(&self, frame: &Frame) -> bool {
         let bytes = frame.front();
         let at = self.network_at;
@@ -114,12 +114,11 @@ impl SegmentView {
         self.transport_at == at + IPV4_HEADER_BYTES
             && u16_at(bytes, at + 2).map(usize::from) == Some(stated)
             && Sum::of(bytes.get(at..self.transport_at).unwrap_or_default()).word() == 0xffff
-            // The other form of zero, which no sum gives.
+            // 0xffff, the alternative form of zero, which a computed checksum never has.
             && field(bytes, at + 10) != 0xffff
     }
 
-    /// Whether the checksum of `frame`, whose view this is, is right: known to be,
-    /// or found to be here.
+    /// Returns true if the transport checksum of `frame` is correct: known to be, or verified here.
     pub(super) fn is_checksum_right(&self, frame: &Frame) -> bool {
         let bytes = frame.bytes();
         let stored = field(bytes, self.transport_at + TCP_CHECKSUM_AT);
@@ -138,7 +137,7 @@ impl SegmentView {
         }
     }
 
-    /// What IP's length counts from.
+    /// Returns the offset from which IP's length field counts.
     pub(super) fn counted_from(&self) -> usize {
         if self.is_ipv6 { self.network_at + IPV6_HEADER_BYTES } else { self.network_at }
     }
@@ -147,13 +146,14 @@ impl SegmentView {
         if self.is_ipv6 { GsoKind::Tcp6 } else { GsoKind::Tcp4 }
     }
 
-    /// Segments the frame stands for. At most as many as [`Frame::admit`] lets in.
+    /// Returns the number of segments of the frame; at most the number that [`Frame::admit`]
+    /// permits.
     pub(super) fn segments(&self) -> u16 {
         let count = self.payload_bytes.div_ceil(usize::from(self.segment_bytes.max(1)));
         u16::try_from(count).unwrap_or(u16::MAX)
     }
 
-    /// Whether addresses and ports are those of `other`, which is in `frame_of_other`.
+    /// Returns true if addresses and ports equal those of `other` in `frame_of_other`.
     pub(super) fn is_same_flow(&self, frame: &Frame, other: &Self, frame_of_other: &Frame) -> bool {
         let (bytes, others) = (frame.front(), frame_of_other.front());
         let are_equal = |from: usize, other_from: usize, len: usize| {
@@ -168,8 +168,8 @@ impl SegmentView {
             }
     }
 
-    /// Whether all headers are those of `first`, which is in `head`, except for what
-    /// differs from segment to segment. Addresses and ports are known to be equal.
+    /// Returns true if the headers equal those of `first` in `head`, except for fields that differ
+    /// between segments. Addresses and ports must already be known to be equal.
     pub(super) fn has_same_headers(&self, frame: &Frame, first: &Self, head: &Frame) -> bool {
         let (bytes, others) = (frame.front(), head.front());
         let are_equal = |from: usize, to: usize| bytes.get(from..to) == others.get(from..to);
@@ -179,9 +179,9 @@ impl SegmentView {
             && frame.meta.tag == head.meta.tag
             && are_equal(0, network)
             && match self.is_ipv6 {
-                // Class and label; next header and hop limit.
+                // Traffic class and flow label; next header and hop limit.
                 true => are_equal(network, network + 4) && are_equal(network + 6, network + 8),
-                // Type of service; don't fragment; time to live and protocol.
+                // Type of service; don't-fragment; time to live and protocol.
                 false => {
                     are_equal(network + 1, network + 2) && are_equal(network + 6, network + 10)
                 }

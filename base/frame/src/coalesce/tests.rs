@@ -6,8 +6,7 @@ use crate::{GSO_SEGMENTS_MAX, Sum, VnetHeader, complete_checksum, segment};
 
 const EGRESS: Lane = Lane::Egress(0, Offloads::TCP);
 
-/// The segment of a TCP/IPv4 stream that begins `sent` bytes after the stream, as a
-/// sender leaves it that does not complete checksums.
+/// Returns the segment of a TCP/IPv4 stream at offset `sent`, with a partial checksum.
 fn part(sent: usize, payload_bytes: usize, segment_bytes: u16) -> Frame {
     let identification = sent / usize::from(segment_bytes);
     let bytes = tcp4_segment(sent, identification, &vec![7; payload_bytes]);
@@ -26,7 +25,7 @@ fn part(sent: usize, payload_bytes: usize, segment_bytes: u16) -> Frame {
     frame
 }
 
-/// Two large frames of many tiny segments each would be one that no port lets in.
+/// Two large frames of many tiny segments each would exceed the segment limit of ports.
 #[test]
 fn no_unit_has_more_segments_than_a_frame_may_have() {
     let mut frames = [0, 8000].map(|sent| part(sent, 8000, 1));
@@ -50,8 +49,7 @@ fn places_of_units_and_of_what_they_absorbed_are_told() {
     assert_eq!((coalesced.absorbed(), frames[1].len()), (2, 3054));
 }
 
-/// What a batch of small frames costs is one comparison each: nobody asks where
-/// they go.
+/// A batch of small frames costs one comparison per frame and no lookup of destinations.
 #[test]
 fn batches_in_which_nothing_can_begin_are_left_alone() {
     let mut small: Vec<_> = (0..32).map(|nth| part(nth * 255, 255, 255)).collect();
@@ -62,7 +60,7 @@ fn batches_in_which_nothing_can_begin_are_left_alone() {
     assert!(coalesce(&mut last, |_| panic!("nothing follows")).is_empty());
 }
 
-/// Whoever was let begin a unit unchecked is looked at before anything joins.
+/// The first segment of a unit, initially unverified, is verified before a merge.
 #[test]
 fn nothing_joins_a_segment_whose_checksum_is_wrong() {
     for damaged in 0..3 {
@@ -79,8 +77,8 @@ fn nothing_joins_a_segment_whose_checksum_is_wrong() {
     }
 }
 
-/// A unit is large and has a partial checksum, which such a segment must not become part
-/// of. It ends the unit of its flow, so nothing of the flow moves past it.
+/// Units are large and have a partial checksum. A segment that must not leave in this form is not
+/// merged; it ends the unit of its flow, so that no frame moves past it.
 #[test]
 fn only_segments_that_may_leave_in_any_form_are_joined() {
     use LeavesAs::{Any, Plain, Segments};
@@ -104,8 +102,7 @@ fn only_segments_that_may_leave_in_any_form_are_joined() {
     }
 }
 
-/// Cutting a frame gives a checksum of zero as zero. One that came as the other form
-/// of zero would come out changed.
+/// Segmentation stores a zero checksum as zero. A segment with 0xffff instead would be changed.
 #[test]
 fn a_segment_with_the_other_form_of_zero_is_left_as_it_is() {
     for checksum in [Checksum::Verified, Checksum::Unknown] {

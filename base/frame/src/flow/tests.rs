@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A UDP/IPv4 frame with this source port.
+/// Returns a UDP/IPv4 frame with this source port.
 fn udp(port: u16) -> Vec<u8> {
     let mut bytes = vec![0; 60];
     bytes[12..14].copy_from_slice(&[0x08, 0x00]);
@@ -51,8 +51,7 @@ fn all_fragments_of_a_datagram_belong_together() {
     assert_ne!(hash(&first), hash(&udp(5)));
 }
 
-/// The first fragment of a datagram may hold less than its transport's header, or
-/// end within its extension headers.
+/// The first fragment may end within the transport header or the extension headers.
 #[test]
 fn a_first_fragment_without_its_transport_header_stays_with_the_others() {
     let mut first = udp(5);
@@ -67,7 +66,7 @@ fn a_first_fragment_without_its_transport_header_stays_with_the_others() {
     }
 }
 
-/// A UDP/IPv6 packet behind destination options, of which this is one fragment.
+/// Returns a fragment of a UDP/IPv6 packet with destination options.
 fn ipv6_fragment(offset_and_more: [u8; 2], payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; 54];
     bytes[12..14].copy_from_slice(&[0x86, 0xdd]);
@@ -156,14 +155,14 @@ fn addresses_protocol_and_link_addresses_matter_where_they_are_all_there_is() {
     assert_eq!(hashes.len(), 5);
 }
 
-/// Hashes may be kept, in records and on other hosts: they must not change.
+/// Hashes may be stored in records and on other hosts and must not change.
 #[test]
 fn the_hash_is_fixed() {
     assert_eq!(hash(&udp(5)), 4_165_901_848);
     assert_eq!(hash(&[]), 2_108_465_966);
 }
 
-/// A TCP or UDP packet that has room for every header that is looked at.
+/// Returns a TCP or UDP packet with space for every header evaluated.
 fn packet(is_ipv6: bool, protocol: u8) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
     if is_ipv6 {
@@ -178,7 +177,7 @@ fn packet(is_ipv6: bool, protocol: u8) -> Vec<u8> {
     bytes
 }
 
-/// What stands in nearly every packet is read at fixed places.
+/// The fast path reads fields at fixed offsets.
 #[test]
 fn the_short_way_is_that_of_plain_packets_alone() {
     let is_plain = |bytes: &[u8]| Plain::of(bytes).is_some();

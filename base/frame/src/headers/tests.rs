@@ -1,7 +1,7 @@
 use super::*;
 use crate::VLAN_TAG_BYTES;
 
-/// An IPv6 frame with these extension headers before 20 bytes of TCP.
+/// Returns an IPv6 frame with these extension headers before 20 bytes of TCP.
 fn ipv6(extensions: &[&[u8]], first: u8) -> Vec<u8> {
     let mut bytes = vec![0; 12];
     bytes.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, first, 64]);
@@ -52,8 +52,8 @@ fn fragments_are_recognised_and_later_ones_have_no_transport_header() {
     assert_eq!(part(&v6(0)), (None, Transport::Tcp));
     assert_eq!(part(&v6(1)), (Some(Fragment::First), Transport::Tcp));
     assert_eq!(part(&v6(8)), (Some(Fragment::Later), Transport::Other(6)));
-    // What follows a later fragment's header is payload, even if the header says
-    // that it is another extension.
+    // Data after a later fragment's header is payload, even if the header announces another
+    // extension.
     let hop_by_hop = ipv6(&[&[0, 0, 0, 8, 0, 0, 0, 0]], 44);
     assert_eq!(part(&hop_by_hop), (Some(Fragment::Later), Transport::Other(0)));
 }

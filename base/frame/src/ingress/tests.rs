@@ -3,7 +3,7 @@ use crate::{Sum, VlanId};
 
 const ALL: Offloads = Offloads { udp_segmentation: true, ..Offloads::TCP };
 
-/// A TCP/IPv4 frame with 1000 bytes of payload.
+/// Returns a TCP/IPv4 frame with 1000 bytes of payload.
 fn tcp() -> Vec<u8> {
     let mut bytes = vec![0; 1054];
     bytes[12..14].copy_from_slice(&[0x08, 0x00]);
@@ -135,7 +135,7 @@ fn what_was_not_negotiated_is_refused_by_name() {
     let ecn = VnetHeader { gso_type: 0x81, ..large() };
     assert_eq!(not_allowed(ecn, no_ecn), "gso_type 0x81");
     assert!(admit(&tcp(), &ecn, ALL).unwrap().meta.gso.is_some_and(|gso| gso.ecn));
-    // UFO is never taken.
+    // UFO is never accepted.
     assert_eq!(not_allowed(VnetHeader { gso_type: 3, ..large() }, ALL), "gso_type 0x3");
 }
 
@@ -172,7 +172,7 @@ fn the_work_of_one_large_frame_is_bounded() {
     let error = MalformedFrame::GsoSize { gso_size: 7, payload_bytes };
     assert_eq!(refusal(&bytes, &tiny), error);
     assert!(admit(&bytes, &VnetHeader { gso_size: 8, ..large() }, ALL).is_ok());
-    // An IPv4 packet cannot say more than 65 535.
+    // IPv4 packets are limited to 65 535 bytes.
     bytes.resize(14 + 65_535, 0);
     assert!(admit(&bytes, &large(), ALL).is_ok());
     bytes.push(0);
@@ -207,13 +207,12 @@ fn a_tunnels_inner_checksum_may_be_partial() {
     assert_eq!(frame.meta.checksum, Checksum::Partial { start: 84, offset: 16 });
     let in_header = VnetHeader { csum_start: 38, csum_offset: 0, ..partial() };
     assert!(matches!(refusal(&vxlan, &in_header), MalformedFrame::ChecksumPlace { .. }));
-    // So may that of a protocol that is not known here.
+    // The same applies to unknown protocols.
     vxlan[12] = 0x99;
     assert!(admit(&vxlan, &inner, ALL).is_ok());
 }
 
-/// A tag at the egress moves the start by four, which must still be a number of
-/// 16 bits.
+/// A tag inserted at the egress moves the start by four; the result must fit into 16 bits.
 #[test]
 fn a_checksum_starts_where_a_tag_still_fits_before_it() {
     let mut bytes = vec![0; FRAME_BYTES_MAX];
@@ -228,7 +227,7 @@ fn a_checksum_starts_where_a_tag_still_fits_before_it() {
     ));
 }
 
-/// A UDP datagram of 301 bytes with a partial checksum, and its virtio-net header.
+/// Returns a UDP datagram of 301 bytes with a partial checksum, and its virtio-net header.
 fn datagram(is_ipv6: bool, from: u16, to: u16) -> (Vec<u8>, VnetHeader) {
     let (header, at) = if is_ipv6 { (40, 54) } else { (20, 34) };
     let mut bytes: Vec<u8> = (0..14 + header + 301).map(|at| at as u8).collect();
@@ -242,7 +241,7 @@ fn datagram(is_ipv6: bool, from: u16, to: u16) -> (Vec<u8>, VnetHeader) {
     bytes[at..at + 2].copy_from_slice(&from.to_be_bytes());
     bytes[at + 2..at + 4].copy_from_slice(&to.to_be_bytes());
     bytes[at + 4..at + 6].copy_from_slice(&301_u16.to_be_bytes());
-    // The pseudo-header's sum: both addresses, the protocol and the length.
+    // Sum of the pseudo-header: both addresses, protocol and length.
     let addresses = if is_ipv6 { 22..54 } else { 26..34 };
     let sum = Sum::of(&bytes[addresses]).plus(17).plus(301);
     bytes[at + 6..at + 8].copy_from_slice(&(!sum.checksum()).to_be_bytes());
@@ -259,7 +258,7 @@ fn checksums_of_dhcp_messages_are_completed_when_they_come_in() {
         let frame = admit(&bytes, &header, ALL).unwrap();
         assert_eq!(frame.meta.checksum, Checksum::Verified);
         let (at, addresses) = if is_ipv6 { (54, 22..54) } else { (34, 26..34) };
-        // With the checksum in its place the sum of everything is 0 (RFC 768).
+        // With a complete checksum, the total sum is 0 (RFC 768).
         let sum = Sum::of(&bytes[addresses]).plus(17).plus(301);
         assert_eq!(sum.then(Sum::of(&frame.bytes()[at..])).checksum(), 0, "{from} to {to}");
         let (mut tagged, header) = datagram(is_ipv6, from, to);
@@ -274,7 +273,7 @@ fn checksums_of_dhcp_messages_are_completed_when_they_come_in() {
         assert_eq!(frame.meta.checksum, Checksum::Partial { start: 34, offset: 6 });
         assert_eq!(frame.bytes(), bytes);
     }
-    // TCP with such a port stays as it is.
+    // TCP with such a port is unchanged.
     let mut bytes = tcp();
     bytes[34..36].copy_from_slice(&67_u16.to_be_bytes());
     let frame = admit(&bytes, &partial(), ALL).unwrap();

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{Gso, Offloads, VlanId, VlanTag, VnetHeader};
 
-/// A TCP/IPv4 frame with all flags set and 1000 bytes of payload, as admitted.
+/// Returns an admitted TCP/IPv4 frame with all flags set and 1000 bytes of payload.
 fn large() -> Frame {
     let mut bytes = vec![0; 1054];
     bytes[12..14].copy_from_slice(&[0x08, 0x00]);
@@ -57,8 +57,8 @@ fn metadata_that_are_not_true_are_errors() {
     assert!(matches!(error, SegmentError::Headers { .. }));
 }
 
-/// A checksum that comes out as zero means "none" in UDP and nothing special in
-/// TCP. Adding the complement of a sum to the bytes makes it come out so.
+/// A computed checksum of zero means "none" in UDP and has no special meaning in TCP. Adding the
+/// complement of the sum to the bytes produces it.
 #[test]
 fn a_checksum_of_zero_is_ones_in_udp_only() {
     for (kind, protocol, payload_at, field_at, zero) in
@@ -79,9 +79,8 @@ fn a_checksum_of_zero_is_ones_in_udp_only() {
     }
 }
 
-/// Segments are windows of the large frame; headers that are longer than a segment's
-/// payload cover several segments before. Whenever the caller stops, the large frame
-/// is whole again.
+/// Segments are windows of the large frame; headers longer than a segment's payload overwrite
+/// several previous segments. The large frame is restored wherever the caller stops.
 #[test]
 fn the_large_frame_is_whole_again_wherever_the_caller_stops() {
     for segment_bytes in [8, 53, 54, 55, 400, 999] {
@@ -129,7 +128,7 @@ fn headers_longer_than_may_be_repeated_are_an_error() {
     let mut bytes = vec![0; 14 + 40 + 600 + 20 + 1000];
     bytes[12..14].copy_from_slice(&[0x86, 0xdd]);
     bytes[14] = 0x60;
-    // One destination option header of 600 bytes before TCP.
+    // One destination options header of 600 bytes before TCP.
     bytes[20] = 60;
     bytes[54..56].copy_from_slice(&[6, 74]);
     bytes[54 + 600 + 12] = 0x50;

@@ -12,7 +12,7 @@ use crate::{
 const EGRESS: Lane = Lane::Egress(0, Offloads::TCP);
 const FRONT_BYTES: usize = 200;
 
-/// Addresses are places in it.
+/// Test memory in which addresses are offsets.
 struct Memory(Mutex<Vec<u8>>);
 
 impl TailMemory for Memory {
@@ -26,7 +26,7 @@ impl TailMemory for Memory {
     }
 }
 
-/// The bytes in pieces of odd lengths, each at a place of its own, the last first.
+/// Stores the bytes in pieces of odd lengths at separate addresses, in reverse order.
 fn scatter(bytes: &[u8]) -> (Arc<Memory>, Vec<Span>) {
     let mut memory = Vec::new();
     let mut spans = Vec::new();
@@ -41,7 +41,7 @@ fn scatter(bytes: &[u8]) -> (Arc<Memory>, Vec<Span>) {
     (Arc::new(Memory(Mutex::new(memory))), spans)
 }
 
-/// A frame of these bytes, not admitted, the first `front` of them in its buffer.
+/// Returns a frame of these bytes, not admitted, with the first `front` of them in its buffer.
 fn tailed(bytes: &[u8], front: usize) -> Frame {
     let mut frame = Frame::new(3);
     frame.fill(&bytes[..front]);
@@ -50,7 +50,7 @@ fn tailed(bytes: &[u8], front: usize) -> Frame {
     frame
 }
 
-/// The segments of a TCP/IPv4 stream that begin `sent` bytes after it.
+/// Returns the segments of a TCP/IPv4 stream from offset `sent`.
 fn bytes_of(sent: usize, payload_bytes: usize) -> Vec<u8> {
     let payload = (sent..sent + payload_bytes).map(|at| (at * 31 + at / 251) as u8);
     tcp4_segment(sent, sent / 1000, &payload.collect::<Vec<_>>())
@@ -67,7 +67,7 @@ fn header(segment_bytes: u16) -> VnetHeader {
     }
 }
 
-/// The same frame as it would be without a tail, and with one.
+/// Returns the same frame without and with a tail.
 fn both(sent: usize, payload_bytes: usize, segment_bytes: u16) -> [Frame; 2] {
     let bytes = bytes_of(sent, payload_bytes);
     let mut whole = Frame::new(0);
@@ -134,7 +134,7 @@ fn segments_are_those_of_the_whole_frame() {
     assert!(found == expected);
 }
 
-/// What fits one segment is no large frame; it may have a tail all the same.
+/// A frame that fits into one segment is not large but may have a tail.
 #[test]
 fn checksums_are_those_of_the_whole_frame() {
     let [mut whole, mut frame] = both(0, 9000, 9000);
@@ -161,7 +161,7 @@ fn large_frames_are_joined_as_without_tails() {
     assert!(frames[0].bytes() == whole[0].bytes());
 }
 
-/// Its headers may be longer than what lies in the buffer.
+/// The headers may extend beyond the buffer.
 #[test]
 fn frames_that_are_not_announced_as_large_are_admitted_whole() {
     let bytes = bytes_of(0, 9000);
@@ -172,7 +172,7 @@ fn frames_that_are_not_announced_as_large_are_admitted_whole() {
     let mut frame = tailed(&bytes, 20);
     assert_eq!(frame.admit_plain(), Ok(()));
     assert!(frame.bytes() == bytes);
-    // A large one whose headers are not all there is refused.
+    // A large frame with incomplete headers in the buffer is rejected.
     let mut frame = tailed(&bytes, 40);
     let refused = frame.admit(&header(1000), Offloads::TCP);
     assert!(matches!(refused, Err(MalformedFrame::Headers(_))), "{refused:?}");
@@ -226,7 +226,7 @@ fn frames_let_go_of_their_source_with_their_tail() {
     assert!(!batch.has_tails());
 }
 
-/// The payload is the sender's until it is gathered.
+/// The source can modify the payload until it is gathered.
 #[test]
 fn what_is_summed_is_what_leaves() {
     let [_, mut frame] = both(0, 9000, 9000);

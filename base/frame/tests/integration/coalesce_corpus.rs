@@ -1,5 +1,5 @@
-//! Receive coalescing, judged by the fuzzer's oracle: the fuzzer's corpus is
-//! replayed, and batches are generated.
+//! Replays the coalescing fuzzing corpus with the fuzz target's oracle, and checks generated
+//! batches.
 
 use crate::replay;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use proptest::prelude::*;
 
 use crate::coalesce_oracle::{Joined, ORDER_BYTES, check};
 
-/// Set to write the seeds anew after a change to the orders.
+/// Environment variable that rewrites the seeds after a change to the orders.
 const WRITE_SEEDS: &str = "SUIMON_WRITE_SEEDS";
 
 type Order = [u8; ORDER_BYTES];
 
-/// Flow 0 sends a whole segment with its own checksum.
+/// Flow 0 sends a complete segment with its own checksum.
 const PLAIN: Order = [0, 0, 0, 1, 0, 0, 0, 0];
 
 fn corpus() -> PathBuf {
@@ -26,7 +26,7 @@ fn order(change: impl FnOnce(&mut Order)) -> Order {
     order
 }
 
-/// What may be joined and what may not, with how many frames are absorbed.
+/// Mergeable and unmergeable sequences, with the expected number of absorbed frames.
 fn seeds() -> Vec<(&'static str, Vec<Order>, usize)> {
     let of_flow = |flow| order(|order| order[0] = flow);
     let flags = |flags| order(|order| order[2] = flags);
@@ -52,18 +52,18 @@ fn seeds() -> Vec<(&'static str, Vec<Order>, usize)> {
         ("large-ones", vec![sized(0xa0), sized(0xa3), PLAIN, sized(0xb2), PLAIN], 3),
         ("odd-large-one", vec![sized(0xb8), PLAIN, PLAIN, PLAIN], 2),
         ("full", vec![sized(0xa8); 5], 3),
-        // 65 535 bytes are what IPv4 can say; a frame has room for some more.
+        // IPv4 packets are limited to 65 535 bytes; a frame buffer is somewhat longer.
         ("just-fits", [vec![sized(0xa8); 4], vec![PLAIN, sized(0xc1)]].concat(), 5),
         ("too-long", [vec![sized(0xa8); 4], vec![PLAIN, sized(0xca)]].concat(), 4),
         ("other-segment-size", vec![sized(0xff), sized(0xa0)], 0),
         ("may-be-fragmented", vec![altered(0xc0 + 20, 0x40); 4], 3),
         ("identification-is-needed", vec![fixed_and_fragmentable; 4], 0),
-        // The time to live, the type of service, the window, an option.
+        // Time to live, type of service, window, one option.
         ("other-ttl", vec![PLAIN, altered(0xc0 + 22, 1), PLAIN], 0),
         ("other-tos", vec![PLAIN, altered(0xc0 + 15, 3), PLAIN], 0),
         ("other-window", vec![PLAIN, altered(0xc0 + 48, 1), PLAIN], 0),
         ("other-option", vec![PLAIN, altered(0xc0 + 56, 1), PLAIN], 0),
-        // Of IPv6: the flow label, the hop limit.
+        // IPv6: flow label, hop limit.
         ("other-label", vec![of_flow(2), altered_v6(0xc0 + 16), of_flow(2)], 0),
         ("other-hop-limit", vec![of_flow(2), altered_v6(0xc0 + 21), of_flow(2)], 0),
         ("damaged", vec![PLAIN, PLAIN, order(|o| (o[5], o[6]) = (1, 0xff)), PLAIN], 1),
@@ -106,7 +106,7 @@ fn the_corpus_passes_the_oracle_whole_and_damaged() {
     replay::any_bytes_pass(check);
 }
 
-/// Mostly the zero of each choice, so that streams are long enough to be joined.
+/// Mostly zero, so that streams are long enough to be merged.
 fn choice() -> impl Strategy<Value = u8> {
     prop_oneof![12 => Just(0_u8), 1 => any::<u8>()]
 }

@@ -1,6 +1,5 @@
-//! Admission, wire form, segmentation and checksums, judged by the fuzzer's
-//! oracle: the fuzzer's corpus is replayed, and frames as real senders make them
-//! are generated, whole and damaged.
+//! Admission, wire format, segmentation and checksums: replays the fuzzing corpus with the fuzz
+//! target's oracle, and checks generated realistic frames, unmodified and corrupted.
 
 use crate::frame_oracle;
 use crate::replay;
@@ -12,15 +11,14 @@ use proptest::sample::Index;
 use crate::frame_oracle::{ALLOW_ALL, Outcome, PARTIAL_SEGMENTS, PREFIX_BYTES, check};
 use crate::frame_sample::Sample;
 
-/// Set to write the seeds anew after a change to the samples.
+/// Environment variable that rewrites the seeds after a change to the samples.
 const WRITE_SEEDS: &str = "SUIMON_WRITE_SEEDS";
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/frame")
 }
 
-/// One seed for each thing a frame can be, so that a fuzzer starts near all of
-/// them, with what it must become.
+/// One seed per type of frame, as starting points for the fuzzer, with the expected result.
 fn seeds() -> Vec<(&'static str, Sample, Outcome)> {
     let plain = Sample::default();
     let large = Sample { segment_bytes: Some(40), ..plain.clone() };
@@ -111,7 +109,7 @@ fn sample() -> impl Strategy<Value = Sample> {
         Sample {
             is_ipv6,
             is_udp,
-            // One tag goes to the metadata; at most two more may lie in the bytes.
+            // One tag moves to the metadata; at most two more may remain in the bytes.
             tags: tags.into_iter().map(|(kind, tci)| (types[kind], tci)).collect(),
             option_words: headers.0,
             extensions: headers.1,
@@ -126,7 +124,7 @@ fn sample() -> impl Strategy<Value = Sample> {
     })
 }
 
-/// What a sample must become.
+/// Returns the expected result of a sample.
 fn expected(sample: &Sample) -> Outcome {
     match sample.segment_bytes.map(usize::from) {
         Some(step) if sample.payload.len() > step => {
@@ -139,15 +137,15 @@ fn expected(sample: &Sample) -> Outcome {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// What real senders make is admitted, and every segment is byte for byte
-    /// what the definitions of its fields say.
+    /// Realistic frames are admitted, and each segment matches the definitions of its fields byte
+    /// for byte.
     #[test]
     fn real_frames_are_admitted_and_cut_correctly(sample in sample(), partial in any::<bool>()) {
         let control = ALLOW_ALL | if partial { PARTIAL_SEGMENTS } else { 0 };
         prop_assert_eq!(check(&sample.input(control)), expected(&sample));
     }
 
-    /// Damage anywhere, in the header or the frame, is refused or harmless.
+    /// Corruption anywhere in the header or the frame is rejected or harmless.
     #[test]
     fn damaged_frames_never_break_anything(
         sample in sample(),
@@ -156,7 +154,7 @@ proptest! {
         cut in prop::option::of(any::<Index>()),
     ) {
         let mut input = sample.input(control);
-        // Payload carries no meaning; hit the headers.
+        // Payload is irrelevant; corrupt the headers.
         let reach = input.len().min(PREFIX_BYTES + 160);
         for (at, value) in damage {
             input[at.index(reach)] = value;
@@ -174,8 +172,8 @@ proptest! {
         check(&input);
     }
 
-    /// The checksum agrees with the plain loop, at any alignment, and parts of
-    /// any length combine.
+    /// The checksum equals that of a simple loop, at any alignment, and parts of any length
+    /// combine.
     #[test]
     fn sums_agree_with_the_plain_loop(
         bytes in prop::collection::vec(any::<u8>(), 0..3000),

@@ -1,7 +1,7 @@
-//! Comparison of large contents in tests. Iterators over single bytes are slow without
-//! optimization; these compare slices.
+//! Comparison of large buffers in tests. Compares slices, because iterating over single bytes is
+//! slow without optimization.
 
-/// Returns the offset of the first byte that differs, as far as both contents reach.
+/// Returns the offset of the first difference within the common length.
 #[must_use]
 pub fn first_difference(left: &[u8], right: &[u8]) -> Option<usize> {
     let common = left.len().min(right.len());
@@ -11,14 +11,14 @@ pub fn first_difference(left: &[u8], right: &[u8]) -> Option<usize> {
     left.iter().zip(right).position(|(left, right)| left != right)
 }
 
-/// Returns true if every byte has this value, also if there is none.
+/// Returns true if every byte has this value; also true for an empty slice.
 #[must_use]
 pub fn is_filled(bytes: &[u8], byte: u8) -> bool {
     let (Some((first, but_first)), Some((_, but_last))) = (bytes.split_first(), bytes.split_last())
     else {
         return true;
     };
-    // Each byte equals the one before it.
+    // True if each byte equals its predecessor.
     *first == byte && but_first == but_last
 }
 

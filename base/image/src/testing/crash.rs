@@ -1,46 +1,47 @@
-//! What a crash may leave of a file.
+//! Crash simulation: possible contents of a file after a crash of the host.
 //!
-//! The fault model: what was done before the last flush is there. Of what was done since,
-//! each change is there as a whole, not at all, or as some of its 512-byte sectors; and
-//! they took effect in any order. A sector is never torn.
+//! Fault model: changes before the last flush are durable. Each later change is applied completely,
+//! not at all, or in some of its 512-byte sectors; later changes take effect in any order. Sectors
+//! are never torn.
 
 use super::memory_file::{FileOp, apply};
 
 const SECTOR: u64 = 512;
 
-/// What became of a change that no flush followed.
+/// Fate of a change without a subsequent flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is there.
+    /// The change took effect.
     Kept,
-    /// It is not.
+    /// The change was lost.
     Lost,
-    /// Of a write, the sectors whose bits are set, bit `n % 64` for sector `n`; anything
-    /// else is there.
+    /// For a write, the sectors with their bit set took effect (bit `n % 64` for sector `n`). Other
+    /// changes took effect completely.
     Torn(u64),
 }
 
-/// A crash after some of the changes of a file.
+/// Crash after a number of changes to a file.
 #[derive(Clone, Debug)]
 pub struct Crash<'a> {
-    /// The file before the first change.
+    /// Contents of the file before the first change.
     pub before: &'a [u8],
-    /// The changes.
+    /// Changes in the order of their start.
     pub ops: &'a [FileOp],
-    /// How many of them had been begun.
+    /// Number of changes begun before the crash.
     pub begun: usize,
 }
 
 impl Crash<'_> {
-    /// How many changes were begun that no flush followed: as many fates are needed.
+    /// Returns the number of changes begun without a subsequent flush, which is the number of fates
+    /// required.
     #[must_use]
     pub fn unsynced(&self) -> usize {
         self.begun().len() - self.durable()
     }
 
-    /// The file after the crash. `order` gives for each turn which unsynced change takes
-    /// effect then, as an index among them; it and `fates` have [`Crash::unsynced`]
-    /// entries, or what is missing of them means: in their order, all kept.
+    /// Returns the file after the crash. `order` lists the unsynced changes, by index, in the order
+    /// in which they take effect. Missing entries of `order` and `fates` mean original order and
+    /// [`Fate::Kept`].
     #[must_use]
     pub fn file(&self, order: &[usize], fates: &[Fate]) -> Vec<u8> {
         let mut bytes = self.before.to_vec();
@@ -108,7 +109,7 @@ mod tests {
         assert_eq!(ends(crash.file(&[1, 0], &[])), (2, 2));
         assert_eq!(ends(crash.file(&[], &[Fate::Lost, Fate::Lost])), (1, 1));
         assert_eq!(ends(crash.file(&[], &[Fate::Torn(0b10), Fate::Lost])), (1, 2));
-        // Begun is what counts, not what came later.
+        // Only changes that have begun are relevant.
         assert_eq!(ends(Crash { begun: 1, ..crash }.file(&[], &[])), (1, 1));
     }
 }

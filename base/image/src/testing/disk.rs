@@ -1,27 +1,27 @@
-//! A disk over an image and a file in memory, one request at a time.
+//! Test driver for an image and a file, one request at a time.
 
 use crate::{
     ByteRange, CommitOutcome, Extent, FileError, Image, ImageError, ImageFile, Located, Place, Step,
 };
 
-/// Fills bytes with a range of the parent.
+/// Callback that reads a range of the parent.
 pub type ParentRead<'a> = dyn FnMut(ByteRange, &mut [u8]) + 'a;
 
-/// Drives an image over a file: what an engine does, without anything at the same time.
+/// Drives an image over a file like the storage engine, but sequentially.
 pub struct TestDisk<'a, I: Image> {
-    /// The image.
+    /// Image format under test.
     pub image: I,
-    /// Its file.
+    /// File that contains the image.
     pub file: &'a dyn ImageFile,
-    /// What is read where the image says so.
+    /// Reader of the parent, for extents located there.
     pub parent: Option<&'a mut ParentRead<'a>>,
 }
 
 impl<I: Image> TestDisk<'_, I> {
-    /// The bytes of a range.
+    /// Reads a range.
     ///
     /// # Errors
-    /// As the image or the file has them.
+    /// Returns the error of the image or file.
     pub fn read(&mut self, range: ByteRange) -> Result<Vec<u8>, ImageError> {
         let mut extents = Vec::new();
         self.ask(|image| image.locate(range, &mut extents))?;
@@ -49,10 +49,10 @@ impl<I: Image> TestDisk<'_, I> {
         Ok(bytes)
     }
 
-    /// Writes bytes; they are durable after [`TestDisk::flush`].
+    /// Writes bytes, which are durable after [`TestDisk::flush`].
     ///
     /// # Errors
-    /// As the image or the file has them.
+    /// Returns the error of the image or file.
     pub fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), ImageError> {
         let Some(range) = ByteRange::new(offset, bytes.len() as u64) else { return Ok(()) };
         let mut extents = Vec::new();
@@ -73,20 +73,20 @@ impl<I: Image> TestDisk<'_, I> {
         Ok(())
     }
 
-    /// Frees what can be freed of a range; the rest stays as it was.
+    /// Discards a range; returns the parts that were not freed and are unchanged.
     ///
     /// # Errors
-    /// As the image has them.
+    /// Returns the error of the image.
     pub fn discard(&mut self, range: ByteRange) -> Result<Vec<ByteRange>, ImageError> {
         let mut kept = Vec::new();
         self.ask(|image| image.discard(range, &mut kept))?;
         Ok(kept)
     }
 
-    /// Makes everything durable.
+    /// Commits and makes all writes durable.
     ///
     /// # Errors
-    /// As the file has them.
+    /// Returns the error of the file.
     pub fn flush(&mut self) -> Result<(), ImageError> {
         let failed = |error| ImageError::new("commit", 0, error);
         let Some(commit) = self.image.begin_commit() else {
@@ -106,7 +106,8 @@ impl<I: Image> TestDisk<'_, I> {
         &mut self,
         mut question: impl FnMut(&mut I) -> Result<Located, ImageError>,
     ) -> Result<(), ImageError> {
-        // Each answer brings what the question needs next; a range has only so many blocks.
+        // Each iteration supplies one requirement of the request; a range has a bounded number of
+        // blocks.
         for _ in 0..1 << 20 {
             let range = match question(&mut self.image)? {
                 Located::Ready => return Ok(()),
@@ -126,7 +127,7 @@ impl<I: Image> TestDisk<'_, I> {
     }
 }
 
-/// Fills `bytes`; what is behind the file's end is zeros.
+/// Fills `bytes` from the file; bytes beyond its end are zeros.
 fn read_past_end(file: &dyn ImageFile, offset: u64, bytes: &mut [u8]) -> Result<(), FileError> {
     let there = usize::try_from(file.len()?.saturating_sub(offset)).unwrap_or(usize::MAX);
     let (read, zeros) = bytes.split_at_mut(there.min(bytes.len()));

@@ -1,29 +1,29 @@
-//! A file in memory that remembers what was done to it.
+//! In-memory file that logs all changes.
 
 use std::cell::RefCell;
 
 use crate::{FileError, ImageFile};
 
-/// One change of a file, in the order in which it was made.
+/// One logged change of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileOp {
     /// Bytes were written.
     Write {
-        /// Where.
+        /// Offset in the file, in bytes.
         offset: u64,
-        /// What.
+        /// Data written to the file.
         bytes: Vec<u8>,
     },
-    /// The file was given a length.
+    /// The length of the file was set, in bytes.
     SetLen(u64),
-    /// A range was made to read as zeros.
+    /// A range was zeroed.
     Zero {
-        /// Where.
+        /// Offset in the file, in bytes.
         offset: u64,
-        /// How much.
+        /// Length in bytes.
         len: u64,
     },
-    /// Everything before is durable.
+    /// All earlier changes became durable.
     Flush,
 }
 
@@ -33,33 +33,32 @@ struct State {
     ops: Vec<FileOp>,
 }
 
-/// A file in memory. What was done to it since it was made, or since
-/// [`MemoryFile::forget`], can be asked for.
+/// In-memory file. The log contains the changes since creation or since [`MemoryFile::forget`].
 #[derive(Clone, Debug, Default)]
 pub struct MemoryFile {
     state: RefCell<State>,
 }
 
 impl MemoryFile {
-    /// A file with these bytes.
+    /// Creates a file with these contents.
     #[must_use]
     pub fn new(bytes: Vec<u8>) -> Self {
         Self { state: RefCell::new(State { bytes, ops: Vec::new() }) }
     }
 
-    /// What is in it.
+    /// Returns a copy of the file's contents.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         self.state.borrow().bytes.clone()
     }
 
-    /// What was done to it.
+    /// Returns the logged changes.
     #[must_use]
     pub fn ops(&self) -> Vec<FileOp> {
         self.state.borrow().ops.clone()
     }
 
-    /// Forgets what was done; what is in it stays.
+    /// Clears the log; the contents are unchanged.
     pub fn forget(&self) {
         self.state.borrow_mut().ops.clear();
     }
@@ -71,7 +70,7 @@ impl MemoryFile {
     }
 }
 
-/// Does one change to the bytes of a file.
+/// Applies one change to the bytes of a file.
 pub(super) fn apply(bytes: &mut Vec<u8>, op: &FileOp) {
     match op {
         FileOp::Write { offset, bytes: new } => {

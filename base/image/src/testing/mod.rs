@@ -1,5 +1,4 @@
-//! Files in memory, what a crash leaves of them, and a disk that is driven one request at
-//! a time: what tests of every format need.
+//! Test support for image formats: in-memory files, crash simulation, and a sequential driver.
 
 mod compare;
 mod crash;

@@ -1,5 +1,5 @@
-//! A client's handshake: structured replies, how the export is allocated, and then the export
-//! (sections "Fixed newstyle negotiation", "Option types" and "Option reply types").
+//! Client side of the handshake: structured replies, `base:allocation`, then the export (sections
+//! "Fixed newstyle negotiation", "Option types" and "Option reply types").
 
 use crate::export::BlockSizes;
 use crate::flags::TransmissionFlags;
@@ -15,61 +15,61 @@ const GREETING_MAGIC: [u8; 16] = *b"NBDMAGICIHAVEOPT";
 const GREETING_BYTES: usize = 18;
 /// `NBD_FLAG_FIXED_NEWSTYLE`.
 const FIXED_NEWSTYLE: u16 = 1;
-/// `NBD_FLAG_NO_ZEROES`, which the client answers with its own flag of the same value.
+/// `NBD_FLAG_NO_ZEROES`, equal to the client flag that confirms it.
 const NO_ZEROES: u16 = 1 << 1;
-/// Magic before each reply to an option.
+/// Magic number of an option reply.
 const REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 const REPLY_HEAD_BYTES: usize = 20;
-/// Bytes of a reply to an option: a string of the longest, and some fields.
+/// Maximum length of an option reply in bytes: the longest string and some fields.
 const REPLY_BYTES_MAX: u32 = 16 * 1024;
-/// Replies to one option.
+/// Maximum number of replies to one option.
 const REPLIES_MAX: u32 = 64;
 
-/// Types of replies (section "Option reply types").
+/// Option reply types (section "Option reply types").
 const ACK: u32 = 1;
 const INFO: u32 = 3;
 const META_CONTEXT: u32 = 4;
 const ERROR: u32 = 1 << 31;
 
-/// Kinds of information (section "Option types", `NBD_OPT_INFO`).
+/// Information types (section "Option types", `NBD_OPT_INFO`).
 const INFO_EXPORT: u16 = 0;
 const INFO_BLOCK_SIZE: u16 = 3;
 
-/// What a server offers, as a client has agreed on it.
+/// Export of a server, as negotiated by the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FarExport {
-    /// Its bytes.
+    /// Size of the export in bytes.
     pub size: u64,
-    /// What it can do.
+    /// Transmission flags of the export.
     pub flags: TransmissionFlags,
-    /// What requests have to keep to.
+    /// Block sizes that requests must respect.
     pub block_sizes: BlockSizes,
-    /// The number under which it tells how it is allocated (`base:allocation`), if it does.
+    /// Context id of `base:allocation`; `None` if the server does not support it.
     pub allocation: Option<u32>,
 }
 
-/// What came of the bytes that were handed over.
+/// Result of processing input bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientProgress {
-    /// How many of them were taken, from the front. What is left comes again in the next
-    /// call, unless the step says otherwise.
+    /// Number of input bytes consumed, from the front. Pass the others again in the next call,
+    /// unless `step` says otherwise.
     pub consumed: usize,
-    /// What to do next, after the output was sent.
+    /// Next step, after the output was sent.
     pub step: ClientStep,
 }
 
-/// What comes next in a handshake.
+/// Next step of a client handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientStep {
-    /// More bytes of the server.
+    /// More input from the server is required.
     NeedsBytes,
-    /// Something was taken; there may be more in what is left.
+    /// A message was processed; the remaining input may contain another.
     GoesOn,
-    /// The export may be used. What is left are replies to requests.
+    /// The handshake is complete; the remaining input consists of replies to requests.
     Agreed(FarExport),
 }
 
-/// What the server is expected to say.
+/// Message that the client expects next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Greeting,
@@ -79,7 +79,7 @@ enum State {
     Over,
 }
 
-/// The client's side of a handshake, without TLS.
+/// Client side of the handshake, without TLS.
 #[derive(Clone, Debug)]
 pub struct ClientHandshake {
     name: String,
@@ -91,10 +91,10 @@ pub struct ClientHandshake {
 }
 
 impl ClientHandshake {
-    /// To use the export of this name. The server speaks first.
+    /// Starts a handshake for the export of this name. The server sends the first message.
     ///
     /// # Errors
-    /// The name is longer than names may be.
+    /// Fails if the name exceeds the protocol's limit.
     pub fn new(name: &str) -> Result<Self, ClientHandshakeError> {
         let (bytes, max) = (name.len(), STRING_BYTES_MAX);
         if bytes > max {
@@ -110,11 +110,11 @@ impl ClientHandshake {
         })
     }
 
-    /// Takes what the server sends, and appends what to answer. To be called again with what
-    /// is left until it needs bytes, or has agreed.
+    /// Processes one message of the server and appends the response to `output`. Call again with
+    /// the remaining input until more input is required or the export is agreed on.
     ///
     /// # Errors
-    /// The server cannot be used.
+    /// The server is incompatible or violated the protocol; close the connection.
     pub fn handle_bytes(
         &mut self,
         bytes: &[u8],
@@ -156,7 +156,7 @@ impl ClientHandshake {
         Ok(ClientProgress { consumed: GREETING_BYTES, step: ClientStep::GoesOn })
     }
 
-    /// Sends an option.
+    /// Sends an option and enters the state that expects its reply.
     fn ask(&mut self, state: State, option: OptionCode, data: &[&[u8]], output: &mut Vec<u8>) {
         self.state = state;
         self.replies = 0;
@@ -175,7 +175,7 @@ impl ClientHandshake {
         }
     }
 
-    /// The reply at the front of `bytes`: its type and its data. `None`: it is not all there.
+    /// Parses type and data of the reply at the front of `bytes`. `None` if incomplete.
     fn reply<'a>(&self, bytes: &'a [u8]) -> Result<Option<(u32, &'a [u8])>, ClientHandshakeError> {
         let option = self.option();
         let mut fields = Reader::new(bytes);
@@ -230,7 +230,7 @@ impl ClientHandshake {
                     self.allocation = Some(number);
                 }
             }
-            // Whoever does not tell how an export is allocated has data everywhere.
+            // Without allocation status, every range counts as data.
             (State::Context, kind) if kind == ACK || kind & ERROR != 0 => self.go(output),
             (State::Go, INFO) => self.inform(data).ok_or_else(senseless)?,
             (State::Go, ACK) => {
@@ -253,7 +253,7 @@ impl ClientHandshake {
         self.ask(State::Go, OptionCode::GO, &parts, output);
     }
 
-    /// Takes what is said of the export. `None`: it ends before it should, or cannot be.
+    /// Stores an information reply. `None` if it is truncated or inconsistent.
     fn inform(&mut self, data: &[u8]) -> Option<()> {
         let mut fields = Reader::new(data);
         match fields.u16()? {
@@ -267,14 +267,14 @@ impl ClientHandshake {
                 self.block_sizes =
                     is_sound.then_some(BlockSizes { min, preferred, payload_max })?;
             }
-            // A server may say more than it was asked.
+            // Servers may send information that was not requested.
             _ => {}
         }
         Some(())
     }
 }
 
-/// A length as a field. None here is longer than some strings.
+/// Encodes a length field. Every length here fits into 32 bits.
 fn length(bytes: usize) -> [u8; 4] {
     u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes()
 }

@@ -1,88 +1,88 @@
-//! Why a client does not use a server.
+//! Errors of the client handshake.
 
 use thiserror::Error;
 
 use crate::handshake::OptionCode;
 
-/// Why a client does not use a server. The connection is to be closed.
+/// Failure of the client handshake. The connection must be closed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ClientHandshakeError {
-    /// The name cannot be sent.
+    /// The export name exceeds the protocol's limit.
     #[error("the name of an export has {bytes} bytes, not {max} or fewer")]
     NameTooLong {
-        /// Its bytes.
+        /// Length of the name in bytes.
         bytes: usize,
-        /// The most there may be.
+        /// Maximum length permitted, in bytes.
         max: usize,
     },
-    /// What the server sent first is not NBD's greeting.
+    /// The peer is not an NBD server.
     #[error("greeting at offset {offset} is not that of an NBD server; connect to one")]
     Greeting {
-        /// Where it differs, in bytes from the beginning.
+        /// Offset of the first wrong byte from the start of the connection.
         offset: usize,
     },
-    /// The server is older than fixed newstyle negotiation.
+    /// The server does not support fixed newstyle negotiation.
     #[error("flags at offset 16 are {flags:#06x}, without fixed newstyle; use a newer server")]
     OldServer {
-        /// What the server says of itself.
+        /// Handshake flags of the server.
         flags: u16,
     },
-    /// Something else is where a reply should begin.
+    /// Wrong magic number at the start of a reply.
     #[error("magic of a reply to {option} is {found:#018x}; close")]
     Magic {
-        /// The option that awaits its reply.
+        /// Option that awaits its reply.
         option: OptionCode,
-        /// What there is.
+        /// Magic number that was received.
         found: u64,
     },
-    /// The reply is to another option.
+    /// The reply refers to another option.
     #[error("a reply to {option} names option {found}; close")]
     OtherOption {
-        /// The option that awaits its reply.
+        /// Option that awaits its reply.
         option: OptionCode,
-        /// What it names.
+        /// Option that the reply refers to.
         found: u32,
     },
-    /// More bytes than any reply has.
+    /// The reply exceeds the length limit.
     #[error("a reply to {option} has {bytes} bytes, not {max} or fewer; close")]
     ReplyTooLong {
-        /// The option.
+        /// Option that the reply refers to.
         option: OptionCode,
-        /// How many bytes.
+        /// Length of the reply in bytes.
         bytes: u32,
-        /// The most there may be.
+        /// Maximum length permitted, in bytes.
         max: u32,
     },
-    /// More replies than any option has.
+    /// The number of replies to one option exceeds the limit.
     #[error("{option} has more than {max} replies; close")]
     TooManyReplies {
-        /// The option.
+        /// Option that the replies refer to.
         option: OptionCode,
-        /// The most there may be.
+        /// Maximum number of replies permitted.
         max: u32,
     },
-    /// A reply is of no kind that the option has, or ends before it should.
+    /// The reply has an unexpected type or is truncated.
     #[error("a reply of type {kind:#x} and {bytes} bytes to {option} makes no sense; close")]
     Reply {
-        /// The option.
+        /// Option that the reply refers to.
         option: OptionCode,
-        /// The reply's type.
+        /// Type of the invalid reply.
         kind: u32,
-        /// Its bytes.
+        /// Length of the reply in bytes.
         bytes: usize,
     },
-    /// The server cannot do what is needed.
+    /// The server rejected a required option.
     #[error("the server refuses {option} (error {kind:#x}): {message}")]
     Refused {
-        /// The option.
+        /// Option that the server rejected.
         option: OptionCode,
-        /// The number of the error.
+        /// Type of the error reply.
         kind: u32,
-        /// What the server says; may be empty.
+        /// Message of the server; may be empty.
         message: String,
     },
-    /// It has agreed, and not said what the export is.
+    /// The server acknowledged the export without sending `NBD_INFO_EXPORT`.
     #[error("the server has not said what the export is; close")]
     NoExport,
 }

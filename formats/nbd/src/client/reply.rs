@@ -1,5 +1,5 @@
-//! What a server answers (sections "Simple reply message" and "Structured reply chunk
-//! message"), to a client that has agreed on structured replies.
+//! Parsing of a server's replies (sections "Simple reply message" and "Structured reply chunk
+//! message") with structured replies negotiated.
 
 use thiserror::Error;
 
@@ -9,119 +9,119 @@ use crate::octets::Reader;
 use crate::reply::{DONE, MAGIC_SIMPLE, MAGIC_STRUCTURED, kind};
 use crate::transmission::PAYLOAD_BYTES_MAX;
 
-/// Bytes of the longest head of a reply, that of a chunk.
+/// Maximum length of a reply head in bytes: that of a structured chunk.
 pub const REPLY_HEAD_BYTES: usize = 20;
-/// Bytes of a simple reply.
+/// Length of a simple reply in bytes.
 const SIMPLE_BYTES: usize = 16;
-/// Bytes of a chunk that is no data, at most: a list of extents. No server tells of more at
-/// once that was asked with a 32-bit length.
+/// Maximum length in bytes of a chunk without data, such as a list of extents. Suffices for the
+/// status of a request with a 32-bit length.
 pub const CHUNK_BYTES_MAX: u32 = 8 << 20;
-/// Bytes before the data of a chunk.
+/// Length of the offset field before the data of a chunk, in bytes.
 const OFFSET_BYTES: u32 = 8;
 
-/// Where the next reply begins is not known, or it is of nothing that was asked: the
-/// connection has to be closed. Offsets are in bytes from the beginning of the reply.
+/// Loss of synchronization with the server, or an unexpected reply. The connection must be closed.
+/// Offsets are in bytes from the start of the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LostReplies {
-    /// Something else is where a reply should begin.
+    /// Wrong magic number at the start of a reply.
     #[error("magic of a reply at offset 0 is {found:#010x}; close")]
     Magic {
-        /// What there is.
+        /// Magic number that was received.
         found: u32,
     },
-    /// More bytes than such a chunk has.
+    /// The chunk exceeds the length limit of its type.
     #[error(
         "chunk of type {kind:#x} (length at offset 16) has {bytes} bytes, not {max} or fewer; close"
     )]
     TooLong {
-        /// The chunk's type.
+        /// Type of the invalid chunk.
         kind: u16,
-        /// How many bytes.
+        /// Length of the chunk in bytes.
         bytes: u32,
-        /// The most there may be.
+        /// Maximum length permitted, in bytes.
         max: u32,
     },
-    /// The chunk has not the bytes that one of its type has.
+    /// The length is invalid for the type of the chunk.
     #[error(
         "chunk of type {kind:#x} (length at offset 16) has {bytes} bytes, which makes no sense; close"
     )]
     Senseless {
-        /// The chunk's type.
+        /// Type of the invalid chunk.
         kind: u16,
-        /// How many bytes.
+        /// Length of the chunk in bytes.
         bytes: u32,
     },
-    /// The chunk is of a type that was not agreed on.
+    /// The chunk type was not negotiated.
     #[error("chunk at offset 6 is of type {kind:#x}, which nobody asked for; close")]
     Kind {
-        /// The chunk's type.
+        /// Type of the invalid chunk.
         kind: u16,
     },
 }
 
-/// Why a server did not do what it was asked.
+/// Error reply of the server.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{error}{}{message}", if .message.is_empty() { "" } else { ": " })]
 pub struct FarFailure {
-    /// In the protocol's words; what it has no word for is [`NbdError::Io`].
+    /// Error code; unknown codes map to [`NbdError::Io`].
     pub error: NbdError,
-    /// In the server's; may be empty.
+    /// Message of the server; may be empty.
     pub message: String,
 }
 
-/// What is at the front of a server's bytes.
+/// Result of parsing the front of a server's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply<'a> {
-    /// It is not all there: at least so many bytes are needed.
+    /// The reply has not been received completely.
     Incomplete {
-        /// Bytes from the front on.
+        /// Minimum number of bytes required from the front.
         needed: usize,
     },
-    /// A reply, or a part of one.
+    /// A simple reply or one chunk of a structured reply.
     Part {
-        /// Bytes of it that are used up.
+        /// Number of bytes consumed from the front.
         consumed: usize,
-        /// What the client calls the request by.
+        /// Client's identifier of the request.
         cookie: u64,
-        /// Whether it completes the reply.
+        /// True for the last part of the reply.
         is_last: bool,
-        /// What it says.
+        /// Content of this part of the reply.
         replied: Replied<'a>,
     },
 }
 
-/// What a reply, or a part of one, says.
+/// Content of a reply or chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Replied<'a> {
-    /// Nothing but that it is there; the last of such says that all has been done.
+    /// No content. As the last part, it reports success of the request.
     Nothing,
-    /// The request was not carried out.
+    /// The server reports failure of the request.
     Failed(FarFailure),
-    /// Bytes from `offset` on; they follow behind what is used up.
+    /// Data, which follows the consumed bytes.
     Data {
-        /// Where in the export they begin.
+        /// Offset of the data in the export, in bytes.
         offset: u64,
-        /// How many bytes.
+        /// Length of the data in bytes.
         length: u32,
     },
-    /// Bytes from `offset` on are zeroes; none follow.
+    /// Range of zeroes; no data follows.
     Hole {
-        /// Where in the export they begin.
+        /// Offset of the hole in the export, in bytes.
         offset: u64,
-        /// How many bytes.
+        /// Length of the hole in bytes.
         length: u32,
     },
-    /// How the range that was asked for is allocated, from its beginning on.
+    /// Allocation status from the start of the requested range.
     Extents {
-        /// By which number the context was agreed on.
+        /// Context id negotiated for the status.
         context: u32,
-        /// One after another.
+        /// Extents of the range, in ascending order.
         extents: FarExtents<'a>,
     },
 }
 
-/// Extents, as they are read.
+/// Iterator over the extents of a block status chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FarExtents<'a>(&'a [u8]);
 
@@ -137,15 +137,15 @@ impl Iterator for FarExtents<'_> {
     }
 }
 
-/// Reads a server's replies. Small, and changes nothing.
+/// Stateless parser of a server's replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplyReader;
 
 impl ReplyReader {
-    /// Reads what is at the front of `bytes`.
+    /// Parses the reply or chunk at the front of `bytes`.
     ///
     /// # Errors
-    /// The connection cannot go on.
+    /// The connection must be closed.
     pub fn read<'a>(&self, bytes: &'a [u8]) -> Result<Reply<'a>, LostReplies> {
         let mut fields = Reader::new(bytes);
         match fields.u32() {
@@ -166,7 +166,7 @@ fn simple(mut fields: Reader<'_>) -> Reply<'_> {
     Reply::Part { consumed: SIMPLE_BYTES, cookie, is_last: true, replied }
 }
 
-/// A chunk's head, and what of its payload says what it is.
+/// Parses a structured chunk: its head, and its payload up to the data.
 fn chunk(mut fields: Reader<'_>) -> Result<Reply<'_>, LostReplies> {
     let head = fields.u16().zip(fields.u16()).zip(fields.u64()).zip(fields.u32());
     let Some((((flags, kind), cookie), bytes)) = head else {
@@ -187,7 +187,7 @@ fn chunk(mut fields: Reader<'_>) -> Result<Reply<'_>, LostReplies> {
     Ok(Reply::Part { consumed: needed, cookie, is_last, replied })
 }
 
-/// What a chunk's payload says; `None`: it has not the bytes for it.
+/// Parses a chunk's payload; `None` if its length is invalid for the type.
 fn payload_of(kind: u16, payload: &[u8], bytes: u32) -> Option<Result<Replied<'_>, LostReplies>> {
     let mut fields = Reader::new(payload);
     Some(Ok(match kind {
@@ -207,7 +207,8 @@ fn payload_of(kind: u16, payload: &[u8], bytes: u32) -> Option<Result<Replied<'_
             let is_sound = !extents.is_empty() && extents.len() % 8 == 0;
             is_sound.then_some(Replied::Extents { context, extents: FarExtents(extents) })?
         }
-        // Any type with the highest bit is an error, known or not; its fields are these.
+        // Every type with the highest bit set is an error with these fields, including unknown
+        // types.
         kind if kind & kind::ERRORS != 0 => {
             let (error, length) = (NbdError::of_code(fields.u32()?), fields.u16()?);
             let message = String::from_utf8_lossy(fields.bytes(length.into())?).into_owned();

@@ -1,36 +1,37 @@
-//! What a client asks (section "Request message").
+//! Encoding of a client's requests (section "Request message").
 
 use crate::command::ByteRange;
 use crate::header::{MAGIC, REQUEST_BYTES, kind};
 
-/// What a client asks of a disk. Ranges are within it, on its blocks, and shorter than 4 GiB.
+/// Command of a client. Ranges are within the export, aligned to its blocks, and shorter than 4
+/// GiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientCommand {
     /// `NBD_CMD_READ`.
     Read(ByteRange),
-    /// `NBD_CMD_WRITE`; as many bytes follow the header.
+    /// `NBD_CMD_WRITE`. The data follows the header.
     Write(ByteRange),
-    /// `NBD_CMD_WRITE_ZEROES`; the space may be given back.
+    /// `NBD_CMD_WRITE_ZEROES`, permitting deallocation.
     WriteZeroes(ByteRange),
     /// `NBD_CMD_FLUSH`.
     Flush,
     /// `NBD_CMD_BLOCK_STATUS`.
     BlockStatus(ByteRange),
-    /// `NBD_CMD_DISC`: goodbye. There is no reply.
+    /// `NBD_CMD_DISC`: end of the connection, without reply.
     Disconnect,
 }
 
-/// A request, by the client's name for it.
+/// Request that a client sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientRequest {
-    /// What its replies name. No other request under way has the same.
+    /// Identifier that replies repeat; unique among the requests in flight.
     pub cookie: u64,
-    /// What is asked.
+    /// Command to send to the server.
     pub command: ClientCommand,
 }
 
 impl ClientRequest {
-    /// Its header, as it is sent. `None`: the range has 4 GiB or more.
+    /// Encodes the header. `None` if the range has 4 GiB or more.
     pub fn encode(&self) -> Option<[u8; REQUEST_BYTES]> {
         let nothing = ByteRange { offset: 0, length: 0 };
         let (kind, range) = match self.command {

@@ -1,4 +1,4 @@
-//! Replies to options (sections "Fixed newstyle negotiation" and "Option reply types").
+//! Encoding of option replies (sections "Fixed newstyle negotiation" and "Option reply types").
 
 use super::code::OptionCode;
 use super::option_error::OptionError;
@@ -15,9 +15,9 @@ pub(crate) const INFO: u32 = 3;
 /// `NBD_REP_META_CONTEXT`.
 pub(crate) const META_CONTEXT: u32 = 4;
 
-/// A reply whose data is `parts`, one after another.
+/// Appends an option reply with the concatenation of `parts` as data.
 pub(crate) fn reply(output: &mut Vec<u8>, option: OptionCode, kind: u32, parts: &[&[u8]]) {
-    // Parts are fields and strings of the protocol; all of them together are short.
+    // Fields and bounded strings: the total fits into 32 bits.
     let bytes: usize = parts.iter().map(|part| part.len()).sum();
     output.extend_from_slice(&REPLY_MAGIC.to_be_bytes());
     output.extend_from_slice(&option.0.to_be_bytes());
@@ -28,7 +28,7 @@ pub(crate) fn reply(output: &mut Vec<u8>, option: OptionCode, kind: u32, parts: 
     }
 }
 
-/// The length of a string or of a reply, as a field. None is longer than some strings.
+/// Encodes the length field of a string or reply. Every length here fits into 32 bits.
 pub(crate) fn length(bytes: usize) -> [u8; 4] {
     u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes()
 }

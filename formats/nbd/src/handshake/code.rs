@@ -1,31 +1,31 @@
-//! Numbers of options (section "Option types").
+//! Option codes (section "Option types").
 
 use core::fmt;
 
-/// What a client asks for before requests begin. Every number is one; few are known.
+/// Code of a handshake option. Any number is valid; unknown options are rejected.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OptionCode(pub u32);
 
 impl OptionCode {
-    /// `NBD_OPT_EXPORT_NAME`: to use an export, whatever it is like.
+    /// `NBD_OPT_EXPORT_NAME`: selects an export and ends the handshake, without an error reply.
     pub const EXPORT_NAME: Self = Self(1);
-    /// `NBD_OPT_ABORT`: to leave.
+    /// `NBD_OPT_ABORT`: ends the connection.
     pub const ABORT: Self = Self(2);
-    /// `NBD_OPT_LIST`: the names of all exports.
+    /// `NBD_OPT_LIST`: lists the names of every export.
     pub const LIST: Self = Self(3);
-    /// `NBD_OPT_STARTTLS`: to be encrypted.
+    /// `NBD_OPT_STARTTLS`: starts TLS encryption.
     pub const STARTTLS: Self = Self(5);
-    /// `NBD_OPT_INFO`: what an export is like.
+    /// `NBD_OPT_INFO`: requests information about an export.
     pub const INFO: Self = Self(6);
-    /// `NBD_OPT_GO`: as [`OptionCode::INFO`], and to use it.
+    /// `NBD_OPT_GO`: requests information, selects the export and ends the handshake.
     pub const GO: Self = Self(7);
-    /// `NBD_OPT_STRUCTURED_REPLY`: replies in chunks.
+    /// `NBD_OPT_STRUCTURED_REPLY`: enables structured replies.
     pub const STRUCTURED_REPLY: Self = Self(8);
-    /// `NBD_OPT_LIST_META_CONTEXT`: what can be said of an export's extents.
+    /// `NBD_OPT_LIST_META_CONTEXT`: lists metadata contexts.
     pub const LIST_META_CONTEXT: Self = Self(9);
-    /// `NBD_OPT_SET_META_CONTEXT`: what is to be said of them.
+    /// `NBD_OPT_SET_META_CONTEXT`: selects metadata contexts.
     pub const SET_META_CONTEXT: Self = Self(10);
-    /// `NBD_OPT_EXTENDED_HEADERS`: lengths of 64 bits.
+    /// `NBD_OPT_EXTENDED_HEADERS`: enables extended headers with 64-bit lengths.
     pub const EXTENDED_HEADERS: Self = Self(11);
 
     const NAMES: [(Self, &'static str); 10] = [
@@ -42,7 +42,7 @@ impl OptionCode {
     ];
 }
 
-/// The protocol's name, or the number of an option without one.
+/// Displays the protocol's name of the option, or the number of an unknown one.
 impl fmt::Display for OptionCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match Self::NAMES.into_iter().find(|(code, _)| code == self) {

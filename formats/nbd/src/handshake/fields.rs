@@ -1,4 +1,4 @@
-//! The data of an option, field by field.
+//! Decoding of an option's data.
 
 use super::OPTION_HEADER_BYTES;
 use super::code::OptionCode;
@@ -6,7 +6,7 @@ use super::option_error::OptionError;
 use crate::octets::Reader;
 use crate::text::{STRING_BYTES_MAX, text};
 
-/// Fields of an option's data, which are read in their order.
+/// Sequential reader of an option's data, with typed errors.
 pub(crate) struct Fields<'a> {
     option: OptionCode,
     bytes: usize,
@@ -18,7 +18,7 @@ impl<'a> Fields<'a> {
         Self { option, bytes: data.len(), reader: Reader::new(data) }
     }
 
-    /// Where the next field begins.
+    /// Returns the offset of the next field from the start of the option, in bytes.
     pub(crate) const fn offset(&self) -> usize {
         OPTION_HEADER_BYTES + self.bytes.saturating_sub(self.reader.remaining())
     }
@@ -38,13 +38,13 @@ impl<'a> Fields<'a> {
         self.reader.u32().ok_or_else(|| self.truncated(field, offset))
     }
 
-    /// A string after its length.
+    /// Reads a string preceded by its length.
     pub(crate) fn string(&mut self, field: &'static str) -> Result<&'a str, OptionError> {
         let bytes = self.u32(field)? as usize;
         self.string_of(field, bytes)
     }
 
-    /// A string of so many bytes.
+    /// Reads a string of `bytes` bytes.
     fn string_of(&mut self, field: &'static str, bytes: usize) -> Result<&'a str, OptionError> {
         let (option, offset) = (self.option, self.offset());
         if bytes > STRING_BYTES_MAX {
@@ -55,12 +55,12 @@ impl<'a> Fields<'a> {
         text(octets).ok_or(OptionError::NotText { option, field, offset })
     }
 
-    /// All that is left is one string.
+    /// Reads the rest of the data as one string.
     pub(crate) fn last_string(mut self, field: &'static str) -> Result<&'a str, OptionError> {
         self.string_of(field, self.reader.remaining())
     }
 
-    /// Nothing may be left.
+    /// Checks that no data is left.
     pub(crate) const fn end(&self) -> Result<(), OptionError> {
         match self.reader.remaining() {
             0 => Ok(()),

@@ -1,4 +1,4 @@
-//! What is done with each option.
+//! Processing of handshake options.
 
 use super::answer;
 use super::code::OptionCode;
@@ -12,19 +12,19 @@ use crate::export::Export;
 use crate::export_list::ExportList;
 use crate::framing::Framing;
 
-/// Bytes that follow an export's flags unless the client does without.
+/// Padding after an export's flags, unless the client set `NBD_FLAG_C_NO_ZEROES`.
 const ZEROES: [u8; 124] = [0; 124];
 
-/// What options have changed so far; TLS makes all of it void.
+/// Negotiated state, discarded when TLS starts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Agreed {
     pub(crate) framing: Framing,
-    /// The export of which `base:allocation` was selected.
+    /// Export for which `base:allocation` was selected.
     pub(crate) allocation_of: Option<String>,
 }
 
 impl Handshake {
-    /// Carries out an option that can be refused.
+    /// Processes an option that permits an error reply.
     pub(crate) fn haggle(
         &mut self,
         exports: &(impl ExportList + ?Sized),
@@ -69,7 +69,7 @@ impl Handshake {
                 meta::list(self.agreed.framing, exports, data, output)?;
             }
             OptionCode::SET_META_CONTEXT => {
-                // A refused one deselects as well.
+                // A rejected option deselects earlier contexts, too.
                 self.agreed.allocation_of = None;
                 self.agreed.allocation_of = meta::set(self.agreed.framing, exports, data, output)?;
             }
@@ -79,7 +79,7 @@ impl Handshake {
         Ok(Step::Answered)
     }
 
-    /// `NBD_OPT_EXPORT_NAME`: has no reply but the export.
+    /// Processes `NBD_OPT_EXPORT_NAME`. The only reply is the export's size and flags.
     pub(crate) fn enter_by_name(
         &mut self,
         exports: &(impl ExportList + ?Sized),
@@ -171,7 +171,7 @@ fn no_data(option: OptionCode, data: &[u8]) -> Result<(), OptionError> {
     }
 }
 
-/// The export of this name.
+/// Returns the export of this name.
 pub(crate) fn find<'a>(
     exports: &'a (impl ExportList + ?Sized),
     option: OptionCode,
@@ -181,7 +181,8 @@ pub(crate) fn find<'a>(
     exports.export(name).ok_or_else(unknown)
 }
 
-/// The export, if it can be used by a client that has asked for its blocks, or has not.
+/// Returns the export if the client can use it: block sizes were requested, or the defaults
+/// suffice.
 fn block_sizes_known(
     option: OptionCode,
     export: &Export,
@@ -193,7 +194,7 @@ fn block_sizes_known(
     Ok(export)
 }
 
-/// One export of the list: its name, its description.
+/// Appends one list entry: name and description.
 fn list(output: &mut Vec<u8>, export: &Export) {
     let (name, description) = (export.name().as_bytes(), export.description().as_bytes());
     let parts = [&answer::length(name.len()), name, description];

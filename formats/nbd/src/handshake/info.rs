@@ -1,4 +1,4 @@
-//! What a client asks of an export (`NBD_OPT_INFO`, `NBD_OPT_GO`; `NBD_REP_INFO`).
+//! Export information (`NBD_OPT_INFO`, `NBD_OPT_GO`; `NBD_REP_INFO`).
 
 use super::Negotiated;
 use super::answer;
@@ -16,7 +16,7 @@ const DESCRIPTION: u16 = 2;
 /// `NBD_INFO_BLOCK_SIZE`.
 const BLOCK_SIZE: u16 = 3;
 
-/// An export, and what is to be told of it beside its size and flags.
+/// Export and the optional information requested about it.
 pub(crate) struct InfoRequest<'a> {
     pub(crate) name: &'a str,
     wants_name: bool,
@@ -25,8 +25,8 @@ pub(crate) struct InfoRequest<'a> {
 }
 
 impl<'a> InfoRequest<'a> {
-    /// Requests that are not known are ignored, as the protocol has it, and so is one
-    /// that comes twice.
+    /// Decodes the option's data. Unknown and repeated information requests are ignored, as the
+    /// protocol requires.
     pub(crate) fn read(option: OptionCode, data: &'a [u8]) -> Result<Self, OptionError> {
         let mut fields = Fields::new(option, data);
         let name = fields.string("export name")?;
@@ -44,8 +44,8 @@ impl<'a> InfoRequest<'a> {
         Ok(request)
     }
 
-    /// The replies, without the final one. Sizes of blocks are told unasked where they are
-    /// not those that hold by themselves.
+    /// Appends the information replies, without the final acknowledgement. Block sizes other than
+    /// the defaults are sent even if not requested.
     pub(crate) fn answer(&self, option: OptionCode, negotiated: &Negotiated, output: &mut Vec<u8>) {
         let export = &negotiated.export;
         let mut tell = |kind: u16, parts: [&[u8]; 3]| {

@@ -1,4 +1,4 @@
-//! Metadata contexts (section "Metadata querying"). There is one, `base:allocation`.
+//! Metadata contexts (section "Metadata querying"). The only context is `base:allocation`.
 
 use super::answer;
 use super::code::OptionCode;
@@ -10,14 +10,14 @@ use crate::export_list::ExportList;
 use crate::framing::Framing;
 use crate::status::ALLOCATION_CONTEXT;
 
-/// Queries of one option that are looked at.
+/// Maximum number of queries per option.
 pub const QUERIES_MAX: u32 = 64;
 
 pub(crate) const ALLOCATION: &str = "base:allocation";
-/// Lists all contexts of its namespace, and selects none.
+/// Query that lists every context of the namespace `base`; selects none.
 const WILDCARD: &str = "base:";
 
-/// Tells which contexts match.
+/// Appends the matching contexts (`NBD_OPT_LIST_META_CONTEXT`).
 pub(crate) fn list(
     framing: Framing,
     exports: &(impl ExportList + ?Sized),
@@ -27,13 +27,14 @@ pub(crate) fn list(
     let option = OptionCode::LIST_META_CONTEXT;
     let queries = Queries::read(framing, exports, option, data)?;
     if queries.count == 0 || queries.has_wildcard || queries.has_allocation {
-        // A context has a number only once it is selected.
+        // Listed contexts have no id; 0 by convention.
         queries.tell(option, 0, output);
     }
     Ok(())
 }
 
-/// Selects the contexts that are named: returns the export whose `base:allocation` was.
+/// Selects contexts (`NBD_OPT_SET_META_CONTEXT`). Returns the name of the export if its
+/// `base:allocation` was selected.
 pub(crate) fn set(
     framing: Framing,
     exports: &(impl ExportList + ?Sized),
@@ -49,7 +50,7 @@ pub(crate) fn set(
     Ok(is_told.then(|| queries.export.name().to_owned()))
 }
 
-/// What is asked of an export.
+/// Decoded metadata queries for one export.
 struct Queries<'a> {
     export: &'a Export,
     count: u32,
@@ -90,7 +91,7 @@ impl<'a> Queries<'a> {
         Ok(Self { export, count, has_allocation, has_wildcard })
     }
 
-    /// Tells of `base:allocation`, if the export knows its holes; returns whether it does.
+    /// Appends `base:allocation` if the export supports it; returns true in that case.
     fn tell(&self, option: OptionCode, id: u32, output: &mut Vec<u8>) -> bool {
         let knows = self.export.features().allocation;
         if knows {

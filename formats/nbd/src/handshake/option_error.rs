@@ -1,145 +1,145 @@
-//! Why an option is refused.
+//! Errors that reject an option.
 
 use thiserror::Error;
 
 use super::code::OptionCode;
 
-/// An option that is refused; the handshake goes on, with nothing changed by it but that
-/// a refused `NBD_OPT_SET_META_CONTEXT` leaves no context selected. The client is told in
-/// these words. Offsets are in bytes from the beginning of the option, whose data begins
-/// at 16.
+/// Reason to reject an option. The handshake continues with its state unchanged, except that a
+/// rejected `NBD_OPT_SET_META_CONTEXT` deselects every context. The text is sent to the client.
+/// Offsets are in bytes from the start of the option, its data starts at 16.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OptionError {
-    /// Not one that this server knows.
+    /// The option is not supported.
     #[error("{option} at offset 8 is not known here; do without it")]
     Unsupported {
-        /// The option.
+        /// Code of the rejected option.
         option: OptionCode,
     },
-    /// TLS has to come first.
+    /// The option is not permitted before TLS.
     #[error("{option} needs TLS here; send NBD_OPT_STARTTLS first")]
     TlsRequired {
-        /// The option.
+        /// Code of the rejected option.
         option: OptionCode,
     },
-    /// There is no TLS.
+    /// TLS is not configured on this server.
     #[error("NBD_OPT_STARTTLS: TLS is not set up here; go on without it, or leave")]
     TlsOff,
-    /// There is TLS already.
+    /// TLS has already started on this connection.
     #[error("NBD_OPT_STARTTLS: TLS has started already; go on")]
     TlsStarted,
-    /// The server is about to end.
+    /// The server is shutting down.
     #[error("{option}: the server is being shut down; leave, and come back later")]
     ShuttingDown {
-        /// The option.
+        /// Code of the rejected option.
         option: OptionCode,
     },
-    /// Data with an option that has none.
+    /// The option does not permit data.
     #[error("{option}: length at offset 12 is {bytes}; send it without data")]
     UnexpectedData {
-        /// The option.
+        /// Code of the rejected option.
         option: OptionCode,
-        /// Bytes of its data.
+        /// Length of the data in bytes.
         bytes: usize,
     },
-    /// The data ends before a field does.
+    /// The data ends within a field.
     #[error(
         "{option}: {field} at offset {offset} is cut off, the option ends at {end}; send all of it"
     )]
     Truncated {
-        /// The option.
+        /// Code of the rejected option.
         option: OptionCode,
-        /// The first field that is not all there.
+        /// Name of the truncated field.
         field: &'static str,
-        /// Where it begins.
+        /// Offset of the truncated field, in bytes.
         offset: usize,
-        /// Where the option ends.
+        /// Offset of the end of the option, in bytes.
         end: usize,
     },
-    /// The data goes on after its last field.
+    /// The data continues after the last field.
     #[error("{option}: {bytes} bytes from offset {offset} on belong to no field; leave them out")]
     Surplus {
-        /// The option.
+        /// Code of the rejected option.
         option: OptionCode,
-        /// Where the last field ends.
+        /// Offset of the first surplus byte.
         offset: usize,
-        /// How many bytes there are.
+        /// Number of bytes after the last field.
         bytes: usize,
     },
-    /// A string that is longer than strings may be.
+    /// A string exceeds the protocol's limit.
     #[error("{option}: {field} at offset {offset} has {bytes} bytes; send {max} or fewer")]
     StringTooLong {
-        /// The option.
+        /// Code of the rejected option.
         option: OptionCode,
-        /// Which string.
+        /// Name of the field concerned.
         field: &'static str,
-        /// Where it begins.
+        /// Offset of the string, in bytes.
         offset: usize,
-        /// Its bytes.
+        /// Length of the string in bytes.
         bytes: usize,
-        /// The most there may be.
+        /// Maximum length permitted, in bytes.
         max: usize,
     },
-    /// A string that is not UTF-8 or holds a NUL.
+    /// A string is not UTF-8 or contains a NUL.
     #[error("{option}: {field} at offset {offset} is no text; send UTF-8 without NUL")]
     NotText {
-        /// The option.
+        /// Code of the rejected option.
         option: OptionCode,
-        /// Which string.
+        /// Name of the field concerned.
         field: &'static str,
-        /// Where it begins.
+        /// Offset of the string, in bytes.
         offset: usize,
     },
-    /// More queries than are looked at.
+    /// The number of queries exceeds the limit.
     #[error("{option}: number of queries at offset {offset} is {found}; send {max} or fewer")]
     TooManyQueries {
-        /// The option.
+        /// Code of the rejected option.
         option: OptionCode,
-        /// Where the number is.
+        /// Offset of the count field.
         offset: usize,
-        /// The number.
+        /// Number of queries in the option.
         found: u32,
-        /// The most there may be.
+        /// Maximum number of queries permitted.
         max: u32,
     },
-    /// A query without a namespace.
+    /// A query has no namespace.
     #[error("{option}: query at offset {offset} has no namespace; send one like base:allocation")]
     NoNamespace {
-        /// The option.
+        /// Code of the rejected option.
         option: OptionCode,
-        /// Where the query begins.
+        /// Offset of the query, in bytes.
         offset: usize,
     },
-    /// Metadata contexts before replies that could tell of them.
+    /// Metadata contexts require structured replies or extended headers.
     #[error("{option} needs replies in chunks; send NBD_OPT_STRUCTURED_REPLY first")]
     NeedsChunks {
-        /// The option.
+        /// Code of the rejected option.
         option: OptionCode,
     },
-    /// Structured replies after extended headers, which include them.
+    /// Extended headers are already negotiated and include structured replies.
     #[error("NBD_OPT_STRUCTURED_REPLY: extended headers are agreed on; go on with these")]
     ExtendedAlready,
-    /// There is no such export.
+    /// The export does not exist.
     #[error("{option}: there is no export {name:?}; NBD_OPT_LIST tells which there are")]
     UnknownExport {
-        /// The option.
+        /// Code of the rejected option.
         option: OptionCode,
-        /// What was asked for.
+        /// Export name that the client requested.
         name: String,
     },
-    /// The export's blocks are larger than those of a client that has not asked for them.
+    /// The export's minimum block size exceeds the default and the client did not request block
+    /// sizes.
     #[error("{option}: the export has blocks of {min} bytes; ask for NBD_INFO_BLOCK_SIZE")]
     BlockSizeRequired {
-        /// The option.
+        /// Code of the rejected option.
         option: OptionCode,
-        /// Bytes of the smallest block.
+        /// Minimum block size in bytes.
         min: u32,
     },
 }
 
 impl OptionError {
-    /// The type of the reply that says so (section "Option reply types").
+    /// Returns the type of the error reply (section "Option reply types").
     pub const fn reply_type(&self) -> u32 {
         let number = match self {
             // NBD_REP_ERR_UNSUP.

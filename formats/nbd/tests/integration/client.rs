@@ -1,5 +1,5 @@
-//! Our client's bytes and our server's: what the one says the other understands, in whatever
-//! pieces it comes; and what nobody says does no harm.
+//! Interoperability of this crate's client and server for every split of the byte stream, and
+//! robustness against invalid input.
 
 use proptest::prelude::*;
 use suimon_nbd::{
@@ -22,7 +22,7 @@ fn export(features: Features) -> Export {
     Export::new(spec).unwrap()
 }
 
-/// What both have agreed on, with the server's bytes cut after `piece` of them.
+/// Runs a handshake between client and server, with the server's output split every `piece` bytes.
 fn agree(export: &Export, piece: usize) -> (FarExport, Negotiated) {
     let mut client = ClientHandshake::new(export.name()).unwrap();
     let mut server = Handshake::new(TlsMode::Off);
@@ -126,7 +126,7 @@ proptest! {
         prop_assert_eq!((request.command, u64::from(request.payload_bytes)), (wanted, payload));
     }
 
-    /// Replies of every kind, read from whatever part of them is there.
+    /// Parses replies of every kind, from every prefix.
     #[test]
     fn the_client_understands_what_is_answered(
         cookie in any::<u64>(),
@@ -152,7 +152,7 @@ proptest! {
         let read = |bytes: &[u8]| -> Vec<(u64, u32, bool)> {
             let (mut rest, mut found) = (bytes.to_vec(), Vec::new());
             while !rest.is_empty() {
-                // Before it is all there more is asked for, and never too much.
+                // An incomplete reply requests more bytes, never more than the reply has.
                 for count in 0..rest.len().min(60) {
                     match ReplyReader.read(&rest[..count]).unwrap() {
                         Reply::Incomplete { needed } => assert!(needed > count && needed <= rest.len()),
@@ -165,7 +165,7 @@ proptest! {
                 match replied {
                     Replied::Data { offset, length } => {
                         found.push((offset, length, false));
-                        // The bytes themselves were not sent here.
+                        // The test does not send the data itself.
                     }
                     Replied::Hole { offset, length } => found.push((offset, length, true)),
                     other => panic!("{other:?}"),
@@ -257,7 +257,7 @@ fn a_server_that_cannot_be_used_is_refused_by_name() {
     let old = start(b"NBDMAGICIHAVEOPT\x00\x00").unwrap_err();
     assert_eq!(old, ClientHandshakeError::OldServer { flags: 0 });
     assert!(ClientHandshake::new(&"x".repeat(5000)).is_err());
-    // An export that is not there.
+    // Unknown export.
     let mut client = ClientHandshake::new("other").unwrap();
     let mut server = Handshake::new(TlsMode::Off);
     let (mut to_client, mut to_server) = (GREETING.to_vec(), Vec::new());

@@ -1,4 +1,4 @@
-//! The handshake, option by option, as `doc/proto.md` has it.
+//! Server handshake, option by option, compared with `doc/proto.md`.
 
 use crate::nbd_client::{ACK, INFO, META_CONTEXT, OptionReply, SERVER, info, meta, option};
 use crate::support;
@@ -20,7 +20,7 @@ const EXT_HEADER_REQD: u32 = 1 << 31 | 10;
 
 const ALLOCATION: &str = "base:allocation";
 
-/// Transmission flags of an export with everything, in simple framing.
+/// Transmission flags in simple framing of an export with every feature.
 const FLAGS_ALL: u16 = 0b1101_0110_1101;
 
 fn large() -> ExportSpec {
@@ -169,7 +169,7 @@ fn go_enters_and_takes_nothing_of_what_follows() {
     assert_eq!(negotiated.framing, Framing::Simple);
     assert_eq!((negotiated.base_allocation, negotiated.tls), (false, false));
     assert_eq!(negotiated.flags.bits(), FLAGS_ALL);
-    // The only export is the default one; the size of blocks was asked for.
+    // The empty name selects the only export; block sizes were requested.
     assert_eq!(Connection::plain().send(&info(7, "", &[])).negotiated().export.name(), "a");
     assert_eq!(two().send(&info(7, "large", &[3])).negotiated().export.name(), "large");
 }
@@ -184,7 +184,7 @@ fn an_export_is_entered_by_its_name_with_and_without_zeroes() {
         assert_eq!(came.output, [&size[..], &told, &vec![0; zeroes]].concat());
         assert_eq!(came.negotiated().framing, Framing::Simple);
     }
-    // With structured replies, which may come before.
+    // Structured replies are permitted before `NBD_OPT_EXPORT_NAME`.
     let mut connection = Connection::plain();
     let came =
         connection.send(&[option(8, &[]), meta(10, "a", &[ALLOCATION]), option(1, b"")].concat());
@@ -371,7 +371,7 @@ fn before_tls_that_is_required_nothing_else_is_answered() {
     assert_eq!(connection.send(&option(5, &[])).kinds(), [INVALID]);
     assert!(connection.send(&info(7, "a", &[])).negotiated().tls);
 
-    // What has no reply ends the connection; leaving is always possible.
+    // Options without error reply end the connection; `NBD_OPT_ABORT` is always permitted.
     let fresh = || Connection::new(vec![export(spec("a"))], TlsMode::Required);
     let expected = OptionError::TlsRequired { option: OptionCode::EXPORT_NAME };
     let came = fresh().send(&option(1, b"a"));
@@ -417,7 +417,7 @@ fn a_server_that_is_shut_down_lets_clients_leave() {
 
 #[test]
 fn a_message_is_as_long_as_a_string_may_be() {
-    // As it is shown, the name is longer than a message may be.
+    // The name is longer in escaped form than a message may be.
     let name = "\u{1}".repeat(STRING_BYTES_MAX);
     let replies = two().send(&info(6, &name, &[])).replies();
     assert_eq!((replies[0].kind, replies[0].message().len()), (UNKNOWN, STRING_BYTES_MAX));

@@ -1,5 +1,5 @@
-//! The server's side against any client, judged by the fuzzer's oracle: its corpus is
-//! replayed, whole and damaged.
+//! Server side: replays the fuzzing corpus, unmodified and corrupted, with the fuzz target's
+//! oracle.
 
 use crate::replay;
 use std::path::Path;
@@ -12,10 +12,11 @@ use crate::nbd_disk::DISK_BYTES;
 use crate::nbd_oracle::{Outcome, check};
 use suimon_nbd::Framing;
 
-/// Set to write the seeds anew after a change to the scripts.
+/// Environment variable that rewrites the seeds after a change to the scripts.
 const WRITE_SEEDS: &str = "SUIMON_WRITE_SEEDS";
 
-/// A client with fixed newstyle and without zeroes that sends these options.
+/// Returns the bytes of a client with fixed newstyle and `NBD_FLAG_C_NO_ZEROES` that sends these
+/// options.
 fn shake(config: [u8; 2], options: &[Vec<u8>]) -> Vec<u8> {
     [&config[..], &[0, 0, 0, 3], &options.concat()].concat()
 }
@@ -29,7 +30,7 @@ fn ask(framing: Framing, kind: u16, flags: u16, offset: u64, length: u64) -> Vec
     bytes
 }
 
-/// One request of each kind, some that are refused, and the end.
+/// Returns one request of each kind, some invalid requests, and a disconnect.
 fn requests(framing: Framing) -> Vec<u8> {
     let ask = |kind, flags, offset, length| ask(framing, kind, flags, offset, length);
     let df = if framing == Framing::Simple { 0 } else { DF };
@@ -54,13 +55,13 @@ fn requests(framing: Framing) -> Vec<u8> {
 
 type Seed = (&'static str, Vec<u8>, Outcome);
 
-/// Clients that choose a disk and make use of it, in each framing.
+/// Returns clients that select a disk and access it, in each framing.
 fn users() -> Vec<Seed> {
     let go = || info(7, "a", &[3]);
     let allocation = || meta(10, "a", &["base:allocation"]);
     let contexts = Ask { flags: PAYLOAD_LEN, kind: BLOCK_STATUS, cookie: 7, offset: 0, length: 12 };
     let named = [&8192u64.to_be_bytes()[..], &1u32.to_be_bytes()].concat();
-    // QEMU's writes lack the flag.
+    // QEMU's extended writes lack `NBD_CMD_FLAG_PAYLOAD_LEN`.
     let unflagged = Ask { flags: 0, kind: WRITE, cookie: 8, offset: 0, length: 512 };
     let extended = [
         contexts.bytes(Framing::Extended),
@@ -100,7 +101,7 @@ fn users() -> Vec<Seed> {
     ]
 }
 
-/// Clients whose handshake is what they are about.
+/// Returns clients that exercise the handshake.
 fn hagglers() -> Vec<Seed> {
     let by_name = [
         vec![0, 0, 0, 0, 0, 1],

@@ -1,12 +1,12 @@
-//! The client's side against any server, judged by the fuzzer's oracle: its corpus is
-//! replayed, whole and damaged.
+//! Client side: replays the fuzzing corpus, unmodified and corrupted, with the fuzz target's
+//! oracle.
 
 use crate::replay;
 use std::path::Path;
 
 use crate::nbd_replies_oracle::{Shaken, check};
 
-/// Set to write the seeds anew after a change to the scripts.
+/// Environment variable that rewrites the seeds after a change to the scripts.
 const WRITE_SEEDS: &str = "SUIMON_WRITE_SEEDS";
 
 fn reply(option: u32, kind: u32, data: &[u8]) -> Vec<u8> {
@@ -26,7 +26,7 @@ fn chunk(flags: u16, kind: u16, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What a server sends to a client that gets what it wants.
+/// Returns the messages of a server in a handshake; a nonzero option in `refuses` is rejected.
 fn handshake(refuses: u32) -> Vec<u8> {
     let export = [&[0, 0][..], &(64_u64 << 20).to_be_bytes(), &0x4d_u16.to_be_bytes()].concat();
     let sizes = [&[0, 3][..], &[0, 0, 2, 0], &[0, 0, 16, 0], &[2, 0, 0, 0]].concat();

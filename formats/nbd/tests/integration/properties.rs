@@ -1,4 +1,4 @@
-//! What holds of any bytes, in any pieces, and of any request and extents.
+//! Properties for arbitrary input, arbitrary splits, arbitrary requests and extents.
 
 use crate::nbd_client::{Ask, BLOCK_STATUS, Fields, READ, answer, info, meta, option};
 use crate::support::{ALL, Came, Connection, MIB, export, spec, transmission};
@@ -16,7 +16,7 @@ fn any_name() -> impl Strategy<Value = String> {
     prop_oneof![Just("a".to_owned()), Just(String::new()), "[a-z\0水]{0,5}"]
 }
 
-/// An option as clients send them, or anything.
+/// Generates a typical or arbitrary option.
 fn any_option() -> impl Strategy<Value = Vec<u8>> {
     let query = prop_oneof![Just("base:allocation"), Just("base:"), Just("x-y:z"), Just("none")];
     prop_oneof![
@@ -31,7 +31,7 @@ fn any_option() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Bytes of a whole connection, some of them changed.
+/// Generates the bytes of a connection, with random modifications.
 fn any_stream() -> impl Strategy<Value = Vec<u8>> {
     let flags = prop_oneof![8 => Just(3u32), 1 => 0u32..5];
     let options = prop::collection::vec(any_option(), 0..12);
@@ -52,7 +52,7 @@ fn fresh(mode: TlsMode) -> Connection {
     connection
 }
 
-/// Feeds pieces of these sizes in turn, until something else than bytes is asked for.
+/// Feeds pieces of these sizes in turn, until the handshake ends or fails.
 fn feed(mode: TlsMode, bytes: &[u8], sizes: &[usize]) -> Came {
     let mut connection = fresh(mode);
     let mut whole = Came { result: Ok(Step::NeedsBytes), output: Vec::new(), left: bytes.len() };
@@ -91,8 +91,8 @@ fn any_extents() -> impl Strategy<Value = Vec<Extent>> {
     prop::collection::vec(extent, 0..40)
 }
 
-/// The state of each byte of a range, said as simply as possible; `None` where no extent
-/// tells of it.
+/// Reference implementation: returns the state of each byte of a range; `None` for bytes without an
+/// extent.
 fn states(extents: &[Extent], length: u64) -> Vec<Option<ExtentState>> {
     let told = extents.iter().flat_map(|extent| {
         let count = extent.length.min(length) as usize;
@@ -124,7 +124,7 @@ proptest! {
         let whole = feed(mode, &bytes, &[usize::MAX]);
         prop_assert_eq!(&feed(mode, &bytes, &sizes), &whole);
         prop_assert_eq!(&feed(mode, &bytes, &[1]), &whole);
-        // One reply for each export and its infos, and one more, to each option.
+        // Each option yields at most one reply per export, its information replies, and one more.
         prop_assert!(whole.output.len() <= 12 * 8 * 300, "{}", whole.output.len());
     }
 
@@ -267,7 +267,7 @@ proptest! {
             at += count;
         }
         prop_assert!(!one || answer.extents.len() == 1);
-        // It ends early only where there is no room, or nothing more is known.
+        // The reply ends early only if the buffer is full or no further extent is known.
         let each = if framing.is_extended() { 16 } else { 8 };
         let known = states.iter().take_while(|state| state.is_some()).count() as u64;
         prop_assert!(one || at >= known || used + each > room);

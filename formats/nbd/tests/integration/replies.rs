@@ -1,4 +1,4 @@
-//! Replies, byte by byte, as `doc/proto.md` has them.
+//! Encoding of replies, byte by byte, compared with `doc/proto.md`.
 
 use crate::nbd_client;
 use crate::nbd_client::{Ask, BLOCK_STATUS, READ};
@@ -14,7 +14,7 @@ const OFFSET: u64 = 0x10_0000;
 const DATA: ExtentState = ExtentState::DATA;
 const ZERO: ExtentState = ExtentState::ZERO;
 
-/// A disk of 8 TiB, so that lengths of 64 bits are of use.
+/// Disk of 8 TiB, to exercise 64-bit lengths.
 fn transmission(framing: Framing) -> Transmission {
     let spec = suimon_nbd::ExportSpec { size: 8 << 40, ..spec("a") };
     Transmission::new(&negotiated(export(spec), framing))
@@ -90,11 +90,11 @@ fn errors_with_their_messages() {
             assert_eq!(encoded(|out| to.error_at(error, "why", OFFSET + 512, out)), placed);
         }
     }
-    // The longest reply: of a message that is too long, with an offset.
+    // The longest reply: an error with an overlong message and an offset.
     let to = reply_to(Framing::Extended);
     let long = "水".repeat(1000);
     let longest = encoded(|out| to.error_at(NbdError::Io, &long, OFFSET, out));
-    // 85 characters of 3 bytes are 255; one byte is left.
+    // 85 characters of 3 bytes have 255 bytes; one byte stays unused.
     assert_eq!(longest.len(), REPLY_BYTES_MAX - 1);
     let longest = encoded(|out| to.error_at(NbdError::Io, &"a".repeat(1000), OFFSET, out));
     assert_eq!(longest.len(), REPLY_BYTES_MAX);
@@ -242,7 +242,7 @@ fn extents_are_merged_cut_and_counted() {
         assert_eq!(told(4096, true, 4096, &merged), [(1024, 3)]);
         assert_eq!(told(512, true, 4096, &merged), [(512, 3)]);
         assert_eq!(told(4096, false, 4096, &merged[..1]), [(512, 3)]);
-        // Room for one, two and three.
+        // Buffers for one, two and three extents.
         let (fixed, each) = if framing.is_extended() { (40, 16) } else { (24, 8) };
         for count in 4..6 {
             let fits = told(4096, false, fixed + each * count, &mixed);
@@ -252,7 +252,7 @@ fn extents_are_merged_cut_and_counted() {
         let least = told(4096, false, STATUS_BYTES_MIN, &mixed);
         assert_eq!(least[0], (512, 0));
     }
-    // What was left out leaves no gap: what comes behind it is not taken either.
+    // Dropping an extent leaves no gap: later extents are dropped, too.
     let mut out = [0; STATUS_BYTES_MIN];
     let range = ByteRange { offset: OFFSET, length: 4096 };
     let to = reply_to(Framing::Extended);
@@ -284,7 +284,7 @@ fn a_status_needs_room_and_ends_at_its_bounds() {
     assert!(!reply.push(Extent { length: 1, state: DATA }));
     assert_eq!(reply.finish(), 24 + 8 * EXTENTS_MAX);
 
-    // Not longer than the longest payload either.
+    // The maximum payload limits the reply as well.
     let block_sizes = BlockSizes { payload_max: 4096, ..BlockSizes::default() };
     let small = support::transmission(ALL, block_sizes, Framing::Structured);
     let mut reply = small.block_status(to, range, false, &mut out).unwrap();

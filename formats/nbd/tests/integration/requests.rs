@@ -1,4 +1,4 @@
-//! Requests, command by command and error by error, as `doc/proto.md` has them.
+//! Requests, command by command and error by error, compared with `doc/proto.md`.
 
 use crate::nbd_client::{
     Ask, BLOCK_STATUS, CACHE, DF, DISC, FAST_ZERO, FLUSH, FUA, NO_HOLE, PAYLOAD_LEN, READ, REQ_ONE,
@@ -68,7 +68,7 @@ fn each_command_is_read_with_its_flags() {
         let left = incoming(&everything(framing), framing, ask(DISC, 0, 0, 0));
         assert_eq!(left, Incoming::Disconnect);
     }
-    // With extended headers the flag says that the payload is there.
+    // With extended headers, `NBD_CMD_FLAG_PAYLOAD_LEN` announces the payload.
     let flagged = request(Framing::Extended, ask(WRITE, PAYLOAD_LEN | FUA, 4096, 512));
     assert_eq!(
         (flagged.command, flagged.payload_bytes),
@@ -196,7 +196,7 @@ fn a_connection_goes_on_as_long_as_the_next_header_is_known() {
     let max = u64::from(PAYLOAD_BYTES_MAX);
     for framing in FRAMINGS {
         let transmission = everything(framing);
-        // Skipped, although no disk of ours takes it.
+        // The payload is skipped, although no disk of this server accepts it.
         let Incoming::Refused(refused) = incoming(&transmission, framing, ask(WRITE, 0, 0, max))
         else {
             panic!();
@@ -211,7 +211,7 @@ fn a_connection_goes_on_as_long_as_the_next_header_is_known() {
         let lost = transmission.handle_header(&bytes[..4]);
         assert!(matches!(lost, Err(LostSync::Magic { .. })), "{lost:?}");
     }
-    // Payload of what has none is skipped as well.
+    // Unexpected payloads are skipped as well.
     for kind in [READ, FLUSH, 9] {
         let ask = ask(kind, PAYLOAD_LEN, 0, 700);
         let Incoming::Refused(refused) =
@@ -267,7 +267,7 @@ fn contexts_may_be_named_in_a_payload() {
         let refused = transmission.handle_contexts(request, &wrong).unwrap_err();
         assert_eq!((refused.error.code(), refused.payload_bytes), (NbdError::Inval, 0));
     }
-    // None, or twice the same, or more than there are.
+    // No context, the same context twice, and more contexts than exist.
     for bytes in [8, 16, 20] {
         let ask = ask(BLOCK_STATUS, PAYLOAD_LEN, 0, bytes);
         let Incoming::Refused(refused) = incoming(&transmission, Framing::Extended, ask) else {
@@ -276,7 +276,7 @@ fn contexts_may_be_named_in_a_payload() {
         assert_eq!(refused.error, RequestError::Contexts { bytes });
         assert_eq!(u64::from(refused.payload_bytes), bytes);
     }
-    // Other requests are handed back.
+    // Other requests are returned unchanged.
     let read = self::request(Framing::Extended, ask(READ, 0, 0, 512));
     assert_eq!(transmission.handle_contexts(read, &[]), Ok(read));
 }

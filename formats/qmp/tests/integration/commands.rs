@@ -1,4 +1,4 @@
-//! What QEMU is told, and what it says that has a meaning.
+//! Encoding of commands and decoding of results and events.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn told(command: &Command) -> Value {
 }
 
 proptest! {
-    /// Whatever a path or a name has in it, it is one value of one line.
+    /// Arbitrary text in a path or name stays one value of one line.
     #[test]
     fn texts_stay_in_their_places(text in any::<String>()) {
         let text = || text.clone();

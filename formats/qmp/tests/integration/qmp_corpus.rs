@@ -1,5 +1,4 @@
-//! The reader against any QEMU, judged by the fuzzer's oracle: its corpus is replayed, whole and
-//! damaged.
+//! Replays the reader's fuzzing corpus, unmodified and corrupted, with the fuzz target's oracle.
 
 use crate::qmp_oracle::{Outcome, check};
 use crate::replay;

@@ -1,4 +1,4 @@
-//! Blocks of recordings as they are, and damaged, judged by the oracle that the fuzzer has.
+//! Replays blocks of recordings, unmodified and corrupted, with the fuzz target's oracle.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -26,7 +26,7 @@ impl Sink for Bodies {
     }
 }
 
-/// A scheduler and a node of a cluster, in one body.
+/// Returns a block body with a scheduler and a cluster member.
 fn body() -> Vec<u8> {
     let kept = Arc::new(Bodies::default());
     let sink: Arc<dyn Sink> = kept.clone();

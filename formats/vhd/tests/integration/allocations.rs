@@ -1,5 +1,5 @@
-//! A request to blocks that are all there allocates nothing, and a hostile file makes nobody
-//! allocate more than a few times what it has. Counted by the allocator itself.
+//! Memory use, measured with a counting allocator: requests to allocated blocks allocate nothing,
+//! and an untrusted file causes allocation of at most a few times its size.
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -16,16 +16,16 @@ thread_local! {
     static BYTES: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: everything is left to the system's allocator.
+// SAFETY: every call is forwarded to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = BYTES.try_with(|bytes| bytes.set(bytes.get() + layout.size() as u64));
-        // SAFETY: as the caller promises.
+        // SAFETY: upheld by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
+        // SAFETY: upheld by the caller.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -33,7 +33,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes that something allocates.
+/// Returns the number of bytes that `what` allocates.
 fn allocated<T>(what: impl FnOnce() -> T) -> (u64, T) {
     let before = BYTES.get();
     let result = what();
@@ -47,7 +47,7 @@ fn a_request_to_blocks_that_are_there_allocates_nothing() {
         let mut disk = TestDisk { image, file: &file, parent: None };
         disk.write(0, &payload(1, 0, 2048)).unwrap();
         disk.flush().unwrap();
-        // Opened again, bitmaps are read once.
+        // After reopening, bitmaps are read once.
         disk.image = open(&file, Access::Write).unwrap();
         disk.write(0, &payload(2, 0, 2048)).unwrap();
         let mut extents = Vec::with_capacity(300);

@@ -1,5 +1,5 @@
-//! What a crash leaves: every moment of random workloads, reopened and compared with what
-//! was acknowledged.
+//! Crash consistency: after every prefix of random workloads the image is reopened and compared
+//! with the acknowledged writes.
 
 use crate::support::history::{History, fates, goes_on, reopened};
 use crate::support::{
@@ -36,8 +36,8 @@ fn disks() -> impl Strategy<Value = NewDisk> {
     })
 }
 
-/// Carries a workload out on a new file; what was on it before, what was done to it, and
-/// what it was told.
+/// Executes a workload on a new file; returns the initial contents, the file operations and the
+/// acknowledged changes.
 fn history(file: &MemoryFile, ops: &[Op]) -> History {
     let mut history = History::default();
     let mut parent = read_parent;
@@ -64,7 +64,7 @@ fn history(file: &MemoryFile, ops: &[Op]) -> History {
             }
             Op::Flush => {
                 disk.flush().unwrap();
-                // The last flush of a commit is what is waited for.
+                // A commit is durable after its last flush.
                 let ops = file.ops();
                 let durable = ops.iter().rposition(|op| *op == FileOp::Flush).unwrap() + 1;
                 history.durable.push((durable, history.changes.len()));
@@ -118,7 +118,7 @@ proptest! {
         let allowed = history.allowed(crash.begun, &[0; 100]);
         let (order, fates_of_one) = fates(crash.unsynced(), &mut rng).pop().unwrap();
         let mut left = crash.file(&order, &fates_of_one);
-        // Another program may have left the last sector or the first one unwritten.
+        // Another program may have left the first or the last sector unwritten.
         let lost = if rng.random() { 0 } else { left.len() - 512 };
         left[lost..lost + 512].fill(0);
         let file = MemoryFile::new(left.clone());

@@ -1,4 +1,4 @@
-//! Children with blocks so large that not all of their bitmaps are kept in memory.
+//! Differencing disks with blocks so large that the cache cannot hold every bitmap.
 
 use crate::support::disk_file::DiskFile;
 use crate::support::{OF_PARENT, new_vhd, number_of, parent, range, read_parent, sector_of};
@@ -6,7 +6,7 @@ use suimon_image::testing::TestDisk;
 use suimon_vhd::{Access, NewDisk, OpenOptions, SizeRule, Vhd, check};
 
 const BLOCK_SECTORS: u64 = 131_072;
-/// More than bitmaps that are kept, 256 of 16 KiB.
+/// Exceeds the capacity of the cache: 256 bitmaps of 16 KiB.
 const BLOCKS: u64 = 400;
 
 #[test]
@@ -19,7 +19,7 @@ fn bitmaps_that_were_put_away_are_read_again() {
     let open = |access| Vhd::open(&file, OpenOptions { access, size: SizeRule::Creator }).unwrap();
     let mut parent = read_parent;
     let mut disk = TestDisk { image: open(Access::Write), file: &file, parent: Some(&mut parent) };
-    // Nobody flushes: the image asks for commits when it must.
+    // Without explicit flushes: the image requests commits when necessary.
     for round in 0..3 {
         for block in 0..BLOCKS {
             let sector = block * BLOCK_SECTORS + 1000 * round;

@@ -1,4 +1,4 @@
-//! Images go both ways with qemu-img and libvhdi. `scripts/setup` installs both.
+//! Interoperability with qemu-img and libvhdi in both directions. `scripts/setup` installs both.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 const MB: u64 = 1 << 20;
 
 impl Bench {
-    /// Writes to the image and to the content: at both ends and over the ends of blocks.
+    /// Writes to the image and to the reference: at both ends and across block boundaries.
     fn fill(&self, disk: &mut TestDisk<'_, Vhd>, first: u8) {
         let pieces = [
             (0, 512),
@@ -34,7 +34,7 @@ impl Bench {
         disk.flush().unwrap();
     }
 
-    /// The content is the image's, by qemu-img.
+    /// Asserts that qemu-img reads the reference contents from the image.
     fn qemu_agrees(&self, image: &str) {
         let (image, raw) = (self.path(image), self.path("raw"));
         let said = run("qemu-img", &["info", "--output=json", "-f", "vpc"], &[&image]);
@@ -42,7 +42,8 @@ impl Bench {
         run("qemu-img", &["compare", "-f", "vpc", "-F", "raw"], &[&image, &raw]);
     }
 
-    /// The content is the image's, by this crate, which finds nothing wrong.
+    /// Asserts that this crate reads the reference contents from the image and finds no
+    /// inconsistency.
     fn we_agree(&self, image: &str) {
         let file = self.file(image);
         let report = check(&file, SizeRule::Creator);
@@ -82,7 +83,7 @@ fn what_is_made_here_others_read() {
             bench.fill(&mut disk, 1);
             bench.qemu_agrees("image");
             bench.libvhdi_agrees(&["image"]);
-            // Where there is room again, it is used again.
+            // Freed space is reused.
             let range = ByteRange::new(2 * MB, 4 * MB).unwrap();
             for kept in disk.discard(range).unwrap() {
                 disk.write(kept.offset(), &vec![0; kept.len() as usize]).unwrap();
@@ -118,7 +119,7 @@ fn what_qemu_makes_is_read_written_and_read_by_it_again() {
             let bench = Bench::new(told);
             std::fs::rename(&path, bench.path("image")).unwrap();
             let file = bench.file("image");
-            // QEMU's writes and ours take turns.
+            // Writes by QEMU and by this crate alternate.
             let io =
                 ["-f", "vpc", "-c", "write -q -P 77 65536 131072", "-c", "write -q -P 78 5M 512"];
             run("qemu-io", &io, &[&bench.path("image")]);
@@ -165,7 +166,7 @@ fn a_disk_of_another_size_is_what_others_read() {
         let created = NewVhd { size_told: told, ..new_vhd(disk, 10 * MB) }.create(&file).unwrap();
         let image = opened(&file, Access::Write);
         bench.fill(&mut TestDisk { image, file: &file, parent: None }, 1);
-        // The table has no room for so many blocks where it is.
+        // The table must move, because it has no room to grow in place.
         let size = resize(&file, 270 * MB, SizeRule::Creator).unwrap();
         File::options().write(true).open(bench.path("raw")).unwrap().set_len(size).unwrap();
         let bench = Bench { size, ..bench };
@@ -173,7 +174,7 @@ fn a_disk_of_another_size_is_what_others_read() {
         let image = opened(&file, Access::Write);
         bench.fill(&mut TestDisk { image, file: &file, parent: None }, 20);
         bench.qemu_agrees("image");
-        // libvhdi takes Original Size, which is that at creation, for the disk's.
+        // libvhdi uses Original Size, the size at creation, as the disk's size.
         bench.libvhdi_agrees_on(created, &["image"]);
         bench.we_agree("image");
     }
@@ -208,8 +209,8 @@ fn a_child_is_its_parent_but_for_what_was_written() {
         assert_eq!(image.parent(), Some(&parent()));
         let mut disk = TestDisk { image, file: &file, parent: None };
         let raw = File::options().write(true).open(bench.path("raw")).unwrap();
-        // libvhdi takes all sectors of a bitmap's byte behind a set bit for the child's, so
-        // writes end where a byte does.
+        // libvhdi assigns all sectors of a bitmap byte after a set bit to the child, so writes end
+        // at byte boundaries of the bitmap.
         for (number, (sector, sectors)) in
             (60..).zip([(3, 5), (15, 1), (4095, 1), (4096, 8), (5002, 30), (8190, 10)])
         {

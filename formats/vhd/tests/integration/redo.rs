@@ -1,4 +1,4 @@
-//! VHD images of which a process was killed.
+//! Recovery of VHD images after the process was killed.
 
 use proptest::prelude::*;
 use suimon_image::testing::MemoryFile;
@@ -58,8 +58,8 @@ proptest! {
 
 #[test]
 fn an_image_to_which_another_program_has_written_meanwhile_is_left_as_it_is() {
-    // Another block has the place, and then the same block has another one. What cannot be told is
-    // that the same block was given the same place.
+    // Another block occupies the sector, and additionally the same block has another sector.
+    // Reallocation of the same sector to the same block cannot be detected.
     for sectors in [vec![512], vec![512, 24]] {
         let (bytes, redo) = after_one_write(&OfVhd, &dynamic(BLOCK, DISK));
         let other = MemoryFile::new(bytes);

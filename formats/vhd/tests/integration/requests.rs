@@ -1,4 +1,4 @@
-//! Requests, commits and failures of both at the same time, and a crash at any moment.
+//! Concurrent requests and commits, failures of both, and a crash at any point.
 
 use std::collections::VecDeque;
 
@@ -11,19 +11,19 @@ use suimon_vhd::{Access, NewDisk, Vhd};
 
 #[derive(Clone, Debug)]
 enum Op {
-    /// A write is placed.
+    /// Place a write.
     Place { sector: u64, sectors: u64 },
-    /// A placed write ends.
+    /// Complete a placed write.
     Finish { which: usize },
-    /// A placed write fails before anything of it is written.
+    /// Fail a placed write before any of its data is written.
     Fail { which: usize },
-    /// Used only while no write is under way.
+    /// Discard sectors; only while no write is in flight.
     Discard { sector: u64, sectors: u64 },
-    /// A commit is begun unless one is under way.
+    /// Begin a commit unless one is in progress.
     Begin,
-    /// The commit's next steps are done.
+    /// Complete the next steps of the commit.
     Steps { count: usize },
-    /// The commit's next step fails.
+    /// Fail the next step of the commit.
     StepFails,
 }
 
@@ -42,9 +42,9 @@ fn op() -> impl Strategy<Value = Op> {
 struct Engine<'a> {
     image: Vhd,
     file: &'a MemoryFile,
-    /// Writes under way: their number, sectors and places.
+    /// Writes in flight: number, sectors and extents.
     writes: Vec<(u64, ByteRange, Vec<Extent>)>,
-    /// What is left of the commit under way, and how many changes it makes durable.
+    /// Remaining steps of the commit in progress, and the number of changes it makes durable.
     commit: Option<(VecDeque<Step>, usize)>,
     history: History,
 }

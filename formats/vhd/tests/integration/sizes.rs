@@ -1,4 +1,4 @@
-//! What tells a disk's size, how large disks can be, and what a parent is.
+//! Disk size rules, size limits, and identification of parents.
 
 use crate::support::{created, differencing, dynamic, new_vhd, open, parent};
 use suimon_image::testing::MemoryFile;
@@ -17,7 +17,7 @@ fn footer_of(file: &MemoryFile) -> Footer {
     Footer::parse(end, rest.len() as u64).unwrap()
 }
 
-/// A fixed disk of 20 MiB, whose geometry tells 40936 sectors, by a creator.
+/// Returns a fixed disk of 20 MiB (geometry: 40936 sectors) with this creator.
 fn by_creator(creator: [u8; 4], geometry: Geometry) -> MemoryFile {
     let file = created(NewDisk::Fixed, 20 * MB);
     let bytes = file.bytes();

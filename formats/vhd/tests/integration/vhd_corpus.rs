@@ -1,5 +1,4 @@
-//! Any file as a VHD, judged by the fuzzer's oracle: its corpus is replayed, whole and
-//! damaged.
+//! Replays the VHD fuzzing corpus, unmodified and corrupted, with the fuzz target's oracle.
 
 use crate::replay;
 use std::path::Path;
@@ -10,19 +9,19 @@ use proptest::prelude::*;
 use suimon_image::testing::{MemoryFile, TestDisk};
 use suimon_vhd::{Access, DiskType, NewDisk};
 
-/// Set to write the seeds anew after a change to them.
+/// Environment variable that rewrites the seeds after a change to them.
 const WRITE_SEEDS: &str = "SUIMON_WRITE_SEEDS";
 
-/// Checksums are made to fit, so that damage to what they are about is seen.
+/// Option that corrects checksums, so that corruption of the covered fields is detected otherwise.
 const MEND: u8 = 1;
-/// Writes, a flush, a discard, opening again, more writes.
+/// Writes, a flush, a discard, reopening, and more writes.
 const SCRIPT: [u8; 21] = [0, 10, 9, 2, 200, 30, 6, 0, 0, 4, 0, 47, 7, 0, 0, 1, 90, 20, 3, 0, 3];
 
 fn input(options: u8, image: &[u8]) -> Vec<u8> {
     [&[options, SCRIPT.len() as u8], SCRIPT.as_slice(), image].concat()
 }
 
-/// An image with some sectors written.
+/// Returns an image with several sectors written.
 fn image(disk: NewDisk) -> Vec<u8> {
     let file = created(disk, 40 * SECTOR);
     let image = open(&file, Access::Write).unwrap();
@@ -39,7 +38,7 @@ fn changed(mut image: Vec<u8>, at: usize, bytes: &[u8]) -> Vec<u8> {
     image
 }
 
-/// A name, the input, and what it comes to.
+/// Returns name, input and expected result of each seed.
 fn seeds() -> Vec<(&'static str, Vec<u8>, Option<DiskType>)> {
     let dynamic = || image(NewDisk::Dynamic { block_size: 2048 });
     let differencing = || image(NewDisk::Differencing { block_size: 2048, parent: parent() });
@@ -47,7 +46,7 @@ fn seeds() -> Vec<(&'static str, Vec<u8>, Option<DiskType>)> {
         let end = image.len() - 512;
         changed(image, end, &[0; 512])
     };
-    // Locators follow the table and a header of 1024 bytes; entries are 4 bytes each.
+    // Locators follow the 1024-byte header and the table, which has 4 bytes per entry.
     let table = 1536;
     let same_block = {
         let image = dynamic();
@@ -112,7 +111,7 @@ fn the_corpus_passes_the_oracle_whole_and_damaged() {
     replay::any_bytes_pass(check);
 }
 
-/// Numbers that fields are wrong by.
+/// Generates numbers for wrong field values.
 fn number() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         any::<u8>().prop_map(|byte| vec![byte]),
@@ -127,7 +126,7 @@ fn number() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
-    /// Fields of structures are wrong, and checksums fit.
+    /// Structures with wrong fields and correct checksums.
     #[test]
     fn structures_with_wrong_fields_pass_the_oracle(
         which in 0_usize..3,
@@ -138,7 +137,7 @@ proptest! {
         let (start, mut image) = (2 + SCRIPT.len(), seed.clone());
         let end = image.len() - 512;
         for (structure, at, bytes) in changes {
-            // The copy, the header, the table, the footer; fields more often than not.
+            // Footer copy, header, table, footer; fields are chosen more often than other bytes.
             let (from, fields) = [(start, 84), (start + 512, 64), (start + 1536, 40), (end, 84)][structure];
             let at = from + if at % 4 == 0 { at } else { at % fields / 4 * 4 };
             let len = bytes.len().min(image.len() - at);
@@ -149,7 +148,7 @@ proptest! {
     }
 }
 
-/// What is wrong, where, by the names of the specification.
+/// Errors name the field as in the specification, and its offset.
 #[test]
 fn errors_name_the_field_and_its_offset() {
     let with = |at: usize, bytes: &[u8]| {

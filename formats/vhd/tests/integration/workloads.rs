@@ -1,4 +1,4 @@
-//! Random workloads against a plain model, with reopening, on every kind of disk.
+//! Random workloads compared with a reference model, with reopening, on every type of disk.
 
 use crate::support::{
     OF_PARENT, SECTOR, created, disk_on, numbers, open, parent, payload, range, read_parent,
@@ -38,7 +38,7 @@ fn disks() -> impl Strategy<Value = NewDisk> {
     })
 }
 
-/// What each sector holds.
+/// Expected number of each sector.
 struct Model {
     numbers: Vec<u64>,
 }
@@ -133,7 +133,7 @@ proptest! {
                 is_sound(&file)?;
             }
         }
-        // What only reads sees the same, and leaves the file alone.
+        // A read-only image has the same contents and does not modify the file.
         file.forget();
         let mut parent = read_parent;
         let mut disk = disk_on(&file, Access::Read, &mut parent).unwrap();
@@ -173,7 +173,7 @@ fn a_disk_becomes_smaller_only_where_it_is_empty() {
     let error = resize(&file, 32 << 10, SizeRule::Creator).unwrap_err();
     assert_eq!((error.field, error.offset), ("BAT entry", 1536 + 40));
     assert_eq!(resize(&file, 41 << 10, SizeRule::Creator).unwrap(), 41 << 10);
-    // What was cut off does not come back.
+    // Data cut off by shrinking does not reappear.
     assert_eq!(resize(&file, 128 << 10, SizeRule::Creator).unwrap(), 128 << 10);
     let mut disk =
         TestDisk { image: open(&file, Access::Read).unwrap(), file: &file, parent: None };

@@ -1,7 +1,6 @@
-//! One entry of the log ([MS-VHDX] 2.3.1): a header, descriptors, pages.
+//! Log entries ([MS-VHDX] 2.3.1): header, descriptors, data sectors.
 //!
-//! Each sector of an entry says by its first bytes what it is, so that entries that are
-//! whole cannot overlap.
+//! Each sector starts with a signature of its type, so that valid entries cannot overlap.
 
 use suimon_image::ByteRange;
 
@@ -14,19 +13,19 @@ use crate::view::Change;
 const HEADER_LEN: usize = 64;
 const DESCRIPTOR_LEN: usize = 32;
 const CHECKSUM_AT: usize = 4;
-/// A page is stored in its sector without its first 8 and last 4 bytes, which are in the
-/// descriptor.
+/// Number of leading page bytes stored in the descriptor instead of the data sector, as are the
+/// last 4 bytes.
 const LEADING: usize = 8;
 const TRAILING_AT: usize = PAGE_LEN - 4;
 
-/// An entry whose checksum is right.
+/// Log entry with a valid checksum.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    /// Where it begins, in sectors of the log.
+    /// First sector of the entry, as an index within the log.
     pub start: usize,
-    /// How many it has.
+    /// Number of sectors of the entry.
     pub sectors: usize,
-    /// The sector where the first entry begins that must be replayed with it.
+    /// First sector of the earliest entry that must be replayed together with this one.
     pub tail: usize,
     pub sequence: u64,
     pub flushed_file_len: u64,
@@ -34,12 +33,12 @@ pub(crate) struct Entry {
     descriptors: usize,
 }
 
-/// Sectors for a header and descriptors.
+/// Returns the number of sectors for the header and `descriptors` descriptors.
 pub(crate) fn descriptor_sectors(descriptors: usize) -> usize {
     descriptors.saturating_mul(DESCRIPTOR_LEN).saturating_add(HEADER_LEN).div_ceil(PAGE_LEN)
 }
 
-/// A sector of the log, which is a circle.
+/// Returns a sector of the log, which is a ring buffer.
 fn sector(log: &[u8], nth: usize) -> &[u8] {
     let count = (log.len() / PAGE_LEN).max(1);
     let at = nth % count * PAGE_LEN;
@@ -47,7 +46,7 @@ fn sector(log: &[u8], nth: usize) -> &[u8] {
 }
 
 impl Entry {
-    /// The entry that begins at a sector, if there is one.
+    /// Decodes the entry that starts at a sector; `None` if there is no valid one.
     pub(crate) fn parse(log: &[u8], start: usize, guid: Guid) -> Option<Self> {
         let header = sector(log, start);
         if array(header, 0) != *b"loge" || array(header, 32) != guid.stored() {
@@ -76,7 +75,7 @@ impl Entry {
         is_whole.then_some(entry)
     }
 
-    /// Whether descriptors and pages are as the header says, and of this entry.
+    /// Returns true if descriptors and data sectors match the header and belong to this entry.
     fn has_its_sectors(&self, log: &[u8]) -> bool {
         let first_page = descriptor_sectors(self.descriptors);
         if first_page > self.sectors {
@@ -114,8 +113,8 @@ impl Entry {
             .fold(first, |crc, nth| crc32c::crc32c_append(crc, sector(log, self.start + nth)))
     }
 
-    /// What it changes; `None` if that cannot be: it is not in whole pages, or behind
-    /// where the entry says that the file ends.
+    /// Returns the changes of the entry; `None` if they are invalid: not in whole pages, or beyond
+    /// the file length that the entry states.
     pub(crate) fn changes(&self, log: &[u8]) -> Option<Vec<Change>> {
         let mut page = descriptor_sectors(self.descriptors);
         let mut changes = Vec::with_capacity(self.descriptors);
@@ -141,23 +140,23 @@ impl Entry {
     }
 }
 
-/// What an entry's header says.
+/// Header fields of a new entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntrySpec {
     pub guid: Guid,
     pub sequence: u64,
-    /// Bytes of the log before the first entry to be replayed with it.
+    /// Offset in the log, in bytes, of the first entry to be replayed together with this one.
     pub tail: u32,
     pub flushed_file_len: u64,
     pub last_file_len: u64,
 }
 
-/// An entry with pages, as it is stored.
+/// Encodes an entry that contains `pages`.
 pub(crate) fn encode(spec: &EntrySpec, pages: &[Page]) -> Vec<u8> {
     let first_page = descriptor_sectors(pages.len());
     let mut bytes = vec![0; (first_page + pages.len()) * PAGE_LEN];
     put(&mut bytes, 0, b"loge");
-    // An entry has at most some megabytes.
+    // Entries are limited to some megabytes.
     let len = u32::try_from(bytes.len()).unwrap_or(0);
     put(&mut bytes, 8, &len.to_le_bytes());
     put(&mut bytes, 12, &spec.tail.to_le_bytes());

@@ -1,4 +1,5 @@
-//! The log: what is written to metadata is written there first ([MS-VHDX] 2.2.3, 2.3).
+//! Log of metadata changes ([MS-VHDX] 2.3): metadata is written to the log before it is written in
+//! place.
 
 mod entry;
 mod replay;

@@ -1,4 +1,4 @@
-//! Which entries of the log count, and what they change ([MS-VHDX] 2.3.3).
+//! Selection of the valid log entries, and their changes ([MS-VHDX] 2.3.2, 2.3.3).
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use crate::header::Header;
 use crate::log::Entry;
 use crate::view::Change;
 
-/// The longest log that is replayed. It is in memory while the image is opened, and what
-/// it changes is as long at most.
+/// Maximum length of a log to replay, in bytes. The log is in memory during opening; its changes
+/// need at most as much again.
 const LOG_BYTES_MAX: u64 = 64 * MB;
 
-/// What has to be done to the file before anything else of it is believed.
+/// Changes that must be applied before other structures are read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Replay {
     pub changes: Vec<Change>,
-    /// The file has this length at least, then.
+    /// Minimum length of the file after replay, in bytes.
     pub file_len: u64,
     pub entries: usize,
 }
 
-/// Finds what the log holds. Time and memory grow with its length only.
+/// Reads the log and returns its changes. Time and memory are linear in its length.
 pub(crate) fn find(
     file: &dyn ImageFile,
     file_len: u64,
@@ -50,7 +50,7 @@ pub(crate) fn find(
         .filter_map(|sector| Some((sector, Entry::parse(&log, sector, header.log_guid)?)))
         .collect();
     if entries.is_empty() && !has_begun(&log, header) {
-        // The header was written and nothing after it.
+        // The header was written but no entry yet.
         return Ok(Replay::default());
     }
     let sequence = active(&entries, log.len() / PAGE_LEN);
@@ -81,13 +81,14 @@ pub(crate) fn find(
     Ok(replay)
 }
 
-/// Region tables and all behind them, but not the log itself.
+/// Returns true if log entries may change the range: region tables and everything after them,
+/// except the log.
 fn is_loggable(range: ByteRange, log: ByteRange) -> bool {
     let is_apart = range.end() <= log.offset() || log.end() <= range.offset();
     is_apart && range.offset() >= crate::region::REGION_TABLE_OFFSETS[0]
 }
 
-/// Whether any entry was ever begun since the header was written.
+/// Returns true if writing of an entry has begun since the header was written.
 fn has_begun(log: &[u8], header: &Header) -> bool {
     log.chunks_exact(PAGE_LEN).any(|sector| {
         u32_at(sector, 0) == u32::from_le_bytes(*b"loge")
@@ -95,15 +96,15 @@ fn has_begun(log: &[u8], header: &Header) -> bool {
     })
 }
 
-/// Of all entries that follow one another without a gap, up to one whose tail is among
-/// them, those with the latest last one.
+/// Returns the active sequence. Candidates are gapless sequences ending with an entry that has its
+/// tail in the sequence; the one with the highest last sequence number is active.
 fn active(entries: &BTreeMap<usize, Entry>, sectors: usize) -> Vec<&Entry> {
     let next_of = |entry: &Entry| {
         let next = entries.get(&((entry.start + entry.sectors) % sectors.max(1)))?;
         (Some(next.sequence) == entry.sequence.checked_add(1)).then_some(next)
     };
-    // Entries do not overlap and numbers only grow along a run, so each entry is in one
-    // run only.
+    // Entries do not overlap and sequence numbers increase, so each entry belongs to exactly one
+    // run.
     let mut firsts: BTreeMap<usize, &Entry> =
         entries.iter().map(|(start, entry)| (*start, entry)).collect();
     for entry in entries.values() {

@@ -8,7 +8,7 @@ use crate::log::entry::{EntrySpec, encode};
 const GUID: Guid = Guid::new(7);
 const AT: u64 = MB;
 const SECTORS: usize = 256;
-/// A page that entries may change.
+/// Page that the entries change.
 const TARGET: u64 = 2 * MB;
 
 fn header() -> Header {
@@ -18,7 +18,7 @@ fn header() -> Header {
     Header { sequence: 1, file_write, data_write, log_guid: GUID, log_version: 0, log }
 }
 
-/// An entry that fills `pages` pages from [`TARGET`] on with a byte.
+/// Returns an entry that fills `pages` pages, starting at [`TARGET`], with a byte.
 fn entry(sequence: u64, tail: usize, pages: u64, byte: u8) -> Vec<u8> {
     let spec = EntrySpec {
         guid: GUID,
@@ -32,7 +32,7 @@ fn entry(sequence: u64, tail: usize, pages: u64, byte: u8) -> Vec<u8> {
     encode(&spec, &pages)
 }
 
-/// A file with entries at sectors of its log.
+/// Returns a file with entries at sectors of its log.
 fn file(entries: &[(usize, Vec<u8>)]) -> MemoryFile {
     let mut bytes = vec![0; 3 * MB as usize];
     for (start, entry) in entries {
@@ -44,7 +44,7 @@ fn file(entries: &[(usize, Vec<u8>)]) -> MemoryFile {
     MemoryFile::new(bytes)
 }
 
-/// The first bytes of the pages that are changed, in order.
+/// Returns the first byte of each changed page, in order.
 fn found(entries: &[(usize, Vec<u8>)]) -> Result<Vec<u8>, ImageError> {
     let replay = find(&file(entries), 3 * MB, &header())?;
     Ok(replay
@@ -59,7 +59,7 @@ fn found(entries: &[(usize, Vec<u8>)]) -> Result<Vec<u8>, ImageError> {
 
 #[test]
 fn the_latest_whole_sequence_counts() {
-    // Each of two pages has three sectors, of one page two.
+    // An entry of two pages has three sectors, of one page two.
     let at_the_end = [(SECTORS - 1, entry(9, SECTORS - 1, 2, 3))];
     assert_eq!(found(&at_the_end).unwrap(), [3, 3], "over the log's end");
     let two = [(0, entry(4, 0, 1, 1)), (2, entry(5, 0, 1, 2))];

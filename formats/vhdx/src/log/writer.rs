@@ -1,4 +1,4 @@
-//! Writes entries of the log so that a crash at any time leaves one that counts.
+//! Writing of log entries, so that a crash at any time leaves a valid one.
 
 use suimon_image::{ByteRange, Step};
 
@@ -6,32 +6,32 @@ use crate::Guid;
 use crate::fields::{PAGE, PAGE_LEN, to_usize};
 use crate::log::entry::{EntrySpec, descriptor_sectors, encode};
 
-/// A page of metadata: where it belongs in the file, and what is there.
+/// Metadata page: file offset in bytes and contents.
 pub(crate) type Page = (u64, Box<[u8; PAGE_LEN]>);
 
-/// Entries are no longer than this, however long the log is.
+/// Maximum length of an entry in sectors, independent of the length of the log.
 const ENTRY_SECTORS_MAX: u64 = 1024;
-/// An entry of one page.
+/// Length of an entry with one page, in sectors.
 const ENTRY_SECTORS_MIN: u64 = 2;
 
-/// Where the next entry goes.
+/// Position and sequence of the next log entry.
 ///
-/// Each entry is replayed alone: before it is written, all that earlier ones changed is
-/// in its place and durable. The one before it must stay whole until it is durable, so
-/// no entry has more than a quarter of the log.
+/// Each entry can be replayed on its own: before it is written, all changes of earlier entries are
+/// durable in place. The previous entry must stay valid until the new one is durable; an entry
+/// therefore uses at most a quarter of the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Writer {
     log: ByteRange,
     guid: Guid,
     sequence: u64,
-    /// In sectors of the log.
+    /// Position of the next entry, in sectors of the log.
     next: u64,
-    /// Sectors before `next` that must stay as they are.
+    /// Number of sectors before `next` that must not be overwritten.
     kept: u64,
 }
 
 impl Writer {
-    /// Of a log that has no entry with this GUID.
+    /// Creates a writer for a log without entries of this GUID.
     pub(crate) fn new(log: ByteRange, guid: Guid) -> Self {
         Self { log, guid, sequence: 1, next: 0, kept: 0 }
     }
@@ -40,17 +40,18 @@ impl Writer {
         self.log.len() / PAGE
     }
 
-    /// How many pages the next entry can have.
+    /// Returns the maximum number of pages of the next entry.
     fn pages_max(&self) -> usize {
-        // If entry after entry fails, the log fills up with what may or may not count.
-        // Then there is no better place than the oldest of them.
+        // After repeated failures the log may be full of entries of unknown validity. The oldest of
+        // them is then overwritten.
         let free = self.sectors().saturating_sub(self.kept) / 2;
         let sectors = free.min(self.sectors() / 4).clamp(ENTRY_SECTORS_MIN, ENTRY_SECTORS_MAX);
         let pages = to_usize(sectors) - 1;
         pages + 1 - descriptor_sectors(pages)
     }
 
-    /// The steps that write one entry with the first of `pages`, and how many it has.
+    /// Appends the steps that write one entry with the first of `pages`; returns the number of
+    /// pages it contains.
     pub(crate) fn write(
         &mut self,
         pages: &[Page],
@@ -81,7 +82,8 @@ impl Writer {
         count
     }
 
-    /// Entries from `before` on may or may not have been written: all of them stay.
+    /// Records that entries since `before` may or may not have been written: none of them may be
+    /// overwritten.
     pub(crate) fn handle_failure(&mut self, before: &Self) {
         let written = (self.next + self.sectors() - before.next) % self.sectors();
         self.kept = before.kept.saturating_add(written);

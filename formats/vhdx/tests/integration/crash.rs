@@ -1,5 +1,5 @@
-//! The power fails at any point: what was told to be durable is there, and all of the
-//! rest is as it was before or after.
+//! Crash consistency: power failure at any point. Data reported as durable is present; all other
+//! data has its old or new contents.
 
 use crate::support;
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ use crate::support::*;
 const SECTOR: u64 = 512;
 const DISK: u64 = 4 * MB + 4096;
 
-/// What a guest does. Places and lengths are in the disk's sectors.
+/// Guest requests; offsets and lengths in sectors.
 #[derive(Clone, Debug)]
 enum Request {
     Write { at: u64, sectors: u64 },
@@ -34,17 +34,17 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
     prop::collection::vec(request, 4..24)
 }
 
-/// What a sector may have held: values, each with the request that made it so.
+/// Possible contents of each sector: values with the request that wrote them.
 type History = Vec<Vec<(usize, u8)>>;
 
-/// A disk, and what must be true of it.
+/// A disk and its history.
 struct Guest {
     file: MemoryFile,
     before: Vec<u8>,
     history: History,
-    /// By request: how many changes of the file had been made before it.
+    /// Number of file operations before each request.
     begun: Vec<usize>,
-    /// How many changes had been made when a request was told to be durable.
+    /// Number of file operations at which a request was reported durable.
     durable: Vec<(usize, usize)>,
 }
 
@@ -107,7 +107,7 @@ impl Guest {
         }
     }
 
-    /// Commits step by step, and notes when it was told to be durable.
+    /// Commits step by step, and records when the commit becomes durable.
     fn flush(&mut self, image: &mut Vhdx, request: usize) {
         let Some(commit) = image.begin_commit() else {
             self.file.flush().unwrap();
@@ -129,7 +129,7 @@ impl Guest {
         image.handle_commit(CommitOutcome::Done);
     }
 
-    /// What the disk has after the power failed when `begun` changes had been made.
+    /// Checks the contents after a power failure at `begun` file operations.
     fn judge(&self, begun: usize, bytes: &[u8]) {
         let kept = self.durable.iter().filter(|(at, _)| *at <= begun).map(|(_, nth)| *nth);
         let kept = kept.max().unwrap_or(0);
@@ -150,7 +150,7 @@ durable of {last}, it was {history:?}"
     }
 }
 
-/// Opens what a crash has left for reading and for writing, and says what the disk has.
+/// Opens the remains of a crash for reading and for writing; returns the disk's contents.
 fn reopened(bytes: Vec<u8>, nth: u128) -> Vec<u8> {
     let file = MemoryFile::new(bytes);
     let report = check(&file);
@@ -199,7 +199,7 @@ proptest! {
     }
 }
 
-/// A file that was not closed, with an entry of the log that is in its place in part only.
+/// Returns an image that was not closed, with a log entry that is partially applied.
 fn dirty(spec: &NewImage) -> (MemoryFile, Vec<u8>) {
     let file = created(spec);
     let mut parent = read_parent;
@@ -212,7 +212,7 @@ fn dirty(spec: &NewImage) -> (MemoryFile, Vec<u8>) {
     (MemoryFile::new(file.bytes()), expected)
 }
 
-/// Every point of what was done to a file, with what may be left of it.
+/// Calls `judge` for each point of a file's history, with each simulated state of the file.
 fn every_remains(before: &[u8], ops: &[FileOp], mut judge: impl FnMut(usize, Vec<u8>)) {
     let mut numbers = Numbers::new(0x5eed);
     for begun in 0..=ops.len() {
@@ -228,7 +228,7 @@ fn replay_and_close_can_be_interrupted_anywhere() {
         let (file, expected) = dirty(&spec);
         let before = file.bytes();
         let mut disk = disk(Vhdx::open(&file, &guids(2)).unwrap(), &file);
-        // What is there already, in a block of its own: the file grows, and is cut again.
+        // Rewrites existing contents in a new block: the file grows and is truncated again.
         let same = range(2 * MB, MB);
         disk.write(same.offset(), &expected[same.offset() as usize..same.end() as usize]).unwrap();
         disk.image.close(&file).unwrap();
@@ -242,7 +242,7 @@ fn replay_and_close_can_be_interrupted_anywhere() {
 fn resizing_leaves_one_of_the_two_sizes() {
     let (file, expected) = dirty(&dynamic(DISK));
     let old = file.bytes();
-    // The last one needs another place for the BAT.
+    // The last size requires moving the BAT.
     for size in [DISK + 2 * MB, MB + 512, 150 << 30] {
         let file = MemoryFile::new(old.clone());
         resize(&file, size, &guids(2)).unwrap();
@@ -263,7 +263,7 @@ fn resizing_leaves_one_of_the_two_sizes() {
 
 #[test]
 fn a_commit_of_many_entries_keeps_every_flush_boundary() {
-    // Each write is in a page of its own, of the sector bitmap and of the BAT.
+    // Each write concerns separate pages of the sector bitmap and of the BAT.
     const STEP: u64 = 513 * MB;
     const WRITES: u64 = 70;
     let spec = child(WRITES * STEP);

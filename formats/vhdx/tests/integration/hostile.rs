@@ -1,4 +1,4 @@
-//! Images that lie: each is refused, with the field and where it is.
+//! Inconsistent images: each is rejected with field and offset.
 
 use std::cell::Cell;
 
@@ -15,7 +15,7 @@ const METADATA: u64 = 2 * MB;
 const ITEMS: u64 = METADATA + 64 * KB;
 const BAT: u64 = 3 * MB;
 
-/// An image with two blocks, at 4 and 5 MB.
+/// Returns an image with two blocks, at 4 and 5 MB.
 fn written(spec: &NewImage) -> Vec<u8> {
     let file = created(spec);
     let mut disk = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
@@ -24,7 +24,7 @@ fn written(spec: &NewImage) -> Vec<u8> {
     file.bytes()
 }
 
-/// Makes the checksum of a structure right.
+/// Updates the checksum of a structure.
 fn seal(bytes: &mut [u8], at: u64, len: u64) {
     let structure = &mut bytes[at as usize..(at + len) as usize];
     structure[4..8].fill(0);
@@ -36,7 +36,7 @@ fn put(bytes: &mut [u8], at: u64, field: &[u8]) {
     bytes[at as usize..at as usize + field.len()].copy_from_slice(field);
 }
 
-/// Changes a field of both headers or of both region tables.
+/// Changes a field in both headers or both region tables.
 fn with_both(mut bytes: Vec<u8>, structures: [u64; 2], at: u64, field: &[u8]) -> Vec<u8> {
     for structure in structures {
         put(&mut bytes, structure + at, field);
@@ -46,7 +46,7 @@ fn with_both(mut bytes: Vec<u8>, structures: [u64; 2], at: u64, field: &[u8]) ->
     bytes
 }
 
-/// The image is refused by all who open it, and it is not changed.
+/// Asserts that every function that opens the image rejects it without changing it.
 #[track_caller]
 fn refused(bytes: Vec<u8>, field: &str, offset: u64, why: &str) {
     let file = MemoryFile::new(bytes);
@@ -98,14 +98,14 @@ fn regions_that_lie_are_refused() {
     let first = REGIONS[0];
     refused(both(0, b"x"), "RegionTable.Signature", first, "regi");
     refused(both(8, &[0, 8]), "RegionTable.EntryCount", first + 8, "2047");
-    // A third region that nobody knows: required or not.
+    // Unknown third region: required or optional.
     let unknown = |flags: u8| {
         let region = [[7; 16].as_slice(), &(9 * MB).to_le_bytes(), &[0, 0, 16, 0, flags, 0, 0, 0]];
         with_both(both(8, &[3]), REGIONS, 16 + 64, &region.concat())
     };
     refused(unknown(1), "RegionTableEntry.Guid", first + 16 + 64, "required and not known");
     assert!(Vhdx::open_read_only(&MemoryFile::new(unknown(0))).is_ok());
-    // The metadata region's entry is the first, the BAT's the second.
+    // The first entry is that of the metadata region, the second that of the BAT.
     let place = |mb: u64| (mb * MB).to_le_bytes();
     refused(both(32, &place(0)), "RegionTableEntry.FileOffset", first + 32, "from 1 MB on");
     refused(both(32, &place(1)), "region", first + 16, "overlaps");
@@ -153,7 +153,7 @@ fn metadata_that_lies_is_refused() {
     refused(with(ITEMS + 21, &[0x40]), "VirtualDiskSize", ITEMS + 16, "64 TB");
     refused(with(ITEMS + 21, &[0x20]), "BAT region length", BAT, "what the disk needs");
     refused(with(ITEMS + 48, &[0; 4]), "LogicalSectorSize", ITEMS + 48, "512 or 4096");
-    // What nobody has to know is passed over.
+    // Unknown optional items are ignored.
     let mut optional = with(METADATA + 10, &[6]);
     put(&mut optional, METADATA + 32 * 6, &[5; 16]);
     assert!(Vhdx::open_read_only(&MemoryFile::new(optional)).is_ok());
@@ -182,12 +182,12 @@ fn blocks_that_lie_are_refused() {
         (&child, 4096, 5 * MB | 6, "overlaps"),
         (&child, 0, 4 * MB | 7, "missing"),
     ] {
-        // What overlaps is found at the second of the two.
+        // An overlap is detected at the second of the two structures.
         let at = if value == 5 * MB | 6 && nth == 0 { 1 } else { nth };
         let field = if why == "missing" { "sector bitmap of a block" } else { "BatEntry" };
         refused(entry(spec, nth, value), field, BAT + 8 * at, why);
     }
-    // What the entries of blocks without space say besides does not matter.
+    // Offsets in entries of unallocated blocks are ignored.
     for state in [0, 1, 2, 3, 5] {
         let bytes = entry(&plain, 0, 5 * MB | 0xff << 8 | state);
         let bytes = content(
@@ -226,7 +226,7 @@ fn a_check_tells_all_faults_and_what_is_not_used() {
     assert_eq!((report.faults.len(), report.more_faults), (1000, many - 1000));
 }
 
-/// A file that breaks after some calls.
+/// File that fails after a number of calls.
 struct Failing {
     file: MemoryFile,
     left: Cell<usize>,

@@ -1,4 +1,4 @@
-//! Images of every kind: created, written, closed, opened again, resized, checked.
+//! Images of each type: creation, writes, closing, reopening, resizing, checking.
 
 use suimon_image::testing::{MemoryFile, TestDisk};
 use suimon_image::{CommitOutcome, Extent, Image, ImageFault, ImageFile, Located, Place, Step};
@@ -6,7 +6,7 @@ use suimon_vhdx::{Guid, Kind, NewImage, Vhdx, check, resize};
 
 use crate::support::*;
 
-/// Every combination of what the format leaves open.
+/// Returns each combination of parameters that the format permits.
 fn all_kinds() -> Vec<NewImage> {
     let mut all = Vec::new();
     for block_bytes in [MB, 2 * MB, 256 * MB] {
@@ -99,7 +99,7 @@ fn discarded_blocks_are_zeros_and_their_space_is_used_again_after_the_commit() {
     assert_eq!(kept, [range(MB / 2, MB / 2), range(3 * MB, MB / 2)]);
     assert!(disk.read(range(MB, 2 * MB)).unwrap().iter().all(|byte| *byte == 0));
     assert!(disk.image.uncommitted_bytes() > 0);
-    // Not yet durable: the space must not be used.
+    // Not durable yet: the space must not be reused.
     disk.write(4 * MB, &[2; 512]).unwrap();
     let place = |disk: &mut TestDisk<'_, Vhdx>, offset| {
         let mut extents = Vec::new();
@@ -148,7 +148,7 @@ fn a_reader_replays_in_memory_and_writes_nothing() {
         let mut disk = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
         disk.write(MB + 512, &[7; 1024]).unwrap();
         let commit = disk.image.begin_commit().unwrap();
-        // The power fails when it is durable, before anything is in its place.
+        // Power failure when the commit is durable but not applied in place.
         for step in &commit.steps {
             match step {
                 suimon_image::Step::Write { offset, bytes } => {
@@ -204,7 +204,7 @@ fn bits_of_a_block_that_was_not_there_say_nothing() {
     let mut first = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
     first.write(MB + 3 * 512, &[1; 512]).unwrap();
     first.image.close(&file).unwrap();
-    // Some program takes the block out of the BAT and leaves its bit.
+    // Simulates a program that removes the block from the BAT and leaves its sector bits.
     file.write_at(3 * MB + 8, &[0; 8]).unwrap();
     let mut parent = read_parent;
     let image = Vhdx::open(&file, &guids(2)).unwrap();
@@ -228,15 +228,15 @@ fn space_of_failed_writes_is_zeroed_before_anything_else_needs_space() {
     let Place::File(offset) = places[0].place else { panic!("{places:?}") };
     image.handle_failed(failing);
     let steps = image.begin_commit().unwrap().steps;
-    // The file need not be longer: no metadata refers to the space.
+    // No extension of the file: metadata does not refer to the space.
     let zeroed = [Step::Zero(range(offset, MB)), Step::Zero(range(offset + MB, MB))];
     assert_eq!(steps[..2], zeroed, "{steps:?}");
     assert!(!steps.iter().any(|step| matches!(step, Step::Extend { .. })), "{steps:?}");
-    // If that fails, it is tried again.
+    // After a failure, the next commit repeats the steps.
     image.handle_commit(CommitOutcome::Failed);
     assert_eq!(image.begin_commit().unwrap().steps, steps);
     image.handle_commit(CommitOutcome::Done);
-    // Then the space is used.
+    // The space is reused afterwards.
     assert_eq!(image.place_write(range(MB, MB), &mut places).unwrap(), Located::Ready);
     let last = places.last().unwrap().place;
     assert!([offset, offset + MB].map(Place::File).contains(&last), "{last:?}");
@@ -261,7 +261,7 @@ fn a_block_of_a_child_whose_last_sector_was_written_needs_no_bitmap() {
     assert_eq!(entry(&file, 1), 3, "unmapped");
 }
 
-/// An entry of the BAT of an image that was created here.
+/// Returns a BAT entry of an image created by these tests.
 fn entry(file: &MemoryFile, nth: u64) -> u64 {
     let mut bytes = [0; 8];
     file.read_at(3 * MB + 8 * nth, &mut bytes).unwrap();
@@ -306,7 +306,7 @@ fn space_is_held_for_writes_that_are_under_way_and_no_longer() {
     image.begin_commit().unwrap().carry_out(&file).unwrap();
     image.handle_commit(CommitOutcome::Done);
     assert_eq!(place(&mut image, 2 * MB), first, "it is zeros now");
-    // A write that ends where another has failed has its space.
+    // A completed write keeps the space shared with a failed one.
     place(&mut image, 2 * MB + 512);
     image.handle_written(range(2 * MB, 512));
     image.handle_failed(range(2 * MB + 512, 512));
@@ -379,7 +379,7 @@ fn a_bat_that_does_not_fit_moves_and_both_sizes_stay_readable() {
         let mut small = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
         small.write(MB, &[6; 4096]).unwrap();
         small.image.close(&file).unwrap();
-        // 1 MB of BAT has 2^17 entries: not those of 200 GB.
+        // A BAT of 1 MB has 2^17 entries: too few for 200 GB.
         resize(&file, 200 << 30, &guids(2)).unwrap();
         assert!(check(&file).is_clean());
         let mut large = disk(Vhdx::open(&file, &guids(3)).unwrap(), &file);
@@ -398,7 +398,7 @@ fn a_bat_that_does_not_fit_moves_and_both_sizes_stay_readable() {
 
 #[test]
 fn the_largest_disk_of_the_smallest_blocks_can_be_made_and_used() {
-    // Most of the file is a hole, but MemoryFile has none: blocks of 32 MB are enough.
+    // The file is mostly a hole, which MemoryFile does not support: blocks of 32 MB suffice.
     let spec = NewImage { block_bytes: 32 * MB, ..dynamic(64 << 40) };
     let file = created(&spec);
     let mut disk = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);

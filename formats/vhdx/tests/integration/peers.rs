@@ -1,4 +1,4 @@
-//! Images go both ways with qemu-img and libvhdi. `scripts/setup` installs both.
+//! Interoperability with qemu-img and libvhdi in both directions. `scripts/setup` installs both.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::peer_bench::{Bench, run};
 use crate::support::{MB, dynamic, guids, range};
 
 impl Bench {
-    /// Writes some pieces, over the ends of blocks and to the disk's ends.
+    /// Writes at both ends of the disk and across block boundaries.
     fn fill(&self, disk: &mut TestDisk<'_, Vhdx>, first: u8) {
         let last = self.size - 4096;
         for (nth, (offset, len)) in
@@ -26,7 +26,7 @@ impl Bench {
         }
     }
 
-    /// The content is the image's, by qemu-img, and it finds nothing wrong.
+    /// Asserts that qemu-img reads the reference contents and finds no inconsistency.
     fn qemu_agrees(&self, image: &str) {
         let (image, raw) = (self.path(image), self.path("raw"));
         run("qemu-img", &["check", "-f", "vhdx"], &[&image]);
@@ -38,7 +38,7 @@ impl Bench {
         read("raw") == read(name)
     }
 
-    /// The content is the image's, by this crate.
+    /// Asserts that this crate reads the reference contents.
     fn we_agree(&self, image: &str) {
         let file = self.file(image);
         let report = check(&file);
@@ -74,7 +74,7 @@ fn what_is_made_here_others_read() {
         let mut disk = opened(&file, 1);
         bench.fill(&mut disk, 10);
         disk.flush().unwrap();
-        // Again, so that freed blocks and used ones alternate.
+        // Again, so that freed and used blocks alternate.
         if !is_fixed && block_bytes == MB {
             assert!(disk.discard(range(2 * MB, MB)).unwrap().is_empty());
             bench.expect(2 * MB, &vec![0; MB as usize]);
@@ -143,7 +143,7 @@ fn a_log_that_is_left_here_is_replayed_by_others() {
     let mut disk = opened(&file, 1);
     bench.fill(&mut disk, 60);
     let commit = disk.image.begin_commit().unwrap();
-    // The power fails when it is durable, before anything is in its place.
+    // Power failure when the commit is durable but not applied in place.
     let until = commit.steps.iter().position(|step| *step == Step::Durable).unwrap();
     for step in &commit.steps[..until] {
         carry_out(&file, step);
@@ -188,9 +188,8 @@ fn a_log_that_others_leave_is_replayed_here() {
     bench.we_agree("theirs");
 }
 
-/// Makes of an image that qemu-io has closed what the power would have left of it before
-/// the last entry of its log was applied: the entry is in the log still, its page is not
-/// in its place, and the headers say that the log is in use.
+/// Reverts an image closed by qemu-io to its state before the last log entry was applied: the entry
+/// is still in the log, its page has its old contents, and the headers mark the log as in use.
 fn forget_what_was_applied(path: &Path) {
     const PAGE: usize = 4096;
     let mut bytes = std::fs::read(path).unwrap();
@@ -219,13 +218,13 @@ fn what_was_resized_here_others_read() {
     let mut disk = opened(&file, 1);
     bench.fill(&mut disk, 70);
     disk.image.close(&file).unwrap();
-    // The BAT moves for the second one, and stays where it is for the third.
+    // The BAT moves for the second size and stays for the third.
     for (nth, size) in (2..).zip([7 * MB, 150 << 30, 3 * MB + 4096]) {
         resize(&file, size, &guids(nth)).unwrap();
         let raw = File::options().write(true).open(bench.path("raw")).unwrap();
         raw.set_len(size).unwrap();
         run("qemu-img", &["check", "-f", "vhdx"], &[&bench.path("ours")]);
-        // Comparing what is large takes minutes, holes or not.
+        // Comparing large images takes minutes even if they are sparse.
         if size < 1 << 30 {
             bench.qemu_agrees("ours");
         }

@@ -1,4 +1,4 @@
-//! VHDX images of which a process was killed.
+//! Recovery of VHDX images after the process was killed.
 
 use proptest::prelude::*;
 use suimon_image::testing::MemoryFile;
@@ -77,8 +77,8 @@ fn an_image_that_another_program_has_opened_meanwhile_is_left_as_it_is() {
 
 #[test]
 fn bits_of_an_entry_that_mean_nothing_are_disregarded() {
-    // Blocks that are absent, as other programs may have them: with reserved bits and a place, and with
-    // the number that unmapped blocks had in version 0.95.
+    // Unallocated blocks as other programs may store them: with reserved bits and an offset, and
+    // with the unmapped state of version 0.95.
     for raw in [0xffff_ffff_ffff_fff8_u64, 3 | 0x8000_0000, 5] {
         let file = created(&dynamic(DISK));
         file.write_at(3 * MB, &raw.to_le_bytes()).unwrap();

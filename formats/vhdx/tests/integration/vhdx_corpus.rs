@@ -1,12 +1,11 @@
-//! Images of any content, judged by the fuzzer's oracle: its corpus is replayed, whole
-//! and damaged.
+//! Replays the VHDX fuzzing corpus, unmodified and corrupted, with the fuzz target's oracle.
 
 use crate::replay;
 use std::path::Path;
 
 use crate::vhdx_oracle::{Outcome, check};
 
-/// Set to write the seeds anew after a change to the scripts.
+/// Environment variable that rewrites the seeds after a change to the scripts.
 const WRITE_SEEDS: &str = "SUIMON_WRITE_SEEDS";
 
 /// Options of images.
@@ -14,20 +13,20 @@ const DYNAMIC: u8 = 0;
 const CHILD: u8 = 1;
 const LARGE: u8 = 2 | 4;
 const FIXED: u8 = 8;
-/// It was not closed.
+/// Option: the image was not closed.
 const LEFT: u8 = 16;
 
-/// Structures that are damaged: which, the place in it, the value, and how.
+/// Corrupted structures: structure, offset, value and operation.
 const HEADER: u8 = 0;
 const REGION: u8 = 2;
 const ITEM: u8 = 4;
 const BAT: u8 = 6;
 const LOG: u8 = 7;
 const CUT: u8 = 8;
-/// The checksum is not made good.
+/// Option: the checksum is not corrected.
 const WRONG: u8 = 0x80;
 
-/// Requests of a guest: the kind, the place, the length.
+/// Guest requests: kind, offset, length.
 const USE: &[u8] = &[
     1, 0, 8, 200, 9, 2, 0, 4, 255, 15, 3, 0, 0, 0, 0, 5, 9, 9, 9, 9, 0x81, 1, 0, 2, 0, 0xc1, 0, 0,
     1, 0, 9, 0, 16, 100, 3, 3, 0, 0, 0, 0,

@@ -1,5 +1,5 @@
-//! Clients that nobody here wrote, at disks in memory: libnbd's `nbdinfo` and `nbdcopy`,
-//! QEMU's `qemu-img` and `qemu-io`. `make setup` installs them.
+//! Third-party clients against disks in memory: libnbd's `nbdinfo` and `nbdcopy`, QEMU's `qemu-img`
+//! and `qemu-io`. `make setup` installs them.
 #![allow(clippy::disallowed_methods, reason = "a server for real clients has threads")]
 
 mod server;
@@ -13,12 +13,12 @@ use suimon_nbd::{BlockSizes, Command, Export, ExportSpec, Features, Framing};
 
 const MIB: u64 = 1 << 20;
 const DISK_BYTES: u64 = 8 * MIB;
-/// What servers are limited to; most clients use the most that there is.
+/// Framing limits of the servers; most clients negotiate the maximum.
 const FRAMINGS: [Framing; 3] = [Framing::Simple, Framing::Structured, Framing::Extended];
-/// Seconds that a client may take.
+/// Time limit of a client in seconds.
 const LIMIT: &str = "60";
 
-/// Everything but that it is read-only and turns.
+/// Every feature except read-only and rotational.
 const FEATURES: Features = Features {
     read_only: false,
     flush: true,
@@ -43,7 +43,7 @@ fn export(name: &str, size: u64, min: u32, features: Features) -> (Export, Disk)
     (Export::new(spec).unwrap(), Disk::new(size))
 }
 
-/// Bytes of no pattern that a mistake could repeat.
+/// Returns pseudo-random bytes, so that misplaced data is detected.
 fn noise(seed: u32, bytes: usize) -> Vec<u8> {
     let mut state = seed | 1;
     let mut next = || {
@@ -55,7 +55,7 @@ fn noise(seed: u32, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| next()).collect()
 }
 
-/// Data here and there: at both ends, off the blocks, more than one request reads.
+/// Fills parts of the disk: both ends, unaligned ranges, and more than one request reads.
 fn fill(disk: &mut Disk) {
     disk.write(0, &noise(1, 4096));
     disk.write(MIB + 700, &noise(2, 3000));
@@ -69,7 +69,7 @@ fn filled() -> (Export, Disk) {
     (export, disk)
 }
 
-/// Runs a program; returns whether it ended well, and all it said.
+/// Runs a program; returns whether it succeeded, and its output.
 fn run_any(words: &[&str]) -> (bool, String) {
     let output = Program::new("timeout")
         .args(["--kill-after=1", LIMIT])
@@ -82,7 +82,7 @@ fn run_any(words: &[&str]) -> (bool, String) {
     (output.status.success(), String::from_utf8_lossy(&said).into_owned())
 }
 
-/// Runs a program that has to end well.
+/// Runs a program and requires success.
 fn run(words: &[&str]) -> String {
     let (is_ok, said) = run_any(words);
     assert!(is_ok, "{words:?}: {said}");
@@ -94,7 +94,8 @@ fn run_json(words: &[&str]) -> Value {
     serde_json::from_str(&said).unwrap_or_else(|error| panic!("{words:?}: {error}: {said}"))
 }
 
-/// Nothing was refused, no connection was cut, and each client has agreed on what it could.
+/// Asserts that no option or request was rejected, no connection failed, and each client negotiated
+/// the best common framing.
 fn assert_clean(server: &Server) {
     let seen = server.seen();
     assert_eq!(seen.cut, Vec::<String>::new());
@@ -102,7 +103,7 @@ fn assert_clean(server: &Server) {
     assert!(server.framings_are_the_most(), "{:?}", seen.framings);
 }
 
-/// How the disk is allocated, as offsets, lengths and whether it is a hole.
+/// Returns the allocation of the disk as offsets, lengths and hole flags.
 fn expected_map(disk: &Disk) -> Vec<(u64, u64, bool)> {
     let mut map: Vec<(u64, u64, bool)> = Vec::new();
     let mut at = 0;
@@ -124,7 +125,7 @@ fn nbdinfo_reads_what_an_export_is_like() {
     assert_eq!(info["protocol"], "newstyle-fixed");
     assert_eq!(info["TLS"], false);
     assert_eq!(info["structured"], true);
-    // From libnbd 1.18 on, it offers extended headers and says whether they are agreed on.
+    // libnbd 1.18 and later negotiates extended headers and reports the result.
     let extended = info.get("extended").is_some();
     if extended {
         assert_eq!(info["extended"], true);
@@ -173,7 +174,7 @@ fn nbdinfo_lists_all_exports_and_what_they_cannot() {
     for field in ["can_cache", "can_fast_zero", "can_flush", "can_fua", "can_trim", "can_zero"] {
         assert_eq!(old[field], false, "{field}");
     }
-    // There is no default among two.
+    // With two exports there is no default.
     for unknown in ["nowhere", ""] {
         let (is_ok, said) = run_any(&["nbdinfo", &server.uri(unknown)]);
         assert!(!is_ok, "{said}");
@@ -246,7 +247,7 @@ fn qemu_img_converts_and_compares() {
     assert_clean(&server);
 }
 
-/// Writes, zeroes and discards of all kinds, and reads of what came of them.
+/// Writes, zeroing and discards of every kind, and reads that verify them.
 const SCRIPT: [&str; 19] = [
     "write -P 0x5a 0 1M",
     "write -f -P 0xa5 1000k 96k",
@@ -287,7 +288,7 @@ fn qemu_io_reads_writes_and_discards() {
         let disk = server.disk(0);
         assert_eq!(disk.bytes[4099..4612], [0x11; 513]);
         assert_eq!(disk.bytes[MIB as usize..][..72 * 1024], [0xa5; 72 * 1024]);
-        // Of the two ranges of zeroes one was to stay allocated.
+        // One of the two zeroed ranges had to stay allocated.
         let piece = |kib: u64| disk.allocated[(kib * 1024 / PIECE_BYTES) as usize];
         assert_eq!((piece(64), piece(256), piece(512)), (true, false, false));
         let seen = server.seen();

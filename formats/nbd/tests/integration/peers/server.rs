@@ -1,5 +1,4 @@
-//! A plain server of disks in memory: one thread for each connection, one request at a
-//! time.
+//! Simple server of disks in memory: one thread per connection, one request at a time.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -15,10 +14,10 @@ use suimon_nbd::{
 };
 use tempfile::TempDir;
 
-/// What the disk allocates at once.
+/// Allocation unit of the disk in bytes.
 pub(crate) const PIECE_BYTES: u64 = 4096;
 
-/// Bytes in memory, of which pieces are allocated or read as zeroes.
+/// Disk in memory with an allocation map; unallocated pieces read as zeroes.
 #[derive(Clone)]
 pub(crate) struct Disk {
     pub(crate) bytes: Vec<u8>,
@@ -46,7 +45,7 @@ impl Disk {
         }
     }
 
-    /// How the disk is allocated from `offset` on.
+    /// Returns the extents of the disk from `offset` on.
     pub(crate) fn extents(&self, offset: u64) -> impl Iterator<Item = Extent> {
         let size = self.bytes.len() as u64;
         let mut at = offset;
@@ -61,7 +60,7 @@ impl Disk {
     }
 }
 
-/// What clients have done.
+/// Statistics of client behaviour.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) framings: Vec<Framing>,
@@ -70,7 +69,7 @@ pub(crate) struct Seen {
     pub(crate) commands: Vec<Command>,
     pub(crate) holes_sent: usize,
     pub(crate) with_allocation: usize,
-    /// Connections that could not go on.
+    /// Errors that ended connections.
     pub(crate) cut: Vec<String>,
 }
 
@@ -82,7 +81,7 @@ struct Shared {
     ends: AtomicBool,
 }
 
-/// Serves until it is dropped.
+/// Server that runs until dropped.
 pub(crate) struct Server {
     folder: TempDir,
     shared: Arc<Shared>,
@@ -118,19 +117,20 @@ impl Server {
         self.folder.path().join("nbd")
     }
 
-    /// Where an export is.
+    /// Returns the NBD URI of an export.
     pub(crate) fn uri(&self, export: &str) -> String {
         format!("nbd+unix:///{export}?socket={}", self.socket().display())
     }
 
-    /// Each client has agreed on the most that there is, as far as it knows of it.
+    /// Returns true if each client negotiated at least structured replies where the server permits
+    /// them, and at most the server's limit.
     pub(crate) fn framings_are_the_most(&self) -> bool {
         let max = self.shared.framing_max;
         let least = max.min(Framing::Structured);
         self.seen().framings.iter().all(|framing| (least..=max).contains(framing))
     }
 
-    /// A place for a file.
+    /// Returns a directory for temporary files.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -147,7 +147,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.shared.ends.store(true, Ordering::Relaxed);
-        // Wakes it up.
+        // Wakes the accept loop.
         drop(UnixStream::connect(self.socket()));
         if let Some(thread) = self.thread.take() {
             thread.join().unwrap();
@@ -165,7 +165,7 @@ impl Shared {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 self.seen.lock().unwrap().cut.push(error.to_string());
             }
-            // Clients close when they have enough.
+            // Clients close the connection when finished.
             _ => {}
         }
     }

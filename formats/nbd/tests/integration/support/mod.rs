@@ -1,4 +1,4 @@
-//! Exports, connections and agreements for tests.
+//! Exports, connections and negotiated states for tests.
 
 use suimon_nbd::{
     BlockSizes, Export, ExportSpec, Features, Framing, GREETING, Handshake, HandshakeError,
@@ -9,7 +9,7 @@ use crate::nbd_client::{OptionReply, option_replies};
 
 pub(crate) const MIB: u64 = 1 << 20;
 
-/// Everything but that it is read-only and turns.
+/// Every feature except read-only and rotational.
 pub(crate) const ALL: Features = Features {
     read_only: false,
     flush: true,
@@ -37,7 +37,7 @@ pub(crate) fn export(spec: ExportSpec) -> Export {
     Export::new(spec).unwrap()
 }
 
-/// What a client has agreed on that entered `export` in this way.
+/// Returns the result of a handshake for `export` in this framing.
 pub(crate) fn negotiated(export: Export, framing: Framing) -> Negotiated {
     let base_allocation = framing.has_chunks() && export.features().allocation;
     let flags = export.flags(framing, base_allocation);
@@ -52,18 +52,18 @@ pub(crate) fn transmission(
     Transmission::new(&negotiated(export(ExportSpec { features, block_sizes, ..spec("a") }), f))
 }
 
-/// A client's connection to some exports.
+/// Connection of a client to several exports.
 pub(crate) struct Connection {
     exports: Vec<Export>,
     pub(crate) handshake: Handshake,
 }
 
-/// What came of some bytes: the last step, and all that was answered.
+/// Result of sending bytes: last step and complete output.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Came {
     pub(crate) result: Result<Step, HandshakeError>,
     pub(crate) output: Vec<u8>,
-    /// Bytes that were not taken.
+    /// Number of bytes not consumed.
     pub(crate) left: usize,
 }
 
@@ -72,7 +72,7 @@ impl Came {
         option_replies(&self.output)
     }
 
-    /// Types of the replies.
+    /// Returns the types of the replies.
     pub(crate) fn kinds(&self) -> Vec<u32> {
         self.replies().iter().map(|reply| reply.kind).collect()
     }
@@ -86,7 +86,7 @@ impl Came {
 }
 
 impl Connection {
-    /// A client that has sent these flags.
+    /// Connects a client that sends these client flags.
     pub(crate) fn with_flags(exports: Vec<Export>, mode: TlsMode, flags: u32) -> Self {
         assert_eq!(GREETING.len(), 18);
         let mut connection = Self { exports, handshake: Handshake::new(mode) };
@@ -99,12 +99,12 @@ impl Connection {
         Self::with_flags(exports, mode, 3)
     }
 
-    /// To one export, `a`, without TLS.
+    /// Connects to a single export, `a`, without TLS.
     pub(crate) fn plain() -> Self {
         Self::new(vec![export(spec("a"))], TlsMode::Off)
     }
 
-    /// Sends bytes; goes on until none are left, or nothing takes them.
+    /// Sends bytes until they are consumed or the handshake stops.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Came {
         let (mut rest, mut output) = (bytes, Vec::new());
         loop {

@@ -1,4 +1,4 @@
-//! What a disk was told, and whether a crash left that.
+//! History of acknowledged writes, and comparison with the state after a crash.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +9,18 @@ use suimon_vhd::{Access, SizeRule, check};
 
 use super::{SECTOR, disk_on, numbers, payload, read_parent};
 
-/// What the disk was told, by the number of changes of the file that had been begun by then.
+/// Acknowledged changes, by the number of file operations begun at that time.
 #[derive(Default)]
 pub(crate) struct History {
-    /// When, which sector, what it may hold from then on.
+    /// File operations begun, sector number, and possible content from then on.
     pub(crate) changes: Vec<(usize, u64, u64)>,
-    /// From when on all changes before were acknowledged as durable: that moment, and how
-    /// many they were.
+    /// Points of durability: file operations begun, and the number of changes durable by then.
     pub(crate) durable: Vec<(usize, usize)>,
 }
 
 impl History {
-    /// What a sector may hold if a crash comes when `begun` changes of the file were begun.
+    /// Returns the permitted contents of each sector after a crash with `begun` file operations
+    /// begun.
     pub(crate) fn allowed(&self, begun: usize, initial: &[u64]) -> Vec<BTreeSet<u64>> {
         let durable =
             self.durable.iter().filter(|(when, _)| *when <= begun).map(|(_, changes)| *changes);
@@ -40,7 +40,7 @@ impl History {
     }
 }
 
-/// What became of changes: all there, none, all but one, one alone, or by chance.
+/// Generates fates of unsynced changes: all kept, none, all but one, only one, and random.
 pub(crate) fn fates(unsynced: usize, rng: &mut TestRng) -> Vec<(Vec<usize>, Vec<Fate>)> {
     let in_order: Vec<usize> = (0..unsynced).collect();
     let mut cases = vec![
@@ -69,8 +69,8 @@ pub(crate) fn fates(unsynced: usize, rng: &mut TestRng) -> Vec<(Vec<usize>, Vec<
     cases
 }
 
-/// The image of a file opens, and holds what is allowed; then it is repaired, sound, and
-/// holds the same. Returns what it holds.
+/// Opens the image after a crash and asserts permitted contents; then repairs it, checks its
+/// consistency and asserts the same contents. Returns the contents.
 pub(crate) fn reopened(
     bytes: Vec<u8>,
     allowed: &[BTreeSet<u64>],
@@ -99,7 +99,7 @@ pub(crate) fn reopened(
     Ok((file, found))
 }
 
-/// Blocks that are found after a crash have nothing of before in them.
+/// Asserts that blocks allocated after a crash contain no former data.
 pub(crate) fn goes_on(
     file: &MemoryFile,
     mut model: Vec<u64>,

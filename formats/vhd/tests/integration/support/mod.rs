@@ -1,4 +1,4 @@
-//! A plain model of a disk: each sector holds one number, again and again.
+//! Reference model of a disk: each sector is filled with one repeated number.
 
 #![allow(dead_code, reason = "each test uses what it needs")]
 
@@ -15,7 +15,7 @@ use suimon_vhd::{
 };
 
 pub(crate) const SECTOR: u64 = 512;
-/// Numbers of the parent's sectors have this bit.
+/// Bit that marks numbers of the parent's sectors.
 pub(crate) const OF_PARENT: u64 = 1 << 63;
 
 pub(crate) fn parent() -> Parent {
@@ -53,7 +53,7 @@ pub(crate) fn open(file: &MemoryFile, access: Access) -> Result<Vhd, ImageError>
     Vhd::open(file, OpenOptions { access, size: SizeRule::Creator })
 }
 
-/// Reads the parent: its sectors are numbered.
+/// Reads the parent, which contains the number of each sector.
 pub(crate) fn read_parent(range: ByteRange, bytes: &mut [u8]) {
     for (sector, bytes) in (range.offset() / SECTOR..).zip(bytes.chunks_exact_mut(512)) {
         bytes.copy_from_slice(&sector_of(OF_PARENT | sector));
@@ -74,7 +74,7 @@ pub(crate) fn sector_of(number: u64) -> [u8; 512] {
     bytes
 }
 
-/// The number a sector holds.
+/// Returns the number stored in a sector; asserts that the sector is not torn.
 pub(crate) fn number_of(bytes: &[u8]) -> u64 {
     let number = u64::from_le_bytes(bytes[..8].try_into().unwrap());
     assert_eq!(bytes, sector_of(number), "a sector is torn");
@@ -85,14 +85,14 @@ pub(crate) fn range(sector: u64, sectors: u64) -> ByteRange {
     ByteRange::new(sector * SECTOR, sectors * SECTOR).unwrap()
 }
 
-/// All sectors' numbers.
+/// Returns the numbers of every sector.
 pub(crate) fn numbers<I: Image>(disk: &mut TestDisk<'_, I>) -> Vec<u64> {
     let size = disk.image.shape().size;
     let bytes = disk.read(ByteRange::new(0, size).unwrap()).unwrap();
     bytes.chunks_exact(512).map(number_of).collect()
 }
 
-/// Bytes of sectors that hold `number` and the sector's own.
+/// Returns sectors filled with `number` combined with the sector number.
 pub(crate) fn payload(number: u64, sector: u64, sectors: u64) -> Vec<u8> {
     (sector..sector + sectors).flat_map(|at| sector_of(number << 24 | at)).collect()
 }

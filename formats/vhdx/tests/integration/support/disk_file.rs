@@ -1,4 +1,4 @@
-//! Images in files, for programs that nobody here wrote.
+//! Images in files, for tests with third-party programs.
 #![allow(unreachable_pub, reason = "a module of tests")]
 
 use std::fs::File;
@@ -8,11 +8,11 @@ use std::path::Path;
 
 use suimon_image::{FileError, ImageFile};
 
-/// A file of the system.
+/// File on the host.
 pub struct DiskFile(File);
 
 impl DiskFile {
-    /// Opens a file, and makes it if there is none.
+    /// Opens a file, creating it if it does not exist.
     pub fn open(path: &Path) -> Self {
         let mut options = File::options();
         let file = options.read(true).write(true).create(true).truncate(false).open(path);

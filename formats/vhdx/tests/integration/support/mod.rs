@@ -1,4 +1,4 @@
-//! Images in memory, as several tests need them.
+//! In-memory images for several tests.
 #![allow(dead_code, unreachable_pub, reason = "each test uses some of it")]
 
 use suimon_image::testing::{MemoryFile, TestDisk};
@@ -8,7 +8,7 @@ use suimon_vhdx::{Guid, NewImage, ParentLocator, Vhdx, WriteGuids};
 pub const MB: u64 = 1 << 20;
 pub const DATA_WRITE: Guid = Guid::new(2);
 
-/// A dynamic image with blocks of 1 MB.
+/// Returns a dynamic image with blocks of 1 MB.
 pub fn dynamic(size: u64) -> NewImage {
     NewImage {
         size,
@@ -23,26 +23,26 @@ pub fn dynamic(size: u64) -> NewImage {
     }
 }
 
-/// The same with a parent.
+/// Returns a differencing image with blocks of 1 MB.
 pub fn child(size: u64) -> NewImage {
     let parent = ParentLocator::new(Guid::new(77)).with_relative_path(r".\parent.vhdx");
     NewImage { parent: Some(parent), ..dynamic(size) }
 }
 
-/// GUIDs for one more time that an image is opened.
+/// Returns distinct GUIDs for the `nth` opening of an image.
 pub fn guids(nth: u128) -> WriteGuids {
     let guid = |kind| Guid::new(nth << 8 | kind);
     WriteGuids { file_write: guid(4), data_write: guid(5), log: guid(6) }
 }
 
-/// A new image in memory.
+/// Creates an image in memory.
 pub fn created(image: &NewImage) -> MemoryFile {
     let file = MemoryFile::default();
     image.create(&file).unwrap();
     file
 }
 
-/// A disk without a parent's content.
+/// Returns a disk without parent data.
 pub fn disk(image: Vhdx, file: &MemoryFile) -> TestDisk<'_, Vhdx> {
     TestDisk { image, file, parent: None }
 }
@@ -51,12 +51,12 @@ pub fn range(offset: u64, len: u64) -> ByteRange {
     ByteRange::new(offset, len).unwrap()
 }
 
-/// What a parent has at an offset: never zero.
+/// Returns the byte of the parent at an offset; never zero.
 pub fn parent_byte(offset: u64) -> u8 {
     (offset / 512 % 251) as u8 + 1
 }
 
-/// Fills bytes with what the parent has.
+/// Fills bytes with the parent's contents.
 pub fn read_parent(range: ByteRange, bytes: &mut [u8]) {
     let mut offset = range.offset();
     let mut rest = bytes;
@@ -69,7 +69,7 @@ pub fn read_parent(range: ByteRange, bytes: &mut [u8]) {
     }
 }
 
-/// All bytes of a disk.
+/// Returns the contents of the whole disk.
 pub fn content(image: Vhdx, file: &MemoryFile) -> Vec<u8> {
     let all = range(0, image.shape().size);
     let mut parent = read_parent;

@@ -1,5 +1,5 @@
-//! What tests of images with other programs stand on, those of VHD too: a folder with a
-//! disk's content beside its images, and the programs.
+//! Test bench for images and third-party programs, also used for VHD: a folder with images and the
+//! reference contents of the disk.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -14,7 +14,7 @@ use super::disk_file::DiskFile;
 
 const PIECE: u64 = 8 << 20;
 
-/// Reads a disk by libvhdi, over its parents, into a file.
+/// Python program that reads a disk with libvhdi, including its parents, into a file.
 const READ_BY_LIBVHDI: &str = "
 import sys, pyvhdi
 images = []
@@ -30,7 +30,7 @@ with open(sys.argv[1], 'wb') as out:
         out.write(images[0].read_buffer_at_offset(min(1 << 20, size - at), at))
 ";
 
-/// A folder with a disk's content beside its images.
+/// Folder with images and the reference contents of the disk.
 pub(crate) struct Bench {
     pub(crate) folder: TempDir,
     pub(crate) size: u64,
@@ -51,18 +51,18 @@ impl Bench {
         DiskFile::open(&self.path(name))
     }
 
-    /// Writes to the content, without an image.
+    /// Writes to the reference only.
     pub(crate) fn expect(&self, offset: u64, bytes: &[u8]) {
         let raw = File::options().write(true).open(self.path("raw")).unwrap();
         raw.write_all_at(bytes, offset).unwrap();
     }
 
-    /// The content is that of the first image over the others, by libvhdi.
+    /// Asserts that libvhdi reads the reference contents from the first image on top of the others.
     pub(crate) fn libvhdi_agrees(&self, images: &[&str]) {
         self.libvhdi_agrees_on(self.size, images);
     }
 
-    /// libvhdi has so many bytes of the content.
+    /// Asserts that libvhdi reads the first `size` bytes of the reference contents.
     pub(crate) fn libvhdi_agrees_on(&self, size: u64, images: &[&str]) {
         let mut paths = vec![self.path("libvhdi")];
         paths.extend(images.iter().map(|image| self.path(image)));
@@ -74,7 +74,7 @@ impl Bench {
         assert_eq!((differs, found.len() as u64), (None, size), "libvhdi differs in {images:?}");
     }
 
-    /// The content is what a disk reads.
+    /// Asserts that a disk reads the reference contents.
     pub(crate) fn is_read_from(&self, disk: &mut TestDisk<'_, impl Image>) {
         assert_eq!(disk.image.shape().size, self.size);
         let raw = File::open(self.path("raw")).unwrap();
@@ -86,7 +86,7 @@ impl Bench {
     }
 }
 
-/// Runs a program that must succeed, and says what it printed.
+/// Runs a program that must succeed; returns its output.
 pub(crate) fn run(program: &str, arguments: &[&str], paths: &[&Path]) -> String {
     let output = Command::new(program).args(arguments).args(paths).output();
     let output = output.unwrap_or_else(|error| panic!("{program}: {error}; run scripts/setup"));

@@ -1,9 +1,9 @@
-//! Power failures: at each point of a file's history, with what may be left of it.
+//! Power failures at each point of a file's history, with the possible states of the file.
 #![allow(dead_code, unreachable_pub, reason = "each test uses some of it")]
 
 use suimon_image::testing::{Crash, Fate, FileOp};
 
-/// Numbers that look random and are the same each time (xorshift64).
+/// Deterministic pseudo-random numbers (xorshift64).
 pub struct Numbers(u64);
 
 impl Numbers {
@@ -40,8 +40,8 @@ impl Numbers {
     }
 }
 
-/// Files that a power failure after `begun` changes may leave: everything that was not
-/// synced is there, nothing is, and twice some of it in some order.
+/// Returns possible files after a power failure at `begun` changes: all unsynced changes applied,
+/// none, and twice a random selection in random order.
 pub fn remains(before: &[u8], ops: &[FileOp], begun: usize, numbers: &mut Numbers) -> Vec<Vec<u8>> {
     let crash = Crash { before, ops, begun };
     let unsynced = crash.unsynced();
@@ -56,7 +56,7 @@ pub fn remains(before: &[u8], ops: &[FileOp], begun: usize, numbers: &mut Number
     files
 }
 
-/// Points at which most is not synced: right before each flush, and at the end.
+/// Points with the most unsynced changes: directly before each flush, and at the end.
 pub fn flush_boundaries(ops: &[FileOp]) -> Vec<usize> {
     let flushes = ops.iter().enumerate().filter(|(_, op)| **op == FileOp::Flush);
     flushes.map(|(at, _)| at).chain([ops.len()]).collect()

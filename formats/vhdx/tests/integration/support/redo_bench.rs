@@ -1,7 +1,7 @@
-//! A process with an image open that is killed at any point, for every format: what it had answered
-//! is there once its changes of metadata are redone by who opens the image next, however often that
-//! one is killed meanwhile. If the host crashes meanwhile, the image still opens, and each sector has
-//! what was flushed or what was written since.
+//! Kills of a process with an open image at any point, for every format. Completed writes are
+//! present once the next opener has redone the metadata changes, even if that opener is killed
+//! repeatedly. After a host crash in between, the image opens, and each sector has flushed or later
+//! contents.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::power::{Numbers, flush_boundaries, remains};
 const UNIT: u64 = 4096;
 const SECTOR: usize = 512;
 
-/// What a client does, in units of the disk.
+/// Client request; offsets and lengths in units of the disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Request {
     Write { at: u64, units: u64 },
@@ -33,34 +33,34 @@ pub(crate) fn requests(disk_bytes: u64) -> impl Strategy<Value = Vec<Request>> {
     prop::collection::vec(request, 1..20)
 }
 
-/// How images of a format are opened.
+/// Opening functions of a format.
 pub(crate) trait Format {
     type Image: Image;
 
     /// Opens an image for the first time.
     fn open(&self, file: &MemoryFile) -> Self::Image;
 
-    /// Opens an image of which another process was killed.
+    /// Opens an image after a process was killed.
     fn reopen(&self, file: &MemoryFile, redo: &Redo) -> Self::Image;
 
-    /// Fills bytes with what the parent has.
+    /// Fills bytes with the parent's contents.
     fn read_parent(&self, range: ByteRange, bytes: &mut [u8]);
 
-    /// The identity that [`Format::reopen`] gives the file.
+    /// Returns the identity that [`Format::reopen`] assigns to the file.
     fn redone_as(&self) -> [u8; 16];
 }
 
-/// A process that has an image open and keeps what is to be redone.
+/// Simulated process with an open image and its redo record.
 struct Process<'a, F: Format> {
     format: &'a F,
     image: Option<F::Image>,
     file: &'a MemoryFile,
     kept: Vec<MetadataChange>,
-    /// What the disk must read as.
+    /// Expected contents of the disk.
     expected: Vec<u8>,
-    /// The file when its changes were last forgotten.
+    /// Contents of the file when its log was last cleared.
     before: Vec<u8>,
-    /// What each sector was at the last flush, and became since.
+    /// Contents of each sector at the last flush and since then.
     since_flush: Vec<BTreeSet<Vec<u8>>>,
 }
 
@@ -76,7 +76,7 @@ impl<'a, F: Format> Process<'a, F> {
         process
     }
 
-    /// Each sector may be what it is from now on.
+    /// Records the current contents of each sector as permitted.
     fn note_content(&mut self) {
         for (seen, sector) in self.since_flush.iter_mut().zip(self.expected.chunks(SECTOR)) {
             if !seen.contains(sector) {
@@ -85,7 +85,7 @@ impl<'a, F: Format> Process<'a, F> {
         }
     }
 
-    /// Does something with the disk, and keeps what changed.
+    /// Executes requests and records the resulting metadata changes.
     fn with_disk(&mut self, act: impl FnOnce(&mut TestDisk<'_, F::Image>)) {
         let mut parent = |range: ByteRange, bytes: &mut [u8]| self.format.read_parent(range, bytes);
         let image = self.image.take().unwrap();
@@ -125,7 +125,7 @@ impl<'a, F: Format> Process<'a, F> {
         }
     }
 
-    /// Commits. Whatever of that is done, what is kept until it is over can be redone.
+    /// Commits. The changes recorded until it completes can be redone at any point of it.
     fn flush(&mut self) {
         let redo = self.redo();
         let written = self.file.ops().len();
@@ -140,7 +140,8 @@ impl<'a, F: Format> Process<'a, F> {
         (self.before, _) = (self.file.bytes(), self.file.forget());
     }
 
-    /// The host crashes while what the process left is redone. Records say nothing then.
+    /// Simulates host crashes while the redo record is applied. The records are not available
+    /// afterwards.
     fn check_host_crashes(&self) {
         let redoing = MemoryFile::new(self.file.bytes());
         self.format.reopen(&redoing, &self.redo());
@@ -179,8 +180,8 @@ fn content<F: Format>(format: &F, image: F::Image, file: &MemoryFile) -> (F::Ima
     (disk.image, bytes)
 }
 
-/// Opens an image of which a process was killed. All that is done to it meanwhile is cut off at
-/// every point, and begun again.
+/// Opens an image after a kill. The process is killed again after each file operation, and the
+/// opening is repeated.
 fn check<F: Format>(format: &F, bytes: &[u8], redo: &Redo, expected: &[u8]) {
     let file = MemoryFile::new(bytes.to_vec());
     let (_, found) = content(format, format.reopen(&file, redo), &file);
@@ -194,8 +195,8 @@ fn check<F: Format>(format: &F, bytes: &[u8], redo: &Redo, expected: &[u8]) {
     }
 }
 
-/// Runs requests on a new image. A process is killed after some of them and at each step of each
-/// commit; the host crashes while what a killed process left is redone.
+/// Executes requests on a new image, with kills after requests and at each step of each commit, and
+/// host crashes during redo.
 pub(crate) fn survives<F: Format>(format: &F, file: &MemoryFile, requests: &[Request]) {
     let mut process = Process::open(format, file);
     for (nth, request) in requests.iter().enumerate() {
@@ -207,7 +208,7 @@ pub(crate) fn survives<F: Format>(format: &F, file: &MemoryFile, requests: &[Req
     }
 }
 
-/// The file after one write to new space, and what is to be redone.
+/// Returns the file after one write to new space, and the changes to redo.
 pub(crate) fn after_one_write<F: Format>(format: &F, file: &MemoryFile) -> (Vec<u8>, Redo) {
     let mut process = Process::open(format, file);
     process.run(1, Request::Write { at: 3, units: 2 });

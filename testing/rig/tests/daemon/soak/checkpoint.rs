@@ -13,6 +13,9 @@ use anyhow::{Context, Result, bail};
 const SETTLE_LIMIT: Duration = Duration::from_secs(120);
 /// Longer than a thread of the pool for blocking calls is kept without a call.
 const STEADY: Duration = Duration::from_secs(12);
+/// Interval at which the daemon returns free memory to the system
+/// (`apps/suimond/src/free_memory.rs`).
+const RETURN_EVERY: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Objects of the kernel that the daemon holds.
@@ -147,8 +150,21 @@ impl Watched {
         for folder in &self.folders {
             list(folder, &mut files, &mut file_bytes);
         }
-        let memory = Memory::of(self.process)?;
+        let memory = self.settled_memory()?;
         Ok(Checkpoint { time, held, memory, files, file_bytes, difference })
+    }
+
+    /// Returns the least memory within two intervals at which the daemon returns free memory.
+    fn settled_memory(&self) -> Result<Memory> {
+        let until = Instant::now() + 2 * RETURN_EVERY + LOOK_EVERY;
+        let mut least = Memory::of(self.process)?;
+        while Instant::now() < until {
+            std::thread::sleep(LOOK_EVERY);
+            let now = Memory::of(self.process)?;
+            least.anonymous = least.anonymous.min(now.anonymous);
+            least.private = least.private.min(now.private);
+        }
+        Ok(least)
     }
 }
 

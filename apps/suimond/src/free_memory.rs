@@ -1,0 +1,14 @@
+//! Returns free memory to the system while the daemon has nothing to do.
+
+use std::time::Duration;
+
+/// Interval of the calls. An idle daemon wakes up for each.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// Returns free pages of the allocator to the system every 5 s. Never ends.
+pub(crate) async fn return_regularly() {
+    loop {
+        tokio::time::sleep(EVERY).await;
+        suimon_allocator::return_free_pages();
+    }
+}

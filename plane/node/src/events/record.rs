@@ -1,0 +1,56 @@
+//! Events as the log holds them in memory.
+
+use std::sync::Arc;
+
+use suimon_contract::{Event, EventFilter, Severity};
+use suimon_ports::StoreError;
+
+use crate::records::{EVENTS, StoreChange, decode, encode, event_key};
+
+/// An event as JSON, as the state store has it, with the fields that filters compare.
+///
+/// An [`Event`] takes several times as much memory, most of it for its map of fields.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    sequence: u64,
+    id: u32,
+    severity: Severity,
+    subject: Box<str>,
+    json: Arc<[u8]>,
+}
+
+impl Record {
+    pub(super) fn new(event: &Event) -> Result<Self, StoreError> {
+        Ok(Self::with_json(event, encode(EVENTS, event)?.into()))
+    }
+
+    /// Returns the record of an entry of the state store.
+    pub(super) fn read(key: &str, value: &[u8]) -> Result<Self, StoreError> {
+        Ok(Self::with_json(&decode(EVENTS, key, value)?, value.into()))
+    }
+
+    fn with_json(event: &Event, json: Arc<[u8]>) -> Self {
+        let Event { sequence, id, severity, ref subject, .. } = *event;
+        Self { sequence, id, severity, subject: subject.as_str().into(), json }
+    }
+
+    pub(super) fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    pub(super) fn is_wanted(&self, by: &EventFilter) -> bool {
+        by.matches_parts(self.id, self.severity, &self.subject)
+    }
+
+    /// Returns the change that writes the record to the state store.
+    pub(super) fn change(&self) -> StoreChange {
+        (EVENTS, event_key(self.sequence), Some(self.json.to_vec()))
+    }
+
+    /// Returns the event. `None` is impossible: the JSON was made of an event or read as one.
+    pub(super) fn event(&self) -> Option<Event> {
+        decode(EVENTS, &event_key(self.sequence), &self.json)
+            .inspect_err(|error| tracing::error!(%error, "an event cannot be read"))
+            .ok()
+    }
+}
