@@ -11,6 +11,8 @@ use suimon_rig::{Rig, guest_files, program, run};
 const TEST_FOLDER: &str = "SUIMON_TEST_FOLDER";
 /// Root of the repository.
 pub(crate) const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// Folder of the rig in which pages are executed.
+pub(crate) const WORK: &str = "work";
 /// Programs of this repository that pages call.
 const PROGRAMS: [&str; 4] = ["suimond", "suimon", "suimon-lab", "sim"];
 /// Directories whose content stays visible, and in which pages write.
@@ -18,18 +20,21 @@ const OVERLAID: [&str; 2] = ["/etc", "/var/lib"];
 /// Directories of pages' data. They are empty at the start and on the disk of the temporary folder.
 const DATA: [&str; 2] = ["/srv", "/mnt"];
 
+/// Variables of the environment of a page, with their values.
+pub(crate) type Environment = Vec<(&'static str, String)>;
+
 /// Prepares the file system and returns the variables of the environment that pages have.
 ///
 /// # Errors
 /// The test does not run in namespaces of its own, or a mount fails.
-pub(crate) fn prepare(rig: &Rig, page: &str) -> Result<Vec<(&'static str, String)>> {
+pub(crate) fn prepare(rig: &Rig, page: &str) -> Result<Environment> {
     ensure!(
         std::env::var_os(TEST_FOLDER).is_some(),
         "pages write to /etc and /var/lib: run this test with cargo-nextest, which isolates it"
     );
     // VMs run as other users.
     fs::set_permissions(rig.folder(), PermissionsExt::from_mode(0o755))?;
-    for name in ["work", "overlay", "bin"] {
+    for name in [WORK, "overlay", "bin"] {
         fs::create_dir(rig.file(name))?;
     }
     // Overlays do not lie on overlays, which the temporary folder of a container is in.
@@ -64,7 +69,7 @@ pub(crate) fn prepare(rig: &Rig, page: &str) -> Result<Vec<(&'static str, String
                 rig.path("bin")
             ),
         ),
-        ("HOME", rig.path("work")),
+        ("HOME", rig.path(WORK)),
         ("LC_ALL", "C.UTF-8".to_owned()),
         ("SUIMON_SOURCE", fs::canonicalize(ROOT)?.to_string_lossy().into_owned()),
     ];

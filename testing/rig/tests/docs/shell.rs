@@ -11,6 +11,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use suimon_rig::Rig;
 
+use crate::host::{Environment, WORK};
+
 /// Result of a command.
 #[derive(Debug)]
 pub(crate) struct Done {
@@ -32,11 +34,11 @@ pub(crate) struct Shell {
 }
 
 impl Shell {
-    /// Starts bash in the folder `work` of the rig.
+    /// Starts bash in the folder of the rig in which pages are executed.
     ///
     /// # Errors
     /// bash cannot be started.
-    pub(crate) fn start(rig: &Rig, environment: &[(&str, String)]) -> Result<Self> {
+    pub(crate) fn start(rig: &Rig, environment: &Environment) -> Result<Self> {
         let folder = rig.file("commands");
         fs::create_dir(&folder)?;
         let log = fs::File::create(folder.join("bash.log"))?;
@@ -44,7 +46,7 @@ impl Shell {
             .args(["--norc", "--noprofile", "-s"])
             .env_clear()
             .envs(environment.iter().map(|(key, value)| (*key, value)))
-            .current_dir(rig.file("work"))
+            .current_dir(rig.file(WORK))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
