@@ -3,14 +3,17 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use suimon_rig::{Rig, guest_files, program, run};
 
 /// Set by `scripts/isolated`, which gives the test a mount namespace.
 const TEST_FOLDER: &str = "SUIMON_TEST_FOLDER";
-/// Root of the repository.
-pub(crate) const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// Root of the repository that contains this file.
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// Variable of the environment with the root of another checkout, whose pages are executed instead. Pages have it too.
+const SOURCE: &str = "SUIMON_SOURCE";
 /// Folder of the rig in which pages are executed.
 pub(crate) const WORK: &str = "work";
 /// Programs of this repository that pages call.
@@ -22,6 +25,11 @@ const DATA: [&str; 2] = ["/srv", "/mnt"];
 
 /// Variables of the environment of a page, with their values.
 pub(crate) type Environment = Vec<(&'static str, String)>;
+
+/// Returns the root of the checkout whose pages are executed.
+pub(crate) fn root() -> PathBuf {
+    std::env::var_os(SOURCE).map_or_else(|| PathBuf::from(ROOT), PathBuf::from)
+}
 
 /// Prepares the file system and returns the variables of the environment that pages have.
 ///
@@ -71,7 +79,7 @@ pub(crate) fn prepare(rig: &Rig, page: &str) -> Result<Environment> {
         ),
         ("HOME", rig.path(WORK)),
         ("LC_ALL", "C.UTF-8".to_owned()),
-        ("SUIMON_SOURCE", fs::canonicalize(ROOT)?.to_string_lossy().into_owned()),
+        (SOURCE, fs::canonicalize(root())?.to_string_lossy().into_owned()),
     ];
     if page.contains("GUEST_KERNEL") {
         let files = guest_files()?;

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 
-use crate::host::ROOT;
+use crate::host::root;
 use crate::runner::execute;
 
 /// Folders in which every page is executed.
@@ -24,9 +23,9 @@ macro_rules! pages {
 // Pages that take longer than about 20 s are in the full tier.
 pages! {
     short {
-        readme: "README.md",
         attach_a_vm: "docs/how-to/attach-a-vm.md",
         cap_a_disk: "docs/how-to/cap-a-disk.md",
+        cluster_setup: "docs/how-to/cluster-setup.md",
         console_and_api_access: "docs/how-to/console-and-api-access.md",
         diagnose_a_slow_disk: "docs/how-to/diagnose-a-slow-disk.md",
         find_the_worker_of_a_queue: "docs/how-to/find-the-worker-of-a-queue.md",
@@ -35,9 +34,12 @@ pages! {
         image_files: "docs/how-to/image-files.md",
         kernel_path: "docs/how-to/kernel-path.md",
         nbd_clients: "docs/how-to/nbd-clients.md",
+        offloads: "docs/how-to/offloads.md",
         power_plans: "docs/how-to/power-plans.md",
+        readme: "README.md",
         record_and_replay: "docs/how-to/record-and-replay.md",
         recover_from_a_full_store: "docs/how-to/recover-from-a-full-store.md",
+        respond_to_events: "docs/how-to/respond-to-events.md",
         scrape_metrics: "docs/how-to/scrape-metrics.md",
         snapshots_and_jobs: "docs/how-to/snapshots-and-jobs.md",
         sriov_with_fallback: "docs/how-to/sriov-with-fallback.md",
@@ -48,6 +50,7 @@ pages! {
         uplinks_over_af_xdp: "docs/how-to/uplinks-over-af-xdp.md",
         use_with_libvirt: "docs/how-to/use-with-libvirt.md",
         vmq: "docs/how-to/vmq.md",
+        worker_time: "docs/how-to/worker-time.md",
     }
     full {
         first_cluster: "docs/tutorials/first-cluster.md",
@@ -63,7 +66,7 @@ pages! {
 fn every_page_has_a_test() {
     let mut pages = BTreeSet::from(["README.md".to_owned()]);
     for folder in FOLDERS {
-        for entry in fs::read_dir(Path::new(ROOT).join(folder)).unwrap() {
+        for entry in fs::read_dir(root().join(folder)).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
             if name.ends_with(".md") {
                 pages.insert(format!("{folder}/{name}"));

@@ -1,7 +1,6 @@
 //! Executes a page and reports the first step whose result is not the one in the page.
 
 use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -23,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// # Panics
 /// The page violates the format, or a step failed. The message names page, line, command, expected and actual output.
 pub(crate) fn execute(page: &str) {
-    let text = fs::read_to_string(Path::new(host::ROOT).join(page))
+    let text = fs::read_to_string(host::root().join(page))
         .unwrap_or_else(|error| panic!("{page}: {error}"));
     Rig::run(|rig| execute_text(rig, page, &text, &host::prepare(rig, &text)?));
 }
