@@ -27,11 +27,11 @@ pages! {
         cap_a_disk: "docs/how-to/cap-a-disk.md",
         cluster_setup: "docs/how-to/cluster-setup.md",
         console_and_api_access: "docs/how-to/console-and-api-access.md",
-        diagnose_a_slow_disk: "docs/how-to/diagnose-a-slow-disk.md",
         find_the_worker_of_a_queue: "docs/how-to/find-the-worker-of-a-queue.md",
         first_guarantee: "docs/tutorials/first-guarantee.md",
         guarantee_a_minimum: "docs/how-to/guarantee-a-minimum.md",
         image_files: "docs/how-to/image-files.md",
+        install: "docs/how-to/install.md",
         kernel_path: "docs/how-to/kernel-path.md",
         nbd_clients: "docs/how-to/nbd-clients.md",
         offloads: "docs/how-to/offloads.md",
@@ -40,7 +40,6 @@ pages! {
         record_and_replay: "docs/how-to/record-and-replay.md",
         recover_from_a_full_store: "docs/how-to/recover-from-a-full-store.md",
         respond_to_events: "docs/how-to/respond-to-events.md",
-        scrape_metrics: "docs/how-to/scrape-metrics.md",
         snapshots_and_jobs: "docs/how-to/snapshots-and-jobs.md",
         sriov_with_fallback: "docs/how-to/sriov-with-fallback.md",
         stores_and_disks: "docs/how-to/stores-and-disks.md",
@@ -53,11 +52,13 @@ pages! {
         worker_time: "docs/how-to/worker-time.md",
     }
     full {
+        diagnose_a_slow_disk: "docs/how-to/diagnose-a-slow-disk.md",
         first_cluster: "docs/tutorials/first-cluster.md",
         first_host: "docs/tutorials/first-host.md",
         migrate_a_vm: "docs/how-to/migrate-a-vm.md",
         replace_a_node: "docs/how-to/replace-a-node.md",
         run_vms: "docs/how-to/run-vms.md",
+        scrape_metrics: "docs/how-to/scrape-metrics.md",
         upgrade_the_daemon: "docs/how-to/upgrade-the-daemon.md",
     }
 }
