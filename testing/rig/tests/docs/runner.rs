@@ -14,7 +14,7 @@ use crate::shell::{Done, Shell};
 /// Time that a command may take.
 const COMMAND_LIMIT: Duration = Duration::from_secs(300);
 /// Time until a condition of an `until` comment must hold.
-const UNTIL_LIMIT: Duration = Duration::from_secs(60);
+const UNTIL_LIMIT: Duration = Duration::from_secs(180);
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Executes the page of this path, which is relative to the root of the repository.
