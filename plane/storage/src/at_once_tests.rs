@@ -27,7 +27,7 @@ pub(crate) struct Processor {
     pub(crate) commands: Sender<Command>,
     wait: Sleepless,
     pub(crate) client: Arc<Mutex<Client>>,
-    trouble: Arc<Mutex<Trouble>>,
+    pub(crate) trouble: Arc<Mutex<Trouble>>,
 }
 
 impl Processor {

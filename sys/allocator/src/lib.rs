@@ -9,6 +9,8 @@
 //! before as well and is not used; [`return_free_pages`] has its task.
 //!
 //! Source: jemalloc(3), "TUNING" and "MALLCTL NAMESPACE".
+#![deny(unsafe_op_in_unsafe_fn)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![allow(unsafe_code, reason = "configures jemalloc and calls its control function")]
 
 use core::ffi::c_char;

@@ -73,7 +73,7 @@ fn install_upgrade_and_remove() {
         "man/man1/suimon-lab.1.gz",
         "bash-completion/completions/suimon",
         "doc/suimon/html/index.html",
-        "doc/suimon/html/docs/operating.html",
+        "doc/suimon/html/docs/how-to/install.html",
         "doc/suimon/html/docs/experiments.html",
     ] {
         host.run(&["test", "-s", &format!("/usr/share/{page}")]).unwrap();
