@@ -115,6 +115,19 @@ pub trait DiskQueue: Send {
     /// [`DiskQueue::flush`].
     fn complete(&mut self, tag: u32, outcome: DiskOutcome);
 
+    /// Takes a request back that was not answered. [`DiskQueue::receive`] returns it again, before
+    /// any other. Returns false if the queue cannot do that; then the request is to be answered.
+    fn take_back(&mut self, request: DiskRequest) -> bool {
+        let _ = request;
+        false
+    }
+
+    /// Returns true if requests that are not answered when the queue is dropped come again by the
+    /// client's next queue.
+    fn outlives(&self) -> bool {
+        false
+    }
+
     /// Makes answers visible, and notifies the client if it asked for that.
     ///
     /// # Errors

@@ -109,6 +109,10 @@ pub struct VmDiskSpec {
     pub is_read_only: bool,
     /// Its serial number, at most 20 bytes of ASCII.
     pub serial: String,
+    /// Whether the guest is told if there is no space for a write to a disk that QEMU emulates. Else the
+    /// VM is paused, and the write is repeated when it goes on.
+    #[serde(default)]
+    pub reports_full: bool,
     /// The port of the machine that a virtio disk is plugged into, 0 to 15; the next that is free
     /// if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -183,6 +187,8 @@ pub enum VmRunState {
 pub struct VmFacts {
     /// Whether its CPUs run.
     pub state: VmRunState,
+    /// Whether they were stopped because there was no space for a write to an emulated disk.
+    pub waits_for_space: bool,
     /// What runs its instructions.
     pub accelerator: VmAccelerator,
     /// Virtual CPUs that it has now.

@@ -27,6 +27,9 @@ pub enum RunState {
     GuestPanicked,
     /// The machine is off.
     Shutdown,
+    /// They stand still because a request of an emulated disk has failed; it is repeated when they run
+    /// again.
+    IoError,
     /// Any other: they stand still, for this reason.
     Other(String),
 }
@@ -44,6 +47,7 @@ pub fn run_state(value: &Value) -> Result<RunState, AnswerError> {
         "prelaunch" => RunState::Prelaunch,
         "guest-panicked" => RunState::GuestPanicked,
         "shutdown" => RunState::Shutdown,
+        "io-error" => RunState::IoError,
         other => RunState::Other(other.to_owned()),
     })
 }

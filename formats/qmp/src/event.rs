@@ -36,6 +36,16 @@ pub enum Event {
         /// Its id; nothing if it has none.
         device: Option<String>,
     },
+    /// A read or write of an emulated disk has failed. If QEMU stops the machine for it,
+    /// [`Event::Stop`] follows.
+    BlockIoError {
+        /// The node of the block layer; empty if it has no name.
+        node: String,
+        /// Whether the machine is stopped for it. The request is repeated when the machine goes on.
+        stops: bool,
+        /// Whether there was no space for it.
+        is_full: bool,
+    },
     /// The guest's kernel has given up.
     GuestPanicked {
         /// What QEMU did then, in its word, like `pause`.
@@ -76,6 +86,11 @@ impl Event {
             }
             "DEVICE_UNPLUG_GUEST_ERROR" | "MEM_UNPLUG_ERROR" => {
                 Self::DeviceUnplugRefused { device: text("device").map(str::to_owned) }
+            }
+            "BLOCK_IO_ERROR" => {
+                let flag = |key| data.get(key).and_then(Value::as_bool).unwrap_or(false);
+                let stops = text("action") == Some("stop");
+                Self::BlockIoError { node: owned("node-name"), stops, is_full: flag("nospace") }
             }
             "GUEST_PANICKED" => Self::GuestPanicked { action: owned("action") },
             "VSERPORT_CHANGE" => {

@@ -27,6 +27,7 @@ mod plugging;
 mod records;
 mod releasing;
 mod replugging;
+mod space;
 mod spec;
 mod starting;
 mod status;

@@ -42,7 +42,9 @@ impl StorageWork {
     pub(crate) fn commit_if_due(&mut self, disk_number: usize) {
         let bytes = self.uncommitted_bytes(disk_number);
         self.idle_look.is_wanted |= bytes > 0;
-        if bytes > UNCOMMITTED_BYTES_MAX {
+        let now = self.now;
+        let is_deferred = self.disks.get(disk_number).is_some_and(|of| of.full.defers_commit(now));
+        if bytes > UNCOMMITTED_BYTES_MAX && !is_deferred {
             self.begin_commit(disk_number);
         }
     }
@@ -120,8 +122,12 @@ impl StorageWork {
             for number in commit.waiters {
                 self.answer(number, outcome_of(&error));
             }
-            let at = commit.offset;
-            self.tell(disk_number, at, format!("its metadata cannot be made durable: {error}"));
+            if outcome_of(&error) == DiskOutcome::NoSpace {
+                self.note_full(disk_number);
+            } else {
+                let at = commit.offset;
+                self.tell(disk_number, at, format!("its metadata cannot be made durable: {error}"));
+            }
             if let Some(disk) = self.disks.get_mut(disk_number) {
                 disk.has_failed_commit = true;
             }

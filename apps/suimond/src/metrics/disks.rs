@@ -44,12 +44,27 @@ const FLOW_METRICS: [FlowMetric; 3] = [
 type StoreMetric = (&'static str, &'static str, fn(&StoreStatus) -> Option<f64>);
 
 #[allow(clippy::cast_precision_loss, reason = "gauges are floating point")]
-const STORE_METRICS: [StoreMetric; 9] = [
+const STORE_METRICS: [StoreMetric; 14] = [
     ("suimon_store_up", "Whether it is as desired", |of| {
         Some(f64::from(u8::from(of.state == StorageState::Ready)))
     }),
     ("suimon_store_free_bytes", "Bytes that nothing is in", |of| {
         of.free_bytes.map(|bytes| bytes as f64)
+    }),
+    ("suimon_store_total_bytes", "Bytes of its file system or device", |of| {
+        of.total_bytes.map(|bytes| bytes as f64)
+    }),
+    ("suimon_store_nearly_full", "Whether more is used than its full_warning_percent", |of| {
+        Some(f64::from(u8::from(of.nearly_full)))
+    }),
+    ("suimon_store_virtual_bytes", "Bytes of its disks as their guests see them", |of| {
+        Some(of.virtual_bytes as f64)
+    }),
+    ("suimon_store_allocated_bytes", "Bytes that the files of its disks take", |of| {
+        Some(of.allocated_bytes as f64)
+    }),
+    ("suimon_store_overcommit_ratio", "Virtual bytes by total bytes", |of| {
+        of.overcommit_percent.map(|percent| percent as f64 / 100.0)
     }),
     ("suimon_store_capability_iops", "What it is taken to be able to do", |of| {
         of.capability_iops.map(|iops| iops as f64)
@@ -83,7 +98,8 @@ impl Readings {
             encode_gauges(encoder, name, help, stores)?;
         }
         let up = self.disks.iter().map(|disk| {
-            let is_ready = disk.state == StorageState::Ready;
+            // What has space on a full store goes on.
+            let is_ready = matches!(disk.state, StorageState::Ready | StorageState::Full);
             ([("disk", disk.config.name.to_string())], f64::from(u8::from(is_ready)))
         });
         encode_gauges(encoder, "suimon_disk_up", "Whether it is as desired", up)?;
@@ -99,6 +115,19 @@ impl Readings {
         });
         let help = "Whether another node has its file, which its VM goes to or comes from";
         encode_gauges(encoder, "suimon_disk_away", help, away)?;
+        let full = self.disks.iter().map(|disk| {
+            let is_full = f64::from(u8::from(disk.full.is_some()));
+            ([("disk", disk.config.name.to_string())], is_full)
+        });
+        let help = "Whether its store has no space for its requests";
+        encode_gauges(encoder, "suimon_disk_full", help, full)?;
+        let queued = self.disks.iter().map(|disk| {
+            #[allow(clippy::cast_precision_loss, reason = "a gauge is floating point")]
+            let queued = disk.full.map_or(0.0, |full| full.queued_requests as f64);
+            ([("disk", disk.config.name.to_string())], queued)
+        });
+        let help = "Requests that are queued until its store has space";
+        encode_gauges(encoder, "suimon_disk_full_queued_requests", help, queued)?;
         for metric in REQUEST_METRICS {
             self.encode_requests(encoder, metric)?;
         }

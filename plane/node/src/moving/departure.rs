@@ -57,7 +57,8 @@ pub(crate) fn arrival_request(
         from: shared.host_name(),
         as_started: VmConfig { name: vm.name.clone(), ..run.as_started.clone() },
         vm,
-        is_paused: facts.state == suimon_ports::VmRunState::Paused,
+        // What waits for space here goes on there.
+        is_paused: facts.state == suimon_ports::VmRunState::Paused && !facts.waits_for_space,
         uuid: digits(entry.uuid),
         nics,
         disks,

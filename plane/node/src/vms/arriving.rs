@@ -88,6 +88,7 @@ impl Driver {
             standbys: standbys(&spec),
             vfs: BTreeMap::new(),
             is_frozen: false,
+            is_held: false,
         };
         if !self.save(Some(&stored)) {
             let text = "the state store takes nothing; see the log of the daemon";

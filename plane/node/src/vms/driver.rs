@@ -16,6 +16,7 @@ use super::freezing::Frozen;
 use super::inbox::{Heard, Message, News};
 use super::leaving::Leaving;
 use super::records::{StoredMove, StoredRun, StoredVm, save_vm};
+use super::space::WaitsForSpace;
 use super::starting::Awaited;
 use super::stopping::Stopping;
 use super::texts;
@@ -77,6 +78,8 @@ pub(super) struct Run {
     /// Set while the guest's file systems are frozen.
     pub(super) frozen: Option<Frozen>,
     pub(super) vfs: RunVfs,
+    /// Set while it is paused because there was no space for a write.
+    pub(super) space: Option<WaitsForSpace>,
 }
 
 impl Driver {
@@ -133,7 +136,10 @@ impl Driver {
         let leaving = self.leaving.as_ref().map(|leaving| leaving.look_at);
         let arriving = self.arriving.as_ref().map(|arriving| arriving.look_at);
         let awaited = self.awaited.as_ref().map(|awaited| awaited.look_at);
-        let all = [stopping, lost, frozen, leaving, arriving, self.depart_again_at, vfs, awaited];
+        let space = self.run.as_ref().and_then(|run| run.space.as_ref());
+        let space = space.map(|space| space.look_at);
+        let departing = self.depart_again_at;
+        let all = [stopping, lost, frozen, leaving, arriving, departing, vfs, awaited, space];
         all.into_iter().flatten().min()
     }
 
@@ -141,6 +147,7 @@ impl Driver {
         let now = Instant::now();
         self.look_at_stopping(now);
         self.look_at_awaited(now);
+        self.look_at_space(now);
         self.look_at_freeze(now);
         self.look_at_vfs(now);
         self.look_at_leaving(now);
@@ -156,10 +163,16 @@ impl Driver {
             return;
         }
         let state = self.entry.view().state;
-        let checked = work.check(&self.entry.name, state).and_then(|()| self.check_stays(work));
+        let is_held = work == VmWork::Pause && self.waits_for_space();
+        let checked = if is_held { Ok(()) } else { work.check(&self.entry.name, state) };
+        let checked = checked.and_then(|()| self.check_stays(work));
         let done = checked.and_then(|()| match work {
             VmWork::Start if operation.is_none() => self.start_with_host(),
             VmWork::Start => self.start(),
+            VmWork::Pause if is_held => {
+                self.hold();
+                Ok(())
+            }
             VmWork::Pause => self.tell(&VmCommand::Pause),
             VmWork::Resume => self.tell(&VmCommand::Resume),
             VmWork::Reset => self.tell(&VmCommand::Reset),
@@ -191,10 +204,21 @@ impl Driver {
         let (leaving, withheld) = (BTreeSet::new(), BTreeSet::new());
         let (cut_off, refused) = (BTreeMap::new(), BTreeSet::new());
         let frozen = stored.is_frozen.then(|| Frozen::for_time(Duration::ZERO));
-        let vfs = RunVfs::default();
-        self.run =
-            Some(Run { vm, stored, leaving, withheld, cut_off, refused, is_written, frozen, vfs });
+        let (vfs, space) = (RunVfs::default(), None);
+        self.run = Some(Run {
+            vm,
+            stored,
+            leaving,
+            withheld,
+            cut_off,
+            refused,
+            is_written,
+            frozen,
+            vfs,
+            space,
+        });
         self.find_vfs();
+        self.follow_space(in_words(state));
         self.publish(in_words(state));
         // What was asked for while it was being started, or while no daemon was there.
         self.look();
@@ -266,7 +290,10 @@ impl Driver {
             _ => in_words(state),
         };
         if before != now {
-            if let Some(draft) = texts::state(&self.entry, before, now) {
+            self.follow_space(now);
+            let draft = texts::state(&self.entry, before, now);
+            // One that waits for space has an event of its own.
+            if let Some(draft) = draft.filter(|_| !self.waits_for_space()) {
                 self.append(draft);
             }
             self.publish(now);
@@ -276,6 +303,7 @@ impl Driver {
     /// The VM's process is gone.
     pub(super) fn has_ended(&mut self, is_orderly: bool, reason: &str) {
         let was_asked = self.stopping.is_some();
+        self.queue_writes(self.disk_devices().iter());
         if let Some(run) = self.run.take() {
             self.release_all(&run.stored.vfs);
         }
@@ -283,6 +311,7 @@ impl Driver {
         let mut view = self.entry.view();
         view.state = VmState::Stopped;
         view.running = None;
+        view.waits_for_space = false;
         view.vfs_left.clear();
         view.reason = (!is_orderly).then(|| reason.to_owned());
         drop(view);
@@ -350,9 +379,11 @@ impl Driver {
                 vm: run.vm.clone(),
             }
         });
+        let reason = self.space_reason();
         let mut view = self.entry.view();
         view.state = state;
-        view.reason = None;
+        view.reason = reason;
+        view.waits_for_space = self.waits_for_space();
         view.running = running;
         view.vfs_left.clear();
     }

@@ -181,6 +181,7 @@ impl Driver {
     ) -> Result<(Order, StoredLeave, Handed, u64), ApiError> {
         self.entry.check_can_leave()?;
         self.check_nothing_leaves()?;
+        self.check_no_queued_writes()?;
         let far = self.shared.far_node(&request.to)?;
         // Nothing else is done to them from before the other node hears what they are.
         let handed_over = self.disks_to_hand_over()?;
@@ -383,6 +384,8 @@ impl Driver {
         leaving.copied.memory = (status.bytes_sent, status.bytes_left);
         match status.phase {
             SendPhase::Copying | SendPhase::None => {
+                // They would fail as soon as the guest stands still.
+                self.check_no_queued_writes()?;
                 Ok((Stage::Sending(order, mirrors), LOOK_EVERY))
             }
             SendPhase::Waiting | SendPhase::Finishing | SendPhase::Done => {
