@@ -219,13 +219,21 @@ fn clients_wait(hold: Duration) {
         interrupted(&daemon, (format, store.path()), (&socket, &mut client), (64, 2), hold);
         daemon.ok(&["disk", "resize", format, "160MiB"]).unwrap();
         // A client is told the size when it connects.
+        drop(client);
         let mut client = NbdClient::connect(&socket, format).unwrap();
         interrupted(&daemon, (format, store.path()), (&socket, &mut client), (140, 3), hold);
         if *format != "raw" {
             let file = format!("child.{format}");
             daemon.ok(&["disk", "snapshot", format, &file]).unwrap();
             interrupted(&daemon, (format, store.path()), (&socket, &mut client), (64, 4), hold);
+            // A merge takes the disk out of service.
+            drop(client);
+            until("clients to be gone", PATIENCE, || {
+                Ok(daemon.json(&["disk", "show", format])?["nbd"]["clients"] == 0)
+            })
+            .unwrap();
             merged(&daemon, format, store.path());
+            let mut client = NbdClient::connect(&socket, format).unwrap();
             for (at, byte) in [(0, 1), (64, 4), (67, 4), (140, 3)] {
                 check_mib(&mut client, at, byte);
             }
