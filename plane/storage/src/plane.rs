@@ -434,7 +434,9 @@ impl StoragePlane {
     ) -> Result<(), PlaneError> {
         let record = self.record(disk)?;
         let owner = match key {
-            QueueKey::Client(_) => record.owner_within(ATTACH_MAX).ok_or(PlaneError::Stalled)?,
+            QueueKey::Client(_) | QueueKey::VmClient(_) => {
+                record.owner_within(ATTACH_MAX).ok_or(PlaneError::Stalled)?
+            }
             // Its VM cannot use the disk without it.
             QueueKey::Ring(_) | QueueKey::Mirror => lock(&record.owner),
         };
