@@ -63,7 +63,9 @@ impl Changes {
     }
 
     /// What a failed commit leaves to do: its changes are changes again. A table that names
-    /// its fresh blocks may be in the file, so they are fresh no more.
+    /// its fresh blocks may be in the file, so they are fresh no more. Room is not wanted any
+    /// more: a write that still needs it has to be placed again, and the commits of others
+    /// must not fail for it.
     pub(crate) fn take_back(&mut self, failed: Self, has_place: impl Fn(u32) -> bool) {
         self.table_sectors.extend(failed.table_sectors);
         for block in failed.fresh.into_iter().chain(failed.maps) {
@@ -72,7 +74,6 @@ impl Changes {
             }
         }
         self.freed.extend(failed.freed);
-        self.wanted = self.wanted.max(failed.wanted);
     }
 }
 

@@ -43,6 +43,8 @@ pub(crate) struct Sparse {
     pub(crate) space: Option<Space>,
     pub(crate) changes: Changes,
     pub(crate) committing: Option<Committing>,
+    /// Whether the last commit failed in which the file was to grow.
+    pub(crate) has_failed_to_grow: bool,
     /// Changes of the table and of bitmaps, if they are remembered.
     remembered: Option<Vec<MetadataChange>>,
     pub(crate) footer: [u8; 512],
@@ -79,6 +81,7 @@ impl Sparse {
             placed: BTreeMap::new(),
             changes: Changes::default(),
             committing: None,
+            has_failed_to_grow: false,
             remembered: None,
             shape: shape(layout.size, layout.block, is_aligned),
             layout,

@@ -24,6 +24,7 @@ mod inbox;
 mod leaving;
 mod moving;
 mod plugging;
+mod publishing;
 mod records;
 mod releasing;
 mod replugging;

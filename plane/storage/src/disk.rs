@@ -251,6 +251,8 @@ pub(crate) struct RunningCommit {
     pub(crate) is_of_image: bool,
     /// Requests that are answered when it is durable.
     pub(crate) waiters: Vec<usize>,
+    /// Whether it repeats one that found no space.
+    pub(crate) is_repeated: bool,
     /// Where in the file the step is that is under way.
     pub(crate) offset: Option<u64>,
 }

@@ -216,7 +216,7 @@ impl Driver {
         }
         self.try_it(&*vm, &VmCommand::Announce);
         self.append(texts::arrived(&self.entry, &arriving.from));
-        self.publish(super::driver::in_words(vm.facts().state));
+        self.publish(super::publishing::in_words(vm.facts().state));
         self.ask_for_vfs();
         self.look();
         Ok(ArrivalState::Active)

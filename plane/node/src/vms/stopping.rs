@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use suimon_contract::{ApiError, ErrorCode, StopBy, StopVmRequest, VmState};
 use suimon_ports::VmCommand;
 
-use super::driver::{Driver, in_words};
+use super::driver::Driver;
+use super::publishing::in_words;
 use crate::operations::OperationHandle;
 
 /// Whether somebody has cancelled the operation is looked at so often.
