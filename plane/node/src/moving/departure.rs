@@ -38,6 +38,7 @@ pub(crate) fn arrival_request(
                     let go of what was taken away, or take the change back";
         return Err(refused(text));
     }
+    entry.check_no_queued_writes(shared, &run.disks)?;
     let disks: Result<Vec<DiskConfig>, ApiError> =
         vm.disks.iter().map(|disk| disk_to_go(shared, config, disk)).collect();
     let disks = disks?;

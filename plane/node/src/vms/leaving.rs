@@ -181,7 +181,6 @@ impl Driver {
     ) -> Result<(Order, StoredLeave, Handed, u64), ApiError> {
         self.entry.check_can_leave()?;
         self.check_nothing_leaves()?;
-        self.check_no_queued_writes()?;
         let far = self.shared.far_node(&request.to)?;
         // Nothing else is done to them from before the other node hears what they are.
         let handed_over = self.disks_to_hand_over()?;

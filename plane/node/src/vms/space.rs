@@ -15,8 +15,10 @@ use std::time::{Duration, Instant};
 use suimon_contract::{ApiError, DiskController, ErrorCode, Name, VmState};
 use suimon_ports::{VmCommand, VmDevice};
 
+use super::VmEntry;
 use super::driver::{Driver, Run};
 use super::texts;
+use crate::shared::Shared;
 
 /// How often the stores of a VM that waits for space are queried.
 const QUERY_EVERY: Duration = Duration::from_secs(1);
@@ -167,18 +169,30 @@ impl Driver {
     }
 
     /// # Errors
-    /// Writes to a disk of it are queued because the store is full. They would fail when the VM moves,
-    /// and its file systems could become read-only.
+    /// As [`VmEntry::check_no_queued_writes`].
     pub(super) fn check_no_queued_writes(&self) -> Result<(), ApiError> {
         let Some(run) = &self.run else { return Ok(()) };
-        match self.shared.disks.queued_writes(&run.stored.disks) {
+        self.entry.check_no_queued_writes(&self.shared, &run.stored.disks)
+    }
+}
+
+impl VmEntry {
+    /// # Errors
+    /// Writes to one of these disks of it are queued because the store is full. They would fail when
+    /// the VM moves, and its file systems could become read-only.
+    pub(crate) fn check_no_queued_writes(
+        &self,
+        shared: &Shared,
+        disks: &BTreeSet<Name>,
+    ) -> Result<(), ApiError> {
+        match shared.disks.queued_writes(disks) {
             None => Ok(()),
             Some(disk) => {
                 let text = format!(
                     "writes to disk/{disk} are queued because its store is full, and would fail; free \
                      space on the store, or set on_full = \"error\" so that the guest is told"
                 );
-                Err(self.error(ErrorCode::Conflict, &text))
+                Err(ApiError::new(ErrorCode::Conflict, text).about(self.label()))
             }
         }
     }

@@ -226,15 +226,19 @@ fn clients_wait(hold: Duration) {
             let file = format!("child.{format}");
             daemon.ok(&["disk", "snapshot", format, &file]).unwrap();
             interrupted(&daemon, (format, store.path()), (&socket, &mut client), (64, 4), hold);
+            // Its parent has nothing here.
+            client.write(100 * MIB, &vec![5; 2 * MIB as usize], false).unwrap();
+            client.flush().unwrap();
             // A merge takes the disk out of service.
             drop(client);
             until("clients to be gone", PATIENCE, || {
                 Ok(daemon.json(&["disk", "show", format])?["nbd"]["clients"] == 0)
             })
             .unwrap();
-            merged(&daemon, format, store.path());
+            let ballast = Ballast::new(store.path(), MIB);
+            held_up(&daemon, &["disk", "merge", format], ballast, hold);
             let mut client = NbdClient::connect(&socket, format).unwrap();
-            for (at, byte) in [(0, 1), (64, 4), (67, 4), (140, 3)] {
+            for (at, byte) in [(0, 1), (64, 4), (67, 4), (100, 5), (101, 5), (140, 3)] {
                 check_mib(&mut client, at, byte);
             }
         }
@@ -279,15 +283,30 @@ fn interrupted(
     .unwrap();
 }
 
-/// A merge that finds the store full leaves the disk as it was, and ends when there is space.
-fn merged(daemon: &Daemon, disk: &str, store: &str) {
-    let ballast = Ballast::new(store, 0);
-    let output = daemon.cli(&["disk", "merge", disk]).unwrap();
+/// An operation that finds the store full waits for space and ends then.
+fn held_up(daemon: &Daemon, words: &[&str], ballast: Ballast, hold: Duration) {
+    let begun = daemon.json(&[words, &["--no-wait"]].concat()).unwrap();
+    let id = begun["id"].to_string();
+    let shown = || daemon.json(&["operation", "show", &id]);
+    let wait_held_up = || {
+        let mut seen = Value::Null;
+        let held_up = until("an operation that waits for space", PATIENCE, || {
+            seen = shown()?;
+            Ok(seen["step"].as_str().is_some_and(|step| step.contains("is full")))
+        });
+        held_up.unwrap_or_else(|error| panic!("{error:#}: {seen}"));
+    };
+    wait_held_up();
+    std::thread::sleep(hold);
+    wait_held_up();
     ballast.remove();
-    if !output.is_ok() {
-        assert!(output.stderr.contains("full") || output.stderr.contains("space"), "{output:?}");
-        daemon.ok(&["disk", "merge", disk]).unwrap();
-    }
+    let mut seen = Value::Null;
+    let ended = until("the operation to end", PATIENCE, || {
+        seen = shown()?;
+        Ok(seen["state"] != "running")
+    });
+    ended.unwrap_or_else(|error| panic!("{error:#}: {seen}"));
+    assert_eq!(seen["state"], "succeeded", "{seen}");
 }
 
 #[test]

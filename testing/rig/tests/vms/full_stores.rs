@@ -57,8 +57,11 @@ impl Site {
 
     /// Takes all space of the store but these bytes.
     fn fill(&self, left: usize) {
-        let free = self.daemon.json(&["store", "show", "s"]).unwrap()["free_bytes"].as_u64();
-        let size = usize::try_from(free.unwrap()).unwrap().saturating_sub(left);
+        // What the daemon shows may be from a moment ago.
+        let told = run(&["stat", "--file-system", "--format=%a %S", self.store.path()]).unwrap();
+        let free: usize =
+            told.split_whitespace().map(|number| number.parse::<usize>().unwrap()).product();
+        let size = free.saturating_sub(left);
         fs::write(self.ballast(), vec![1; size]).unwrap();
     }
 
