@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use suimon_rig::{Daemon, Mounted, NbdClient, NbdFailure, Rig, run, run_any, until};
 
+mod ext4;
+mod vhost_user;
+
 const MIB: u64 = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);
 const ENOSPC: u32 = 28;
