@@ -9,6 +9,7 @@ use serde_json::Value;
 use suimon_rig::{Daemon, HostedGuest, HostedVms, Mounted, Rig, run, until};
 
 const PATIENCE: Duration = Duration::from_secs(300);
+const QUEUED_WITHIN: Duration = Duration::from_secs(60);
 const MIB: usize = 1 << 20;
 /// What each disk is written with, in blocks of 64 KiB. All of them fit into the store.
 const BLOCKS: u64 = 64;
@@ -204,13 +205,16 @@ fn held(site: &mut Site, disk: &str, device: &str) {
 /// A VM with queued writes is ended at once.
 fn ended(site: &mut Site) {
     site.fill(0);
-    site.guest
-        .run("dd if=/dev/zero of=/dev/vda bs=64k count=16 seek=512 oflag=direct >/dev/null 2>&1 &")
-        .unwrap();
-    until("queued writes", PATIENCE, || {
+    let write = "(sleep 2; dd if=/dev/zero of=/dev/vda bs=64k count=16 seek=512 oflag=direct) \
+                 </dev/null >/tmp/last 2>&1 &";
+    site.guest.run(write).unwrap();
+    let queued = until("queued writes", QUEUED_WITHIN, || {
         Ok(site.disk("v")["full"]["queued_requests"].as_u64() > Some(0))
-    })
-    .unwrap();
+    });
+    if let Err(error) = queued {
+        let log = site.guest.run("cat /tmp/last; dmesg | tail").unwrap();
+        panic!("{error:#}: {}\n{}\n{log}", site.disk("v"), site.vm());
+    }
     site.daemon.ok(&["vm", "kill", "old"]).unwrap();
     until("nothing to be queued", PATIENCE, || {
         Ok(site.disk("v")["full"]["queued_requests"].as_u64().unwrap_or(0) == 0)
