@@ -117,6 +117,19 @@ pub trait DiskQueue: Send {
     /// with [`DiskQueue::flush`].
     fn complete(&mut self, tag: u32, outcome: DiskOutcome);
 
+    /// Takes back a request that was not completed. [`DiskQueue::receive`] returns it again before any
+    /// other. Returns false if the queue does not support this; the request must be completed then.
+    fn take_back(&mut self, request: DiskRequest) -> bool {
+        let _ = request;
+        false
+    }
+
+    /// Returns true if requests that are in flight when the queue is dropped are returned again by the
+    /// client's next queue.
+    fn outlives(&self) -> bool {
+        false
+    }
+
     /// Makes completions visible and notifies the client if it enabled notifications.
     ///
     /// # Errors

@@ -111,6 +111,10 @@ pub struct VmDiskSpec {
     pub is_read_only: bool,
     /// Serial number, at most 20 bytes of ASCII.
     pub serial: String,
+    /// True if the guest gets an error for a write to an emulated disk that finds no space. False: the
+    /// VM is paused, and the write is repeated when it is resumed.
+    #[serde(default)]
+    pub reports_full: bool,
     /// PCIe root port that a virtio disk is plugged into, 0 to 15; `None`: the next free one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u8>,
@@ -183,6 +187,8 @@ pub enum VmRunState {
 pub struct VmFacts {
     /// Run state of the VM's CPUs.
     pub state: VmRunState,
+    /// True if the VM is paused because a write to an emulated disk found no space.
+    pub waits_for_space: bool,
     /// Accelerator that the VM uses.
     pub accelerator: VmAccelerator,
     /// Current number of virtual CPUs.

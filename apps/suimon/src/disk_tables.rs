@@ -27,6 +27,7 @@ impl Shown for StoreConfig {
                 store.disks.to_string(),
                 or_dash(store.free_bytes.map(units::size)),
                 or_dash(store.total_bytes.map(units::size)),
+                virtual_size(store),
                 units::count(store.delivered_iops),
                 or_dash(store.capability_iops.map(units::count)),
                 promised(store, units::count),
@@ -45,6 +46,9 @@ impl Shown for StoreConfig {
         lines.add("disks", one.disks);
         let of = or_dash(one.total_bytes.map(units::size));
         lines.add("free", format!("{} of {of}", or_dash(one.free_bytes.map(units::size))));
+        lines.add("nearly full", if one.nearly_full { "yes" } else { "no" });
+        lines.add("virtual size of disks", virtual_size(one));
+        lines.add("allocated by disks", units::size(one.allocated_bytes));
         lines.add("capability", capability(one));
         if let Some(measured) = &one.measured {
             add_measured(&mut lines, measured);
@@ -92,6 +96,15 @@ fn add_measured(lines: &mut Lines, measured: &StoreMeasurement) {
         let took = format!("{} p50, {} p99", units::latency(half), units::latency(most));
         let text = format!("{} at depth {}, {took}", units::iops(figure.iops), figure.depth);
         lines.add(&format!("  {}", figure.pattern.word()), text);
+    }
+}
+
+/// `2.0 TiB (150 %)`: the disks' size in sum, and how much of the store's bytes that is.
+fn virtual_size(store: &StoreStatus) -> String {
+    let size = units::size(store.virtual_bytes);
+    match store.overcommit_percent {
+        Some(percent) => format!("{size} ({percent} %)"),
+        None => size,
     }
 }
 
@@ -145,6 +158,9 @@ impl Shown for DiskConfig {
         lines.add("on disk", or_dash(one.allocated_bytes.map(units::size)));
         lines.add("files", or_dash(one.layers.map(layers)));
         lines.add("metadata", or_dash(one.uncommitted_bytes.map(metadata)));
+        if let Some(full) = &one.full {
+            lines.add("queued for space", full.queued_requests);
+        }
         lines.add("processor", or_dash(one.processor));
         lines.add("used by", used_by(one));
         if let Some(vhost_user) = one.vhost_user.as_ref().filter(|vhost| vhost.connected) {

@@ -14,6 +14,7 @@ mod power;
 mod processors;
 mod reference;
 mod sriov;
+mod stores;
 mod teams;
 mod text_format;
 mod vmq;
@@ -145,6 +146,7 @@ impl Collector for Readings {
         self.encode_ports(&mut encoder)?;
         self.encode_teams(&mut encoder)?;
         self.encode_vmq(&mut encoder)?;
+        self.encode_stores(&mut encoder)?;
         self.encode_disks(&mut encoder)?;
         self.encode_power(&mut encoder)?;
         self.encode_vms(&mut encoder)?;

@@ -8,7 +8,7 @@ const STATUS: Record<string, Status> = {
   up: "success", ready: "success", running: "success", active: "success", full: "success", alive: "success",
   Supported: "success", succeeded: "success", met: "success",
   failed: "danger", error: "danger", panicked: "danger", lost: "danger", unmet: "danger",
-  down: "warning", stalled: "warning", warning: "warning", partial: "warning", paused: "warning", silent: "warning",
+  down: "warning", stalled: "warning", "store-full": "warning", warning: "warning", partial: "warning", paused: "warning", silent: "warning",
   none: "warning", "to-be-left": "warning",
   working: "info", starting: "info", stopping: "info", arriving: "info", "handed-over": "info", away: "info",
   whole: "success", done: "success", agrees: "success", better: "success",
@@ -25,4 +25,9 @@ export function StateLabel(props: { state: string; text?: string }) {
       {props.text ?? word(props.state)}
     </Label>
   );
+}
+
+/** The word for the state of a disk: `full` means another thing for offloads and scales. */
+export function storageWord(state: string): string {
+  return state === "full" ? "store-full" : state;
 }

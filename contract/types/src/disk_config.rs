@@ -42,6 +42,31 @@ pub struct StoreConfig {
     /// if absent or less. It counts as a promise, and where it does not fit it is not in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_iops: Option<u64>,
+    /// Used part of the store, in percent, from which on a warning says that it is nearly full (event
+    /// 6152), 1 to 100.
+    #[serde(
+        default = "default_full_warning_percent",
+        skip_serializing_if = "is_default_full_warning"
+    )]
+    pub full_warning_percent: u8,
+}
+
+/// What requests of a disk do that its store has no space for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DiskOnFull {
+    /// They are queued until there is space.
+    #[default]
+    Wait,
+    /// They fail at once.
+    Error,
+}
+
+impl DiskOnFull {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde wants it")]
+    const fn is_default(&self) -> bool {
+        matches!(self, Self::Wait)
+    }
 }
 
 /// How a disk is kept.
@@ -201,6 +226,15 @@ pub struct DiskConfig {
     /// Limits of its own.
     #[serde(default, skip_serializing_if = "DiskQos::is_default")]
     pub qos: DiskQos,
+    /// What requests do that the store has no space for. `wait`: they are queued until there is space,
+    /// those of a VM's virtio disk for as long as it takes, those of NBD clients for `full_wait_s`; a VM
+    /// with an IDE or SATA disk is paused and goes on when there is space. `error`: they fail at once.
+    #[serde(default, skip_serializing_if = "DiskOnFull::is_default")]
+    pub on_full: DiskOnFull,
+    /// Seconds that requests of NBD clients are queued at most while the store is full, 0 to 86 400.
+    /// After that they fail with `NBD_ENOSPC`.
+    #[serde(default = "default_full_wait_s", skip_serializing_if = "is_default_full_wait")]
+    pub full_wait_s: u32,
     /// On what its VM finds it. An IDE or SATA disk is there from a start of the VM on, and
     /// needs neither `vhost_user` nor `nbd` for it.
     #[serde(default, skip_serializing_if = "DiskController::is_default")]
@@ -231,6 +265,8 @@ impl DiskConfig {
             block_bytes: None,
             qos_policy: None,
             qos: DiskQos::NONE,
+            on_full: DiskOnFull::Wait,
+            full_wait_s: default_full_wait_s(),
             controller: DiskController::Virtio,
             vhost_user: None,
             nbd: None,
@@ -302,6 +338,24 @@ const fn default_normalization_bytes() -> ByteSize {
 
 const fn default_depth_max() -> u32 {
     256
+}
+
+const fn default_full_warning_percent() -> u8 {
+    90
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde wants it")]
+const fn is_default_full_warning(percent: &u8) -> bool {
+    *percent == default_full_warning_percent()
+}
+
+const fn default_full_wait_s() -> u32 {
+    30
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde wants it")]
+const fn is_default_full_wait(seconds: &u32) -> bool {
+    *seconds == default_full_wait_s()
 }
 
 const fn default_logical_sector() -> u32 {

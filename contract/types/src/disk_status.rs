@@ -23,6 +23,9 @@ pub enum StorageState {
     Failed,
     /// It is open, and its store does not answer; its requests wait.
     Stalled,
+    /// It is a disk that is open, and its store has no space for its requests. They are queued or fail;
+    /// requests to allocated blocks go on.
+    Full,
     /// It is a disk whose VM goes to another node or comes from one, and it is that node which has
     /// its file open; `reason` says which way.
     Away,
@@ -44,6 +47,19 @@ pub struct StoreStatus {
     /// Bytes of these that nothing is in; absent for a block device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free_bytes: Option<u64>,
+    /// Whether more of it is used than its `full_warning_percent`.
+    #[serde(default)]
+    pub nearly_full: bool,
+    /// Bytes of its disks as their guests see them, in sum.
+    #[serde(default)]
+    pub virtual_bytes: u64,
+    /// Bytes that the files of its disks take, in sum. Parents are not counted.
+    #[serde(default)]
+    pub allocated_bytes: u64,
+    /// `virtual_bytes` in percent of `total_bytes`, rounded up; absent while that is not known. Above 100
+    /// the disks can find the store full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overcommit_percent: Option<u64>,
     /// Normalised operations per second that it is taken to be able to do; absent while
     /// that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -112,6 +128,9 @@ pub struct DiskStatus {
     /// flushed. 0 when the disk was idle for 2 s; absent while it is not open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncommitted_bytes: Option<u64>,
+    /// Requests that its store has no space for; absent if there is space.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full: Option<DiskFullStatus>,
     /// The processor that works it off; absent while it is not open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor: Option<u16>,
@@ -126,6 +145,15 @@ pub struct DiskStatus {
     /// What it gets and is held to, while it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<QosFlowStatus>,
+}
+
+/// A disk whose store has no space for its requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DiskFullStatus {
+    /// Requests that are queued until there is space.
+    pub queued_requests: u64,
+    /// Time since the first request that found the store full, in ms.
+    pub lasts_ms: u64,
 }
 
 /// A disk as a virtio disk of a VM.

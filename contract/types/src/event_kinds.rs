@@ -249,6 +249,18 @@ catalogue! {
         "The metadata of an image file was repaired; the former metadata is in a file beside it.";
     6141 ImageRelinked "image_relinked" Info
         "The recorded place of an image's parent was changed; the former metadata is in a file beside it.";
+    6150 DiskFull "disk_full" Error
+        "The store has no space for requests of a disk. They are queued, or fail, as `on_full` says; requests to allocated blocks go on.";
+    6151 DiskHasSpace "disk_has_space" Info
+        "The store has space for a disk's requests again.";
+    6152 StoreNearlyFull "store_nearly_full" Warning
+        "More of a store is used than its `full_warning_percent`.";
+    6153 StoreHasSpace "store_has_space" Info
+        "Less of a store is used than its `full_warning_percent` again.";
+    6154 VmPausedForSpace "vm_paused_for_space" Error
+        "A VM is paused because the store of one of its IDE or SATA disks is full; it goes on when there is space.";
+    6155 VmContinuedWithSpace "vm_continued_with_space" Info
+        "A VM that was paused because a store was full runs again.";
     6201 QosPolicyCreated "qos_policy_created" Info
         "A QoS policy was made.";
     6202 QosPolicyChanged "qos_policy_changed" Info

@@ -199,11 +199,11 @@ pub use config::{
 pub use confinement::{ConfinementLayer, ConfinementMode, ConfinementStatus};
 pub use console_login::ConsoleLogin;
 pub use disk_config::{
-    DiskConfig, DiskController, DiskFormat, DiskKind, DiskVhostUser, StoreConfig,
+    DiskConfig, DiskController, DiskFormat, DiskKind, DiskOnFull, DiskVhostUser, StoreConfig,
 };
 pub use disk_fits::STORE_DISKS_MAX;
 pub use disk_status::{
-    DiskCounters, DiskNbdClient, DiskNbdStatus, DiskRequestCounters, DiskStatus,
+    DiskCounters, DiskFullStatus, DiskNbdClient, DiskNbdStatus, DiskRequestCounters, DiskStatus,
     DiskVhostUserStatus, NbdWay, StorageState, StoreStatus,
 };
 pub use drain::{DrainPlan, DrainRequest, DrainStatus, DrainedVm};

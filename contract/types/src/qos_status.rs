@@ -104,6 +104,8 @@ pub struct QosTimeShare {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QosLimitingFactor {
+    /// Requests were queued because the store is full.
+    StoreFull,
     /// Requests were queued because of the disk's own `max_iops`, or its burst's rate.
     OwnMaximum,
     /// Requests were queued because of the disk's own `max_bytes_per_s`.
@@ -209,6 +211,7 @@ impl QosLimitingFactor {
     /// For people: what limits the disk.
     pub const fn text(self) -> &'static str {
         match self {
+            Self::StoreFull => "its full store",
             Self::OwnMaximum => "its own maximum",
             Self::OwnBandwidth => "its own bandwidth limit",
             Self::SharedPolicy => "the maximum of its shared policy",

@@ -28,6 +28,7 @@ pub(crate) const STORE: &[Key] = &[
     defaulted("depth_max", Form::Number { least: 1, most: 1024 }, Effect::Replace),
     defaulted("shared", Form::Flag, Effect::Live),
     optional("fallback_iops", IOPS, Effect::Live),
+    defaulted("full_warning_percent", Form::Number { least: 1, most: 100 }, Effect::Live),
 ];
 
 const MIN_IOPS: Key = optional("min_iops", IOPS, Effect::Live);
@@ -68,6 +69,8 @@ pub(crate) const DISK: &[Key] = &[
     optional("block_bytes", BLOCK_BYTES, Effect::Live),
     optional("qos_policy", Form::Name, Effect::Live),
     defaulted("qos", Form::Table(Kind::DiskQos), Effect::Live),
+    defaulted("on_full", Form::OneOf(&["wait", "error"]), Effect::Live),
+    defaulted("full_wait_s", Form::Number { least: 0, most: 86_400 }, Effect::Live),
     defaulted("controller", Form::OneOf(&["virtio", "ide", "sata"]), Effect::Replace),
     optional("vhost_user", Form::Table(Kind::DiskVhostUser), Effect::Replace),
     optional("nbd", Form::Table(Kind::DiskNbd), Effect::Live),

@@ -21,10 +21,11 @@ fn store() -> impl Strategy<Value = StoreConfig> {
         4 => (1u64..1_000_000).prop_map(StoreCapability::Declared),
         1 => Just(StoreCapability::MEASURE),
     ];
-    (option::of(capability), 1u64..=2048, 1u32..=1024).prop_map(|(iops, sectors, depth)| {
+    let numbers = (1u64..=2048, 1u32..=1024, 1u8..=100);
+    (option::of(capability), numbers).prop_map(|(iops, (sectors, depth, full))| {
         let store = json!({
             "name": "s", "path": "/srv/a b", "normalization_bytes": 512_u64 << (sectors % 12),
-            "depth_max": depth,
+            "depth_max": depth, "full_warning_percent": full,
         });
         StoreConfig { capability_iops: iops, ..serde_json::from_value(store).unwrap() }
     })
@@ -55,6 +56,8 @@ fn disk() -> impl Strategy<Value = DiskConfig> {
             });
             if flags[2] {
                 disk["serial"] = serial.into();
+                disk["on_full"] = if flags[0] { "wait" } else { "error" }.into();
+                disk["full_wait_s"] = (u32::from(queues) * 100).into();
             }
             if format < 3 {
                 disk["size_bytes"] = pages.map(|pages| pages * 512).into();

@@ -27,6 +27,9 @@ pub enum RunState {
     GuestPanicked,
     /// The guest powered the machine off.
     Shutdown,
+    /// The CPUs were stopped because a request of an emulated disk failed. The request is repeated
+    /// when they are resumed.
+    IoError,
     /// Another state in which the CPUs are stopped; its name in QMP.
     Other(String),
 }
@@ -44,6 +47,7 @@ pub fn run_state(value: &Value) -> Result<RunState, AnswerError> {
         "prelaunch" => RunState::Prelaunch,
         "guest-panicked" => RunState::GuestPanicked,
         "shutdown" => RunState::Shutdown,
+        "io-error" => RunState::IoError,
         other => RunState::Other(other.to_owned()),
     })
 }

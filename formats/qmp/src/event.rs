@@ -36,6 +36,15 @@ pub enum Event {
         /// Identifier of the device; `None` if it has none.
         device: Option<String>,
     },
+    /// A request of an emulated disk failed. [`Event::Stop`] follows if QEMU stops the machine.
+    BlockIoError {
+        /// Node name of the block layer; empty if the node has no name.
+        node: String,
+        /// True if QEMU stops the machine. The request is repeated when the machine is resumed.
+        stops: bool,
+        /// True if the request failed for lack of space.
+        is_full: bool,
+    },
     /// The guest reported a kernel panic.
     GuestPanicked {
         /// Action taken by QEMU, such as `pause`.
@@ -76,6 +85,11 @@ impl Event {
             }
             "DEVICE_UNPLUG_GUEST_ERROR" | "MEM_UNPLUG_ERROR" => {
                 Self::DeviceUnplugRefused { device: text("device").map(str::to_owned) }
+            }
+            "BLOCK_IO_ERROR" => {
+                let flag = |key| data.get(key).and_then(Value::as_bool).unwrap_or(false);
+                let stops = text("action") == Some("stop");
+                Self::BlockIoError { node: owned("node-name"), stops, is_full: flag("nospace") }
             }
             "GUEST_PANICKED" => Self::GuestPanicked { action: owned("action") },
             "VSERPORT_CHANGE" => {

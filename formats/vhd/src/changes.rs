@@ -63,7 +63,9 @@ impl Changes {
     }
 
     /// Merges the changes of a failed commit back. A table that refers to its new blocks may have
-    /// reached the file, so those blocks no longer count as fresh.
+    /// reached the file, so those blocks no longer count as fresh. Room for
+    /// blocks is no longer requested: a write that needs it is placed again, and commits for other
+    /// writes must not fail because of it.
     pub(crate) fn take_back(&mut self, failed: Self, has_place: impl Fn(u32) -> bool) {
         self.table_sectors.extend(failed.table_sectors);
         for block in failed.fresh.into_iter().chain(failed.maps) {
@@ -72,7 +74,6 @@ impl Changes {
             }
         }
         self.freed.extend(failed.freed);
-        self.wanted = self.wanted.max(failed.wanted);
     }
 }
 

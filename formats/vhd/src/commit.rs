@@ -70,7 +70,9 @@ impl Sparse {
         let allocated = self.allocated;
         let space = self.space.as_mut()?;
         let is_wanted = changes.wanted > 0 && !space.has(changes.wanted);
-        let is_soon = !changes.fresh.is_empty() && space.room(ROOM_MIN) < ROOM_MIN;
+        // Room for later must not fail a commit of what is there.
+        let is_ahead = !self.has_failed_to_grow && !changes.fresh.is_empty();
+        let is_soon = is_ahead && space.room(ROOM_MIN) < ROOM_MIN;
         if !is_wanted && !is_soon {
             return None;
         }
@@ -118,6 +120,7 @@ impl Sparse {
     pub(crate) fn end_commit(&mut self, outcome: CommitOutcome) {
         let Some(Committing { changes, grown }) = self.committing.take() else { return };
         if outcome == CommitOutcome::Failed {
+            self.has_failed_to_grow |= grown.is_some();
             let table = &self.table;
             let has_place = |block: u32| {
                 table.get(block as usize).is_some_and(|at| *at != crate::table::UNUSED)
@@ -136,6 +139,7 @@ impl Sparse {
         }
         if let Some(sector) = grown {
             space.grow(sector);
+            self.has_failed_to_grow = false;
         }
     }
 }

@@ -43,6 +43,8 @@ pub(crate) struct Sparse {
     pub(crate) space: Option<Space>,
     pub(crate) changes: Changes,
     pub(crate) committing: Option<Committing>,
+    /// True if the last commit that extends the file failed.
+    pub(crate) has_failed_to_grow: bool,
     /// Log of changes to table and bitmaps; `None` if logging is off.
     remembered: Option<Vec<MetadataChange>>,
     pub(crate) footer: [u8; 512],
@@ -79,6 +81,7 @@ impl Sparse {
             placed: BTreeMap::new(),
             changes: Changes::default(),
             committing: None,
+            has_failed_to_grow: false,
             remembered: None,
             shape: shape(layout.size, layout.block, is_aligned),
             layout,

@@ -104,6 +104,8 @@ pub(crate) struct Controller {
     pub(crate) plane_polled_at: Option<Instant>,
     pub(crate) pfs_looked_at: Instant,
     pub(crate) stores_queried_at: Instant,
+    /// Stores that were reported to be nearly full.
+    pub(crate) nearly_full: BTreeSet<Name>,
     pub(crate) iov: IovDesk,
     /// What drives teams meanwhile.
     pub(crate) teams: TeamThreads,
@@ -137,7 +139,7 @@ impl Controller {
                 self.pfs_looked_at = Instant::now();
             }
             if self.stores_queried_at.elapsed() >= STORES_QUERY {
-                self.shared.disks.query_stores();
+                self.look_at_stores();
                 self.stores_queried_at = Instant::now();
             }
             self.drive_iov();

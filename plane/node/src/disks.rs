@@ -7,6 +7,7 @@ mod entry;
 mod exports;
 mod file_work;
 mod flows;
+mod full_stores;
 mod growing;
 mod handing;
 mod image_requests;
@@ -48,6 +49,7 @@ use self::capability::MeasuredStores;
 pub(crate) use self::capability::capability;
 pub(crate) use self::entry::{DiskEntry, Moving};
 use self::exports::Exports;
+use self::full_stores::StoreSpaces;
 pub(crate) use self::handing::DiskToHandOver;
 pub(crate) use self::jobs::DiskJobUnderWay;
 use self::limits::ToldStore;
@@ -98,6 +100,8 @@ pub(crate) struct Disks {
     stores: Arc<OpenStores>,
     /// What is done with files of stores is done by these.
     threads: StoreThreads,
+    /// Space of stores as it was reported last.
+    spaces: StoreSpaces,
     ids: Mutex<Ids>,
     /// What the plane was told of stores.
     told: Mutex<BTreeMap<StoreId, ToldStore>>,
@@ -164,6 +168,7 @@ impl Disks {
             exports,
             stores,
             threads: StoreThreads::default(),
+            spaces: StoreSpaces::default(),
             ids: Mutex::default(),
             told: Mutex::default(),
             covered: RwLock::default(),
@@ -314,6 +319,8 @@ impl Disks {
 
 #[cfg(test)]
 mod bounds_tests;
+#[cfg(test)]
+mod full_tests;
 #[cfg(test)]
 mod image_kind_tests;
 #[cfg(test)]

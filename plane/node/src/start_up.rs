@@ -59,6 +59,7 @@ pub(crate) fn start_up(
         plane_polled_at: None,
         pfs_looked_at: Instant::now(),
         stores_queried_at: Instant::now(),
+        nearly_full: BTreeSet::new(),
         iov: IovDesk::default(),
         teams: TeamThreads::start(shared, retry_first).map_err(NodeError::Thread)?,
         disk_jobs: Vec::new(),

@@ -11,6 +11,7 @@ use suimon_storage_qos::{Assignment, Capability, Limits, Proposal, Store, StoreS
 
 use crate::command::{Command, Mirrored, Taken};
 use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, Trouble};
+use crate::full::FullPolicy;
 use crate::kinds::KINDS;
 use crate::plane_stores::Mailbox;
 use crate::plane_suspend_tests::{DISK, NoWaker, Sleepless, ask};
@@ -55,7 +56,9 @@ impl Processor {
         let image = (KINDS[0].open)(&memory);
         let layers = vec![DiskLayer { image, file: FakeFile::new(memory) }];
         let queues = vec![(QueueKey::Client(0), Box::new(queue) as _)];
-        let taken = Taken { spec: DiskSpec { layers }, place, mirror: Mirrored::default(), queues };
+        let full = FullPolicy::default();
+        let taken =
+            Taken { spec: DiskSpec { layers }, full, place, mirror: Mirrored::default(), queues };
         let (equipped, joined, added) = (channel(), channel(), channel());
         let role = StoreRole::Sole;
         for command in [

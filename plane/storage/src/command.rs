@@ -11,6 +11,7 @@ use suimon_storage_qos::{Change, DiskSlot, StoreSpec};
 
 use crate::dirty::DirtyMap;
 use crate::disk::{DiskPlace, DiskSpec, NotAdded};
+use crate::full::FullPolicy;
 use crate::plane::PlaneError;
 use crate::plane_stores::Peers;
 use crate::plane_views::Looked;
@@ -20,6 +21,7 @@ use crate::store::StoreRole;
 /// A disk that nobody serves, with its queues.
 pub(crate) struct Taken {
     pub(crate) spec: DiskSpec,
+    pub(crate) full: FullPolicy,
     pub(crate) place: Option<DiskPlace>,
     pub(crate) mirror: Mirrored,
     pub(crate) queues: Vec<(QueueKey, Box<dyn DiskQueue>)>,
@@ -53,6 +55,8 @@ pub(crate) enum Command {
     AddQueue(DiskId, QueueKey, Box<dyn DiskQueue>),
     /// A disk is copied, or not any more.
     Mirror(DiskId, Mirrored, Sender<()>),
+    /// What requests of a disk do if its store is full.
+    Full(DiskId, FullPolicy, Sender<()>),
     /// How many requests of a disk are not answered, but those of its being copied.
     UnderWay(DiskId, Sender<usize>),
     /// Queues of a disk are to be dropped.

@@ -17,6 +17,10 @@ const UNCOMMITTED_BYTES_MAX: u64 = 1 << 20;
 impl StorageWork {
     /// Begins a commit for those who wait for one, unless one is under way.
     pub(crate) fn begin_commit(&mut self, disk_number: usize) {
+        self.begin_commit_for(disk_number, false);
+    }
+
+    fn begin_commit_for(&mut self, disk_number: usize, is_repeated: bool) {
         let Some(disk) = self.disks.get_mut(disk_number).filter(|disk| disk.commit.is_none())
         else {
             return;
@@ -31,6 +35,7 @@ impl StorageWork {
             steps: steps
                 .map_or_else(|| [Step::Flush, Step::Durable].into(), |commit| commit.steps.into()),
             waiters,
+            is_repeated,
             offset: None,
         });
         disk.tally.commits += 1;
@@ -42,7 +47,9 @@ impl StorageWork {
     pub(crate) fn commit_if_due(&mut self, disk_number: usize) {
         let bytes = self.uncommitted_bytes(disk_number);
         self.idle_look.is_wanted |= bytes > 0;
-        if bytes > UNCOMMITTED_BYTES_MAX {
+        let now = self.now;
+        let is_deferred = self.disks.get(disk_number).is_some_and(|of| of.full.defers_commit(now));
+        if bytes > UNCOMMITTED_BYTES_MAX && !is_deferred {
             self.begin_commit(disk_number);
         }
     }
@@ -117,11 +124,22 @@ impl StorageWork {
             if is_awaited {
                 self.give_up_first(disk_number, outcome_of(&error));
             }
+            let is_full = outcome_of(&error) == DiskOutcome::NoSpace;
+            // It may have been for a write that has been given up. What others wait for need not
+            // fail with it.
+            if is_full && !commit.is_repeated && !commit.waiters.is_empty() {
+                self.note_full(disk_number);
+                return self.repeat_commit(disk_number, commit.waiters);
+            }
             for number in commit.waiters {
                 self.answer(number, outcome_of(&error));
             }
-            let at = commit.offset;
-            self.tell(disk_number, at, format!("its metadata cannot be made durable: {error}"));
+            if is_full {
+                self.note_full(disk_number);
+            } else {
+                let at = commit.offset;
+                self.tell(disk_number, at, format!("its metadata cannot be made durable: {error}"));
+            }
             if let Some(disk) = self.disks.get_mut(disk_number) {
                 disk.has_failed_commit = true;
             }
@@ -134,6 +152,16 @@ impl StorageWork {
         } else {
             self.end_disk(disk_number);
         }
+    }
+}
+
+impl StorageWork {
+    /// Begins a commit that found no space once more, for those who wait for it.
+    fn repeat_commit(&mut self, disk_number: usize, waiters: Vec<usize>) {
+        let Some(disk) = self.disks.get_mut(disk_number) else { return };
+        disk.has_failed_commit = true;
+        disk.waiters.splice(0..0, waiters);
+        self.begin_commit_for(disk_number, true);
     }
 }
 

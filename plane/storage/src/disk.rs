@@ -10,6 +10,7 @@ use suimon_quantity::{StoreId, Time};
 use suimon_storage_qos::DiskSlot;
 
 use crate::dirty::DirtyMap;
+use crate::full::FullStore;
 use crate::held::Held;
 use crate::idle::Calm;
 use crate::looking::Looking;
@@ -123,6 +124,19 @@ impl OnePiece {
     }
 }
 
+/// Whose requests a queue brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QueueKind {
+    /// A VM's ring.
+    Ring,
+    /// A client's connection.
+    Client,
+    /// The connection by which a VM's QEMU has the disk, which stops the VM if the store is full.
+    VmClient,
+    /// The disk is copied by it.
+    Mirror,
+}
+
 /// A queue of a disk.
 pub(crate) struct Queue {
     pub(crate) queue: Box<dyn DiskQueue>,
@@ -140,8 +154,8 @@ pub(crate) struct Queue {
     pub(crate) looking: Looking,
     /// Whether its client is the better off for its being left alone for a moment.
     pub(crate) respite: Respite,
-    /// The disk is copied by it.
-    pub(crate) is_mirror: bool,
+    /// Who has it.
+    pub(crate) kind: QueueKind,
     /// It is not looked at until then.
     pub(crate) left_alone: Option<Time>,
     /// Requests of it that wait for their store.
@@ -161,6 +175,12 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
+    /// Whether the disk is copied by it.
+    #[inline]
+    pub(crate) fn is_mirror(&self) -> bool {
+        self.kind == QueueKind::Mirror
+    }
+
     /// A request was answered. Whether the queue, which is waited for, is polled from now on: its
     /// client has an answer, soon asks for more, and would have to wake the processor for that. A
     /// queue that costs a system call to look at is looked at when all it asked is answered.
@@ -231,6 +251,8 @@ pub(crate) struct RunningCommit {
     pub(crate) is_of_image: bool,
     /// Requests that are answered when it is durable.
     pub(crate) waiters: Vec<usize>,
+    /// Whether it repeats one that found no space.
+    pub(crate) is_repeated: bool,
     /// Where in the file the step is that is under way.
     pub(crate) offset: Option<u64>,
 }
@@ -272,6 +294,8 @@ pub(crate) struct Disk {
     /// For how long its store has not answered, if that is too long.
     pub(crate) stalled: Option<Duration>,
     pub(crate) calm: Calm,
+    /// Requests that found the store full.
+    pub(crate) full: FullStore,
 }
 
 impl Disk {
@@ -299,6 +323,7 @@ impl Disk {
             step_asked: None,
             stalled: None,
             calm: Calm::default(),
+            full: FullStore::default(),
         }
     }
 
@@ -328,6 +353,11 @@ impl Disk {
     #[inline]
     pub(crate) fn is_linear(&self) -> bool {
         self.one_piece.is_some()
+    }
+
+    /// Whether nothing is taken from its queues.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.service != Service::On || self.full.stops_queues()
     }
 
     /// Whether its requests are translated as they come.

@@ -28,8 +28,7 @@ impl StorageWork {
         let placed = disk.own().image.place_write(range, &mut extents);
         self.scratch.extents = extents;
         if let Err(error) = placed {
-            let outcome = self.refuse(disk_number, &error);
-            return self.answer(number, outcome);
+            return self.answer_refused(number, &error);
         }
         let may_unmap = match op {
             // Bytes that need not be kept may be.
@@ -64,8 +63,7 @@ impl StorageWork {
             Err(error) => {
                 disk.alone = Alone::No;
                 give_up(disk);
-                let outcome = self.refuse(disk_number, &error);
-                self.answer(number, outcome);
+                self.answer_refused(number, &error);
             }
             Ok(Resolved::Not(obstacle)) => {
                 // All will be asked again.

@@ -2,7 +2,7 @@
 //! any order.
 
 use std::any::Any;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,6 +14,9 @@ use suimon_ports::{
     DiskFile, DiskOutcome, DiskQueue, DiskRequest, FileDone, FileFacts, FileIo, FileOp, FileSlot,
     PayloadPart, PortFault, Wakeup,
 };
+
+/// Bytes of a page of a fake file.
+const PAGE: u64 = 4096;
 
 /// Numbers that look random and are the same each time.
 pub(crate) struct Dice(pub(crate) u64);
@@ -102,6 +105,8 @@ pub(crate) struct Client {
     /// Answers that it cannot see yet.
     unseen: Vec<(u32, DiskOutcome)>,
     pub(crate) fault: Option<PortFault>,
+    /// Its queue does not take requests back.
+    pub(crate) takes_nothing_back: bool,
 }
 
 /// Its queue.
@@ -111,6 +116,8 @@ pub(crate) struct FakeQueue {
     fd: File,
     pub(crate) is_polled_by_fd: bool,
     pub(crate) has_untaken_answers: bool,
+    /// The client's next queue brings what this one leaves.
+    pub(crate) outlives: bool,
 }
 
 impl FakeQueue {
@@ -121,6 +128,7 @@ impl FakeQueue {
             fd: File::open("/dev/null").unwrap(),
             is_polled_by_fd: false,
             has_untaken_answers: false,
+            outlives: false,
         }
     }
 }
@@ -144,6 +152,16 @@ impl DiskQueue for FakeQueue {
     }
     fn complete(&mut self, tag: u32, outcome: DiskOutcome) {
         self.client.lock().unwrap().unseen.push((tag, outcome));
+    }
+    fn take_back(&mut self, request: DiskRequest) -> bool {
+        let mut client = self.client.lock().unwrap();
+        if !client.takes_nothing_back {
+            client.asks.push_front(request);
+        }
+        !client.takes_nothing_back
+    }
+    fn outlives(&self) -> bool {
+        self.outlives
     }
     fn flush(&mut self) -> Result<(), PortFault> {
         let mut client = self.client.lock().unwrap();
@@ -193,6 +211,8 @@ pub(crate) struct Trouble {
     pub(crate) stalled_file: Option<FileSlot>,
     /// Operations end as they begin.
     pub(crate) is_at_once: bool,
+    /// The store is full: pages are allocated only for those that are given back.
+    pub(crate) is_full: bool,
 }
 
 /// I/O whose operations take effect, and end, in any order. A flush makes durable what
@@ -202,7 +222,13 @@ pub(crate) struct FakeIo {
     pending: Vec<Pending>,
     capacity: usize,
     dice: Dice,
+    /// Pages of files that have space, by file and number.
+    pages: BTreeSet<(FileSlot, u64)>,
+    /// How many may have, while the store is full.
+    pages_max: Option<usize>,
     pub(crate) trouble: Arc<Mutex<Trouble>>,
+    /// Files have no space when they are added.
+    pub(crate) is_sparse: bool,
     fd: File,
 }
 
@@ -213,9 +239,37 @@ impl FakeIo {
             pending: Vec::new(),
             capacity,
             dice: Dice(seed),
+            pages: BTreeSet::new(),
+            pages_max: None,
             trouble: Arc::default(),
+            is_sparse: false,
             fd: File::open("/dev/null").unwrap(),
         }
+    }
+
+    /// Allocates the pages that an operation writes to. Returns false if the store is full.
+    fn allocate(&mut self, pending: &Pending, is_full: bool) -> bool {
+        let max = is_full.then(|| self.pages_max.unwrap_or(self.pages.len()));
+        self.pages_max = max;
+        let (offset, len) = match &pending.effect {
+            Effect::Write { offset, bytes, .. }
+            | Effect::Change(Change::Write { offset, bytes }) => (*offset, bytes.len() as u64),
+            Effect::Change(Change::Zero { offset, len }) => {
+                let (file, end) = (pending.file, (offset + len) / PAGE);
+                self.pages.retain(|(of, page)| {
+                    *of != file || *page < offset.div_ceil(PAGE) || *page >= end
+                });
+                return true;
+            }
+            _ => return true,
+        };
+        let pages = (offset / PAGE..(offset + len).div_ceil(PAGE)).map(|page| (pending.file, page));
+        let new: Vec<_> = pages.filter(|page| !self.pages.contains(page)).collect();
+        if !new.is_empty() && max.is_some_and(|max| self.pages.len() + new.len() > max) {
+            return false;
+        }
+        self.pages.extend(new);
+        true
     }
 
     fn file(&self, slot: FileSlot) -> &FakeFile {
@@ -272,8 +326,14 @@ impl FileIo for FakeIo {
         self.capacity
     }
     fn add_file(&mut self, file: Arc<dyn DiskFile>) -> io::Result<FileSlot> {
+        let slot = FileSlot(self.files.len() as u32);
+        let pages = file.facts().len.div_ceil(PAGE);
+        // A raw file of these tests is sparse, and what formats have made is there.
+        if !self.is_sparse {
+            self.pages.extend((0..pages).map(|page| (slot, page)));
+        }
         self.files.push(Some(file));
-        Ok(FileSlot(self.files.len() as u32 - 1))
+        Ok(slot)
     }
     fn remove_file(&mut self, slot: FileSlot) {
         assert!(self.pending.iter().all(|pending| pending.file != slot), "it is in use");
@@ -334,9 +394,11 @@ impl FileIo for FakeIo {
             let pending = self.pending.swap_remove(which);
             let trouble = self.trouble.lock().unwrap();
             let kind = trouble.kind.filter(|_| self.dice.below(trouble.one_in) == 0);
+            let is_full = trouble.is_full;
             drop(trouble);
             let outcome = match kind {
                 Some(kind) => Err(kind.into()),
+                None if !self.allocate(&pending, is_full) => Err(io::ErrorKind::StorageFull.into()),
                 None => Ok(self.carry_out(&pending)),
             };
             done.push(FileDone { token: pending.token, outcome });

@@ -204,9 +204,9 @@ impl StorageWork {
         }
     }
 
-    /// Requests that are under way and do not wait for their store.
+    /// Requests that are under way and not queued for their store.
     pub(crate) fn begun(&self) -> usize {
-        self.requests.len() - self.held
+        self.requests.len() - self.held - self.full_queued
     }
 
     /// Whether so many requests may come from whichever queues, as far as each may have them waiting.
@@ -293,7 +293,7 @@ impl StorageWork {
     pub fn next_deadline(&self) -> Option<Time> {
         let stores = self.stores.numbers().filter_map(|number| self.stores.get(number));
         let own = self.stalls_deadline().into_iter().chain(self.idle_deadline());
-        let own = own.chain(self.respites_deadline());
+        let own = own.chain(self.respites_deadline()).chain(self.full_deadline());
         stores.filter_map(|of| of.next_deadline()).chain(own).min()
     }
 

@@ -57,6 +57,8 @@ mod tests {
     use suimon_ports::{DiskOp, DiskOutcome};
     use suimon_quantity::Time;
 
+    use crate::request::Full;
+
     use super::*;
 
     fn request() -> Request {
@@ -74,6 +76,7 @@ mod tests {
             bytes: 0,
             parts: 0,
             outcome: DiskOutcome::Done,
+            full: Full::No,
             behind: 0,
         }
     }

@@ -45,6 +45,15 @@ pub enum StorageNotice {
         /// How long it waits, or has waited at least.
         waited: Duration,
     },
+    /// The store has no space for a disk's requests, or has space again.
+    DiskFull {
+        /// The disk's number.
+        disk: usize,
+        /// Whether it is full now.
+        is_full: bool,
+        /// Time since the first request that found it full.
+        lasted: Duration,
+    },
     /// I/O of this processor cannot be handed to the system now. Told once in
     /// [`FAULT_EVERY`].
     IoFault {

@@ -18,6 +18,7 @@ use thiserror::Error;
 
 use crate::command::{Command, Mirrored, Taken};
 use crate::disk::{DiskPlace, DiskSpec};
+use crate::full::FullPolicy;
 use crate::images;
 use crate::plane_mirror::MirrorRecord;
 use crate::plane_stores::{Mailbox, PlaneStore};
@@ -207,7 +208,8 @@ impl StoragePlane {
         }
         let added = self.calmest(&[]).ok_or(PlaneError::NoProcessor).and_then(|to| {
             let mirror = Mirrored::default();
-            self.give(to, disk, Taken { spec, place, mirror, queues: Vec::new() })
+            let full = FullPolicy::default();
+            self.give(to, disk, Taken { spec, full, place, mirror, queues: Vec::new() })
                 .map_err(|(error, _)| error)?;
             Ok(to)
         });
@@ -292,6 +294,35 @@ impl StoragePlane {
         let number = self.0.clients.fetch_add(1, Ordering::Relaxed);
         self.attach_queue(disk, QueueKey::Client(number), queue)?;
         Ok(number)
+    }
+
+    /// Gives a disk the connection of a VM's QEMU that emulates the disk's controller. If the store is
+    /// full its requests fail at once, and QEMU stops the VM.
+    ///
+    /// # Errors
+    /// There is no such disk.
+    pub fn attach_vm_client(
+        &self,
+        disk: DiskId,
+        queue: Box<dyn DiskQueue>,
+    ) -> Result<(), PlaneError> {
+        let number = self.0.clients.fetch_add(1, Ordering::Relaxed);
+        self.attach_queue(disk, QueueKey::VmClient(number), queue)
+    }
+
+    /// Sets what requests of a disk do if its store is full. Requests that are queued are held to it too.
+    ///
+    /// # Errors
+    /// The disk is not in service.
+    pub fn set_full_policy(&self, disk: DiskId, policy: FullPolicy) -> Result<(), PlaneError> {
+        let record = self.record(disk)?;
+        let owner = lock(&record.owner);
+        let way = owner.and_then(|owner| self.way(owner)).ok_or(PlaneError::NoSuchDisk)?;
+        let (reply, answer) = channel();
+        way.tell(Command::Full(disk, policy, reply));
+        // The sender is dropped when it is done.
+        let _ = answer.recv();
+        Ok(())
     }
 
     /// Ends the connections of a disk's clients, as [`DiskQueueHost::detach_disk`] ends its
@@ -403,7 +434,9 @@ impl StoragePlane {
     ) -> Result<(), PlaneError> {
         let record = self.record(disk)?;
         let owner = match key {
-            QueueKey::Client(_) => record.owner_within(ATTACH_MAX).ok_or(PlaneError::Stalled)?,
+            QueueKey::Client(_) | QueueKey::VmClient(_) => {
+                record.owner_within(ATTACH_MAX).ok_or(PlaneError::Stalled)?
+            }
             // Its VM cannot use the disk without it.
             QueueKey::Ring(_) | QueueKey::Mirror => lock(&record.owner),
         };

@@ -7,6 +7,7 @@ use std::time::Duration;
 use suimon_quantity::{DiskId, ProcessorId, StoreId, Time};
 
 use crate::command::Command;
+use crate::full::FullView;
 use crate::plane::{StoragePlane, lock};
 use crate::store::StoreStatus;
 use crate::tally::DiskTally;
@@ -27,6 +28,8 @@ pub struct DiskView {
     pub stalled: Option<Duration>,
     /// Bytes of its image's metadata that are not durable: what a crash would take.
     pub uncommitted_bytes: u64,
+    /// Requests that its store has no space for; `None` if there is space.
+    pub full: Option<FullView>,
 }
 
 /// What a processor does for a store.

@@ -17,6 +17,7 @@ use suimon_storage_qos::{
     Assignment, CATCH_UP, Capability, DiskSlot, Limits, Normalization, Proposal, Store, StoreSpec,
 };
 
+use crate::disk::QueueKind;
 use crate::fakes::{Client, Dice, FakeQueue, Payloads};
 use crate::{DiskLayer, DiskPlace, DiskSpec, StorageMail, StorageWork, StoreRole};
 
@@ -267,7 +268,8 @@ impl Bench {
         let (at, number) = self.disks[&disk];
         let client = Arc::clone(&queue.client);
         let payloads = Arc::as_ptr(&queue.payloads) as usize;
-        let queue = self.works[at].insert_queue(number, Box::new(queue), is_mirror).unwrap();
+        let kind = if is_mirror { QueueKind::Mirror } else { QueueKind::Ring };
+        let queue = self.works[at].insert_queue(number, Box::new(queue), kind).unwrap();
         let free = (0..load.depth).collect();
         let (asked, answered) = (Vec::new(), 0);
         let load = Some(load);

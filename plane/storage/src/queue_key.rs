@@ -7,6 +7,8 @@ pub enum QueueKey {
     Ring(u16),
     /// A client's connection, by its number.
     Client(u64),
+    /// The connection of a VM's QEMU that emulates the disk's controller, by its number.
+    VmClient(u64),
     /// The connection by which the disk is copied, from here or to here.
     Mirror,
 }
@@ -24,7 +26,7 @@ impl Which {
         match self {
             Self::One(one) => one == key,
             Self::Rings => matches!(key, QueueKey::Ring(_)),
-            Self::Clients => matches!(key, QueueKey::Client(_)),
+            Self::Clients => matches!(key, QueueKey::Client(_) | QueueKey::VmClient(_)),
         }
     }
 }

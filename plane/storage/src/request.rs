@@ -32,6 +32,20 @@ pub(crate) struct Request {
     pub(crate) parts: u32,
     /// What became of it so far.
     pub(crate) outcome: DiskOutcome,
+    /// Whether its store had no space for it.
+    pub(crate) full: Full,
+}
+
+/// Whether a request found its store full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// It did not.
+    #[default]
+    No,
+    /// It is queued until it is repeated. It found the store full first at this time.
+    Queued(Time),
+    /// It is being repeated. It found the store full first at this time.
+    Repeated(Time),
 }
 
 impl Request {

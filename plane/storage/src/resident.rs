@@ -13,7 +13,8 @@ use suimon_recording::Sink;
 use suimon_storage_qos::DiskSlot;
 
 use crate::command::{Command, Mirrored, NotTaken, Taken};
-use crate::disk::{DiskPlace, DiskSpec, NotAdded};
+use crate::disk::{DiskPlace, DiskSpec, NotAdded, QueueKind};
+use crate::full::FullPolicy;
 use crate::mail::StorageMail;
 use crate::notices::StorageNotice;
 use crate::plane::PlaneError;
@@ -41,6 +42,7 @@ struct Taker {
 struct Served {
     id: DiskId,
     place: Option<DiskPlace>,
+    full: FullPolicy,
     mirror: Mirrored,
     /// Numbers of its queues.
     queues: BTreeMap<QueueKey, usize>,
@@ -127,23 +129,13 @@ impl Resident {
                     let _ = reply.send(());
                 }
             }
+            Command::Full(disk, policy, _reply) => self.set_full_policy(disk, policy),
             Command::UnderWay(disk, reply) => {
                 let under_way = self.number(disk).zip(self.work.as_ref());
                 let _ = reply.send(under_way.map_or(0, |(number, work)| work.under_way(number)));
             }
             Command::Detach(disk, which, reply) => self.detach(disk, which, &reply),
-            Command::Take(disk, reply) => {
-                let Some(number) = self.number(disk) else {
-                    let _ = reply.send(Err(PlaneError::NoSuchDisk));
-                    return;
-                };
-                if let Some(served) = self.disks.get_mut(&number) {
-                    served.taker = Some(Taker { reply, queues: Vec::new() });
-                }
-                if let Some(work) = &mut self.work {
-                    work.close_disk(number);
-                }
-            }
+            Command::Take(disk, reply) => self.take(disk, reply),
             Command::Suspend(disk, reply) => self.suspend(disk, reply),
             Command::Resume(disk, spec, reply) => {
                 let _ = reply.send(self.resume(disk, spec));
@@ -177,6 +169,20 @@ impl Resident {
             Command::View(slots, reply) => {
                 let _ = reply.send(self.view(&slots));
             }
+        }
+    }
+
+    /// Answered when the engine has let go of the disk and its queues.
+    fn take(&mut self, disk: DiskId, reply: Sender<Result<Taken, PlaneError>>) {
+        let Some(number) = self.number(disk) else {
+            let _ = reply.send(Err(PlaneError::NoSuchDisk));
+            return;
+        };
+        if let Some(served) = self.disks.get_mut(&number) {
+            served.taker = Some(Taker { reply, queues: Vec::new() });
+        }
+        if let Some(work) = &mut self.work {
+            work.close_disk(number);
         }
     }
 
@@ -221,23 +227,25 @@ impl Resident {
             let error = io::ErrorKind::NotConnected.into();
             return Err(NotTaken { error, taken: Some(Box::new(taken)) });
         };
-        let Taken { spec, place, mirror, queues } = taken;
+        let Taken { spec, full, place, mirror, queues } = taken;
         let number = match work.add_disk(spec, place) {
             Ok(number) => number,
             Err(NotAdded { error, spec }) => {
-                let taken = Some(Box::new(Taken { spec, place, mirror, queues }));
+                let taken = Some(Box::new(Taken { spec, full, place, mirror, queues }));
                 return Err(NotTaken { error, taken });
             }
         };
         let served = Served {
             id: disk,
             place,
+            full,
             mirror: Mirrored::default(),
             queues: BTreeMap::new(),
             taker: None,
             suspender: None,
         };
         self.disks.insert(number, served);
+        work.set_full_policy(number, full);
         self.set_mirror(number, mirror);
         for (key, queue) in queues {
             self.add_queue(number, key, queue, watches);
@@ -246,6 +254,14 @@ impl Resident {
             self.give_back(watches);
         }
         Ok(())
+    }
+
+    fn set_full_policy(&mut self, disk: DiskId, policy: FullPolicy) {
+        let Some(number) = self.number(disk) else { return };
+        if let Some((served, work)) = self.disks.get_mut(&number).zip(self.work.as_mut()) {
+            served.full = policy;
+            work.set_full_policy(number, policy);
+        }
     }
 
     /// Notes whether a disk is copied, and how.
@@ -268,8 +284,7 @@ impl Resident {
     ) {
         let Some(work) = &mut self.work else { return };
         let Some(served) = self.disks.get_mut(&disk) else { return };
-        let is_mirror = key == QueueKey::Mirror;
-        let Some(number) = work.insert_queue(disk, queue, is_mirror) else { return };
+        let Some(number) = work.insert_queue(disk, queue, kind_of(key)) else { return };
         served.queues.insert(key, number);
         self.queues.insert(number, Held { disk, key, waiters: VecDeque::new() });
         self.watch(number, watches);
@@ -309,10 +324,11 @@ impl Resident {
         let views = self.disks.iter().map(|(number, served)| DiskView {
             disk: served.id,
             processor: self.processor,
-            clients: served.queues.keys().filter(|key| matches!(key, QueueKey::Client(_))).count(),
+            clients: served.queues.keys().filter(|key| Which::Clients.has(**key)).count(),
             tally: work.tally(*number).unwrap_or_else(DiskTally::default),
             stalled: work.stalled(*number),
             uncommitted_bytes: work.uncommitted_bytes(*number),
+            full: work.full(*number),
         });
         let stores = self.stores.iter().filter_map(|store| {
             let status = work.store_status(*store)?;
@@ -375,8 +391,9 @@ impl Resident {
         }
         while let Some((number, spec)) = work.poll_closed_disk() {
             let Some(served) = self.disks.remove(&number) else { continue };
-            let Served { taker: Some(taker), place, mirror, .. } = served else { continue };
-            let _ = taker.reply.send(Ok(Taken { spec, place, mirror, queues: taker.queues }));
+            let Served { taker: Some(taker), full, place, mirror, .. } = served else { continue };
+            let queues = taker.queues;
+            let _ = taker.reply.send(Ok(Taken { spec, full, place, mirror, queues }));
         }
     }
 
@@ -396,6 +413,9 @@ impl Resident {
                 StorageNotice::DiskStall { disk, stalls, waited } => {
                     id(disk).map(|disk| PlaneNotice::DiskStall { disk, stalls, waited })
                 }
+                StorageNotice::DiskFull { disk, is_full, lasted } => {
+                    id(disk).map(|disk| PlaneNotice::DiskFull { disk, is_full, lasted })
+                }
                 StorageNotice::Qos { store, event } => Some(PlaneNotice::Qos { store, event }),
                 StorageNotice::IoFault { detail } => {
                     Some(PlaneNotice::IoFault { processor: self.processor, detail })
@@ -405,6 +425,15 @@ impl Resident {
                 self.told.tell(told);
             }
         }
+    }
+}
+
+fn kind_of(key: QueueKey) -> QueueKind {
+    match key {
+        QueueKey::Ring(_) => QueueKind::Ring,
+        QueueKey::Client(_) => QueueKind::Client,
+        QueueKey::VmClient(_) => QueueKind::VmClient,
+        QueueKey::Mirror => QueueKind::Mirror,
     }
 }
 

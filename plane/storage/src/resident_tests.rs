@@ -9,6 +9,7 @@ use suimon_quantity::DiskId;
 use crate::at_once_tests::Processor;
 use crate::command::{Command, Mirrored, Taken};
 use crate::fakes::{FakeFile, FakeQueue};
+use crate::full::FullPolicy;
 use crate::kinds::KINDS;
 use crate::plane_suspend_tests::{DISK, ask};
 use crate::queue_key::{QueueKey, Which};
@@ -50,7 +51,8 @@ fn a_disk_that_is_added_when_another_one_goes_is_there() {
     let image = (KINDS[0].open)(&memory);
     let layers = vec![DiskLayer { image, file: FakeFile::new(memory) }];
     let (spec, mirror) = (DiskSpec { layers }, Mirrored::default());
-    let other = Taken { spec, place: None, mirror, queues: Vec::new() };
+    let full = FullPolicy::ERROR;
+    let other = Taken { spec, full, place: None, mirror, queues: Vec::new() };
     let (take, taken) = channel();
     let (add, added) = channel();
     processor.commands.send(Command::Take(DISK, take)).unwrap();

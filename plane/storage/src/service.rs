@@ -16,7 +16,7 @@ impl StorageWork {
         let Some(of) = self.disks.get_mut(disk).filter(is_on) else { return };
         of.service = Service::Suspending;
         of.has_failed_commit = false;
-        self.stop_queues(disk, true);
+        self.update_queues(disk);
         self.let_through(disk, false, true);
         self.let_through(disk, true, true);
         self.end_disk(disk);
@@ -50,15 +50,19 @@ impl StorageWork {
         if let Some(of) = self.disks.get_mut(disk) {
             of.service = Service::On;
         }
-        self.stop_queues(disk, false);
-        self.resume_queues(disk);
+        self.update_queues(disk);
     }
 
-    fn stop_queues(&mut self, disk: usize, is_stopped: bool) {
+    /// Reads the disk's queues, or does not, as its state asks.
+    pub(crate) fn update_queues(&mut self, disk: usize) {
+        let is_stopped = self.disks.get(disk).is_none_or(Disk::is_stopped);
         for queue in self.queues.numbers() {
             if let Some(of) = self.queues.get_mut(queue).filter(|of| of.disk == disk) {
                 of.is_stopped = is_stopped;
             }
+        }
+        if !is_stopped {
+            self.resume_queues(disk);
         }
     }
 

@@ -38,8 +38,7 @@ impl StorageWork {
         // keeps less of its metadata in memory than the range has.
         match met {
             Err(error) if found.extents.is_empty() => {
-                let outcome = self.refuse(disk_number, &error);
-                self.answer(number, outcome);
+                self.answer_refused(number, &error);
             }
             Ok(Some(obstacle)) if found.extents.is_empty() => {
                 disk.parked.push_front(number);

@@ -46,6 +46,15 @@ pub enum PlaneNotice {
         /// How long it waits, or has waited at least.
         waited: Duration,
     },
+    /// The store has no space for a disk's requests, or has space again.
+    DiskFull {
+        /// Which.
+        disk: DiskId,
+        /// Whether it is full now.
+        is_full: bool,
+        /// Time since the first request that found it full.
+        lasted: Duration,
+    },
     /// A disk is out of service, for it could not be moved off a processor that ends. Its
     /// file is let go.
     DiskLost {

@@ -8,7 +8,7 @@ use suimon_ports::{DiskOp, DiskOutcome, FileIo, FileOp, PayloadPart};
 use crate::disk::{Alone, Obstacle, Queue};
 use crate::gate::tell_store;
 use crate::notices::StorageNotice;
-use crate::request::{Part, PartAction, Request};
+use crate::request::{Full, Part, PartAction, Request};
 use crate::resolve::{Resolved, resolve_read, resolve_write};
 use crate::slab::Slab;
 use crate::token::{PAGE_SHIFT, Purpose};
@@ -60,8 +60,7 @@ impl StorageWork {
         };
         match resolved {
             Err(error) => {
-                let outcome = self.refuse(disk_number, &error);
-                self.answer(number, outcome);
+                self.answer_refused(number, &error);
             }
             Ok(Resolved::Not(obstacle)) => {
                 disk.parked.push_front(number);
@@ -134,6 +133,10 @@ impl StorageWork {
         let Some(request) = self.requests.get_mut(number) else { return };
         let disk = request.disk;
         request.outcome = outcome_of(error);
+        if request.outcome == DiskOutcome::NoSpace {
+            // Reported when the request ends.
+            return;
+        }
         let offset = (page < Purpose::PAGE_MAX).then_some(page << PAGE_SHIFT);
         self.tell(disk, offset, error.to_string());
     }
@@ -300,9 +303,20 @@ impl StorageWork {
         }
     }
 
-    /// Answers a request.
+    /// Answers a request, or queues it if its store has no space for it.
     #[inline]
     pub(crate) fn answer(&mut self, number: usize, outcome: DiskOutcome) {
+        let Some(request) = self.requests.get(number) else { return };
+        let concerns_space = outcome == DiskOutcome::NoSpace || request.full != Full::No;
+        if concerns_space && self.handle_space(number, outcome) {
+            return;
+        }
+        self.answer_now(number, outcome);
+    }
+
+    /// Answers a request, also if its store was full.
+    #[inline]
+    pub(crate) fn answer_now(&mut self, number: usize, outcome: DiskOutcome) {
         let Some(request) = self.requests.get(number) else { return };
         let is_alone = self.queues.get(request.queue).is_some_and(|of| of.under_way == 1);
         if let Some(disk) = self.disks.get_mut(request.disk) {
@@ -335,8 +349,16 @@ impl StorageWork {
         self.requests.free(number);
     }
 
+    /// Answers a request that an image would not translate, whatever space its store has.
+    pub(crate) fn answer_refused(&mut self, number: usize, error: &ImageError) {
+        let Some(disk) = self.requests.get(number).map(|request| request.disk) else { return };
+        let outcome = self.refuse(disk, error);
+        self.end_repetition(number, false);
+        self.answer_now(number, outcome);
+    }
+
     /// An image would not translate. What the client is told.
-    pub(crate) fn refuse(&mut self, disk: usize, error: &ImageError) -> DiskOutcome {
+    fn refuse(&mut self, disk: usize, error: &ImageError) -> DiskOutcome {
         use suimon_image::ImageFault;
         let outcome = match error.fault {
             ImageFault::ReadOnly => return DiskOutcome::ReadOnly,

@@ -9,12 +9,12 @@ use suimon_ports::{DiskOutcome, DiskQueue, DiskRequest, Expects, FileDone, FileI
 use suimon_quantity::{ProcessorId, Time};
 use suimon_recording::Sink;
 
-use crate::disk::{Disk, DiskPlace, DiskSpec, NotAdded, Place, Queue, Service};
+use crate::disk::{Disk, DiskPlace, DiskSpec, NotAdded, Place, Queue, QueueKind, Service};
 use crate::idle::IdleLook;
 use crate::looking::Looking;
 use crate::mail::{Outbox, StorageMail};
 use crate::notices::{Notices, StorageNotice};
-use crate::request::{Part, Request};
+use crate::request::{Full, Part, Request};
 use crate::resolve::Scratch;
 use crate::respite::Respite;
 use crate::rotation::Rotation;
@@ -68,6 +68,10 @@ pub struct StorageWork {
     pub(crate) recording: Option<Arc<dyn Sink>>,
     /// Requests that wait for their store.
     pub(crate) held: usize,
+    /// Requests that are queued because their store is full.
+    pub(crate) full_queued: usize,
+    /// Disks whose store is or was full, until that has ended.
+    pub(crate) full_disks: Vec<usize>,
     /// Whether there is room in this turn for whatever queues bring.
     pub(crate) has_room: bool,
     /// Queues whose descriptors are to be watched again.
@@ -113,6 +117,8 @@ impl StorageWork {
             stores: Slab::default(),
             recording: None,
             held: 0,
+            full_queued: 0,
+            full_disks: Vec::new(),
             has_room: false,
             to_watch: Vec::new(),
             outbox: Outbox::default(),
@@ -168,21 +174,22 @@ impl StorageWork {
         Ok(self.disks.insert(Disk { service, ..Disk::new(layers, place) }))
     }
 
-    /// Gives a disk a queue. Returns the queue's number; `None` if there is no such disk,
+    /// Gives a disk a VM's ring. Returns the queue's number; `None` if there is no such disk,
     /// or it is being given back.
     pub fn add_queue(&mut self, disk: usize, queue: Box<dyn DiskQueue>) -> Option<usize> {
-        self.insert_queue(disk, queue, false)
+        self.insert_queue(disk, queue, QueueKind::Ring)
     }
 
     pub(crate) fn insert_queue(
         &mut self,
         disk: usize,
         queue: Box<dyn DiskQueue>,
-        is_mirror: bool,
+        kind: QueueKind,
     ) -> Option<usize> {
+        let is_mirror = kind == QueueKind::Mirror;
         let owner = self.disks.get_mut(disk).filter(|owner| !owner.is_closing)?;
         owner.queues += 1;
-        let (place, is_stopped) = (owner.place_of(is_mirror), owner.service != Service::On);
+        let (place, is_stopped) = (owner.place_of(is_mirror), owner.is_stopped());
         if let Some(Place { store, .. }) = owner.place {
             self.add_queues(store, 1);
         }
@@ -197,7 +204,7 @@ impl StorageWork {
             empty_polls: 0,
             looking: Looking::default(),
             respite: Respite::default(),
-            is_mirror,
+            kind,
             left_alone: None,
             held: 0,
             held_max,
@@ -213,15 +220,17 @@ impl StorageWork {
 
     /// Takes nothing more from a queue; [`StorageWork::poll_closed_queue`] has it when its
     /// requests have ended. They do not wait for the disk's maximum, and what of the disk
-    /// came before them does not either.
+    /// came before them does not either. Those that are queued because the store is full are
+    /// left to the client's next queue if they can be, and fail otherwise.
     pub fn close_queue(&mut self, queue: usize) {
         if let Some(of) = self.queues.get_mut(queue) {
             of.is_closing = true;
             if of.held > 0 {
-                let (disk, is_mirror) = (of.disk, of.is_mirror);
+                let (disk, is_mirror) = (of.disk, of.is_mirror());
                 self.let_through(disk, is_mirror, true);
             }
         }
+        self.release_full(queue);
         self.end_queue(queue);
     }
 
@@ -337,6 +346,7 @@ impl StorageWork {
         self.observe();
         self.look_for_stalls();
         self.commit_idle();
+        self.repeat_full();
         self.end_stores();
         self.send_parts();
         self.read_waiting_metadata();
@@ -431,7 +441,7 @@ impl StorageWork {
         let Some(of) = self.queues.get_mut(number).filter(|of| !of.is_closing) else {
             return false;
         };
-        let (disk, is_mirror) = (of.disk, of.is_mirror);
+        let (disk, is_mirror) = (of.disk, of.is_mirror());
         let mut taken = std::mem::take(&mut self.taken);
         let room = room.min(REQUESTS_PER_TURN);
         let received = of.queue.receive(room, &mut taken);
@@ -455,6 +465,7 @@ impl StorageWork {
                 behind: 0,
                 parts: 0,
                 outcome: DiskOutcome::Done,
+                full: Full::No,
             });
             if count == 1 {
                 self.admit(request);
@@ -503,6 +514,7 @@ impl StorageWork {
     /// Whether a queue that brought nothing is polled no more; its descriptor tells when
     /// it has something.
     fn may_rest(&mut self, number: usize) -> bool {
+        let begun = self.begun();
         let Some(of) = self.queues.get_mut(number) else { return true };
         let is_due = if of.queue.is_polled_by_fd() {
             let may_look = of.under_way == 0 && self.active.len() <= LOOKED_AT_MAX;
@@ -511,7 +523,7 @@ impl StorageWork {
             of.empty_polls >= EMPTY_POLLS_MAX
         };
         // While there is no room nothing was asked of it.
-        let has_room = self.requests.len() - self.held < REQUESTS_MAX;
+        let has_room = begun < REQUESTS_MAX;
         if of.is_paused {
             return true;
         }

@@ -66,7 +66,8 @@ impl Bench {
         capacity: usize,
         queue: FakeQueue,
     ) -> Self {
-        let io = FakeIo::new(seed, capacity);
+        let mut io = FakeIo::new(seed, capacity);
+        io.is_sparse = kind.name == "raw";
         let trouble = Arc::clone(&io.trouble);
         let mut work = StorageWork::new(Box::new(io));
         memory.forget();
@@ -402,7 +403,8 @@ fn a_full_file_system_is_told_as_that() {
         bench.trouble.lock().unwrap().kind = Some(io::ErrorKind::StorageFull);
         let outcome = bench.run(WRITE, range(0, 4096), vec![7; 4096]);
         assert_eq!(outcome, DiskOutcome::NoSpace, "{}", kind.name);
-        assert!(matches!(&bench.notices()[..], [StorageNotice::DiskFault { .. }, ..]));
+        let notices = bench.notices();
+        assert!(matches!(&notices[..], [StorageNotice::DiskFull { is_full: true, .. }]));
     }
 }
 

@@ -1,6 +1,7 @@
 //! A client's connection after its handshake, as a queue of a disk.
 
 use std::any::Any;
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -62,6 +63,8 @@ pub struct NbdQueue {
     waiting: Option<Request>,
     /// Requests that are to be flushed.
     to_flush: Vec<u32>,
+    /// Requests that were taken back, in the order in which they are to be received again.
+    returned: VecDeque<DiskRequest>,
     _inside: Option<Inside>,
 }
 
@@ -97,6 +100,7 @@ impl NbdQueue {
             is_blocked: false,
             waiting: None,
             to_flush: Vec::new(),
+            returned: VecDeque::new(),
             _inside: None,
         })
     }
@@ -132,6 +136,9 @@ impl NbdQueue {
 
     /// The next request that is ready to be carried out; `None` if there is none now.
     fn take(&mut self) -> Result<Option<DiskRequest>, InputError> {
+        if let Some(request) = self.returned.pop_front() {
+            return Ok(Some(request));
+        }
         if let Some(tag) = self.to_flush.pop() {
             let range = ByteRange::new(0, 0);
             return Ok(range.map(|range| DiskRequest { tag, op: DiskOp::Flush, range }));
@@ -352,6 +359,11 @@ impl DiskQueue for NbdQueue {
         self.answer(slot, outcome);
     }
 
+    fn take_back(&mut self, request: DiskRequest) -> bool {
+        self.returned.push_back(request);
+        true
+    }
+
     fn flush(&mut self) -> Result<(), PortFault> {
         if self.output.is_empty() {
             return Ok(());
@@ -361,7 +373,7 @@ impl DiskQueue for NbdQueue {
 
     fn arm(&mut self) -> Wakeup {
         let can_take = self.has_room() && self.waiting.is_none() && self.input.has_bytes();
-        if !self.to_flush.is_empty() || can_take {
+        if !self.to_flush.is_empty() || !self.returned.is_empty() || can_take {
             return Wakeup::Pending;
         }
         self.unwatchable = self.arm_watch().err();

@@ -92,6 +92,21 @@ fn a_request_in_pieces_is_one_request_and_its_answer_bears_its_cookie() {
 }
 
 #[test]
+fn a_request_that_is_taken_back_is_received_again_with_its_payload() {
+    let (mut queue, mut client) = connection();
+    client.write_all(&[header(0, WRITE, 7, 4096, 512), vec![3; 512]].concat()).unwrap();
+    let [request] = received(&mut queue)[..] else { panic!("it is whole") };
+    assert_eq!(queue.arm(), Wakeup::Armed);
+    assert!(queue.take_back(request) && !queue.outlives());
+    assert_eq!(queue.arm(), Wakeup::Pending);
+    assert_eq!(received(&mut queue), [request]);
+    assert_eq!(queue.arm(), Wakeup::Armed);
+    queue.complete(request.tag, DiskOutcome::Done);
+    queue.flush().unwrap();
+    assert_eq!(reply(&mut client), (0, 7));
+}
+
+#[test]
 fn payloads_of_any_length_one_behind_the_other_each_get_their_own_bytes() {
     // Longer than what is taken ahead, and than what is handed to the kernel at once.
     let lens = [512, 4096, 6 << 20, 4096, 300 << 10, 1024, 65_536, 32 << 10, 4608];

@@ -192,7 +192,8 @@ impl Machine {
             .with("id", id.as_str())
             .with("bus", bus)
             .with("unit", unit)
-            .with("drive", name.as_str());
+            .with("drive", name.as_str())
+            .with("werror", if disk.reports_full { "report" } else { "enospc" });
         if !disk.serial.is_empty() {
             device = device.with("serial", disk.serial.as_str());
         }

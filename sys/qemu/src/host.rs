@@ -146,13 +146,16 @@ fn negotiate(
     let cpus = cpu_count(&shared.ask(&Command::QueryCpusFast)?).map_err(nonsense)?;
     let chardevs = chardevs(&shared.ask(&Command::QueryChardev)?).map_err(nonsense)?;
     let agent = chardevs.iter().find(|chardev| chardev.id == AGENT_PORT);
+    let waits_for_space = state == RunState::IoError;
     let state = match state {
         RunState::Running => VmRunState::Running,
         RunState::GuestPanicked => VmRunState::Panicked,
         RunState::Shutdown => VmRunState::Off,
-        RunState::Paused | RunState::Prelaunch | RunState::Other(_) => VmRunState::Paused,
+        RunState::Paused | RunState::Prelaunch | RunState::IoError | RunState::Other(_) => {
+            VmRunState::Paused
+        }
     };
-    shared.set_known(state, agent.is_some_and(|agent| agent.is_front_open));
+    shared.set_known(state, waits_for_space, agent.is_some_and(|agent| agent.is_front_open));
     if let Some(begin) = begin {
         shared.ask(&begin)?;
     }

@@ -41,6 +41,8 @@ enum Waiting {
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) state: VmRunState,
+    /// It was or is being stopped because a write found no space.
+    pub(crate) waits_for_space: bool,
     /// Whether an agent in the guest has opened its port.
     pub(crate) has_agent: bool,
     /// Why the machine was turned off, in QEMU's word.
@@ -132,9 +134,10 @@ impl Shared {
     }
 
     /// Sets what QEMU was asked for. That an agent came meanwhile an event may have told already.
-    pub(crate) fn set_known(&self, state: VmRunState, has_agent: bool) {
+    pub(crate) fn set_known(&self, state: VmRunState, waits_for_space: bool, has_agent: bool) {
         let mut known = lock(&self.known);
         known.state = state;
+        known.waits_for_space |= waits_for_space;
         known.has_agent |= has_agent;
     }
 
@@ -178,8 +181,13 @@ impl Session {
     pub(crate) fn start(parts: SessionParts<'_>) -> io::Result<(Self, Receiver<Greeting>)> {
         let SessionParts { name, stream, watch, observer, thread_start } = parts;
         stream.set_write_timeout(Some(ANSWER_LIMIT))?;
-        let known =
-            Known { state: VmRunState::Paused, has_agent: false, off_because: None, ended: None };
+        let known = Known {
+            state: VmRunState::Paused,
+            waits_for_space: false,
+            has_agent: false,
+            off_because: None,
+            ended: None,
+        };
         let shared = Arc::new(Shared {
             name: name.to_owned(),
             stream,
@@ -340,7 +348,15 @@ impl Reading {
                     self.change(VmRunState::Paused);
                 }
             }
-            Event::Resume => self.change(VmRunState::Running),
+            Event::Resume => {
+                lock(&self.shared.known).waits_for_space = false;
+                self.change(VmRunState::Running);
+            }
+            Event::BlockIoError { stops: true, is_full: true, .. } => {
+                // One that was paused before stays paused for that reason.
+                let mut known = lock(&self.shared.known);
+                known.waits_for_space |= known.state == VmRunState::Running;
+            }
             Event::GuestPanicked { .. } => self.change(VmRunState::Panicked),
             Event::Reset(_) => self.observer.handle_notice(VmNotice::Reset),
             Event::Shutdown(trigger) => {
@@ -363,6 +379,7 @@ impl Reading {
                 lock(&self.shared.known).has_agent = is_open;
             }
             Event::PortChanged { .. }
+            | Event::BlockIoError { .. }
             | Event::DeviceDeleted { .. }
             | Event::Powerdown
             | Event::Other { .. } => {}

@@ -222,6 +222,7 @@ impl Vm for QemuVm {
         let Machine { version, accelerator } = self.machine;
         VmFacts {
             state: self.shared().known().state,
+            waits_for_space: self.shared().known().waits_for_space,
             accelerator,
             cpus: self.cpus.load(Ordering::Relaxed),
             qemu_version: version.to_string(),

@@ -1,6 +1,7 @@
 //! A ring of a VM's disk: requests come in, and are answered in any order.
 
 use std::any::Any;
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -148,6 +149,8 @@ struct DiskEngine<Q> {
     requests: Vec<UnderWay>,
     /// The last one is the next to be used: few are in use, which stay in the cache.
     free_tags: Vec<u32>,
+    /// Requests that were taken back, in the order in which they are to be received again.
+    returned: VecDeque<DiskRequest>,
     buffers: RequestBuffers,
 }
 
@@ -160,6 +163,7 @@ impl<Q: AnyOrder> DiskEngine<Q> {
             disk,
             requests: (0..tags).map(|_| UnderWay::default()).collect(),
             free_tags: (0..u32::from(tags)).rev().collect(),
+            returned: VecDeque::new(),
             buffers: RequestBuffers::new(tags, Arc::clone(queue.side().view.memory())),
             queue,
         })
@@ -305,7 +309,9 @@ impl<Q: AnyOrder> DiskQueue for DiskEngine<Q> {
     fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, PortFault> {
         self.queue.side().check()?;
         let (before, mut answered) = (requests.len(), 0);
-        let taken = self.take_requests(max, requests, &mut answered);
+        let returned = self.returned.len().min(max);
+        requests.extend(self.returned.drain(..returned));
+        let taken = self.take_requests(max - returned, requests, &mut answered);
         if answered > 0 {
             self.queue.publish();
         }
@@ -344,13 +350,28 @@ impl<Q: AnyOrder> DiskQueue for DiskEngine<Q> {
         self.give_back(tag, status, written);
     }
 
+    fn take_back(&mut self, request: DiskRequest) -> bool {
+        self.returned.push_back(request);
+        true
+    }
+
+    fn outlives(&self) -> bool {
+        // While written pages are logged the guest moves to another host, which has no record of
+        // what is in flight.
+        self.queue.has_record() && !self.queue.is_logging()
+    }
+
     fn flush(&mut self) -> Result<(), PortFault> {
         self.queue.publish();
         Ok(self.queue.side().check()?)
     }
 
     fn arm(&mut self) -> Wakeup {
-        if self.is_poll_only { Wakeup::Pending } else { self.queue.arm() }
+        if self.is_poll_only || !self.returned.is_empty() {
+            Wakeup::Pending
+        } else {
+            self.queue.arm()
+        }
     }
 
     fn park(&mut self) {

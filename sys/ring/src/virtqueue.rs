@@ -115,6 +115,9 @@ pub(crate) trait AnyOrder: Virtqueue {
 
     /// Whether written buffers are logged.
     fn is_logging(&self) -> bool;
+
+    /// Whether chains that were taken are recorded in the in-flight region.
+    fn has_record(&self) -> bool;
 }
 
 /// A chain that was taken and not returned.

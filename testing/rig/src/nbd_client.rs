@@ -107,6 +107,14 @@ impl NbdClient {
         }
     }
 
+    /// The same client, which waits for answers for as long as it takes.
+    #[must_use]
+    pub fn patient(self) -> Self {
+        // A timeout of none cannot be refused.
+        let _ = self.stream.set_read_timeout(None);
+        self
+    }
+
     /// Reads `to.len()` bytes from `offset` on.
     ///
     /// # Errors

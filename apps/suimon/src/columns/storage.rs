@@ -7,7 +7,8 @@ const STATE: Column = text(
     "state, reason",
     "`ready`: in service. `working`: out of service while an operation works on the file. `failed`: could not \
      be opened; the reason follows, and the daemon retries. `stalled`: the store has not completed a request \
-     for 5 s; requests are queued. `away`: another node has the file of the disk open, during a migration.",
+     for 5 s; requests are queued. `away`: another node has the file of the disk open, during a migration. `full`: the \
+     store has no space for some requests, which are queued; other requests proceed.",
 );
 
 pub(crate) const STORES: Columns = Columns {
@@ -26,6 +27,13 @@ pub(crate) const STORES: Columns = Columns {
             "Free space of the file system; `–` for a block device.",
         ),
         number("OF", "total_bytes", "bytes", "Size of the file system or block device."),
+        number(
+            "VIRTUAL",
+            "virtual_bytes, overcommit_percent",
+            "bytes",
+            "Sum of the sizes of the store's disks as guests see them, and its share of the store's size in \
+             percent.",
+        ),
         number("IOPS", "delivered_iops", IOPS, "Rate of completed operations in the last 5 s."),
         number(
             "CAPABILITY",

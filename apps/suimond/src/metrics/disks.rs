@@ -1,98 +1,31 @@
-//! Metrics of disks and stores: requests, latencies, and what Storage QoS delivers.
+//! Metrics of disks: state, requests, latencies, and what Storage QoS delivers.
 
 use std::fmt;
 
 use prometheus_client::encoding::DescriptorEncoder;
 use suimon_contract::{
-    DiskCounters, DiskRequestCounters, DiskStatus, QosDelivery, StorageState, StoreStatus,
+    DiskCounters, DiskRequestCounters, DiskStatus, QosDelivery, StorageState,
 };
 
 use super::Readings;
 use super::family::{Family, Value};
 
-const STORE: &[&str] = &["store"];
 const DISK: &[&str] = &["disk"];
 const OPERATION: &[&str] = &["disk", "operation"];
 const IOPS: &str = "normalised IOPS";
 
-/// A gauge of a store, and its value if it is known.
-type StoreMetric = (Family, fn(&StoreStatus) -> Option<Value>);
+/// A gauge of a disk's state, and its value.
+type StateMetric = (Family, fn(&DiskStatus) -> Value);
 
-const STORE_METRICS: [StoreMetric; 9] = [
-    (Family::gauge("suimon_store_up", "", STORE, "1 if the store is in service, else 0"), |of| {
-        Some(Value::flag(of.state == StorageState::Ready))
-    }),
-    (
-        Family::gauge("suimon_store_free_bytes", "bytes", STORE, "Free space of the file system"),
-        |of| of.free_bytes.map(Value::real),
-    ),
+const STATE_METRICS: [StateMetric; 5] = [
     (
         Family::gauge(
-            "suimon_store_capability_iops",
-            IOPS,
-            STORE,
-            "Capacity of the store, as configured or measured",
+            "suimon_disk_up",
+            "",
+            DISK,
+            "1 if the disk is in service, also while its store is full, else 0",
         ),
-        |of| of.capability_iops.map(Value::real),
-    ),
-    (
-        Family::gauge(
-            "suimon_store_measured_iops",
-            IOPS,
-            STORE,
-            "Capacity that the last measurement found",
-        ),
-        |of| of.measured.as_ref().map(|found| Value::real(found.iops)),
-    ),
-    (
-        Family::gauge(
-            "suimon_store_estimated_iops",
-            IOPS,
-            STORE,
-            "Rate of the store when requests were last queued for its device",
-        ),
-        |of| of.estimate.map(|found| Value::real(found.iops)),
-    ),
-    (
-        Family::gauge("suimon_store_estimate_age_seconds", "seconds", STORE, "Age of the estimate"),
-        |of| of.estimate.map(|found| Value::seconds(found.age_ms.saturating_mul(1_000_000))),
-    ),
-    (
-        Family::gauge(
-            "suimon_store_promised_iops",
-            IOPS,
-            STORE,
-            "Sum of all minimums on the store",
-        ),
-        |of| Some(Value::real(of.promised_iops)),
-    ),
-    (
-        Family::gauge(
-            "suimon_store_delivered_iops",
-            IOPS,
-            STORE,
-            "Completed operations per second, mean of the last 5 s",
-        ),
-        |of| Some(Value::real(of.delivered_iops)),
-    ),
-    (
-        Family::gauge(
-            "suimon_store_latency_seconds",
-            "seconds",
-            STORE,
-            "Current time of a request in the device of the store",
-        ),
-        |of| of.latency_ns.map(Value::seconds),
-    ),
-];
-
-/// A flag of a disk, and the state in which it is 1.
-type StateMetric = (Family, StorageState);
-
-const STATE_METRICS: [StateMetric; 3] = [
-    (
-        Family::gauge("suimon_disk_up", "", DISK, "1 if the disk is in service, else 0"),
-        StorageState::Ready,
+        |of| Value::flag(matches!(of.state, StorageState::Ready | StorageState::Full)),
     ),
     (
         Family::gauge(
@@ -101,7 +34,7 @@ const STATE_METRICS: [StateMetric; 3] = [
             DISK,
             "1 while the disk is out of service because an operation works on its file, else 0",
         ),
-        StorageState::Working,
+        |of| Value::flag(of.state == StorageState::Working),
     ),
     (
         Family::gauge(
@@ -110,7 +43,25 @@ const STATE_METRICS: [StateMetric; 3] = [
             DISK,
             "1 while another node has the file of the disk open, during a migration, else 0",
         ),
-        StorageState::Away,
+        |of| Value::flag(of.state == StorageState::Away),
+    ),
+    (
+        Family::gauge(
+            "suimon_disk_full",
+            "",
+            DISK,
+            "1 while the store has no space for requests of the disk, else 0",
+        ),
+        |of| Value::flag(of.full.is_some()),
+    ),
+    (
+        Family::gauge(
+            "suimon_disk_full_queued_requests",
+            "requests",
+            DISK,
+            "Requests that are queued until the store has space",
+        ),
+        |of| Value::real(of.full.map_or(0, |full| full.queued_requests)),
     ),
 ];
 
@@ -195,28 +146,16 @@ const LIMITED: Family = Family::gauge(
 );
 
 pub(super) fn families() -> Vec<Family> {
-    let stores = STORE_METRICS.map(|(family, _)| family);
     let states = STATE_METRICS.map(|(family, _)| family);
     let requests = REQUEST_METRICS.map(|(family, _)| family);
     let flows = FLOW_METRICS.map(|(family, _)| family);
-    let disks = states.into_iter().chain(requests).chain([LATENCY]).chain(flows);
-    stores.into_iter().chain(disks).chain([LIMITED]).collect()
+    states.into_iter().chain(requests).chain([LATENCY]).chain(flows).chain([LIMITED]).collect()
 }
 
 impl Readings {
     pub(super) fn encode_disks(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        for (family, value) in STORE_METRICS {
-            let stores = self
-                .stores
-                .iter()
-                .filter_map(|store| Some(([store.config.name.to_string()], value(store)?)));
-            family.write_if_any(encoder, stores)?;
-        }
-        for (family, state) in STATE_METRICS {
-            let disks = self
-                .disks
-                .iter()
-                .map(|disk| ([disk.config.name.to_string()], Value::flag(disk.state == state)));
+        for (family, value) in STATE_METRICS {
+            let disks = self.disks.iter().map(|disk| ([disk.config.name.to_string()], value(disk)));
             family.write_if_any(encoder, disks)?;
         }
         for (family, value) in REQUEST_METRICS {

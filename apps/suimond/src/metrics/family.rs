@@ -57,6 +57,12 @@ impl Value {
         Self::Real(number as f64)
     }
 
+    /// Percent as a ratio.
+    #[allow(clippy::cast_precision_loss, reason = "metrics are floating point")]
+    pub(super) const fn percent(percent: u64) -> Self {
+        Self::Real(percent as f64 / 100.0)
+    }
+
     /// Parts per million as a ratio.
     pub(super) fn ratio(ppm: u32) -> Self {
         Self::Real(f64::from(ppm) / 1e6)

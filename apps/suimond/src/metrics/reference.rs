@@ -15,7 +15,8 @@ fn sections() -> [(&'static str, Vec<Family>); 9] {
         ("Teams", teams::families()),
         ("Queues and VMQ", vmq::families()),
         ("SR-IOV", sriov::families()),
-        ("Stores and disks", disks::families()),
+        ("Stores", stores::families()),
+        ("Disks", disks::families()),
         ("VMs", vms::families()),
         ("Power", power::families()),
     ]

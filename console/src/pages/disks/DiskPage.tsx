@@ -9,7 +9,7 @@ import { Facts } from "../../parts/Facts";
 import { PageFrame } from "../../parts/PageFrame";
 import { Section } from "../../parts/Section";
 import { Empty, WhenHeard } from "../../parts/States";
-import { StateLabel } from "../../parts/StateLabel";
+import { StateLabel, storageWord } from "../../parts/StateLabel";
 import { link } from "../../shell/router";
 import { useTexts } from "../../texts/texts";
 import { bytes, count, latency, percent, size } from "../../units/units";
@@ -67,7 +67,7 @@ function Is(props: { disk: DiskStatus; flow: QosFlowStatus | undefined }) {
   return (
     <Facts
       of={[
-        [t("column.state"), <StateLabel key="state" state={disk.state} />],
+        [t("column.state"), <StateLabel key="state" state={storageWord(disk.state)} />],
         disk.reason ? [t("column.reason"), disk.reason] : undefined,
         [t("disks.limits"), `${limitsInShort(flow?.limits ?? disk.config.qos)}${flow ? ` (${flow.holder})` : ""}`],
         [t("column.store"), disk.config.store],

@@ -62,6 +62,9 @@ function ofStorage({ disks = [], stores = [], flows = [] }: Observed): Attention
     if (store.state === "failed" || store.state === "stalled") {
       found.push({ severity: "danger", text: `attention.store.${store.state}`, params, detail: store.reason ?? undefined, href: link("disks") });
     }
+    if (store.nearly_full) {
+      found.push({ severity: "warning", text: "attention.store.nearly_full", params, href: link("disks") });
+    }
     if ((store.promised_percent ?? 0) > 90) {
       found.push({ severity: "warning", text: "attention.store.promised", params: { ...params, percent: store.promised_percent ?? 0 }, href: link("disks") });
     }
@@ -70,7 +73,7 @@ function ofStorage({ disks = [], stores = [], flows = [] }: Observed): Attention
     }
   }
   for (const disk of disks) {
-    if (disk.state !== "failed" && disk.state !== "stalled") continue;
+    if (disk.state !== "failed" && disk.state !== "stalled" && disk.state !== "full") continue;
     const name = disk.config.name;
     found.push({ severity: "danger", text: `attention.disk.${disk.state}`, params: { name }, detail: disk.reason ?? undefined, href: link("disks", name) });
   }

@@ -100,6 +100,8 @@ function remedyOf(name: string, flow: QosFlowStatus, factor: Factor): Remedy | u
       return { text: "remedy.minimum", href, command: command("qos", "set", name, `min_iops=${2 * got}`) };
     case "device-saturated":
       return { text: "remedy.store", params: { store: flow.store }, href: link("disks"), command: command("store", "measure", flow.store) };
+    case "store-full":
+      return { text: "remedy.space", params: { store: flow.store }, href: link("disks"), command: command("store", "show", flow.store) };
     case "device-slow":
       return { text: "remedy.device", href: link("disks") };
     case "worker":

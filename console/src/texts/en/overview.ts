@@ -49,6 +49,8 @@ export const overview = {
   "attention.store.promised": "Store {name}: {percent} % of what it can do is promised",
   "attention.store.unknown": "Store {name}: minimums are promised, and what it can do is not known",
   "attention.disk.failed": "Disk {name} is out of service",
+  "attention.store.nearly_full": "Store {name} is nearly full",
+  "attention.disk.full": "Disk {name}: its store is full",
   "attention.disk.stalled": "Disk {name}: its store does not answer",
   "attention.minimum": "Disk {name} lacks {lacks} IOPS of its minimum; beyond theirs get: {who}",
   "attention.nic.failed": "NIC {name} is not as desired",

@@ -40,6 +40,7 @@ export const words = {
   "word.others-minimums": "others’ minimums",
   "word.store-cap": "other nodes",
   "word.device-saturated": "device saturated",
+  "word.store-full": "full store",
   "word.device-slow": "slow device",
   "word.flushes": "flushes and metadata",
   "word.worker": "worker not scheduled",

@@ -49,6 +49,8 @@ export const overview = {
   "attention.store.promised": "ストア {name}: 能力の {percent} % が約束されています",
   "attention.store.unknown": "ストア {name}: 最小値が約束されていますが、能力が不明です",
   "attention.disk.failed": "ディスク {name} は使用できません",
+  "attention.store.nearly_full": "ストア {name} の空きが残りわずかです",
+  "attention.disk.full": "ディスク {name}: ストアが満杯です",
   "attention.disk.stalled": "ディスク {name}: ストアが応答しません",
   "attention.minimum": "ディスク {name} は最小値に {lacks} IOPS 足りません。権利以上に得ているもの: {who}",
   "attention.nic.failed": "NIC {name} は望ましい状態ではありません",

@@ -40,6 +40,7 @@ export const words = {
   "word.others-minimums": "他ディスクの最小値",
   "word.store-cap": "他のノード",
   "word.device-saturated": "デバイスの飽和",
+  "word.store-full": "ストア満杯",
   "word.device-slow": "低速なデバイス",
   "word.flushes": "フラッシュ",
   "word.worker": "ワーカーの実行待ち",

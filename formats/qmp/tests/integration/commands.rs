@@ -54,6 +54,16 @@ fn events_that_lack_something_are_events_all_the_same() {
         panic!("no shutdown");
     };
     assert_eq!((trigger.is_guest, trigger.reason.as_str()), (false, ""));
+    let full = heard(
+        r#"{"event": "BLOCK_IO_ERROR", "data": {"device": "", "node-name": "n-boot", "nospace": true,
+            "operation": "write", "action": "stop", "reason": "No space left on device"}}"#
+            .replace('\n', " ")
+            .as_str(),
+    );
+    let node = "n-boot".to_owned();
+    assert_eq!(full, Message::Event(Event::BlockIoError { node, stops: true, is_full: true }));
+    let bare = Event::BlockIoError { node: String::new(), stops: false, is_full: false };
+    assert_eq!(heard(r#"{"event": "BLOCK_IO_ERROR"}"#), Message::Event(bare));
     let name = "NIC_RX_FILTER_CHANGED".to_owned();
     let other = heard(r#"{"event": "NIC_RX_FILTER_CHANGED"}"#);
     assert_eq!(other, Message::Event(Event::Other { name }));
@@ -62,8 +72,9 @@ fn events_that_lack_something_are_events_all_the_same() {
 #[test]
 fn answers_are_read_or_refused() {
     assert_eq!(run_state(&json!({ "status": "guest-panicked" })), Ok(RunState::GuestPanicked));
-    let other = RunState::Other("io-error".to_owned());
-    assert_eq!(run_state(&json!({ "status": "io-error" })), Ok(other));
+    assert_eq!(run_state(&json!({ "status": "io-error" })), Ok(RunState::IoError));
+    let other = RunState::Other("watchdog".to_owned());
+    assert_eq!(run_state(&json!({ "status": "watchdog" })), Ok(other));
     run_state(&json!([])).unwrap_err();
     let slot = |core| json!({ "props": { "core-id": core }, "vcpus-count": 1, "type": "x" });
     let slots = cpu_slots(&json!([slot(2), slot(0), slot(1)])).unwrap();

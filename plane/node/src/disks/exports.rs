@@ -32,6 +32,8 @@ struct Offered {
     plane: Arc<dyn DiskPlane>,
     notices: SyncSender<Command>,
     disks: Mutex<BTreeMap<String, (DiskId, ExportedDisk)>>,
+    /// Whether clients are the QEMU of a VM that emulates the disk's controller.
+    is_vms: bool,
     /// The client that was refused last, and how many were since the control thread looked: however
     /// many there are, they keep out no other notice.
     refused: Mutex<Option<(NbdNotice, u64)>>,
@@ -43,12 +45,14 @@ impl Exports {
     }
 
     /// Offers a disk by this server, or offers it there as it is now. Whom the server lets
-    /// in is as `spec` says from then on, for all of its disks.
+    /// in is as `spec` says from then on, for all of its disks. `is_vms`: they are the QEMU of the
+    /// disk's VM, which stops the VM if the store is full.
     pub(crate) fn offer(
         &self,
         spec: &NbdServerSpec,
         disk: DiskId,
         exported: ExportedDisk,
+        is_vms: bool,
         notices: &SyncSender<Command>,
     ) -> Result<(), DeviceError> {
         let mut servers = self.lock();
@@ -65,6 +69,7 @@ impl Exports {
             plane: self.plane.clone(),
             notices: notices.clone(),
             disks: Mutex::new(disks),
+            is_vms,
             refused: Mutex::default(),
         });
         let listener = self.devices.listen_nbd(spec, offered.clone())?;
@@ -124,7 +129,11 @@ impl DiskExports for Offered {
     fn attach(&self, name: &str, queue: Box<dyn DiskQueue>) -> Result<(), String> {
         let disk = self.lock().get(name).map(|(disk, _)| *disk);
         let disk = disk.ok_or_else(|| "the disk is not offered any more".to_owned())?;
-        self.plane.attach_client(disk, queue).map(|_| ()).map_err(|error| error.to_string())
+        let attached = match self.is_vms {
+            true => self.plane.attach_vm_client(disk, queue),
+            false => self.plane.attach_client(disk, queue).map(drop),
+        };
+        attached.map_err(|error| error.to_string())
     }
 
     fn handle_notice(&self, notice: NbdNotice) {

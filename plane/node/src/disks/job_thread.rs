@@ -1,11 +1,13 @@
 //! A job on a disk in its own thread: begun or gone on with, driven, and how far it is.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use suimon_contract::{ApiError, ConvertDiskRequest, DiskFormat, DiskKind, ErrorCode};
-use suimon_storage::images::{DiskError, DiskPlan};
+use suimon_contract::{ApiError, ConvertDiskRequest, DiskFormat, DiskKind, DiskOnFull};
+use suimon_ports::{StoreFault, StoreFiles};
+use suimon_storage::FULL_RETRY_EVERY;
+use suimon_storage::images::{DiskError, DiskFault, DiskPlan};
 use suimon_storage::jobs::{
     CheckJob, CheckReport, Checkpoint, CopyJob, DiskJob, JobProgress, MergeJob,
 };
@@ -23,6 +25,9 @@ const CHECKPOINT_EVERY: Duration = Duration::from_secs(5);
 
 /// How often it is looked whether a store is there.
 const STORE_EVERY: Duration = Duration::from_millis(200);
+
+/// How often a job that waits for space looks whether it is to stop.
+const STOP_EVERY: Duration = Duration::from_millis(50);
 
 /// What a job and the control thread tell each other meanwhile.
 #[derive(Default)]
@@ -77,32 +82,38 @@ impl Job {
     fn begin(
         verb: &DiskWork,
         work: &FileWork,
+        files: &Arc<dyn StoreFiles>,
         left: Option<&Checkpoint>,
-    ) -> Result<Self, ApiError> {
-        let (files, plan) = (work.files()?, work.wanted.plan());
-        let begun = work.with_seeds(|seeds| match verb {
+    ) -> Result<Self, DiskError> {
+        let plan = work.wanted.plan();
+        work.with_seeds(|seeds| match verb {
             DiskWork::Check => {
                 CheckJob::begin(files.as_ref(), &plan, seeds).map(|job| Self::Check(Box::new(job)))
             }
             DiskWork::Convert(request) => {
-                CopyJob::convert(&files, &plan, &converted(&plan, request), left, seeds)
+                CopyJob::convert(files, &plan, &converted(&plan, request), left, seeds)
                     .map(|job| Self::Copy(Box::new(job)))
             }
             DiskWork::Merge => {
-                MergeJob::begin(&files, &plan, left, seeds).map(|job| Self::Merge(Box::new(job)))
+                MergeJob::begin(files, &plan, left, seeds).map(|job| Self::Merge(Box::new(job)))
             }
             // A snapshot is no job: it is taken at once.
             DiskWork::Compact | DiskWork::Snapshot(_) => {
-                CopyJob::compact(&files, &plan, left, seeds).map(|job| Self::Copy(Box::new(job)))
+                CopyJob::compact(files, &plan, left, seeds).map(|job| Self::Copy(Box::new(job)))
             }
-        });
-        begun.map_err(|error| work.failed(&error))
+        })
     }
 
     /// The same after another process, which may have been killed a moment ago.
-    fn go_on(verb: &DiskWork, work: &FileWork, left: &Checkpoint) -> Result<Self, ApiError> {
-        let is_busy = |error: &ApiError| error.code == ErrorCode::DeviceBusy;
-        let begin = || Self::begin(verb, work, Some(left));
+    fn go_on(
+        verb: &DiskWork,
+        work: &FileWork,
+        files: &Arc<dyn StoreFiles>,
+        left: &Checkpoint,
+    ) -> Result<Self, DiskError> {
+        let is_busy =
+            |error: &DiskError| matches!(*error.fault, DiskFault::Store(StoreFault::InUse { .. }));
+        let begin = || Self::begin(verb, work, files, Some(left));
         until_unlocked(Instant::now() + LEFT_LOCKS_MAX, is_busy, begin)
     }
 
@@ -125,7 +136,7 @@ impl Job {
 
 /// Drives a job until it is done, the daemon ends, or somebody wants it to stop; then what it
 /// has begun and not done is taken back. `left` is what it goes on from; `tell` hears from
-/// where it can go on, now and then.
+/// where it can go on, now and then. A full store holds it up until there is space.
 pub(super) fn run(
     (verb, left): (&DiskWork, Option<&Checkpoint>),
     work: &FileWork,
@@ -133,31 +144,90 @@ pub(super) fn run(
     stop: &AtomicBool,
     mut tell: impl FnMut(Option<Checkpoint>),
 ) -> Result<Done, NotDone> {
-    let failed = |error: DiskError| work.failed(&error);
-    let mut job = match left {
-        Some(left) => {
-            wait_for_store(work, operation, stop)?;
-            Job::go_on(verb, work, left)?
-        }
-        None => Job::begin(verb, work, None)?,
-    };
-    let mut told = Instant::now();
+    let hold_up = HoldUp { verb, work, operation, stop };
+    let mut job = begin(left, &hold_up)?;
+    let (mut told, mut progress) = (Instant::now(), None);
     loop {
         operation.check_cancelled()?;
         let is_left = stop.load(Ordering::Acquire);
         if is_left || told.elapsed() >= CHECKPOINT_EVERY {
-            tell(job.as_dyn().checkpoint(work.now_unix_s()).map_err(failed)?);
+            match job.as_dyn().checkpoint(work.now_unix_s()) {
+                Ok(checkpoint) => tell(checkpoint),
+                // It stays at the one before.
+                Err(error) if hold_up.is_for(&error) => {}
+                Err(error) => return Err(work.failed(&error).into()),
+            }
             told = Instant::now();
         }
         if is_left {
             job.as_dyn().leave();
             return Err(NotDone::Left);
         }
-        let progress = job.as_dyn().step().map_err(failed)?;
-        if progress.is_done {
-            return Ok(job.done());
+        match job.as_dyn().step() {
+            Ok(JobProgress { is_done: true, .. }) => return Ok(job.done()),
+            Ok(now) => {
+                show(operation, verb.verb(), now);
+                progress = Some(now);
+            }
+            Err(error) if hold_up.is_for(&error) => hold_up.wait(progress),
+            Err(error) => return Err(work.failed(&error).into()),
         }
-        show(operation, verb.verb(), progress);
+    }
+}
+
+fn begin(left: Option<&Checkpoint>, hold_up: &HoldUp<'_>) -> Result<Job, NotDone> {
+    let HoldUp { verb, work, operation, stop } = *hold_up;
+    let files = match left {
+        Some(_) => wait_for_store(work, operation, stop)?,
+        None => work.files()?,
+    };
+    loop {
+        let begun = match left {
+            Some(left) => Job::go_on(verb, work, &files, left),
+            None => Job::begin(verb, work, &files, None),
+        };
+        match begun {
+            Ok(job) => return Ok(job),
+            Err(error) if hold_up.is_for(&error) => hold_up.wait(None),
+            Err(error) => return Err(work.failed(&error).into()),
+        }
+        operation.check_cancelled()?;
+        if stop.load(Ordering::Acquire) {
+            return Err(NotDone::Left);
+        }
+    }
+}
+
+/// A job that is held up by a full store.
+struct HoldUp<'a> {
+    verb: &'a DiskWork,
+    work: &'a FileWork,
+    operation: &'a OperationHandle,
+    stop: &'a AtomicBool,
+}
+
+impl HoldUp<'_> {
+    /// Whether the job waits for space after this error.
+    fn is_for(&self, error: &DiskError) -> bool {
+        error.is_full() && self.work.wanted.config.on_full == DiskOnFull::Wait
+    }
+
+    /// Blocks until the next attempt is due, or the job is to stop.
+    fn wait(&self, progress: Option<JobProgress>) {
+        let (done, total) = progress.map_or((0, 1), in_mib);
+        let (verb, store) = (self.verb.verb(), &self.work.wanted.config.store);
+        let text = format!(
+            "{verb}: store {store} is full; free space on it, then the operation goes on \
+             ({done} of {total} MiB)"
+        );
+        self.operation.progress(done, total, &text);
+        let until = Instant::now() + FULL_RETRY_EVERY;
+        while Instant::now() < until
+            && !self.operation.is_cancelled()
+            && !self.stop.load(Ordering::Acquire)
+        {
+            std::thread::sleep(STOP_EVERY);
+        }
     }
 }
 
@@ -166,8 +236,12 @@ fn wait_for_store(
     work: &FileWork,
     operation: &OperationHandle,
     stop: &AtomicBool,
-) -> Result<(), NotDone> {
-    while let Err(error) = work.files() {
+) -> Result<Arc<dyn StoreFiles>, NotDone> {
+    loop {
+        let error = match work.files() {
+            Ok(files) => return Ok(files),
+            Err(error) => error,
+        };
         operation.check_cancelled()?;
         if stop.load(Ordering::Acquire) {
             return Err(NotDone::Left);
@@ -175,7 +249,6 @@ fn wait_for_store(
         operation.step(0, &format!("waiting for the store: {error}"));
         std::thread::sleep(STORE_EVERY);
     }
-    Ok(())
 }
 
 /// What a disk is to be converted into.
@@ -197,9 +270,12 @@ fn converted(plan: &DiskPlan, request: &ConvertDiskRequest) -> DiskPlan {
 }
 
 fn show(operation: &OperationHandle, verb: &str, progress: JobProgress) {
-    let of = |bytes: u64| usize::try_from(bytes / MIB).unwrap_or(usize::MAX);
-    let (done, total) = (of(progress.done_bytes), of(progress.total_bytes.next_multiple_of(MIB)));
-    let total = total.max(1);
+    let (done, total) = in_mib(progress);
     let text = format!("{verb}: {done} of {total} MiB");
     operation.progress(done.min(total), total, &text);
+}
+
+fn in_mib(progress: JobProgress) -> (usize, usize) {
+    let of = |bytes: u64| usize::try_from(bytes / MIB).unwrap_or(usize::MAX);
+    (of(progress.done_bytes), of(progress.total_bytes.next_multiple_of(MIB)).max(1))
 }

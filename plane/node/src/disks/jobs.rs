@@ -211,6 +211,7 @@ impl Controller {
                         // A merge that is done, but for what the disk is now.
                         Ok(Done::Merged(_)) | Err(NotDone::Left) => {
                             self.note_progress(&mut under_way);
+                            self.note_left(&under_way.entry.name, &mut under_way.unfinished);
                             Err(stopped())
                         }
                     };

@@ -124,7 +124,8 @@ impl Controller {
                 is_read_only: wanted.config.read_only,
             };
             let exports = &self.shared.disks.exports;
-            let offered = exports.offer(&spec, entry.id, exported, &self.devices.notices);
+            let is_vms = key == "controller";
+            let offered = exports.offer(&spec, entry.id, exported, is_vms, &self.devices.notices);
             offered.map_err(|error| offer_error(entry, key, &error))?;
         }
         Ok(())

@@ -1,8 +1,8 @@
 //! What VMs on disks and the storage plane report, as events.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use suimon_contract::EventKind;
+use suimon_contract::{DiskOnFull, EventKind};
 use suimon_ports::{DeviceNotice, FaultKind, PortFault};
 use suimon_quantity::{Count, DiskId};
 use suimon_storage::{PlaneNotice, QueueKey};
@@ -65,7 +65,7 @@ impl Controller {
                 let detail = format!("the connection by which it is copied: {}", fault.detail);
                 violation(&entry, &detail)
             }
-            (QueueKey::Client(_), _) => {
+            (QueueKey::Client(_) | QueueKey::VmClient(_), _) => {
                 violation(&entry, &format!("an NBD client: {}", fault.detail))
             }
         };
@@ -104,6 +104,10 @@ impl Controller {
                 };
                 let draft = Draft::new(kind, entry.label(), text);
                 self.drafts.push(draft.with("store", store).with("waited_s", waited.as_secs()));
+            }
+            PlaneNotice::DiskFull { disk, is_full, lasted } => {
+                let Some(entry) = self.shared.disks.find_id(disk) else { return };
+                self.drafts.push(full_event(&entry, is_full, lasted));
             }
             PlaneNotice::DiskLost { disk, reason } => {
                 let Some(entry) = self.shared.disks.find_id(disk) else { return };
@@ -149,6 +153,34 @@ impl Controller {
     }
 }
 
+/// The store of a disk is full, or has space again.
+fn full_event(entry: &DiskEntry, is_full: bool, lasted: Duration) -> Draft {
+    let (store, on_full) = {
+        let wanted = &entry.lock().wanted;
+        (wanted.config.store.clone(), wanted.config.on_full)
+    };
+    let (kind, text) = match (is_full, on_full) {
+        (true, DiskOnFull::Wait) => {
+            let text = format!(
+                "Store {store} is full. Requests that need space are queued; they go on when there \
+                 is space. Free space on the store, or move disks to another one."
+            );
+            (EventKind::DiskFull, text)
+        }
+        (true, DiskOnFull::Error) => {
+            let text = format!(
+                "Store {store} is full. Requests that need space fail, because `on_full` is \
+                 `error`. Free space on the store, or move disks to another one."
+            );
+            (EventKind::DiskFull, text)
+        }
+        (false, _) => {
+            (EventKind::DiskHasSpace, format!("Store {store} has space for the disk again."))
+        }
+    };
+    Draft::new(kind, entry.label(), text).with("store", store).with("lasted_s", lasted.as_secs())
+}
+
 /// A disk does not work.
 pub(crate) fn disk_failed(entry: &DiskEntry, reason: &str) -> Draft {
     let text = format!("The disk does not work and is tried again: {reason}");
@@ -159,7 +191,7 @@ pub(crate) fn disk_failed(entry: &DiskEntry, reason: &str) -> Draft {
 fn queue_failed(entry: &DiskEntry, queue: QueueKey, detail: &str) -> Draft {
     let whose = match queue {
         QueueKey::Ring(index) => format!("Queue {index} of the disk's VM"),
-        QueueKey::Client(_) => "The connection of an NBD client".to_owned(),
+        QueueKey::Client(_) | QueueKey::VmClient(_) => "The connection of an NBD client".to_owned(),
         QueueKey::Mirror => "The connection by which the disk is copied".to_owned(),
     };
     let text = format!("{whose} was given up, the host cannot serve it: {detail}.");

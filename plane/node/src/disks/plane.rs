@@ -8,7 +8,8 @@ use std::sync::Arc;
 use suimon_ports::{DiskQueue, DiskQueueHost};
 use suimon_quantity::{Cap, DiskId, StoreId};
 use suimon_storage::{
-    DirtyMap, DiskSpec, DiskView, NotResumed, PlaneError, PlaneNotice, StoragePlane, StoreView,
+    DirtyMap, DiskSpec, DiskView, FullPolicy, NotResumed, PlaneError, PlaneNotice, StoragePlane,
+    StoreView,
 };
 use suimon_storage_qos::{
     Capability, MeasuredLatency, PolicyId, PolicyPart, Proposal, Refusal, StoreSpec,
@@ -87,6 +88,15 @@ pub trait DiskPlane: Send + Sync {
     /// # Errors
     /// It is not in service.
     fn attach_client(&self, disk: DiskId, queue: Box<dyn DiskQueue>) -> Result<u64, PlaneError>;
+
+    /// Gives a disk the connection of a QEMU that emulates its controller.
+    ///
+    /// # Errors
+    /// It is not in service.
+    fn attach_vm_client(&self, disk: DiskId, queue: Box<dyn DiskQueue>) -> Result<(), PlaneError>;
+
+    /// Sets what requests of a disk do if its store is full.
+    fn set_full_policy(&self, disk: DiskId, policy: FullPolicy);
 
     /// Ends the connections of a disk's clients; its VM stays.
     fn detach_clients(&self, disk: DiskId);
@@ -185,6 +195,16 @@ impl DiskPlane for StoragePlane {
 
     fn attach_client(&self, disk: DiskId, queue: Box<dyn DiskQueue>) -> Result<u64, PlaneError> {
         Self::attach_client(self, disk, queue)
+    }
+
+    fn attach_vm_client(&self, disk: DiskId, queue: Box<dyn DiskQueue>) -> Result<(), PlaneError> {
+        Self::attach_vm_client(self, disk, queue)
+    }
+
+    fn set_full_policy(&self, disk: DiskId, policy: FullPolicy) {
+        if let Err(error) = Self::set_full_policy(self, disk, policy) {
+            tracing::debug!(?disk, %error, "requests fail at once if the store is full");
+        }
     }
 
     fn detach_clients(&self, disk: DiskId) {

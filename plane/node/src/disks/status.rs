@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use suimon_contract::{
-    ApiError, CapabilitySource, DiskConfig, DiskCounters, DiskRequestCounters, DiskStatus,
-    DiskVhostUserStatus, HostConfig, Kind, Name, QosFlowStatus, QosPolicyConfig, QosPolicyKind,
-    QosPolicyStatus, StorageState, StoreConfig, StoreEstimate, StorePromises, StoreStatus, TopDisk,
-    WhatIfAnswer, WhatIfRequest,
+    ApiError, ByteSize, CapabilitySource, DiskConfig, DiskCounters, DiskFormat,
+    DiskRequestCounters, DiskStatus, DiskVhostUserStatus, HostConfig, Kind, Name, QosFlowStatus,
+    QosPolicyConfig, QosPolicyKind, QosPolicyStatus, StorageState, StoreConfig, StoreEstimate,
+    StorePromises, StoreStatus, TopDisk, WhatIfAnswer, WhatIfRequest,
 };
 use suimon_ports::{FileName, StoreFiles, StoreSpace, VhostUserDiskStatus};
 use suimon_quantity::DiskId;
@@ -18,6 +18,7 @@ use suimon_storage_qos::Capability;
 use super::Disks;
 use super::capability::{capability, measured_of};
 use super::entry::DiskEntry;
+use super::full_stores::{full_reason, full_status, limit_by_full_store, used_percent};
 use super::limits::store_promises;
 use super::store_threads::{SHORT_PATIENCE, Unanswered};
 use super::wanted::{WantedDisk, contract_kind, store_file};
@@ -82,7 +83,7 @@ impl Shared {
     }
 
     pub(crate) fn stores(&self) -> Vec<StoreStatus> {
-        let (desired, seen) = (self.desired(), self.seen());
+        let (desired, seen) = (self.desired(), self.seen_with_files(self.disks.all()));
         let promises = store_promises(&desired.config, &self.disks.measured());
         let stores = desired.config.stores.iter().zip(&promises);
         stores.map(|(store, promises)| self.store_status(store, promises, &seen)).collect()
@@ -150,8 +151,14 @@ impl Shared {
     fn seen(&self) -> Seen {
         let plane = &self.disks.parts.plane;
         let stores = plane.stores();
-        let flows = self.disks.flows(&stores);
-        let disks = plane.disks().into_iter().map(|view| (view.disk, view)).collect();
+        let mut flows = self.disks.flows(&stores);
+        let disks: BTreeMap<DiskId, DiskView> =
+            plane.disks().into_iter().map(|view| (view.disk, view)).collect();
+        for (disk, flow) in &mut flows {
+            if let Some(full) = disks.get(disk).and_then(|view| view.full) {
+                limit_by_full_store(flow, &full);
+            }
+        }
         Seen { disks, stores, flows, allocated: BTreeMap::new() }
     }
 
@@ -187,7 +194,12 @@ impl Shared {
                 let text = format!("the store has not answered for {} s", waited.as_secs());
                 (StorageState::Stalled, Some(text))
             }
-            _ => state.condition(),
+            _ => match (state.condition(), view.and_then(|view| view.full)) {
+                ((StorageState::Ready, _), Some(full)) => {
+                    (StorageState::Full, Some(full_reason(config, &full)))
+                }
+                (condition, _) => condition,
+            },
         };
         let open = state.open.as_ref();
         let vhost_user = config.vhost_user.as_ref().map(|_| {
@@ -206,6 +218,7 @@ impl Shared {
             allocated_bytes: open.and_then(|_| seen.allocated.get(&entry.id).copied()),
             layers: open.and_then(|open| u32::try_from(open.layers.len()).ok()),
             uncommitted_bytes: view.map(|view| view.uncommitted_bytes),
+            full: view.and_then(|view| view.full).map(|full| full_status(&full)),
             processor: view.map(|view| view.processor.0),
             vhost_user,
             nbd: (config.nbd.is_some() || state.wanted.emulated.is_some())
@@ -213,6 +226,12 @@ impl Shared {
             counters: view.map(|view| counters(&view.tally)).unwrap_or_default(),
             qos: seen.flows.get(&entry.id).cloned(),
         }
+    }
+
+    /// Bytes of a disk as its guest sees them; as configured while it is not open.
+    fn virtual_bytes(&self, disk: &DiskConfig) -> Option<u64> {
+        let configured = || disk.size_bytes.map(ByteSize::bytes);
+        self.disks.size_of(&disk.name).or_else(configured)
     }
 
     fn store_status(
@@ -226,7 +245,20 @@ impl Shared {
             Err(reason) => (None, Some(reason)),
         };
         let (desired, measured) = (self.desired(), self.disks.measured());
-        let disks = desired.config.disks.iter().filter(|disk| disk.store == config.name).count();
+        let disks: Vec<&DiskConfig> =
+            desired.config.disks.iter().filter(|disk| disk.store == config.name).collect();
+        let virtual_bytes = disks.iter().filter_map(|disk| self.virtual_bytes(disk)).sum::<u64>();
+        let allocated = disks.iter().map(|disk| self.disks.disk_id(&disk.name));
+        let allocated_bytes = allocated.filter_map(|id| seen.allocated.get(&id)).sum();
+        let total_bytes = space.map(|space| space.total_bytes).filter(|bytes| *bytes > 0);
+        let overcommit = total_bytes.map(|total| {
+            let percent = (u128::from(virtual_bytes) * 100).div_ceil(total.into());
+            u64::try_from(percent).unwrap_or(u64::MAX)
+        });
+        // All of a block device is its disk's.
+        let has_files = disks.iter().all(|disk| disk.format != DiskFormat::PassThrough);
+        let used = space.as_ref().filter(|_| has_files).and_then(used_percent);
+        let is_nearly_full = used.is_some_and(|used| used >= config.full_warning_percent.into());
         let id = self.disks.store_id(&config.name);
         let budget = seen.stores.iter().find(|view| {
             view.store == id && matches!(view.status.role, StoreRole::Sole | StoreRole::Home)
@@ -239,6 +271,10 @@ impl Shared {
             reason,
             total_bytes: space.map(|space| space.total_bytes),
             free_bytes: space.map(|space| space.free_bytes),
+            nearly_full: is_nearly_full,
+            virtual_bytes,
+            allocated_bytes,
+            overcommit_percent: overcommit,
             capability_iops: promises.capability_iops,
             capability_source: source(capability(config, &measured)),
             measured: measured_of(config, &measured).cloned(),
@@ -248,7 +284,7 @@ impl Shared {
                 .capability_iops
                 .filter(|iops| *iops > 0)
                 .map(|iops| u64::try_from(percent(iops)).unwrap_or(u64::MAX)),
-            disks,
+            disks: disks.len(),
             delivered_iops: on_it.map(|flow| flow.last_5_s.delivered_iops).sum(),
             latency_ns: budget.map(|view| view.status.latency_ns).filter(|ns| *ns > 0),
             depth: budget.map_or(0, |view| view.status.in_flight),
@@ -282,15 +318,6 @@ impl Shared {
 }
 
 impl Disks {
-    /// Queries the free space of all open stores, in threads, so that files on them are extended by
-    /// what the stores have room for.
-    pub(crate) fn query_stores(&self) {
-        for (path, files) in self.stores.open_ones() {
-            // One that does not answer is not queried again until it does.
-            drop(self.threads.begin(&path, move || drop(files.space()), drop));
-        }
-    }
-
     /// How much a store has, or why that is not known.
     fn space(&self, store: &Path) -> Result<StoreSpace, String> {
         let (stores, path) = (self.stores.clone(), store.to_owned());
@@ -328,6 +355,7 @@ fn absent(config: &DiskConfig) -> DiskStatus {
         allocated_bytes: None,
         layers: None,
         uncommitted_bytes: None,
+        full: None,
         processor: None,
         vhost_user: None,
         nbd: None,

@@ -147,6 +147,17 @@ impl Controller {
         }
     }
 
+    /// The daemon ends in good order, and not because of the work, however long that is held up.
+    pub(super) fn note_left(&self, disk: &Name, work: &mut UnfinishedWork) {
+        if work.tries == 0 {
+            return;
+        }
+        work.tries = 0;
+        if let Err(error) = self.note_work(disk, work) {
+            tracing::warn!(%disk, %error, "it is not recorded how work on a disk has ended");
+        }
+    }
+
     /// Work has ended, and does not go on.
     pub(super) fn forget_work(&self, disk: &Name, unfinished: &UnfinishedWork) {
         if let Some(draft) = unfinished.draft() {

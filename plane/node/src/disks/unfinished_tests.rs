@@ -178,3 +178,53 @@ fn it_waits_for_a_store_that_comes_later() {
     assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
     assert_nothing_left(&harness, &["copy.vhdx", "data.vhdx"]);
 }
+
+/// More restarts than a job may cause without getting any further.
+#[test]
+fn a_job_waits_for_space_over_restarts_unless_its_disk_reports_full_stores() {
+    let mut harness = Harness::with_store();
+    harness.apply_well(&config(""));
+    let waits = |harness: &Harness| {
+        wait_until("it waits for space", || {
+            let step = only_operation(harness).step.unwrap_or_default();
+            step.contains("store fast is full")
+        });
+    };
+    harness.disks.store(DISK_STORE).set_room(Some(0));
+    harness.node.work_on_disk(&name("data"), convert()).unwrap();
+    waits(&harness);
+    for _ in 0..4 {
+        harness = end(harness);
+        goes_on(&harness);
+        waits(&harness);
+    }
+    let operation = only_operation(&harness);
+    harness.node.cancel_operation(operation.id);
+    let ended = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    assert_eq!(ended.state, OperationState::Cancelled, "{ended:?}");
+    harness.disks.store(DISK_STORE).set_room(None);
+    assert_nothing_left(&harness, &["data.vhdx"]);
+
+    harness.disks.store(DISK_STORE).set_room(Some(0));
+    let operation = harness.node.work_on_disk(&name("data"), convert()).unwrap();
+    wait_until("it waits for space", || {
+        let step = harness.node.operation(operation.id).unwrap().step.unwrap_or_default();
+        step.contains("store fast is full")
+    });
+    harness.disks.store(DISK_STORE).set_room(None);
+    let ended = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
+    assert_nothing_left(&harness, &["copy.vhdx", "data.vhdx"]);
+
+    harness.apply_well(&config("on_full = \"error\""));
+    harness.disks.store(DISK_STORE).set_room(Some(0));
+    let operation = harness.node.work_on_disk(&name("data"), other_copy()).unwrap();
+    let ended = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    assert_eq!(ended.state, OperationState::Failed, "{ended:?}");
+    harness.disks.store(DISK_STORE).set_room(None);
+}
+
+fn other_copy() -> DiskWork {
+    let DiskWork::Convert(request) = convert() else { unreachable!("it converts") };
+    DiskWork::Convert(ConvertDiskRequest { file: "other.vhdx".parse().unwrap(), ..request })
+}

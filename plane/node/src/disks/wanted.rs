@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use suimon_contract::{
-    DiskConfig, DiskFormat, DiskKind, HostConfig, Name, SocketMode, StoreConfig, StoreFile,
+    DiskConfig, DiskFormat, DiskKind, DiskOnFull, HostConfig, Name, SocketMode, StoreConfig,
+    StoreFile,
 };
 use suimon_image::Shape;
 use suimon_ports::{FileName, VhostUserDiskSpec, VhostUserMode, VhostUserPromise};
-use suimon_storage::images;
+use suimon_storage::{FullPolicy, images};
 
 use crate::wanted::{Claim, clean};
 
@@ -57,16 +59,29 @@ impl WantedDisk {
         config.qos_policy = None;
         config.qos = Default::default();
         config.nbd = None;
+        (config.on_full, config.full_wait_s) = Default::default();
         config.file = config.effective_file();
         config.kind = Some(config.effective_kind());
         fixed.store.capability_iops = None;
         fixed.store.shared = false;
+        fixed.store.full_warning_percent = 0;
         fixed
     }
 
     /// Whether the disk can become this one while it is in service.
     pub(crate) fn can_become(&self, other: &Self) -> bool {
         self.fixed() == other.fixed()
+    }
+
+    /// What its requests do if its store is full.
+    pub(crate) fn full_policy(&self) -> FullPolicy {
+        match self.config.on_full {
+            DiskOnFull::Error => FullPolicy::ERROR,
+            DiskOnFull::Wait => FullPolicy {
+                ring_wait: None,
+                client_wait: Duration::from_secs(self.config.full_wait_s.into()),
+            },
+        }
     }
 
     /// What it has for itself.

@@ -38,6 +38,7 @@ pub(crate) fn arrival_request(
                     let go of what was taken away, or take the change back";
         return Err(refused(text));
     }
+    entry.check_no_queued_writes(shared, &run.disks)?;
     let disks: Result<Vec<DiskConfig>, ApiError> =
         vm.disks.iter().map(|disk| disk_to_go(shared, config, disk)).collect();
     let disks = disks?;
@@ -57,7 +58,8 @@ pub(crate) fn arrival_request(
         from: shared.host_name(),
         as_started: VmConfig { name: vm.name.clone(), ..run.as_started.clone() },
         vm,
-        is_paused: facts.state == suimon_ports::VmRunState::Paused,
+        // What waits for space here goes on there.
+        is_paused: facts.state == suimon_ports::VmRunState::Paused && !facts.waits_for_space,
         uuid: digits(entry.uuid),
         nics,
         disks,

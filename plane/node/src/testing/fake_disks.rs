@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use suimon_ports::testing::{MemoryRecords, MemoryStore as MemoryFiles, Pace, PacedDevices};
 use suimon_ports::{
@@ -14,8 +15,8 @@ use suimon_ports::{
 };
 use suimon_quantity::{Cap, DiskId, ProcessorId, StoreId};
 use suimon_storage::{
-    DirtyMap, DiskSpec, DiskTally, DiskView, NotResumed, PlaneError, PlaneNotice, STALLED_AFTER,
-    StoreView,
+    DirtyMap, DiskSpec, DiskTally, DiskView, FullPolicy, FullView, NotResumed, PlaneError,
+    PlaneNotice, STALLED_AFTER, StoreView,
 };
 use suimon_storage_qos::{
     Capability, MeasuredLatency, PolicyId, PolicyPart, Promises, Proposal, Refusal, Store,
@@ -70,6 +71,12 @@ struct World {
     far_bytes: Option<u64>,
     /// Changes of images' metadata.
     records: MemoryRecords,
+    /// What requests of disks do if their store is full.
+    full_policies: BTreeMap<DiskId, FullPolicy>,
+    /// All that was set of that, in order.
+    full_changes: Vec<FullPolicy>,
+    /// Disks whose store is full.
+    full: BTreeMap<DiskId, FullView>,
 }
 
 impl FakeDisks {
@@ -258,6 +265,30 @@ impl FakeDisks {
         world.notices.extend(told);
     }
 
+    /// The store of every disk becomes full, with so many requests queued, or has space again.
+    pub(crate) fn fill(&self, queued: Option<usize>) {
+        let mut world = self.lock();
+        let lasts = Duration::from_secs(2);
+        let disks: Vec<DiskId> = world.in_service.keys().copied().collect();
+        world.full = queued
+            .map(|queued| disks.iter().map(|disk| (*disk, FullView { queued, lasts })).collect())
+            .unwrap_or_default();
+        let is_full = queued.is_some();
+        let lasted = if is_full { Duration::ZERO } else { lasts };
+        let told = disks.into_iter().map(|disk| PlaneNotice::DiskFull { disk, is_full, lasted });
+        world.notices.extend(told);
+    }
+
+    /// What was set since this was asked last.
+    pub(crate) fn take_full_changes(&self) -> Vec<FullPolicy> {
+        std::mem::take(&mut self.lock().full_changes)
+    }
+
+    /// What requests of a disk do if its store is full.
+    pub(crate) fn full_policies(&self) -> Vec<FullPolicy> {
+        self.lock().full_policies.values().copied().collect()
+    }
+
     /// The plane loses all disks, and says so.
     pub(crate) fn lose(&self, reason: &str) {
         let mut world = self.lock();
@@ -344,6 +375,20 @@ impl DiskPlane for FakeDisks {
         Ok(0)
     }
 
+    fn attach_vm_client(
+        &self,
+        _disk: DiskId,
+        _queue: Box<dyn DiskQueue>,
+    ) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn set_full_policy(&self, disk: DiskId, policy: FullPolicy) {
+        let mut world = self.lock();
+        world.full_policies.insert(disk, policy);
+        world.full_changes.push(policy);
+    }
+
     fn detach_clients(&self, _disk: DiskId) {}
 
     fn begin_mirror(&self, disk: DiskId, _: Option<Arc<DirtyMap>>) -> Result<(), PlaneError> {
@@ -423,6 +468,7 @@ impl DiskPlane for FakeDisks {
             tally: DiskTally::default(),
             stalled: world.stalls.then_some(STALLED_AFTER),
             uncommitted_bytes: 0,
+            full: world.full.get(disk).copied(),
         };
         world.in_service.keys().map(view).collect()
     }

@@ -55,6 +55,8 @@ struct Guest {
     /// VFs that it has, by their NICs.
     vfs: BTreeMap<String, String>,
     was_paused: bool,
+    /// It was paused because there was no space for a write.
+    waits_for_space: bool,
     /// How far its memory is sent, or received.
     sent: SendPhase,
     /// The line that it is sent or received by; it ends with the guest.
@@ -170,6 +172,17 @@ impl FakeVms {
         }
     }
 
+    /// There is no space for a write to a disk that QEMU emulates.
+    pub(crate) fn find_no_space(&self, name: &str) {
+        let mut world = self.world();
+        if let Some(guest) = world.running.get_mut(name) {
+            guest.state = VmRunState::Paused;
+            guest.waits_for_space = true;
+        }
+        drop(world);
+        self.guest(name, VmNotice::State(VmRunState::Paused));
+    }
+
     /// The daemon dies: nobody hears of VMs any more.
     pub(crate) fn forget_observers(&self) {
         self.world().running.values_mut().for_each(|guest| guest.observer = None);
@@ -247,6 +260,7 @@ impl VmHost for FakeVms {
             observer: Some(observer),
             vfs: BTreeMap::new(),
             was_paused: false,
+            waits_for_space: false,
             sent: SendPhase::None,
             line: None,
         };
@@ -325,6 +339,7 @@ impl Vm for FakeVm {
         let guest = world.running.get(&self.name);
         VmFacts {
             state: guest.map_or(VmRunState::Off, |guest| guest.state),
+            waits_for_space: guest.is_some_and(|guest| guest.waits_for_space),
             accelerator: VmAccelerator::Tcg,
             cpus: guest.map_or(0, |guest| guest.cpus),
             qemu_version: "7.2".to_owned(),
@@ -347,6 +362,7 @@ impl Vm for FakeVm {
             }
             VmCommand::Resume => {
                 guest.state = VmRunState::Running;
+                guest.waits_for_space = false;
                 Some(VmNotice::State(VmRunState::Running))
             }
             VmCommand::Reset => Some(VmNotice::Reset),

@@ -10,19 +10,19 @@ use suimon_ports::{StateStore, Vm, VmCommand, VmDevice, VmError, VmErrorKind, Vm
 
 use super::VmEntry;
 use super::arriving::Arriving;
-use super::entry::RunView;
 use super::finding::Lost;
 use super::freezing::Frozen;
 use super::inbox::{Heard, Message, News};
 use super::leaving::Leaving;
-use super::records::{StoredMove, StoredRun, StoredVm, save_vm};
+use super::publishing::in_words;
+use super::records::{StoredMove, StoredRun};
+use super::space::WaitsForSpace;
 use super::starting::Awaited;
 use super::stopping::Stopping;
 use super::texts;
 use super::vfs::{RunVfs, VfOrder};
 use super::work::VmWork;
 use crate::control::Command;
-use crate::events::Draft;
 use crate::operations::OperationHandle;
 use crate::shared::Shared;
 
@@ -77,6 +77,8 @@ pub(super) struct Run {
     /// Set while the guest's file systems are frozen.
     pub(super) frozen: Option<Frozen>,
     pub(super) vfs: RunVfs,
+    /// Set while it is paused because there was no space for a write.
+    pub(super) space: Option<WaitsForSpace>,
 }
 
 impl Driver {
@@ -133,7 +135,10 @@ impl Driver {
         let leaving = self.leaving.as_ref().map(|leaving| leaving.look_at);
         let arriving = self.arriving.as_ref().map(|arriving| arriving.look_at);
         let awaited = self.awaited.as_ref().map(|awaited| awaited.look_at);
-        let all = [stopping, lost, frozen, leaving, arriving, self.depart_again_at, vfs, awaited];
+        let space = self.run.as_ref().and_then(|run| run.space.as_ref());
+        let space = space.map(|space| space.look_at);
+        let departing = self.depart_again_at;
+        let all = [stopping, lost, frozen, leaving, arriving, departing, vfs, awaited, space];
         all.into_iter().flatten().min()
     }
 
@@ -141,6 +146,7 @@ impl Driver {
         let now = Instant::now();
         self.look_at_stopping(now);
         self.look_at_awaited(now);
+        self.look_at_space(now);
         self.look_at_freeze(now);
         self.look_at_vfs(now);
         self.look_at_leaving(now);
@@ -156,10 +162,16 @@ impl Driver {
             return;
         }
         let state = self.entry.view().state;
-        let checked = work.check(&self.entry.name, state).and_then(|()| self.check_stays(work));
+        let is_held = work == VmWork::Pause && self.waits_for_space();
+        let checked = if is_held { Ok(()) } else { work.check(&self.entry.name, state) };
+        let checked = checked.and_then(|()| self.check_stays(work));
         let done = checked.and_then(|()| match work {
             VmWork::Start if operation.is_none() => self.start_with_host(),
             VmWork::Start => self.start(),
+            VmWork::Pause if is_held => {
+                self.hold();
+                Ok(())
+            }
             VmWork::Pause => self.tell(&VmCommand::Pause),
             VmWork::Resume => self.tell(&VmCommand::Resume),
             VmWork::Reset => self.tell(&VmCommand::Reset),
@@ -191,10 +203,21 @@ impl Driver {
         let (leaving, withheld) = (BTreeSet::new(), BTreeSet::new());
         let (cut_off, refused) = (BTreeMap::new(), BTreeSet::new());
         let frozen = stored.is_frozen.then(|| Frozen::for_time(Duration::ZERO));
-        let vfs = RunVfs::default();
-        self.run =
-            Some(Run { vm, stored, leaving, withheld, cut_off, refused, is_written, frozen, vfs });
+        let (vfs, space) = (RunVfs::default(), None);
+        self.run = Some(Run {
+            vm,
+            stored,
+            leaving,
+            withheld,
+            cut_off,
+            refused,
+            is_written,
+            frozen,
+            vfs,
+            space,
+        });
         self.find_vfs();
+        self.follow_space(in_words(state));
         self.publish(in_words(state));
         // What was asked for while it was being started, or while no daemon was there.
         self.look();
@@ -266,7 +289,10 @@ impl Driver {
             _ => in_words(state),
         };
         if before != now {
-            if let Some(draft) = texts::state(&self.entry, before, now) {
+            self.follow_space(now);
+            let draft = texts::state(&self.entry, before, now);
+            // One that waits for space has an event of its own.
+            if let Some(draft) = draft.filter(|_| !self.waits_for_space()) {
                 self.append(draft);
             }
             self.publish(now);
@@ -276,6 +302,7 @@ impl Driver {
     /// The VM's process is gone.
     pub(super) fn has_ended(&mut self, is_orderly: bool, reason: &str) {
         let was_asked = self.stopping.is_some();
+        self.queue_writes(self.disk_devices().iter());
         if let Some(run) = self.run.take() {
             self.release_all(&run.stored.vfs);
         }
@@ -283,6 +310,7 @@ impl Driver {
         let mut view = self.entry.view();
         view.state = VmState::Stopped;
         view.running = None;
+        view.waits_for_space = false;
         view.vfs_left.clear();
         view.reason = (!is_orderly).then(|| reason.to_owned());
         drop(view);
@@ -297,91 +325,5 @@ impl Driver {
             tracing::error!(vm = %self.entry.name, %error, "a VM that was deleted runs on");
         }
         self.end_stopping(&Ok(()));
-    }
-
-    /// Writes down what the next daemon needs. Returns whether it could.
-    pub(super) fn save(&self, run: Option<&StoredRun>) -> bool {
-        let vm = StoredVm {
-            uuid: self.entry.uuid,
-            user: self.entry.user,
-            run: run.cloned(),
-            moving: self.moving.clone(),
-        };
-        let saved = save_vm(&self.entry.name, &vm).and_then(|change| self.store.commit(&[change]));
-        if let Err(error) = &saved {
-            tracing::error!(vm = %self.entry.name, %error, "what runs is not written down");
-        }
-        saved.is_ok()
-    }
-
-    /// Writes down what is known of the VM that runs, if it does.
-    pub(super) fn save_run(&mut self) {
-        let is_written = self.run.as_ref().is_some_and(|run| self.save(Some(&run.stored)));
-        if let Some(run) = &mut self.run {
-            run.is_written = is_written;
-        }
-    }
-
-    /// Tells what is known of it; its state is as it was.
-    pub(super) fn publish_again(&self) {
-        let state = self.entry.view().state;
-        self.publish(state);
-    }
-
-    /// Tells everybody what is known of the VM that runs.
-    pub(super) fn publish(&self, state: VmState) {
-        let running = self.run.as_ref().map(|run| {
-            let facts = run.vm.facts();
-            RunView {
-                process: run.vm.identity().process,
-                started_unix_ms: run.stored.started_unix_ms,
-                as_started: run.stored.as_started.clone(),
-                accelerator: super::status::accelerator(facts.accelerator),
-                cpus: facts.cpus,
-                qemu_version: facts.qemu_version,
-                user: facts.user,
-                nics: run.stored.nics.clone(),
-                disks: run.stored.disks.clone(),
-                standbys: run.stored.standbys.clone(),
-                takers: run.vfs.takers.clone(),
-                vfs: run.stored.vfs.keys().cloned().collect(),
-                refused: run.refused.clone(),
-                frozen_until: run.frozen.map(|frozen| frozen.until),
-                vm: run.vm.clone(),
-            }
-        });
-        let mut view = self.entry.view();
-        view.state = state;
-        view.reason = None;
-        view.running = running;
-        view.vfs_left.clear();
-    }
-
-    pub(super) fn append(&self, draft: Draft) {
-        self.shared.events.append(vec![draft]);
-    }
-
-    pub(super) fn error(&self, code: ErrorCode, text: &str) -> ApiError {
-        ApiError::new(code, text).about(self.entry.label())
-    }
-
-    /// A VM's refusal in the API's words.
-    pub(super) fn told(&self, error: &VmError) -> ApiError {
-        let code = match error.kind {
-            VmErrorKind::Host | VmErrorKind::Silent => ErrorCode::HostError,
-            VmErrorKind::Running | VmErrorKind::Gone => ErrorCode::Conflict,
-            VmErrorKind::Refused => ErrorCode::Unsupported,
-        };
-        self.error(code, &error.text)
-    }
-}
-
-/// What a VM does, in the API's words.
-pub(super) const fn in_words(state: VmRunState) -> VmState {
-    match state {
-        VmRunState::Running => VmState::Running,
-        VmRunState::Paused => VmState::Paused,
-        VmRunState::Panicked => VmState::Panicked,
-        VmRunState::Off => VmState::Stopping,
     }
 }

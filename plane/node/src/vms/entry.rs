@@ -26,6 +26,8 @@ pub(crate) struct VmEntry {
 pub(crate) struct VmView {
     pub(crate) state: VmState,
     pub(crate) reason: Option<String>,
+    /// Whether it is paused because there was no space for a write, and goes on when there is.
+    pub(crate) waits_for_space: bool,
     pub(crate) running: Option<RunView>,
     /// NICs that were given VFs, of a VM that ran when the daemon before ended and has not been
     /// found again.
@@ -65,6 +67,7 @@ impl VmEntry {
         let view = VmView {
             state: VmState::Stopped,
             reason: None,
+            waits_for_space: false,
             running: None,
             vfs_left: BTreeSet::new(),
             moving: None,

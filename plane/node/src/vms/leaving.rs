@@ -383,6 +383,8 @@ impl Driver {
         leaving.copied.memory = (status.bytes_sent, status.bytes_left);
         match status.phase {
             SendPhase::Copying | SendPhase::None => {
+                // They would fail as soon as the guest stands still.
+                self.check_no_queued_writes()?;
                 Ok((Stage::Sending(order, mirrors), LOOK_EVERY))
             }
             SendPhase::Waiting | SendPhase::Finishing | SendPhase::Done => {

@@ -54,6 +54,7 @@ impl RunView {
             standbys: self.standbys.clone(),
             vfs: BTreeMap::new(),
             is_frozen: false,
+            is_held: false,
         }
     }
 }
@@ -101,7 +102,7 @@ impl Driver {
             (None, _) | (_, VmRunState::Panicked) => false,
             (Some(_), _) => {
                 if self.leaving.is_some() && self.entry.view().state != VmState::HandedOver {
-                    self.publish(super::driver::in_words(state));
+                    self.publish(super::publishing::in_words(state));
                 }
                 true
             }

@@ -65,7 +65,7 @@ impl Driver {
             let disks = wanted(&vm.disks, Device::Disk);
             let mut refusals = Vec::new();
             for (device, wanted) in [(Device::Nic, &nics), (Device::Disk, &disks)] {
-                refusals.extend(take_away(&mut run, device, wanted));
+                refusals.extend(self.take_away(&mut run, device, wanted));
                 refusals.extend(self.give(&mut run, &desired.config, device, wanted));
             }
             refusals.extend(self.set_cpus(&run, vm.cpus));
@@ -77,6 +77,29 @@ impl Driver {
         }
         self.run = Some(run);
         self.publish_again();
+    }
+
+    /// Asks the guest to let go of what is not wanted any more.
+    fn take_away(&self, run: &mut Run, device: Device, wanted: &BTreeSet<Name>) -> Refusals {
+        let mut refusals = Vec::new();
+        let gone: Vec<Name> = device.plugged(run).difference(wanted).cloned().collect();
+        for name in gone {
+            let what = device.named(&name);
+            // The virtual function of a NIC goes before the NIC. `Driver::release` looks again.
+            let has_vf = device == Device::Nic && run.stored.vfs.contains_key(&name);
+            if has_vf || run.leaving.contains(&what) {
+                continue;
+            }
+            // The guest waits for its writes before it lets go.
+            self.fail_queued_writes(std::iter::once(&what));
+            match run.vm.tell(&VmCommand::Unplug(what.clone())) {
+                Ok(()) => {
+                    run.leaving.insert(what);
+                }
+                Err(error) => refusals.push((what.to_string(), error)),
+            }
+        }
+        refusals
     }
 
     fn give(
@@ -139,6 +162,7 @@ impl Driver {
         // A guest may let go of what it was not asked for: then it is not plugged in either.
         run.leaving.remove(device);
         run.cut_off.remove(device);
+        self.queue_writes(std::iter::once(device));
         let (kind, name) = match device {
             VmDevice::Nic(name) => (Device::Nic, name),
             VmDevice::Disk(name) => (Device::Disk, name),
@@ -157,25 +181,4 @@ impl Driver {
         // One of the same name may have been wanted again meanwhile.
         self.look();
     }
-}
-
-/// Asks the guest to let go of what is not wanted any more.
-fn take_away(run: &mut Run, device: Device, wanted: &BTreeSet<Name>) -> Refusals {
-    let mut refusals = Vec::new();
-    let gone: Vec<Name> = device.plugged(run).difference(wanted).cloned().collect();
-    for name in gone {
-        let what = device.named(&name);
-        // The virtual function of a NIC goes before the NIC. `Driver::release` looks again.
-        let has_vf = device == Device::Nic && run.stored.vfs.contains_key(&name);
-        if has_vf || run.leaving.contains(&what) {
-            continue;
-        }
-        match run.vm.tell(&VmCommand::Unplug(what.clone())) {
-            Ok(()) => {
-                run.leaving.insert(what);
-            }
-            Err(error) => refusals.push((what.to_string(), error)),
-        }
-    }
-    refusals
 }

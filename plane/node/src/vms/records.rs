@@ -96,6 +96,9 @@ pub(crate) struct StoredRun {
     /// Whether its guest's file systems may be frozen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_frozen: bool,
+    /// Whether it was paused on request while it waited for space: it does not go on by itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_held: bool,
 }
 
 /// All VMs that are recorded.

@@ -159,7 +159,12 @@ impl Driver {
     /// Asks the guest to let go of devices that the change under way takes from it.
     pub(super) fn begin_release(&mut self, devices: BTreeSet<VmDevice>) {
         // A VM that has begun to move stays as it is, and the change is refused.
-        let Some(run) = self.run.as_mut().filter(|_| self.moving.is_none()) else { return };
+        if self.moving.is_some() {
+            return;
+        }
+        // The guest waits for its writes before it lets go.
+        self.fail_queued_writes(devices.iter());
+        let Some(run) = self.run.as_mut() else { return };
         for device in &devices {
             if run.is_standby(device) {
                 continue;
@@ -188,7 +193,9 @@ impl Driver {
             (VmDevice::Disk(name), Some(vm)) => vm.disks.iter().any(|disk| disk.as_str() == name),
             (VmDevice::Vf(_), _) | (_, None) => false,
         };
+        let kept: Vec<VmDevice> = withheld.iter().filter(|device| stays(device)).cloned().collect();
         run.leaving.retain(|device| !(withheld.contains(device) && stays(device)));
+        self.queue_writes(kept.iter());
     }
 
     /// # Errors

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use suimon_contract::{
-    ApiError, ByteSize, DiskConfig, DiskController, ErrorCode, HostConfig, Name, NicBackend,
-    NicConfig, VmAccelerator, VmConfig, VmFirmware,
+    ApiError, ByteSize, DiskConfig, DiskController, DiskOnFull, ErrorCode, HostConfig, Name,
+    NicBackend, NicConfig, VmAccelerator, VmConfig, VmFirmware,
 };
 use suimon_ports::{
     self as ports, VmBoot, VmDiskKind, VmDiskSpec, VmHost, VmNicKind, VmNicSpec, VmSpec,
@@ -111,6 +111,7 @@ pub(super) fn disk_spec(config: &HostConfig, name: &Name) -> Option<VmDiskSpec> 
         kind,
         is_read_only: disk.read_only,
         serial: disk.effective_serial(),
+        reports_full: disk.on_full == DiskOnFull::Error,
         port: None,
     })
 }

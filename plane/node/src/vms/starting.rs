@@ -94,6 +94,7 @@ impl Driver {
             vfs: BTreeMap::new(),
             as_started: vm,
             is_frozen: false,
+            is_held: false,
         };
         host.prepare(&spec.folder, spec.user).map_err(|error| self.told(&error))?;
         host.probe(&spec).map_err(|error| self.told(&error))?;

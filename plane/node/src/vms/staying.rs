@@ -5,8 +5,9 @@ use std::time::Instant;
 use suimon_contract::{ApiError, ErrorCode, MigrationPhase, Name, VmState};
 use suimon_ports::{SendPhase, VmCommand, VmRunState};
 
-use super::driver::{Driver, in_words};
+use super::driver::Driver;
 use super::leaving::{LOOK_WHILE_STILL, Leaving, SWITCH_LIMIT, Stage};
+use super::publishing::in_words;
 use super::records::{StoredLeave, StoredMove};
 use super::texts;
 use crate::control::Command;

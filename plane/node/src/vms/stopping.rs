@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use suimon_contract::{ApiError, ErrorCode, StopBy, StopVmRequest, VmState};
 use suimon_ports::VmCommand;
 
-use super::driver::{Driver, in_words};
+use super::driver::Driver;
+use super::publishing::in_words;
 use crate::operations::OperationHandle;
 
 /// Whether somebody has cancelled the operation is looked at so often.
@@ -54,6 +55,8 @@ impl Driver {
         if let Some(operation) = &operation {
             operation.progress(0, 1, "wait until the guest has turned itself off");
         }
+        // The guest writes before it turns itself off, and would wait for space.
+        self.fail_queued_writes(self.disk_devices().iter());
         let until = Instant::now() + Duration::from_secs(request.seconds);
         self.stopping = Some(Stopping { operation, until, request });
         self.publish(VmState::Stopping);
@@ -95,7 +98,9 @@ impl Driver {
 
     /// It has ended, or is given up.
     pub(super) fn end_stopping(&mut self, result: &Result<(), ApiError>) {
-        if let Some(operation) = self.stopping.take().and_then(|stopping| stopping.operation) {
+        let Some(stopping) = self.stopping.take() else { return };
+        self.queue_writes(self.disk_devices().iter());
+        if let Some(operation) = stopping.operation {
             operation.end(result);
         }
     }

@@ -12,6 +12,7 @@ mod finding;
 mod freezing;
 mod legacy;
 mod releasing;
+mod space;
 mod starting;
 mod stopping;
 

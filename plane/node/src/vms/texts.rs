@@ -1,5 +1,7 @@
 //! The events of VMs.
 
+use std::time::Duration;
+
 use suimon_contract::{EventKind, MigrationPhase, Name, VmMigration, VmState};
 use suimon_ports::{VmAccelerator, VmFacts, VmIdentity};
 use suimon_quantity::Count;
@@ -49,6 +51,20 @@ pub(super) fn state(entry: &VmEntry, before: VmState, now: VmState) -> Option<Dr
         }
         _ => None,
     }
+}
+
+pub(super) fn paused_for_space(entry: &VmEntry, stores: &str) -> Draft {
+    let text = format!(
+        "The VM is paused: there was no space for a write ({stores}). It goes on when there is space; \
+         free some, or move its disks to another store."
+    );
+    Draft::new(EventKind::VmPausedForSpace, entry.label(), text).with("stores", stores)
+}
+
+pub(super) fn continued_with_space(entry: &VmEntry, waited: Duration) -> Draft {
+    let text = format!("The VM goes on after {} s: there may be space.", waited.as_secs());
+    Draft::new(EventKind::VmContinuedWithSpace, entry.label(), text)
+        .with("paused_s", waited.as_secs())
 }
 
 pub(super) fn reset(entry: &VmEntry) -> Draft {

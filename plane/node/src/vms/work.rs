@@ -127,7 +127,13 @@ impl Shared {
             let error = ApiError::new(ErrorCode::InvalidValue, text);
             return Err(error.about(entry.label()).field("seconds"));
         }
-        let state = entry.view().state;
+        let (state, waits_for_space) = {
+            let view = entry.view();
+            (view.state, view.waits_for_space)
+        };
+        if work == VmWork::Pause && waits_for_space {
+            return Ok(());
+        }
         work.check(name, state)
     }
 

@@ -104,7 +104,10 @@ pub(crate) fn refuse_too_large(files: &dyn StoreFiles, making: &Making) -> Resul
         return Ok(());
     }
     let free_bytes = files.space().map_err(|error| error.fault)?.free_bytes;
-    if free_bytes < making.size { Err(StoreFault::Full.into()) } else { Ok(()) }
+    if free_bytes < making.size {
+        return Err(DiskFault::NoRoom { needed: making.size, free: free_bytes });
+    }
+    Ok(())
 }
 
 fn make(

@@ -119,6 +119,25 @@ pub enum DiskFault {
         #[source]
         error: std::io::Error,
     },
+    /// The store has less space than a fixed disk needs.
+    #[error(
+        "it needs {needed} bytes and the store has {free}: free space in it, choose another store, or make a dynamic disk"
+    )]
+    NoRoom {
+        /// Bytes of the disk.
+        needed: u64,
+        /// Free bytes of the store.
+        free: u64,
+    },
+    /// A job that had copied everything could not end.
+    #[error(
+        "everything was copied, but the image could not be closed: {error}; begin the job again"
+    )]
+    NotEnded {
+        /// Why.
+        #[source]
+        error: Box<DiskError>,
+    },
     /// A backup of metadata is not of the image as it is.
     #[error("{backup} cannot be written back: {why}")]
     BackupRefused {
@@ -209,6 +228,14 @@ impl DiskError {
             },
             _ => false,
         }
+    }
+
+    /// The end of a job failed. It cannot be repeated, even if the store is full.
+    pub(crate) fn not_ended(self) -> Self {
+        if !self.is_full() {
+            return self;
+        }
+        Self::new(self.file.clone(), DiskFault::NotEnded { error: Box::new(self) })
     }
 
     /// A full store is told as such, wherever it was noticed.

@@ -80,7 +80,18 @@ impl Copy {
                 self.pieces = self.source.pieces(next, self.depth)?.into();
             }
             while let Some((range, place)) = self.pieces.pop_front() {
-                moved += self.copy_piece(range, place)?;
+                let (here, rest) = split(range, place);
+                if let Some(rest) = rest {
+                    self.pieces.push_front(rest);
+                }
+                match self.copy_piece(here, place) {
+                    Ok(bytes) => moved += bytes,
+                    Err(error) => {
+                        // A step that is repeated begins with it.
+                        self.pieces.push_front((here, place));
+                        return Err(error);
+                    }
+                }
                 if moved >= STEP_BYTES {
                     return Ok(false);
                 }
@@ -89,7 +100,7 @@ impl Copy {
         Ok(false)
     }
 
-    /// Copies a piece, or its beginning; returns how many bytes were moved.
+    /// Copies a piece; returns how many bytes were moved.
     fn copy_piece(&mut self, range: ByteRange, place: Whereabouts) -> Result<u64, DiskError> {
         let Whereabouts::File { layer, offset } = place else {
             if self.zeros_matter && place == Whereabouts::Zero {
@@ -98,24 +109,19 @@ impl Copy {
             self.at = range.end();
             return Ok(0);
         };
-        let (here, rest) = range.split_at(STEP_BYTES);
-        if !rest.is_empty() {
-            let offset = offset.saturating_add(here.len());
-            self.pieces.push_front((rest, Whereabouts::File { layer, offset }));
-        }
         let mut bytes = std::mem::take(&mut self.buffer);
-        bytes.resize(usize::try_from(here.len()).unwrap_or(0), 0);
+        bytes.resize(usize::try_from(range.len()).unwrap_or(0), 0);
         self.source.read(layer, offset, &mut bytes)?;
         if !self.zeros_matter {
-            self.write_without_zeros(here, &bytes)?;
+            self.write_without_zeros(range, &bytes)?;
         } else if is_zeros(&bytes) {
-            self.target.write_zeros(here)?;
+            self.target.write_zeros(range)?;
         } else {
-            self.target.write(here, &bytes)?;
+            self.target.write(range, &bytes)?;
         }
         self.buffer = bytes;
-        self.at = here.end();
-        Ok(here.len())
+        self.at = range.end();
+        Ok(range.len())
     }
 
     /// Writes the stretches of bytes that are not zeros.
@@ -133,6 +139,14 @@ impl Copy {
         }
         Ok(())
     }
+}
+
+/// The part of a piece that is copied at once, and the rest.
+fn split(range: ByteRange, place: Whereabouts) -> (ByteRange, Option<(ByteRange, Whereabouts)>) {
+    let Whereabouts::File { layer, offset } = place else { return (range, None) };
+    let (here, rest) = range.split_at(STEP_BYTES);
+    let offset = offset.saturating_add(here.len());
+    (here, (!rest.is_empty()).then_some((rest, Whereabouts::File { layer, offset })))
 }
 
 fn is_zeros(bytes: &[u8]) -> bool {
@@ -305,12 +319,19 @@ impl CopyJob {
     }
 
     fn finish(&mut self) -> Result<JobProgress, DiskError> {
+        if let Some(copy) = &mut self.copy {
+            copy.make_durable()?;
+        }
+        if let Some(draft) = self.draft.as_ref().filter(|_| self.is_reserved) {
+            self.files.reserve(draft.name())?;
+        }
+        self.close().map_err(DiskError::not_ended)
+    }
+
+    fn close(&mut self) -> Result<JobProgress, DiskError> {
         let Some(Copy { source, target, .. }) = self.copy.take() else { return Ok(self.done) };
         target.close()?;
         let Some(draft) = self.draft.take() else { return Ok(self.done) };
-        if self.is_reserved {
-            self.files.reserve(draft.name())?;
-        }
         match self.replaced_unix_s {
             Some(modified) => {
                 // Children of VHD tell by it that nothing has changed.

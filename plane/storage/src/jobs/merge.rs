@@ -140,7 +140,8 @@ impl DiskJob for MergeJob {
         if !copy.step()? {
             return Ok(copy.progress(false));
         }
-        self.end()?;
+        copy.make_durable()?;
+        self.end().map_err(DiskError::not_ended)?;
         Ok(self.done)
     }
 

@@ -72,14 +72,16 @@ pub trait DiskJob: Send {
     /// Does some of the work.
     ///
     /// # Errors
-    /// It cannot go on: the job is to be dropped. The disk is as before.
+    /// It cannot go on: the job is to be dropped. The disk is as before. If the store is full
+    /// ([`DiskError::is_full`]) the step can be repeated instead when there is space.
     fn step(&mut self) -> Result<JobProgress, DiskError>;
 
     /// Makes durable what was done, and says from where the job can go on. `None`: it begins
     /// anew.
     ///
     /// # Errors
-    /// The store cannot be written: the job is to be dropped. The disk is as before.
+    /// The store cannot be written: the job is to be dropped. The disk is as before. If the store
+    /// is full the job can go on instead, and is at its last checkpoint.
     fn checkpoint(&mut self, now_unix_s: u64) -> Result<Option<Checkpoint>, DiskError>;
 
     /// It will go on from its last checkpoint, and is dropped until then: what was begun

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use suimon_image::ImageError;
-use suimon_ports::{FileName, FileUse, StoreFault, StoreFiles};
+use suimon_ports::{FileName, FileUse, StoreFiles};
 use suimon_vhd::SizeRule;
 
 use crate::images::{
@@ -39,8 +39,11 @@ pub fn resize(
     if size == before {
         return Ok(size);
     }
-    if kind == DiskKind::Fixed && files.space()?.free_bytes < size - before {
-        return Err(plan.error(StoreFault::Full));
+    if kind == DiskKind::Fixed {
+        let (needed, free) = (size - before, files.space()?.free_bytes);
+        if free < needed {
+            return Err(plan.error(DiskFault::NoRoom { needed, free }));
+        }
     }
     let file = files.open(name, FileUse::Write, plan.unit())?;
     let resized = match plan.format {

@@ -3,6 +3,7 @@
 use suimon_image::testing::Fate;
 use suimon_ports::FileName;
 
+use super::crash_tests::is_of_full_store;
 use super::tests::{Bench, Fill, MB, model, plan_of_parent, run};
 use super::*;
 use crate::images::open_tests::{child, plan, seeded};
@@ -211,4 +212,62 @@ fn what_was_done_before_its_end_was_noted_is_done() {
         assert!(case.begin(Some(&left)).unwrap().step().unwrap().is_done);
     }
     case.assert_content(true);
+}
+
+/// Steps of a job whose store is full after so many changes, until it has failed to step or to make
+/// itself durable a few times; then there is space. Returns whether it has ended, and how often it was
+/// held up.
+fn run_held_up(case: &Case, room: usize, checkpoint: &mut Checkpoint) -> (bool, usize) {
+    const HELD_UP: usize = 4;
+    let mut job = case.begin(None).unwrap();
+    case.bench.store.set_room(Some(room));
+    let mut held_up = 0;
+    for _ in 0..10_000 {
+        match job.step() {
+            Ok(progress) if progress.is_done => return (true, held_up),
+            Ok(_) => {}
+            Err(error) if error.is_full() => held_up += 1,
+            Err(error) => {
+                assert!(is_of_full_store(&error), "{:?}, room {room}: {error}", case.work);
+                return (false, held_up);
+            }
+        }
+        match job.checkpoint(NOW) {
+            Ok(durable) => *checkpoint = durable.unwrap_or_default(),
+            Err(error) => {
+                assert!(error.is_full(), "{:?}, room {room}: {error}", case.work);
+                held_up += 1;
+            }
+        }
+        if held_up >= HELD_UP {
+            case.bench.store.set_room(None);
+        }
+    }
+    panic!("{:?}, room {room}: it does not end", case.work);
+}
+
+#[test]
+fn a_full_store_holds_jobs_up_and_they_go_on() {
+    for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
+        for work in WORKS {
+            let mut was_held_up = false;
+            for room in (0..).step_by(3) {
+                let case = Case::new(format, work);
+                let mut checkpoint = Checkpoint::default();
+                let (is_done, held_up) = run_held_up(&case, room, &mut checkpoint);
+                case.bench.store.set_room(None);
+                was_held_up |= is_done && held_up > 0;
+                if !is_done {
+                    // It could not be closed. Another goes on from the checkpoint.
+                    case.clear_up();
+                    run(case.begin(Some(&checkpoint)).unwrap().as_mut()).unwrap();
+                }
+                case.assert_content(true);
+                if is_done && held_up == 0 {
+                    break;
+                }
+            }
+            assert!(was_held_up, "{work:?}");
+        }
+    }
 }

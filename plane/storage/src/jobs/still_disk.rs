@@ -147,14 +147,14 @@ impl StillDisk {
                 file.write_at(offset, here)
                     .map_err(|error| ImageError::new("payload", offset, error))?;
             }
-            image.handle_written(range);
-            Ok(image.uncommitted_bytes())
+            Ok(())
         };
-        match write() {
-            Ok(uncommitted) if uncommitted > UNCOMMITTED_BYTES_MAX => self.commit(0),
-            Ok(_) => Ok(()),
-            Err(error) => Err(self.error(0, error)),
+        if let Err(error) = write() {
+            image.handle_failed(range);
+            return Err(self.error(0, error));
         }
+        image.handle_written(range);
+        if image.uncommitted_bytes() > UNCOMMITTED_BYTES_MAX { self.commit(0) } else { Ok(()) }
     }
 
     /// Makes a range of the disk's own image read as zeros; whole blocks are freed where

@@ -47,4 +47,8 @@ impl<const RECORDS: bool> AnyOrder for PackedQueue<RECORDS> {
     fn is_logging(&self) -> bool {
         RECORDS && self.log.is_some()
     }
+
+    fn has_record(&self) -> bool {
+        RECORDS && self.inflight.is_some()
+    }
 }

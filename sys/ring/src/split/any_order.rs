@@ -91,4 +91,8 @@ impl<const RECORDS: bool> AnyOrder for SplitQueue<RECORDS> {
     fn is_logging(&self) -> bool {
         RECORDS && self.log.is_some()
     }
+
+    fn has_record(&self) -> bool {
+        RECORDS && self.inflight.is_some()
+    }
 }

@@ -7,7 +7,7 @@ use crate::remains::{Remains, SIZE, crash_everywhere, records, region_of};
 use crate::rig::any::AnyDriver;
 use crate::rig::packed::RING_PACKED;
 use crate::rig::{Vm, call_line};
-use suimon_ports::DiskQueue;
+use suimon_ports::{DiskQueue, Wakeup};
 use suimon_ring::{DiskRing, RingSetup};
 use vm_memory::{Bytes, GuestAddress};
 
@@ -195,5 +195,47 @@ fn what_is_under_way_when_a_ring_is_dropped_is_done_again() {
         drop(queue);
         assert_eq!(driver.reap_any_order().len(), 3);
         assert!(!region.queue(1).unwrap().was_abandoned());
+    }
+}
+
+/// Requests that are taken back are received again, before others, also by the next ring. While written
+/// pages are logged the guest moves to a host that knows nothing of them.
+#[test]
+fn what_is_taken_back_is_received_again() {
+    for features in [DISK_FEATURES, DISK_FEATURES | RING_PACKED] {
+        let vm = Vm::new(SIZE);
+        let mut driver = AnyDriver::new(&vm, SIZE, features);
+        let (call, _far) = call_line();
+        let setup = driver.setup(features, &call);
+        let (region, _file) = region_of(&[], features);
+        let open = || DiskRing::recording(vm.map(), &setup, records(&region), facts()).unwrap();
+        let mut queue = open().into_queue();
+        assert!(queue.outlives());
+        for sector in 0..4 {
+            offer(&mut driver, sector);
+        }
+        let mut taken = Vec::new();
+        assert_eq!(queue.receive(3, &mut taken).unwrap(), 3);
+        assert!(queue.take_back(taken[2]) && queue.take_back(taken[0]));
+        assert_eq!(queue.arm(), Wakeup::Pending);
+        let mut again = Vec::new();
+        assert_eq!(queue.receive(1, &mut again).unwrap(), 1);
+        assert_eq!(queue.receive(8, &mut again).unwrap(), 2);
+        let sectors: Vec<u64> = again.iter().map(|request| request.range.offset() / 512).collect();
+        assert_eq!(sectors, [2, 0, 3]);
+        assert_eq!(again[..2], [taken[2], taken[0]]);
+        // The next ring has all of them, in the order in which they were offered.
+        assert!(queue.take_back(again[1]));
+        drop(queue);
+        let mut disk = MemoryDisk::new(DISK_BYTES);
+        let mut queue = open().into_queue();
+        assert_eq!(asked(&mut disk, &mut *queue, 100), [0, 1, 2, 3]);
+        for _ in 0..4 {
+            disk.carry_out(&mut *queue, 0);
+        }
+        drop(queue);
+        assert_eq!(driver.reap_any_order().len(), 4);
+        let plain = DiskRing::new(vm.map(), &setup, facts());
+        assert!(plain.is_ok_and(|ring| !ring.into_queue().outlives()));
     }
 }

@@ -2,9 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use suimon_rig::{Daemon, Mounted, NbdClient, NbdFailure, Rig, run, until};
+use serde_json::Value;
+use suimon_rig::{Daemon, Mounted, NbdClient, NbdFailure, Rig, run, run_any, until};
+
+mod ext4;
+mod vhost_user;
 
 const MIB: u64 = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -35,7 +39,12 @@ impl Disk {
     }
 }
 
+/// Disks whose requests fail at once if the store is full.
 fn start(rig: &Rig) -> (Daemon, Vec<Mounted>) {
+    start_with(rig, "on_full = \"error\"")
+}
+
+fn start_with(rig: &Rig, keys: &str) -> (Daemon, Vec<Mounted>) {
     let mut host = String::new();
     let mut mounted = Vec::new();
     for format in FORMATS {
@@ -44,7 +53,8 @@ fn start(rig: &Rig) -> (Daemon, Vec<Mounted>) {
         host += &format!(
             "[[store]]\nname = \"{format}\"\npath = \"{store}\"\n\
              [[disk]]\nname = \"{format}\"\nstore = \"{format}\"\nformat = \"{format}\"\n\
-             kind = \"dynamic\"\nsize_bytes = \"128 MiB\"\nnbd = {{ socket = \"{socket}\" }}\n"
+             kind = \"dynamic\"\nsize_bytes = \"128 MiB\"\n{keys}\n\
+             nbd = {{ socket = \"{socket}\" }}\n"
         );
     }
     (Daemon::start(rig, &host).unwrap(), mounted)
@@ -145,4 +155,232 @@ fn disks_of_a_daemon_that_is_killed_on_a_full_store_are_opened_again() {
         }
     }
     drop(mounted);
+}
+
+/// A store that is full but for a little, until the ballast is removed.
+struct Ballast(String);
+
+impl Ballast {
+    fn new(store: &str, left: u64) -> Self {
+        let free = free_bytes(store);
+        let path = format!("{store}/ballast");
+        fs::write(&path, vec![1; usize::try_from(free.saturating_sub(left)).unwrap()]).unwrap();
+        Self(path)
+    }
+
+    fn remove(self) {
+        fs::remove_file(self.0).unwrap();
+    }
+}
+
+/// Free bytes of a file system.
+fn free_bytes(path: &str) -> u64 {
+    let said = run(&["stat", "--file-system", "--format=%a %S", path]).unwrap();
+    said.split_whitespace().map(|number| number.parse::<u64>().unwrap()).product()
+}
+
+/// Writes in a thread, so that the test goes on while they wait for space. Returns the first failure.
+fn write_behind(
+    socket: &str,
+    disk: &str,
+    (first, count, byte): (u64, u64, u8),
+) -> std::thread::JoinHandle<Result<(), NbdFailure>> {
+    let mut client = NbdClient::connect(socket, disk).unwrap().patient();
+    std::thread::spawn(move || {
+        for at in first..first + count {
+            client.write(at * MIB, &vec![byte; MIB as usize], false)?;
+        }
+        client.flush()
+    })
+}
+
+fn wait_queued(daemon: &Daemon, disk: &str) -> Value {
+    let mut shown = Value::Null;
+    let queued = until("a queued write", PATIENCE, || {
+        shown = daemon.json(&["disk", "show", disk]).unwrap();
+        Ok(shown["full"]["queued_requests"].as_u64() > Some(0))
+    });
+    queued.unwrap_or_else(|error| panic!("{error:#}: {shown}"));
+    shown
+}
+
+fn check_mib(client: &mut NbdClient, at: u64, byte: u8) {
+    let mut found = vec![0; MIB as usize];
+    client.read(at * MIB, &mut found).unwrap();
+    assert!(found.iter().all(|found| *found == byte), "MiB {at}");
+}
+
+/// A disk of each format, with snapshot, resize and merge, on a store that is full for so long each time.
+fn clients_wait(hold: Duration) {
+    let rig = Rig::new().unwrap();
+    let (mut daemon, mounted) = start_with(&rig, "full_wait_s = 3600");
+    let socket = rig.path("nbd.sock");
+    for (format, store) in FORMATS.iter().zip(&mounted) {
+        let mut client = NbdClient::connect(&socket, format).unwrap();
+        client.write(0, &vec![1; MIB as usize], false).unwrap();
+        client.flush().unwrap();
+        interrupted(&daemon, (format, store.path()), (&socket, &mut client), (64, 2), hold);
+        daemon.ok(&["disk", "resize", format, "160MiB"]).unwrap();
+        // A client is told the size when it connects.
+        drop(client);
+        let mut client = NbdClient::connect(&socket, format).unwrap();
+        interrupted(&daemon, (format, store.path()), (&socket, &mut client), (140, 3), hold);
+        if *format != "raw" {
+            let file = format!("child.{format}");
+            daemon.ok(&["disk", "snapshot", format, &file]).unwrap();
+            interrupted(&daemon, (format, store.path()), (&socket, &mut client), (64, 4), hold);
+            // Its parent has nothing here.
+            client.write(100 * MIB, &vec![5; 2 * MIB as usize], false).unwrap();
+            client.flush().unwrap();
+            // A merge takes the disk out of service.
+            drop(client);
+            until("clients to be gone", PATIENCE, || {
+                Ok(daemon.json(&["disk", "show", format])?["nbd"]["clients"] == 0)
+            })
+            .unwrap();
+            let ballast = Ballast::new(store.path(), MIB);
+            held_up(&daemon, &["disk", "merge", format], ballast, hold);
+            let mut client = NbdClient::connect(&socket, format).unwrap();
+            for (at, byte) in [(0, 1), (64, 4), (67, 4), (100, 5), (101, 5), (140, 3)] {
+                check_mib(&mut client, at, byte);
+            }
+        }
+        let shown = daemon.json(&["disk", "show", format]).unwrap();
+        assert_eq!(shown["counters"]["writes"]["errors"], 0, "{shown}");
+    }
+    assert!(daemon.stop().unwrap().success());
+    run(&["qemu-img", "check", "-f", "vhdx", &rig.path("vhdx.store/vhdx.vhdx")]).unwrap();
+    drop(mounted);
+}
+
+/// Four MiB are written, which find the store full; what has space goes on. They are there when there is
+/// space.
+fn interrupted(
+    daemon: &Daemon,
+    (disk, store): (&str, &str),
+    (socket, client): (&str, &mut NbdClient),
+    (first, byte): (u64, u8),
+    hold: Duration,
+) {
+    let ballast = Ballast::new(store, MIB + MIB / 2);
+    let writing = write_behind(socket, disk, (first, 4, byte));
+    let shown = wait_queued(daemon, disk);
+    assert_eq!(shown["state"], "full", "{shown}");
+    std::thread::sleep(hold);
+    check_mib(client, 0, 1);
+    // The first MiB was written before the store was full, perhaps to a layer below.
+    // A commit of an image with metadata may need space itself.
+    if disk == "raw" {
+        client.flush().unwrap();
+    }
+    check_mib(client, 0, 1);
+    wait_queued(daemon, disk);
+    ballast.remove();
+    writing.join().unwrap().unwrap();
+    for at in first..first + 4 {
+        check_mib(client, at, byte);
+    }
+    until("space to be reported", PATIENCE, || {
+        Ok(daemon.json(&["disk", "show", disk]).unwrap()["state"] == "ready")
+    })
+    .unwrap();
+}
+
+/// An operation that finds the store full waits for space and ends then.
+fn held_up(daemon: &Daemon, words: &[&str], ballast: Ballast, hold: Duration) {
+    let begun = daemon.json(&[words, &["--no-wait"]].concat()).unwrap();
+    let id = begun["id"].to_string();
+    let shown = || daemon.json(&["operation", "show", &id]);
+    let wait_held_up = || {
+        let mut seen = Value::Null;
+        let held_up = until("an operation that waits for space", PATIENCE, || {
+            seen = shown()?;
+            Ok(seen["step"].as_str().is_some_and(|step| step.contains("is full")))
+        });
+        held_up.unwrap_or_else(|error| panic!("{error:#}: {seen}"));
+    };
+    wait_held_up();
+    std::thread::sleep(hold);
+    wait_held_up();
+    ballast.remove();
+    let mut seen = Value::Null;
+    let ended = until("the operation to end", PATIENCE, || {
+        seen = shown()?;
+        Ok(seen["state"] != "running")
+    });
+    ended.unwrap_or_else(|error| panic!("{error:#}: {seen}"));
+    assert_eq!(seen["state"], "succeeded", "{seen}");
+}
+
+#[test]
+fn clients_wait_for_space_in_every_format() {
+    clients_wait(Duration::from_secs(3));
+}
+
+#[test]
+fn a_client_waits_no_longer_than_it_is_to() {
+    let rig = Rig::new().unwrap();
+    let (daemon, mounted) = start_with(&rig, "full_wait_s = 2");
+    let socket = rig.path("nbd.sock");
+    let ballast = Ballast::new(mounted[0].path(), 0);
+    let began = Instant::now();
+    let refused = write_behind(&socket, "raw", (0, 1, 1)).join().unwrap();
+    assert!(matches!(refused, Err(NbdFailure::Refused(ENOSPC))), "{refused:?}");
+    assert!(began.elapsed() >= Duration::from_secs(2), "{:?}", began.elapsed());
+    // It is changed while a request waits.
+    daemon.ok(&["disk", "set", "raw", "--full-wait-s", "3600"]).unwrap();
+    let writing = write_behind(&socket, "raw", (0, 1, 1));
+    wait_queued(&daemon, "raw");
+    daemon.ok(&["disk", "set", "raw", "--on-full", "error"]).unwrap();
+    let refused = writing.join().unwrap();
+    assert!(matches!(refused, Err(NbdFailure::Refused(ENOSPC))), "{refused:?}");
+    let events = daemon.ok(&["event", "list"]).unwrap();
+    assert!(events.contains("6150"), "{events}");
+    ballast.remove();
+    write_behind(&socket, "raw", (0, 1, 1)).join().unwrap().unwrap();
+}
+
+/// Clients that nobody here wrote.
+#[test]
+fn qemu_io_and_nbdcopy_wait_for_space() {
+    let rig = Rig::new().unwrap();
+    let (daemon, mounted) = start_with(&rig, "full_wait_s = 3600");
+    let (socket, file) = (rig.path("nbd.sock"), rig.path("payload"));
+    fs::write(&file, vec![7; 4 * MIB as usize]).unwrap();
+    for (format, store) in FORMATS.iter().zip(&mounted) {
+        let uri = format!("nbd+unix:///{format}?socket={socket}");
+        let ballast = Ballast::new(store.path(), MIB);
+        let commands = ["write -P 9 16M 4M", "flush", "read -P 9 16M 4M"];
+        let words =
+            ["qemu-io", "-f", "raw", "-c", commands[0], "-c", commands[1], "-c", commands[2]];
+        let words: Vec<String> =
+            words.iter().map(|word| (*word).to_owned()).chain([uri.clone()]).collect();
+        let qemu = std::thread::spawn(move || {
+            run_any(&words.iter().map(String::as_str).collect::<Vec<_>>(), PATIENCE * 4)
+        });
+        wait_queued(&daemon, format);
+        ballast.remove();
+        let output = qemu.join().unwrap().unwrap();
+        let said = format!("{}{}", output.stdout, output.stderr);
+        assert!(output.is_ok() && !said.contains("failed") && !said.contains("error"), "{said}");
+        let ballast = Ballast::new(store.path(), MIB);
+        let words = ["nbdcopy".to_owned(), file.clone(), uri];
+        let copy = std::thread::spawn(move || {
+            run_any(&words.iter().map(String::as_str).collect::<Vec<_>>(), PATIENCE * 4)
+        });
+        wait_queued(&daemon, format);
+        ballast.remove();
+        let output = copy.join().unwrap().unwrap();
+        assert!(output.is_ok(), "{output:?}");
+        check_mib(&mut NbdClient::connect(&socket, format).unwrap(), 3, 7);
+    }
+}
+
+mod full {
+    use super::*;
+
+    #[test]
+    fn clients_wait_for_space_for_minutes() {
+        clients_wait(Duration::from_secs(300));
+    }
 }

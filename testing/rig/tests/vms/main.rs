@@ -4,6 +4,7 @@ mod deaths;
 #[allow(dead_code, reason = "a part of it is used here")]
 #[path = "../../../../sys/qemu/tests/integration/support/firmware.rs"]
 mod firmware;
+mod full_stores;
 mod guest_agent;
 mod legacy;
 mod libvirt;

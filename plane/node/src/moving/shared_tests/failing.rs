@@ -7,7 +7,7 @@ use std::time::Duration;
 use suimon_contract::{EventKind, OperationState, StorageState};
 use suimon_ports::{DiskFile, StoreFiles, VmNotice, VmRunState};
 
-use super::pair::{Pair, assert_open, failure, state_of_disk, take};
+use super::pair::{Pair, assert_open, failure, request, state_of_disk, take};
 use crate::testing::{StoreFailure, name, wait_until};
 use crate::{Edit, ResourceEdit};
 
@@ -227,4 +227,33 @@ fn what_is_left_here_of_a_disk_that_has_moved_does_it_no_harm() {
         assert_eq!(pair.end(&operation).state, OperationState::Succeeded, "{refused}");
         pair.assert_there();
     }
+}
+
+/// Before a migration begins, and while memory is copied: then the VM goes on here.
+#[test]
+fn a_vm_with_queued_writes_goes_when_there_is_space() {
+    let pair = Pair::new();
+    pair.here.disks.fill(Some(3));
+    let said = pair.here.node.check_migration(&name("web"), &request("there")).unwrap_err();
+    assert!(said[0].message.contains("writes to disk/web are queued"), "{said:?}");
+    let refused = pair.migrate();
+    assert_eq!(refused.state, OperationState::Failed);
+    assert_eq!(refused.error.unwrap().message, said[0].message);
+    pair.here.disks.fill(None);
+    pair.assert_here();
+
+    pair.here.vms.hold_memory(true);
+    let operation = pair.begin();
+    pair.wait_for_waiting();
+    pair.here.disks.fill(Some(1));
+    let failed = pair.end(&operation);
+    assert_eq!(failed.state, OperationState::Failed);
+    assert!(failed.error.unwrap().message.contains("writes to disk/web are queued"));
+    pair.here.vms.hold_memory(false);
+    pair.here.disks.fill(None);
+    pair.assert_here();
+
+    let operation = pair.migrate();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    pair.assert_there();
 }

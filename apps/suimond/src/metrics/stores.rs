@@ -1,0 +1,145 @@
+//! Metrics of stores: space, capacity and rates.
+
+use std::fmt;
+
+use prometheus_client::encoding::DescriptorEncoder;
+use suimon_contract::{StorageState, StoreStatus};
+
+use super::Readings;
+use super::family::{Family, Value};
+
+const STORE: &[&str] = &["store"];
+const IOPS: &str = "normalised IOPS";
+
+/// A gauge of a store, and its value if it is known.
+type StoreMetric = (Family, fn(&StoreStatus) -> Option<Value>);
+
+const STORE_METRICS: [StoreMetric; 14] = [
+    (Family::gauge("suimon_store_up", "", STORE, "1 if the store is in service, else 0"), |of| {
+        Some(Value::flag(of.state == StorageState::Ready))
+    }),
+    (
+        Family::gauge("suimon_store_free_bytes", "bytes", STORE, "Free space of the file system"),
+        |of| of.free_bytes.map(Value::real),
+    ),
+    (
+        Family::gauge(
+            "suimon_store_total_bytes",
+            "bytes",
+            STORE,
+            "Size of the file system or block device",
+        ),
+        |of| of.total_bytes.map(Value::real),
+    ),
+    (
+        Family::gauge(
+            "suimon_store_nearly_full",
+            "",
+            STORE,
+            "1 if more of the store is used than its full_warning_percent, else 0",
+        ),
+        |of| Some(Value::flag(of.nearly_full)),
+    ),
+    (
+        Family::gauge(
+            "suimon_store_virtual_bytes",
+            "bytes",
+            STORE,
+            "Sum of the sizes of the store's disks as guests see them",
+        ),
+        |of| Some(Value::real(of.virtual_bytes)),
+    ),
+    (
+        Family::gauge(
+            "suimon_store_allocated_bytes",
+            "bytes",
+            STORE,
+            "Space that the files of the store's disks occupy",
+        ),
+        |of| Some(Value::real(of.allocated_bytes)),
+    ),
+    (
+        Family::gauge(
+            "suimon_store_overcommit_ratio",
+            "ratio",
+            STORE,
+            "Sum of the disks' sizes divided by the size of the store",
+        ),
+        |of| of.overcommit_percent.map(Value::percent),
+    ),
+    (
+        Family::gauge(
+            "suimon_store_capability_iops",
+            IOPS,
+            STORE,
+            "Capacity of the store, as configured or measured",
+        ),
+        |of| of.capability_iops.map(Value::real),
+    ),
+    (
+        Family::gauge(
+            "suimon_store_measured_iops",
+            IOPS,
+            STORE,
+            "Capacity that the last measurement found",
+        ),
+        |of| of.measured.as_ref().map(|found| Value::real(found.iops)),
+    ),
+    (
+        Family::gauge(
+            "suimon_store_estimated_iops",
+            IOPS,
+            STORE,
+            "Rate of the store when requests were last queued for its device",
+        ),
+        |of| of.estimate.map(|found| Value::real(found.iops)),
+    ),
+    (
+        Family::gauge("suimon_store_estimate_age_seconds", "seconds", STORE, "Age of the estimate"),
+        |of| of.estimate.map(|found| Value::seconds(found.age_ms.saturating_mul(1_000_000))),
+    ),
+    (
+        Family::gauge(
+            "suimon_store_promised_iops",
+            IOPS,
+            STORE,
+            "Sum of all minimums on the store",
+        ),
+        |of| Some(Value::real(of.promised_iops)),
+    ),
+    (
+        Family::gauge(
+            "suimon_store_delivered_iops",
+            IOPS,
+            STORE,
+            "Completed operations per second, mean of the last 5 s",
+        ),
+        |of| Some(Value::real(of.delivered_iops)),
+    ),
+    (
+        Family::gauge(
+            "suimon_store_latency_seconds",
+            "seconds",
+            STORE,
+            "Current time of a request in the device of the store",
+        ),
+        |of| of.latency_ns.map(Value::seconds),
+    ),
+];
+
+pub(super) fn families() -> Vec<Family> {
+    STORE_METRICS.map(|(family, _)| family).into()
+}
+
+impl Readings {
+    pub(super) fn encode_stores(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        for (family, value) in STORE_METRICS {
+            let stores = self
+                .stores
+                .iter()
+                .filter_map(|store| Some(([store.config.name.to_string()], value(store)?)));
+            family.write_if_any(encoder, stores)?;
+        }
+        Ok(())
+    }
+}

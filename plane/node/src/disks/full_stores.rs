@@ -1,0 +1,243 @@
+//! How full stores are: what the file systems report, warnings, and disks that wait for space.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use suimon_contract::{
+    DiskConfig, DiskFormat, DiskFullStatus, EventKind, Name, QosDelivery, QosFlowStatus,
+    QosLimitingFactor, QosTimeShare, StoreConfig,
+};
+use suimon_ports::StoreSpace;
+use suimon_storage::{FullPolicy, FullView};
+
+use super::Disks;
+use crate::control::Controller;
+use crate::events::Draft;
+
+/// A store counts as nearly full until its used part is this many percent below the threshold.
+const HYSTERESIS_PERCENT: u64 = 1;
+
+/// Space of stores as their file systems reported it last, by path.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StoreSpaces(Arc<Mutex<BTreeMap<PathBuf, StoreSpace>>>);
+
+impl StoreSpaces {
+    fn get(&self, path: &Path) -> Option<StoreSpace> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(path).copied()
+    }
+
+    fn set(&self, path: PathBuf, space: StoreSpace) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path, space);
+    }
+
+    fn retain(&self, is_kept: impl Fn(&Path) -> bool) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|path, _| is_kept(path));
+    }
+}
+
+/// Used part of a store in percent, rounded down; `None` if it has no bytes.
+pub(super) fn used_percent(space: &StoreSpace) -> Option<u64> {
+    let used = space.total_bytes.saturating_sub(space.free_bytes);
+    let percent = u128::from(used) * 100 / u128::from(space.total_bytes).max(1);
+    (space.total_bytes > 0).then(|| u64::try_from(percent).unwrap_or(u64::MAX))
+}
+
+/// Whether a store is nearly full. One that `was` is so until it is clearly below its threshold.
+fn is_nearly_full(config: &StoreConfig, space: &StoreSpace, was: bool) -> bool {
+    let threshold = u64::from(config.full_warning_percent);
+    let threshold = if was { threshold.saturating_sub(HYSTERESIS_PERCENT) } else { threshold };
+    used_percent(space).is_some_and(|percent| percent >= threshold)
+}
+
+impl Disks {
+    /// Queries the free space of all open stores, in threads, so that files on them are extended by
+    /// what the stores have room for.
+    pub(crate) fn query_stores(&self) {
+        let open = self.stores.open_ones();
+        self.spaces.retain(|path| open.iter().any(|(open, _)| open == path));
+        for (path, files) in open {
+            let (spaces, of) = (self.spaces.clone(), path.clone());
+            let query = move || {
+                if let Ok(space) = files.space() {
+                    spaces.set(of, space);
+                }
+            };
+            // One that does not answer is not queried again until it does.
+            drop(self.threads.begin(&path, query, drop));
+        }
+    }
+
+    /// Free bytes of the stores of these disks as they were reported last, by the stores' paths.
+    pub(crate) fn free_bytes(&self, disks: &BTreeSet<Name>) -> BTreeMap<PathBuf, u64> {
+        let entries = disks.iter().filter_map(|name| self.find(name));
+        let paths = entries.map(|entry| entry.lock().wanted.store.path.clone());
+        paths.filter_map(|path| Some((path.clone(), self.spaces.get(&path)?.free_bytes))).collect()
+    }
+
+    /// The first of these disks with requests that are queued because its store is full.
+    pub(crate) fn queued_writes(&self, disks: &BTreeSet<Name>) -> Option<Name> {
+        let views = self.parts.plane.disks();
+        let queued = |name: &&Name| {
+            let id = self.disk_id(name);
+            let view = views.iter().find(|view| view.disk == id);
+            view.and_then(|view| view.full).is_some_and(|full| full.queued > 0)
+        };
+        disks.iter().find(queued).cloned()
+    }
+
+    /// Fails requests of a disk that are queued because its store is full, and those to come, so that
+    /// its VM does not wait for them.
+    pub(crate) fn fail_if_full(&self, disk: &Name) {
+        if let Some(entry) = self.find(disk) {
+            self.parts.plane.set_full_policy(entry.id, FullPolicy::ERROR);
+        }
+    }
+
+    /// Queues requests of a disk again if its store is full, as its configuration says.
+    pub(crate) fn wait_if_full(&self, disk: &Name) {
+        if let Some(entry) = self.find(disk) {
+            let policy = entry.lock().wanted.full_policy();
+            self.parts.plane.set_full_policy(entry.id, policy);
+        }
+    }
+}
+
+impl Controller {
+    /// Reports stores that are nearly full, and those that are no more.
+    pub(crate) fn look_at_stores(&mut self) {
+        self.shared.disks.query_stores();
+        let desired = self.shared.desired();
+        let stores = &desired.config.stores;
+        self.nearly_full.retain(|name| stores.iter().any(|store| store.name == *name));
+        for store in stores {
+            let Some(space) = self.shared.disks.spaces.get(&store.path) else { continue };
+            let has_all = |disk: &&DiskConfig| {
+                disk.store == store.name && disk.format == DiskFormat::PassThrough
+            };
+            // All of a block device is its disk's.
+            if desired.config.disks.iter().any(|disk| has_all(&disk)) {
+                continue;
+            }
+            let was = self.nearly_full.contains(&store.name);
+            let is = is_nearly_full(store, &space, was);
+            if is == was {
+                continue;
+            }
+            self.drafts.push(nearly_full_event(store, &space, is));
+            match is {
+                true => self.nearly_full.insert(store.name.clone()),
+                false => self.nearly_full.remove(&store.name),
+            };
+        }
+    }
+}
+
+fn nearly_full_event(store: &StoreConfig, space: &StoreSpace, is_nearly_full: bool) -> Draft {
+    let (percent, name) = (used_percent(space).unwrap_or_default(), &store.name);
+    let (kind, text) = if is_nearly_full {
+        let text = format!(
+            "{percent} % of store {name} is used. When it is full, requests that need space are \
+             queued or fail. Free space on it, or move disks to another store."
+        );
+        (EventKind::StoreNearlyFull, text)
+    } else {
+        (EventKind::StoreHasSpace, format!("{percent} % of store {name} is used."))
+    };
+    Draft::new(kind, format!("store/{name}"), text)
+        .with("used_percent", percent)
+        .with("warning_percent", store.full_warning_percent)
+        .with("free_bytes", space.free_bytes)
+        .with("total_bytes", space.total_bytes)
+}
+
+pub(super) fn full_status(full: &FullView) -> DiskFullStatus {
+    DiskFullStatus {
+        queued_requests: full.queued as u64,
+        lasts_ms: u64::try_from(full.lasts.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+pub(super) fn full_reason(config: &DiskConfig, full: &FullView) -> String {
+    let (store, seconds) = (&config.store, full.lasts.as_secs());
+    match full.queued {
+        0 => format!("store {store} is full, and requests that need space fail; free space on it"),
+        queued => format!(
+            "store {store} has been full for {seconds} s, and requests are queued ({queued}); free \
+             space on it"
+        ),
+    }
+}
+
+/// Counts the time in which requests of a disk were queued for space as limited by its store.
+pub(super) fn limit_by_full_store(flow: &mut QosFlowStatus, full: &FullView) {
+    if full.queued > 0 {
+        limit(&mut flow.last_5_s, Duration::from_secs(5), full.lasts);
+        limit(&mut flow.last_5_min, Duration::from_secs(300), full.lasts);
+    }
+}
+
+const WHOLE_PPM: u64 = 1_000_000;
+
+fn limit(delivery: &mut QosDelivery, window: Duration, lasts: Duration) {
+    let window = Duration::from_nanos(delivery.window_ns).min(window).max(Duration::from_secs(1));
+    let share = u128::from(WHOLE_PPM) * lasts.min(window).as_nanos() / window.as_nanos();
+    let share = u64::try_from(share).unwrap_or(WHOLE_PPM).min(WHOLE_PPM);
+    let rest = WHOLE_PPM - share;
+    let mut given = 0;
+    for of in &mut delivery.limited_by {
+        let scaled = u64::from(of.share_ppm) * rest / WHOLE_PPM;
+        of.share_ppm = u32::try_from(scaled).unwrap_or(u32::MAX);
+        given += scaled;
+    }
+    delivery.limited_by.retain(|of| of.share_ppm > 0);
+    // What rounding has left is the store's.
+    let share_ppm = u32::try_from(WHOLE_PPM.saturating_sub(given)).unwrap_or(u32::MAX);
+    delivery.limited_by.insert(0, QosTimeShare { factor: QosLimitingFactor::StoreFull, share_ppm });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn store(percent: u8) -> StoreConfig {
+        let store = serde_json::json!({
+            "name": "s", "path": "/srv", "full_warning_percent": percent,
+        });
+        serde_json::from_value(store).unwrap()
+    }
+
+    #[test]
+    fn a_store_is_nearly_full_from_its_threshold_on_and_until_it_is_clearly_below() {
+        let space = |used: u64| StoreSpace { total_bytes: 1000, free_bytes: 1000 - used };
+        let is = |used, was| is_nearly_full(&store(90), &space(used), was);
+        assert_eq!([899, 900, 1000].map(|used| is(used, false)), [false, true, true]);
+        assert_eq!([889, 890, 899].map(|used| is(used, true)), [false, true, true]);
+        assert!(!is_nearly_full(&store(1), &StoreSpace { total_bytes: 0, free_bytes: 0 }, false));
+        let all = StoreSpace { total_bytes: u64::MAX, free_bytes: 0 };
+        assert_eq!(used_percent(&all), Some(100));
+    }
+
+    #[test]
+    fn time_in_which_requests_wait_for_space_is_the_stores() {
+        let share = |factor, share_ppm| QosTimeShare { factor, share_ppm };
+        let limited_by = vec![
+            share(QosLimitingFactor::QueueDepth, 700_000),
+            share(QosLimitingFactor::ClientIdle, 300_000),
+        ];
+        let whole = QosDelivery { window_ns: 5_000_000_000, limited_by, ..QosDelivery::default() };
+        let limited = |lasts| {
+            let mut delivery = whole.clone();
+            limit(&mut delivery, Duration::from_secs(5), Duration::from_millis(lasts));
+            delivery.limited_by
+        };
+        let expected = [
+            share(QosLimitingFactor::StoreFull, 500_000),
+            share(QosLimitingFactor::QueueDepth, 350_000),
+            share(QosLimitingFactor::ClientIdle, 150_000),
+        ];
+        assert_eq!(limited(2500), expected);
+        assert_eq!(limited(60_000), [share(QosLimitingFactor::StoreFull, 1_000_000)]);
+    }
+}

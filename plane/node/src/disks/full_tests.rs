@@ -1,0 +1,84 @@
+use std::time::Duration;
+
+use suimon_contract::{ByteSize, DiskOnFull, EventKind, HostConfig, StorageState};
+use suimon_storage::FullPolicy;
+
+use crate::testing::{DISK_STORE, Harness, host, wait_until};
+
+fn one_disk() -> HostConfig {
+    host(
+        r#"
+        [[store]]
+        name = "fast"
+        path = "/srv/fast"
+        [[disk]]
+        name = "boot"
+        store = "fast"
+        format = "raw"
+        size_bytes = 1048576
+        full_wait_s = 7
+        nbd = { socket = "/run/nbd.sock" }
+        "#,
+    )
+}
+
+#[test]
+fn a_disk_on_a_full_store_is_shown_and_reported_until_there_is_space() {
+    let harness = Harness::with_store();
+    harness.apply_well(&one_disk());
+    harness.disks.fill(Some(3));
+    let event = harness.wait_event(EventKind::DiskFull.id());
+    assert!(event.text.starts_with("Store fast is full. Requests that need space are queued"));
+    let status = harness.node.disk("boot").unwrap();
+    assert_eq!(status.state, StorageState::Full);
+    let reason = status.reason.unwrap();
+    assert!(reason.contains("full for 2 s") && reason.contains("queued (3)"), "{reason}");
+    let full = status.full.unwrap();
+    assert_eq!((full.queued_requests, full.lasts_ms), (3, 2000));
+    harness.disks.fill(None);
+    let event = harness.wait_event(EventKind::DiskHasSpace.id());
+    assert_eq!(event.fields["lasted_s"], "2");
+    assert_eq!(harness.node.disk("boot").unwrap().state, StorageState::Ready);
+}
+
+#[test]
+fn what_requests_do_on_a_full_store_changes_while_the_disk_is_in_service() {
+    let harness = Harness::with_store();
+    let mut config = one_disk();
+    harness.apply_well(&config);
+    let wait = |seconds| FullPolicy { ring_wait: None, client_wait: Duration::from_secs(seconds) };
+    assert_eq!(harness.disks.full_policies(), [wait(7)]);
+    config.disks[0].full_wait_s = 0;
+    harness.apply_well(&config);
+    assert_eq!(harness.disks.full_policies(), [wait(0)]);
+    config.disks[0].on_full = DiskOnFull::Error;
+    harness.apply_well(&config);
+    assert_eq!(harness.disks.full_policies(), [FullPolicy::ERROR]);
+    let (served, _) = harness.disks.served();
+    assert_eq!(served, 1);
+    harness.disks.fill(Some(0));
+    let event = harness.wait_event(EventKind::DiskFull.id());
+    assert!(event.text.contains("fail, because `on_full` is `error`"), "{}", event.text);
+}
+
+#[test]
+fn a_store_shows_the_sizes_of_its_disks_and_warns_before_it_is_full() {
+    let harness = Harness::with_store();
+    let mut config = one_disk();
+    config.disks[0].size_bytes = Some(ByteSize::new(1 << 20));
+    harness.apply_well(&config);
+    let store = harness.node.store("fast").unwrap();
+    assert_eq!((store.virtual_bytes, store.overcommit_percent), (1 << 20, Some(1)));
+    assert!(!store.nearly_full);
+    // The store in memory has all or nothing free.
+    harness.disks.store(DISK_STORE).set_room(Some(0));
+    assert!(harness.node.store("fast").unwrap().nearly_full);
+    let event = harness.wait_event(EventKind::StoreNearlyFull.id());
+    assert_eq!(
+        (event.subject.as_str(), event.fields["used_percent"].as_str()),
+        ("store/fast", "100")
+    );
+    harness.disks.store(DISK_STORE).set_room(None);
+    wait_until("it is told", || !harness.events(EventKind::StoreHasSpace.id()).is_empty());
+    assert_eq!(harness.events(EventKind::StoreNearlyFull.id()).len(), 1);
+}

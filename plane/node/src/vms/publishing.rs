@@ -1,0 +1,99 @@
+//! Publishes what is known of a VM: to the state store, to readers of the API, and as events.
+
+use suimon_contract::{ApiError, ErrorCode, VmState};
+use suimon_ports::{VmError, VmErrorKind, VmRunState};
+
+use super::driver::Driver;
+use super::entry::RunView;
+use super::records::{StoredRun, StoredVm, save_vm};
+use crate::events::Draft;
+
+impl Driver {
+    /// Writes down what the next daemon needs. Returns whether it could.
+    pub(super) fn save(&self, run: Option<&StoredRun>) -> bool {
+        let vm = StoredVm {
+            uuid: self.entry.uuid,
+            user: self.entry.user,
+            run: run.cloned(),
+            moving: self.moving.clone(),
+        };
+        let saved = save_vm(&self.entry.name, &vm).and_then(|change| self.store.commit(&[change]));
+        if let Err(error) = &saved {
+            tracing::error!(vm = %self.entry.name, %error, "what runs is not written down");
+        }
+        saved.is_ok()
+    }
+
+    /// Writes down what is known of the VM that runs, if it does.
+    pub(super) fn save_run(&mut self) {
+        let is_written = self.run.as_ref().is_some_and(|run| self.save(Some(&run.stored)));
+        if let Some(run) = &mut self.run {
+            run.is_written = is_written;
+        }
+    }
+
+    /// Tells what is known of it; its state is as it was.
+    pub(super) fn publish_again(&self) {
+        let state = self.entry.view().state;
+        self.publish(state);
+    }
+
+    /// Tells everybody what is known of the VM that runs.
+    pub(super) fn publish(&self, state: VmState) {
+        let running = self.run.as_ref().map(|run| {
+            let facts = run.vm.facts();
+            RunView {
+                process: run.vm.identity().process,
+                started_unix_ms: run.stored.started_unix_ms,
+                as_started: run.stored.as_started.clone(),
+                accelerator: super::status::accelerator(facts.accelerator),
+                cpus: facts.cpus,
+                qemu_version: facts.qemu_version,
+                user: facts.user,
+                nics: run.stored.nics.clone(),
+                disks: run.stored.disks.clone(),
+                standbys: run.stored.standbys.clone(),
+                takers: run.vfs.takers.clone(),
+                vfs: run.stored.vfs.keys().cloned().collect(),
+                refused: run.refused.clone(),
+                frozen_until: run.frozen.map(|frozen| frozen.until),
+                vm: run.vm.clone(),
+            }
+        });
+        let reason = self.space_reason();
+        let mut view = self.entry.view();
+        view.state = state;
+        view.reason = reason;
+        view.waits_for_space = self.waits_for_space();
+        view.running = running;
+        view.vfs_left.clear();
+    }
+
+    pub(super) fn append(&self, draft: Draft) {
+        self.shared.events.append(vec![draft]);
+    }
+
+    pub(super) fn error(&self, code: ErrorCode, text: &str) -> ApiError {
+        ApiError::new(code, text).about(self.entry.label())
+    }
+
+    /// A VM's refusal in the API's words.
+    pub(super) fn told(&self, error: &VmError) -> ApiError {
+        let code = match error.kind {
+            VmErrorKind::Host | VmErrorKind::Silent => ErrorCode::HostError,
+            VmErrorKind::Running | VmErrorKind::Gone => ErrorCode::Conflict,
+            VmErrorKind::Refused => ErrorCode::Unsupported,
+        };
+        self.error(code, &error.text)
+    }
+}
+
+/// What a VM does, in the API's words.
+pub(super) const fn in_words(state: VmRunState) -> VmState {
+    match state {
+        VmRunState::Running => VmState::Running,
+        VmRunState::Paused => VmState::Paused,
+        VmRunState::Panicked => VmState::Panicked,
+        VmRunState::Off => VmState::Stopping,
+    }
+}

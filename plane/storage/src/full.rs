@@ -1,0 +1,387 @@
+//! Requests that find their store full: queued, repeated when there may be space, failed when they
+//! have waited long enough.
+//!
+//! A queued request has no effect on others: it counts neither for its store's scheduler nor for the
+//! bound of the worker, and is repeated from the start. It was not answered, so its client cannot rely
+//! on any order between it and what came later. A flush does not wait for it.
+
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use suimon_ports::{DiskOutcome, DiskRequest};
+use suimon_quantity::Time;
+
+use crate::disk::{QueueKind, Service};
+use crate::gate::tell_store;
+use crate::notices::StorageNotice;
+use crate::request::{Full, Request};
+use crate::work::StorageWork;
+
+/// Queued requests of one disk from which on nothing more is taken from the disk's queues. Requests that
+/// are under way then may be queued besides.
+pub const FULL_QUEUED_MAX: usize = 256;
+
+/// Interval at which a disk repeats one of its queued requests while its store is full.
+pub const FULL_RETRY_EVERY: Duration = Duration::from_secs(1);
+
+/// A disk without queued requests counts as full for this long after a request that found no space.
+const FULL_FOR: Duration = Duration::from_secs(10);
+
+/// How long requests are queued that find their store full. Zero: they fail at once.
+///
+/// Requests by which a disk is copied, and those of a QEMU that stops its VM, always fail at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FullPolicy {
+    /// Requests of a VM's rings; `None`: until there is space.
+    pub ring_wait: Option<Duration>,
+    /// Requests of NBD clients.
+    pub client_wait: Duration,
+}
+
+impl Default for FullPolicy {
+    fn default() -> Self {
+        Self::ERROR
+    }
+}
+
+impl FullPolicy {
+    /// All requests fail at once.
+    pub const ERROR: Self = Self { ring_wait: Some(Duration::ZERO), client_wait: Duration::ZERO };
+
+    fn wait(&self, kind: QueueKind) -> Option<Duration> {
+        match kind {
+            QueueKind::Ring => self.ring_wait,
+            QueueKind::Client => Some(self.client_wait),
+            QueueKind::VmClient | QueueKind::Mirror => Some(Duration::ZERO),
+        }
+    }
+}
+
+/// A disk whose store is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FullView {
+    /// Requests that are queued for space or are being repeated.
+    pub queued: usize,
+    /// Time since the first request that found the store full.
+    pub lasts: Duration,
+}
+
+/// Requests of one disk that found its store full.
+#[derive(Debug, Default)]
+pub(crate) struct FullStore {
+    policy: FullPolicy,
+    /// Queued requests, the next to be repeated first.
+    queued: VecDeque<usize>,
+    /// Requests that are being repeated.
+    repeated: usize,
+    /// Requests that may be repeated at a time: 1 until one has succeeded.
+    window: usize,
+    /// Since when the store is full.
+    since: Option<Time>,
+    /// When a request or a commit found it full last.
+    found: Time,
+    /// A request that found it full has succeeded since.
+    has_space: bool,
+    /// When a request is repeated next.
+    repeat_at: Time,
+    /// The first time at which a queued request has waited long enough, or an earlier one.
+    expires: Option<Time>,
+    /// Before this no commit is begun for which nobody waits.
+    commit_at: Time,
+    stops_queues: bool,
+}
+
+impl FullStore {
+    /// Whether nothing is taken from the disk's queues, because as many requests are queued as may be.
+    pub(crate) fn stops_queues(&self) -> bool {
+        self.stops_queues
+    }
+
+    /// Whether a commit for which nobody waits would find the store full once more.
+    pub(crate) fn defers_commit(&self, now: Time) -> bool {
+        self.since.is_some() && now < self.commit_at
+    }
+
+    fn note_found(&mut self, now: Time) {
+        (self.found, self.has_space) = (now, false);
+    }
+
+    /// When something is to be done. `is_served`: requests can be repeated.
+    fn deadline(&self, is_served: bool) -> Option<Time> {
+        self.since?;
+        let has_work = is_served && self.repeated == 0 && !self.queued.is_empty();
+        let repeat = has_work.then_some(self.repeat_at);
+        let ends = self.queued.is_empty() && self.repeated == 0;
+        let end = ends.then(|| self.found + FULL_FOR);
+        repeat.into_iter().chain(self.expires).chain(end).min()
+    }
+}
+
+fn expiry(first: Time, wait: Option<Duration>) -> Option<Time> {
+    wait.map(|wait| first + wait)
+}
+
+impl StorageWork {
+    /// Sets what requests of a disk do if its store is full.
+    pub(crate) fn set_full_policy(&mut self, disk: usize, policy: FullPolicy) {
+        let Some(of) = self.disks.get_mut(disk) else { return };
+        of.full.policy = policy;
+        if !of.full.queued.is_empty() {
+            of.full.expires = Some(self.now);
+            self.expire_full(disk);
+        }
+    }
+
+    /// Whether a disk's store is full.
+    pub(crate) fn full(&self, disk: usize) -> Option<FullView> {
+        let full = &self.disks.get(disk)?.full;
+        let lasts = self.now.since(full.since?);
+        Some(FullView { queued: full.queued.len() + full.repeated, lasts })
+    }
+
+    /// A commit or a request found a disk's store full.
+    pub(crate) fn note_full(&mut self, disk_number: usize) {
+        let now = self.now;
+        let Some(disk) = self.disks.get_mut(disk_number) else { return };
+        disk.full.note_found(now);
+        disk.full.commit_at = now + FULL_RETRY_EVERY;
+        if disk.full.since.is_none() {
+            disk.full.since = Some(now);
+            self.full_disks.push(disk_number);
+            let lasted = Duration::ZERO;
+            self.notices.push(StorageNotice::DiskFull { disk: disk_number, is_full: true, lasted });
+        }
+    }
+
+    /// A request that found its store full, now or before, has ended. Returns true if it is queued, or
+    /// left to its client's next queue, and not to be answered.
+    #[cold]
+    pub(crate) fn handle_space(&mut self, number: usize, outcome: DiskOutcome) -> bool {
+        let first = self.end_repetition(number, outcome == DiskOutcome::Done);
+        let Some(&Request { disk: disk_number, queue, op, range, tag, .. }) =
+            self.requests.get(number)
+        else {
+            return false;
+        };
+        if outcome != DiskOutcome::NoSpace {
+            return false;
+        }
+        self.note_full(disk_number);
+        let Some(kind) = self.queues.get(queue).map(|of| of.kind) else { return false };
+        let Some(disk) = self.disks.get(disk_number) else { return false };
+        let first_found = first.unwrap_or(self.now);
+        let expires = expiry(first_found, disk.full.policy.wait(kind));
+        if expires.is_some_and(|expires| expires <= self.now) {
+            return false;
+        }
+        let is_closing = self.queues.get(queue).is_none_or(|of| of.is_closing);
+        if is_closing {
+            return self.leave(number, DiskRequest { tag, op, range });
+        }
+        self.discharge(number);
+        if let Some(request) = self.requests.get_mut(number) {
+            request.full = Full::Queued(first_found);
+            request.outcome = DiskOutcome::Done;
+            request.parts = 0;
+        }
+        self.full_queued += 1;
+        let Some(disk) = self.disks.get_mut(disk_number) else { return true };
+        let full = &mut disk.full;
+        if full.queued.is_empty() || first.is_some() {
+            (full.window, full.repeat_at) = (1, self.now + FULL_RETRY_EVERY);
+        }
+        full.queued.push_back(number);
+        full.expires = full.expires.into_iter().chain(expires).min();
+        self.follow_room(disk_number);
+        true
+    }
+
+    /// Stops reading a disk's queues when as many requests are queued as may be, and begins again when
+    /// they are fewer.
+    fn follow_room(&mut self, disk_number: usize) {
+        let Some(disk) = self.disks.get_mut(disk_number) else { return };
+        let full = &mut disk.full;
+        let stops = full.queued.len() + full.repeated >= FULL_QUEUED_MAX;
+        if stops != full.stops_queues {
+            full.stops_queues = stops;
+            self.update_queues(disk_number);
+        }
+    }
+
+    /// A request may have been repeated, and has ended. Returns when it first found its store full.
+    pub(crate) fn end_repetition(&mut self, number: usize, is_done: bool) -> Option<Time> {
+        let request = self.requests.get_mut(number)?;
+        let Full::Repeated(first) = core::mem::take(&mut request.full) else { return None };
+        let disk_number = request.disk;
+        let full = &mut self.disks.get_mut(disk_number)?.full;
+        full.repeated = full.repeated.saturating_sub(1);
+        if is_done {
+            full.has_space = true;
+            full.window = full.window.saturating_mul(2).clamp(1, FULL_QUEUED_MAX);
+            full.repeat_at = self.now;
+        }
+        self.follow_room(disk_number);
+        Some(first)
+    }
+
+    /// Its store does not count a request any more.
+    fn discharge(&mut self, number: usize) {
+        let Some(request) = self.requests.get_mut(number).filter(|of| of.is_charged) else {
+            return;
+        };
+        request.is_charged = false;
+        let place = self.disks.get(request.disk).and_then(|of| of.place_of(request.is_mirror));
+        if let Some((place, of)) =
+            place.and_then(|place| Some((place, self.stores.get_mut(place.store)?)))
+        {
+            tell_store(of, self.now, place, request, false);
+        }
+    }
+
+    /// Leaves a request of a queue that closes to whoever has the queue next, or to its client's next
+    /// queue. Returns false if it has to be answered.
+    fn leave(&mut self, number: usize, request: DiskRequest) -> bool {
+        let Some(&Request { disk: disk_number, queue: queue_number, .. }) =
+            self.requests.get(number)
+        else {
+            return false;
+        };
+        let Some(disk) = self.disks.get(disk_number) else { return false };
+        let Some(queue) = self.queues.get_mut(queue_number) else { return false };
+        let is_taken_back =
+            (disk.is_closing || queue.queue.outlives()) && queue.queue.take_back(request);
+        if !is_taken_back {
+            return false;
+        }
+        queue.under_way -= 1;
+        // Some of it may have been written.
+        if let Some(dirty) = &disk.mirror.dirty {
+            dirty.mark(request.range);
+        }
+        self.discharge(number);
+        self.requests.free(number);
+        true
+    }
+
+    /// Lets go of the queued requests of a queue that closes.
+    pub(crate) fn release_full(&mut self, queue: usize) {
+        let Some(disk_number) = self.queues.get(queue).map(|of| of.disk) else { return };
+        let of_it = |number: &usize| self.requests.get(*number).is_some_and(|of| of.queue == queue);
+        let Some(disk) = self.disks.get_mut(disk_number) else { return };
+        if disk.full.queued.is_empty() {
+            return;
+        }
+        let (of_queue, others) =
+            core::mem::take(&mut disk.full.queued).into_iter().partition::<VecDeque<_>, _>(of_it);
+        disk.full.queued = others;
+        self.full_queued -= of_queue.len();
+        for number in of_queue {
+            let Some(request) = self.requests.get_mut(number) else { continue };
+            request.full = Full::No;
+            let Request { tag, op, range, .. } = *request;
+            if !self.leave(number, DiskRequest { tag, op, range }) {
+                self.answer_now(number, DiskOutcome::NoSpace);
+            }
+        }
+        self.follow_room(disk_number);
+    }
+
+    /// Answers the requests of a disk that have waited long enough.
+    fn expire_full(&mut self, disk_number: usize) {
+        let Some(disk) = self.disks.get_mut(disk_number) else { return };
+        if disk.full.expires.is_none_or(|expires| self.now < expires) {
+            return;
+        }
+        let policy = disk.full.policy;
+        let queued = core::mem::take(&mut disk.full.queued);
+        let (mut kept, mut expired, mut next) = (VecDeque::new(), Vec::new(), None);
+        for number in queued {
+            let Some(request) = self.requests.get(number) else { continue };
+            let kind = self.queues.get(request.queue).map(|of| of.kind);
+            let first = match request.full {
+                Full::Queued(first) | Full::Repeated(first) => first,
+                Full::No => self.now,
+            };
+            let expires =
+                expiry(first, kind.map_or(Some(Duration::ZERO), |kind| policy.wait(kind)));
+            if expires.is_some_and(|expires| expires <= self.now) {
+                expired.push(number);
+            } else {
+                next = next.into_iter().chain(expires).min();
+                kept.push_back(number);
+            }
+        }
+        disk.full.queued = kept;
+        disk.full.expires = next;
+        self.full_queued -= expired.len();
+        if expired.is_empty() {
+            return;
+        }
+        for number in expired {
+            if let Some(request) = self.requests.get_mut(number) {
+                request.full = Full::No;
+            }
+            self.answer_now(number, DiskOutcome::NoSpace);
+        }
+        self.follow_room(disk_number);
+    }
+
+    /// Repeats requests of disks whose stores may have space again, and fails those that have waited
+    /// long enough.
+    pub(crate) fn repeat_full(&mut self) {
+        if self.full_disks.is_empty() {
+            return;
+        }
+        let disks = core::mem::take(&mut self.full_disks);
+        for &disk in &disks {
+            self.expire_full(disk);
+            self.repeat_full_of(disk);
+        }
+        // Those that became full meanwhile are in the list.
+        let lasting = disks.into_iter().filter(|disk| !self.end_full(*disk));
+        let lasting: Vec<usize> = lasting.collect();
+        self.full_disks.extend(lasting);
+        self.calm();
+    }
+
+    fn repeat_full_of(&mut self, disk_number: usize) {
+        loop {
+            let Some(disk) = self.disks.get_mut(disk_number) else { return };
+            let is_served = disk.service == Service::On && !disk.is_closing;
+            let full = &mut disk.full;
+            if !is_served || full.repeated >= full.window.max(1) || self.now < full.repeat_at {
+                return;
+            }
+            let Some(number) = full.queued.pop_front() else { return };
+            full.repeated += 1;
+            self.full_queued -= 1;
+            if let Some(request) = self.requests.get_mut(number) {
+                if let Full::Queued(first) = request.full {
+                    request.full = Full::Repeated(first);
+                }
+            }
+            self.admit(number);
+        }
+    }
+
+    /// Ends the state of a disk whose store has space. Returns true if it has ended.
+    fn end_full(&mut self, disk_number: usize) -> bool {
+        let Some(disk) = self.disks.get_mut(disk_number) else { return true };
+        let full = &mut disk.full;
+        let Some(since) = full.since else { return true };
+        let is_quiet = full.queued.is_empty() && full.repeated == 0;
+        if !is_quiet || !(full.has_space || self.now >= full.found + FULL_FOR) {
+            return false;
+        }
+        (full.since, full.expires) = (None, None);
+        let lasted = self.now.since(since);
+        self.notices.push(StorageNotice::DiskFull { disk: disk_number, is_full: false, lasted });
+        true
+    }
+
+    /// When something is to be done for disks whose stores are full.
+    pub(crate) fn full_deadline(&self) -> Option<Time> {
+        let disks = self.full_disks.iter().filter_map(|disk| self.disks.get(*disk));
+        disks.filter_map(|of| of.full.deadline(of.service == Service::On && !of.is_closing)).min()
+    }
+}

@@ -1,0 +1,283 @@
+//! Disks on a store that becomes full and has space again.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use suimon_ports::{DiskOp, DiskOutcome, DiskRequest};
+
+use crate::disk::QueueKind;
+use crate::fakes::{Client, FakeQueue, Payloads};
+use crate::full::{FULL_QUEUED_MAX, FULL_RETRY_EVERY, FullPolicy};
+use crate::kinds::{CHILDREN, KINDS, Kind};
+use crate::work_tests::{Bench, SIZE, WRITE, range};
+use crate::{StorageNotice, StorageWork};
+
+const BLOCK: u64 = 64 << 10;
+const STEP: Duration = Duration::from_millis(100);
+const FOR_EVER: FullPolicy = FullPolicy { ring_wait: None, client_wait: Duration::ZERO };
+const DURABLE: DiskOp = DiskOp::Write { is_durable: true };
+
+/// A second queue of a disk.
+struct Second {
+    number: usize,
+    client: Arc<Mutex<Client>>,
+    payloads: Payloads,
+}
+
+impl Second {
+    fn new(work: &mut StorageWork, disk: usize, kind: QueueKind, queue: FakeQueue) -> Self {
+        let (client, payloads) = (Arc::clone(&queue.client), Arc::clone(&queue.payloads));
+        let number = work.insert_queue(disk, Box::new(queue), kind).unwrap();
+        Self { number, client, payloads }
+    }
+
+    fn write(&self, tag: u32, offset: u64, byte: u8) {
+        self.payloads.lock().unwrap()[tag as usize] = vec![byte; BLOCK as usize];
+        let request = DiskRequest { tag, op: WRITE, range: range(offset, BLOCK) };
+        self.client.lock().unwrap().asks.push_back(request);
+    }
+
+    fn answers(&self) -> Vec<(u32, DiskOutcome)> {
+        std::mem::take(&mut self.client.lock().unwrap().answers)
+    }
+}
+
+fn write(bench: &Bench, tag: u32, op: DiskOp, offset: u64, byte: u8) {
+    bench.ask(tag, op, range(offset, BLOCK), vec![byte; BLOCK as usize]);
+}
+
+/// Polls for so long, and returns what the first queue was answered.
+fn pass(bench: &mut Bench, time: Duration) -> Vec<(u32, DiskOutcome)> {
+    let (end, mut answers) = (bench.now + time, Vec::new());
+    // A queue that has brought nothing for long is waited for.
+    bench.work.wake_queue(bench.queue);
+    while bench.now < end {
+        bench.now = bench.now + STEP;
+        // What begins in one turn ends in another.
+        for _ in 0..64 {
+            answers.extend(bench.poll());
+        }
+    }
+    answers.sort_unstable_by_key(|(tag, _)| *tag);
+    answers
+}
+
+/// A disk with one block, on a store that is full from now on.
+fn full(kind: Kind, policy: FullPolicy) -> Bench {
+    full_with(kind, policy, FakeQueue::new(512))
+}
+
+fn full_with(kind: Kind, policy: FullPolicy, queue: FakeQueue) -> Bench {
+    fill(Bench::with_queue(kind, (kind.create)(), 5, 64, queue), kind, policy)
+}
+
+fn full_seeded(kind: Kind, policy: FullPolicy, seed: u64) -> Bench {
+    let bench = Bench::with_queue(kind, (kind.create)(), seed, 64, FakeQueue::new(512));
+    fill(bench, kind, policy)
+}
+
+fn fill(mut bench: Bench, kind: Kind, policy: FullPolicy) -> Bench {
+    bench.work.set_full_policy(bench.disk, policy);
+    let written = bench.run(DURABLE, range(0, BLOCK), vec![1; BLOCK as usize]);
+    assert_eq!(written, DiskOutcome::Done, "{}", kind.name);
+    bench.trouble.lock().unwrap().is_full = true;
+    bench
+}
+
+fn fullness(bench: &mut Bench) -> Vec<bool> {
+    let of_full = |notice| match notice {
+        StorageNotice::DiskFull { is_full, .. } => Some(is_full),
+        StorageNotice::DiskFault { detail, .. } => panic!("a fault: {detail}"),
+        _ => None,
+    };
+    bench.notices().into_iter().filter_map(of_full).collect()
+}
+
+/// Writes that fail because the store is full do not fail flushes and durable writes of others, before
+/// them, beside them and after them.
+#[test]
+fn failed_writes_fail_no_flush() {
+    for kind in KINDS.into_iter().chain(CHILDREN) {
+        for seed in 0..40 {
+            let mut bench = full_seeded(kind, FullPolicy::ERROR, seed);
+            for round in 0..4 {
+                let mut expected = Vec::new();
+                for tag in 0..12 {
+                    let (op, offset) = match tag % 4 {
+                        0 => (WRITE, SIZE - BLOCK * (1 + u64::from(tag + round))),
+                        1 => (DURABLE, 0),
+                        2 => (DiskOp::Flush, 0),
+                        _ => (DURABLE, SIZE - BLOCK * (1 + u64::from(tag + round))),
+                    };
+                    let needs_space = offset > 0;
+                    let is_flush = op == DiskOp::Flush;
+                    let len = if is_flush { 0 } else { BLOCK };
+                    bench.ask(tag, op, range(offset, len), vec![2; len as usize]);
+                    let outcome =
+                        if needs_space { DiskOutcome::NoSpace } else { DiskOutcome::Done };
+                    expected.push((tag, outcome));
+                }
+                let answers = pass(&mut bench, STEP * 20);
+                assert_eq!(answers, expected, "{}, seed {seed}, round {round}", kind.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn writes_are_queued_until_there_is_space_and_nothing_else_is() {
+    for kind in KINDS.into_iter().chain(CHILDREN) {
+        let mut bench = full(kind, FOR_EVER);
+        for tag in 0..20 {
+            let op = if tag % 2 == 0 { WRITE } else { DURABLE };
+            let offset = SIZE - BLOCK * (1 + u64::from(tag % 10));
+            write(&bench, tag, op, offset, 100 + (tag % 10) as u8);
+        }
+        assert_eq!(pass(&mut bench, Duration::from_secs(300)), [], "{}", kind.name);
+        assert_eq!(fullness(&mut bench), [true], "{}", kind.name);
+        let view = bench.work.full(bench.disk).unwrap();
+        assert_eq!(view.queued, 20);
+        assert!(view.lasts >= Duration::from_secs(299), "{view:?}");
+        // What has space goes on, and a flush covers it.
+        write(&bench, 30, WRITE, 0, 2);
+        assert_eq!(pass(&mut bench, STEP), [(30, DiskOutcome::Done)], "{}", kind.name);
+        bench.ask(31, DiskOp::Flush, range(0, 0), Vec::new());
+        bench.ask(32, DiskOp::Read, range(0, BLOCK), vec![0; BLOCK as usize]);
+        // A commit has many steps.
+        let answers = pass(&mut bench, STEP * 30);
+        assert!(answers.contains(&(31, DiskOutcome::Done)), "{}: {answers:?}", kind.name);
+        assert!(answers.contains(&(32, DiskOutcome::Done)), "{}", kind.name);
+        assert_eq!(bench.payloads.lock().unwrap()[32], vec![2; BLOCK as usize]);
+        // It goes on at once, in the meantime of one attempt.
+        bench.trouble.lock().unwrap().is_full = false;
+        let answers = pass(&mut bench, FULL_RETRY_EVERY * 2);
+        let all = (0..20).map(|tag| (tag, DiskOutcome::Done));
+        assert_eq!(answers, all.collect::<Vec<_>>(), "{}", kind.name);
+        assert_eq!(fullness(&mut bench), [false], "{}", kind.name);
+        assert_eq!(bench.work.full(bench.disk), None);
+        for block in 0..10 {
+            bench.work.wake_queue(bench.queue);
+            let read = bench.read(range(SIZE - BLOCK * (1 + block), BLOCK));
+            assert_eq!(read, vec![100 + block as u8; BLOCK as usize], "{}", kind.name);
+        }
+    }
+}
+
+#[test]
+fn attempts_are_few_while_a_store_is_full() {
+    let mut bench = full(KINDS[0], FOR_EVER);
+    for tag in 0..100 {
+        write(&bench, tag, WRITE, BLOCK * (1 + u64::from(tag % 50)), 3);
+    }
+    pass(&mut bench, STEP);
+    // All were tried once. From then on one is in each interval, and nothing is done between them.
+    let next = bench.work.next_deadline().unwrap();
+    assert!(next > bench.now && next <= bench.now + FULL_RETRY_EVERY, "{next:?} {:?}", bench.now);
+    let queued = bench.work.full(bench.disk).unwrap().queued;
+    assert_eq!(queued, 100);
+}
+
+#[test]
+fn clients_wait_as_long_as_they_are_to_and_the_qemu_of_a_vm_does_not() {
+    let wait = Duration::from_secs(5);
+    let mut bench = full(KINDS[1], FullPolicy { ring_wait: None, client_wait: wait });
+    let (work, disk) = (&mut bench.work, bench.disk);
+    let client = Second::new(work, disk, QueueKind::Client, FakeQueue::new(4));
+    let qemu = Second::new(work, disk, QueueKind::VmClient, FakeQueue::new(4));
+    let mirror = Second::new(work, disk, QueueKind::Mirror, FakeQueue::new(4));
+    for queue in [&client, &qemu, &mirror] {
+        queue.write(0, SIZE - BLOCK, 4);
+    }
+    write(&bench, 0, WRITE, SIZE - 2 * BLOCK, 4);
+    assert_eq!(pass(&mut bench, STEP), []);
+    assert_eq!(qemu.answers(), [(0, DiskOutcome::NoSpace)]);
+    assert_eq!(mirror.answers(), [(0, DiskOutcome::NoSpace)]);
+    assert_eq!(pass(&mut bench, wait - STEP * 3), []);
+    assert_eq!(client.answers(), []);
+    assert_eq!(pass(&mut bench, STEP * 4), []);
+    assert_eq!(client.answers(), [(0, DiskOutcome::NoSpace)]);
+    // All fail at once when that is wanted, and the state ends some time after the last.
+    bench.work.set_full_policy(bench.disk, FullPolicy::ERROR);
+    assert_eq!(pass(&mut bench, STEP), [(0, DiskOutcome::NoSpace)]);
+    assert_eq!(fullness(&mut bench), [true]);
+    assert!(bench.work.full(bench.disk).is_some());
+    pass(&mut bench, Duration::from_secs(11));
+    assert_eq!(fullness(&mut bench), [false]);
+}
+
+#[test]
+fn a_queue_that_closes_leaves_its_requests_to_the_next_or_fails_them() {
+    for (outlives, takes_back) in [(true, true), (true, false), (false, true)] {
+        let mut queue = FakeQueue::new(512);
+        queue.outlives = outlives;
+        queue.client.lock().unwrap().takes_nothing_back = !takes_back;
+        let mut bench = full_with(KINDS[2], FOR_EVER, queue);
+        let other = Second::new(&mut bench.work, bench.disk, QueueKind::Ring, FakeQueue::new(4));
+        (0..3).for_each(|tag| write(&bench, tag, WRITE, SIZE - BLOCK, 4));
+        other.write(0, SIZE - 2 * BLOCK, 6);
+        assert_eq!(pass(&mut bench, Duration::from_secs(3)), []);
+        bench.work.close_queue(bench.queue);
+        let answers = pass(&mut bench, STEP);
+        let closed = bench.work.poll_closed_queue().map(|(number, _)| number);
+        assert_eq!(closed, Some(bench.queue), "it was waited for");
+        let left = bench.client.lock().unwrap().asks.len();
+        let failed = [0, 1, 2].map(|tag| (tag, DiskOutcome::NoSpace));
+        if outlives && takes_back {
+            assert_eq!((answers.as_slice(), left), (&[][..], 3));
+        } else {
+            assert_eq!((answers.as_slice(), left), (&failed[..], 0));
+        }
+        // The other queue's request is as before.
+        bench.trouble.lock().unwrap().is_full = false;
+        pass(&mut bench, FULL_RETRY_EVERY * 2);
+        assert_eq!(other.answers(), [(0, DiskOutcome::Done)]);
+        bench.work.close_queue(other.number);
+    }
+}
+
+#[test]
+fn a_disk_that_moves_or_closes_gives_its_requests_back() {
+    let mut bench = full(KINDS[1], FOR_EVER);
+    write(&bench, 7, WRITE, SIZE - BLOCK, 4);
+    assert_eq!(pass(&mut bench, Duration::from_secs(3)), []);
+    bench.work.close_disk(bench.disk);
+    assert_eq!(pass(&mut bench, STEP), []);
+    assert!(bench.work.poll_closed_queue().is_some() && bench.work.poll_closed_disk().is_some());
+    let asks: Vec<u32> = bench.client.lock().unwrap().asks.iter().map(|ask| ask.tag).collect();
+    assert_eq!(asks, [7]);
+    assert_eq!(bench.work.next_deadline(), None);
+}
+
+#[test]
+fn a_suspended_disk_keeps_its_queued_requests() {
+    let mut bench = full(KINDS[0], FOR_EVER);
+    write(&bench, 7, WRITE, SIZE - BLOCK, 4);
+    assert_eq!(pass(&mut bench, Duration::from_secs(3)), []);
+    bench.work.suspend_disk(bench.disk);
+    assert_eq!(pass(&mut bench, Duration::from_secs(3)), []);
+    let Some((_, Some(spec))) = bench.work.poll_suspended_disk() else { panic!("in service") };
+    bench.trouble.lock().unwrap().is_full = false;
+    assert_eq!(pass(&mut bench, Duration::from_secs(3)), []);
+    bench.work.resume_disk(bench.disk, spec).unwrap();
+    assert_eq!(pass(&mut bench, FULL_RETRY_EVERY * 2), [(7, DiskOutcome::Done)]);
+    bench.work.wake_queue(bench.queue);
+    assert_eq!(bench.read(range(SIZE - BLOCK, BLOCK)), vec![4; BLOCK as usize]);
+}
+
+#[test]
+fn as_many_requests_are_queued_as_may_be() {
+    let mut bench = full(KINDS[0], FOR_EVER);
+    let count = FULL_QUEUED_MAX as u32 + 50;
+    for tag in 0..count {
+        write(&bench, tag, WRITE, BLOCK * (1 + u64::from(tag) % 60), 3);
+    }
+    assert_eq!(pass(&mut bench, Duration::from_secs(10)), []);
+    let queued = bench.work.full(bench.disk).unwrap().queued;
+    // What was under way then may come besides.
+    assert!((FULL_QUEUED_MAX..FULL_QUEUED_MAX + 64).contains(&queued), "{queued}");
+    assert_eq!(bench.client.lock().unwrap().asks.len() + queued, count as usize);
+    bench.trouble.lock().unwrap().is_full = false;
+    let answers = pass(&mut bench, FULL_RETRY_EVERY * 2);
+    assert_eq!(answers.len(), count as usize);
+    assert!(answers.iter().all(|(_, outcome)| *outcome == DiskOutcome::Done));
+}

@@ -1,0 +1,72 @@
+//! A full store under a VM that Suimon does not manage.
+
+use std::time::Duration;
+
+use suimon_rig::{Daemon, Guest, GuestDisk, GuestSpec, Mounted, NbdClient, Rig, run, until};
+
+use super::{Ballast, MIB, PATIENCE, wait_queued};
+
+/// A VM that Suimon does not manage, over vhost-user: its writes are queued, and it can be ended then.
+#[test]
+fn a_guest_of_another_qemu_waits_for_space_and_can_be_ended() {
+    let rig = Rig::new().unwrap();
+    let store = Mounted::tmpfs("24m", &rig.path("store")).unwrap();
+    let path = store.path();
+    let host = format!(
+        "[[store]]\nname = \"s\"\npath = \"{path}\"\n[[disk]]\nname = \"d\"\nstore = \"s\"\n\
+         format = \"vhdx\"\nkind = \"dynamic\"\nsize_bytes = \"64 MiB\"\n\
+         vhost_user = {{ socket = \"{}\" }}\nnbd = {{ socket = \"{}\" }}\n",
+        rig.path("d.sock"),
+        rig.path("nbd.sock")
+    );
+    let mut daemon = Daemon::start(&rig, &host).unwrap();
+    let spec = || GuestSpec {
+        name: "other".to_owned(),
+        disks: vec![GuestDisk::new(rig.path("d.sock"))],
+        ..GuestSpec::default()
+    };
+    let mut guest = Guest::start(&rig, &spec()).unwrap();
+    let write = |seek: u32| {
+        format!(
+            "(sleep 1; yes {seek} | dd of=/dev/vda bs=64k count=64 seek={seek} iflag=fullblock \
+             oflag=direct conv=notrunc,fsync 2>/tmp/log; echo $? >/tmp/done) </dev/null \
+             >/dev/null 2>&1 &"
+        )
+    };
+    let ballast = Ballast::new(path, MIB);
+    guest.run(&format!("rm -f /tmp/done; {}", write(0))).unwrap();
+    wait_queued(&daemon, "d");
+    // The guest goes on, and reads.
+    guest
+        .run("dd if=/dev/vda bs=64k count=1 iflag=direct of=/dev/null && [ ! -e /tmp/done ]")
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    wait_queued(&daemon, "d");
+    ballast.remove();
+    until("the guest to have written", PATIENCE * 3, || {
+        Ok(guest.run_any("[ -s /tmp/done ]", PATIENCE)?.is_ok())
+    })
+    .unwrap();
+    let log = guest.run("cat /tmp/log").unwrap();
+    assert_eq!(guest.run("cat /tmp/done").unwrap(), "0", "{log}");
+    guest.run("yes 0 | head -c 4194304 >/tmp/a; dd if=/dev/vda bs=64k count=64 2>/dev/null | cmp - /tmp/a").unwrap();
+    guest.check_disks().unwrap();
+    // It is ended with queued writes, of which nothing is left.
+    let ballast = Ballast::new(path, 0);
+    guest.run(&format!("rm -f /tmp/done; {}", write(512))).unwrap();
+    wait_queued(&daemon, "d");
+    drop(guest);
+    until("nothing to be queued", PATIENCE, || {
+        let shown = daemon.json(&["disk", "show", "d"])?;
+        Ok(shown["full"]["queued_requests"].as_u64().unwrap_or(0) == 0)
+    })
+    .unwrap();
+    ballast.remove();
+    let mut client = NbdClient::connect(&rig.path("nbd.sock"), "d").unwrap();
+    let mut found = vec![0; 512];
+    client.read(0, &mut found).unwrap();
+    assert_eq!(found, b"0\n".repeat(256));
+    assert!(daemon.stop().unwrap().success());
+    run(&["qemu-img", "check", "-f", "vhdx", &format!("{path}/d.vhdx")]).unwrap();
+    drop(store);
+}
