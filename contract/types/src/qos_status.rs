@@ -142,7 +142,8 @@ impl fmt::Display for QosLimitingFactor {
 
 impl QosLimitingFactor {
     /// All factors.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
+        Self::StoreFull,
         Self::OwnMaximum,
         Self::OwnBandwidth,
         Self::SharedPolicy,
@@ -160,6 +161,7 @@ impl QosLimitingFactor {
     /// Time that counts for the factor, for the reference page.
     pub const fn meaning(self) -> &'static str {
         match self {
+            Self::StoreFull => "Requests were queued because the store has no space for them.",
             Self::OwnMaximum => {
                 "Requests were queued because of the `max_iops` of the disk, or its burst rate."
             }
@@ -194,6 +196,7 @@ impl QosLimitingFactor {
     /// Remedy, for the reference page.
     pub const fn remedy(self) -> &'static str {
         match self {
+            Self::StoreFull => "Free space on the store, or move disks to another one.",
             Self::OwnMaximum | Self::OwnBandwidth => "Raise the limit of the disk.",
             Self::SharedPolicy => "Raise the limit of the policy.",
             Self::StoreCap => "Reduce the load of other nodes, or give the disk a minimum.",

@@ -4,10 +4,10 @@ use suimon_contract::ProcessorStages;
 use suimon_forwarding::DropReason;
 
 use super::family::{Family, FamilyKind};
-use super::{disks, host, ports, power, processors, sriov, teams, vmq, vms};
+use super::{disks, host, ports, power, processors, sriov, stores, teams, vmq, vms};
 
 /// Sections of the page: title and families.
-fn sections() -> [(&'static str, Vec<Family>); 9] {
+fn sections() -> [(&'static str, Vec<Family>); 10] {
     [
         ("Daemon and configuration", host::families()),
         ("Workers", processors::families()),
