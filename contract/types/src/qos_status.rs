@@ -48,9 +48,9 @@ pub struct QosFlowStatus {
     pub holder: String,
     /// The limits in effect.
     pub limits: DiskQos,
-    /// Requests that wait.
+    /// Requests queued in the scheduler.
     pub waiting: u32,
-    /// Requests that the device has.
+    /// Requests in the device.
     pub in_flight: u32,
     /// Over the last 5 s.
     pub last_5_s: QosDelivery,
@@ -85,7 +85,7 @@ pub struct QosDelivery {
     /// Mean time of a read or write in the device, in ns; absent if none completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_latency_ns: Option<u64>,
-    /// The device's own latency for these at the same depth, in ns: the lowest in the last one to two
+    /// The device's own latency for these (reads and writes apart, by size) at the same depth, in ns: the lowest in the last one to two
     /// hours, or that of the store's measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_own_latency_ns: Option<u64>,
@@ -118,8 +118,14 @@ pub enum QosLimitingFactor {
     DeviceSaturated,
     /// The device took more than twice its own latency at the same depth.
     DeviceSlow,
-    /// Requests were flushes, discards or writes of zeros, or waited for image metadata.
+    /// Requests were flushes, or durable writes that waited for a flush.
     Flushes,
+    /// Requests waited for metadata of the image: for a read or a commit of it.
+    Metadata,
+    /// Requests were discards or writes of zeros.
+    Discards,
+    /// Requests were queued in the engine behind others of the disk; no cause was measured.
+    Unmeasured,
     /// The worker's thread was runnable, and others had its CPU.
     Worker,
     /// All of the client's requests were in the device: more of them at a time get more.
@@ -149,7 +155,10 @@ impl QosLimitingFactor {
             Self::OthersMinimums => "other disks' minimums",
             Self::DeviceSaturated => "the device is saturated",
             Self::DeviceSlow => "the device is slow",
-            Self::Flushes => "flushes and metadata",
+            Self::Flushes => "flushes",
+            Self::Metadata => "image metadata",
+            Self::Discards => "discards and writes of zeros",
+            Self::Unmeasured => "unmeasured",
             Self::Worker => "the worker is not scheduled",
             Self::QueueDepth => "the client's queue depth",
             Self::ClientIdle => "the client is idle",

@@ -7,7 +7,7 @@ use crate::{Fault, RecordingError};
 /// What a recording begins with.
 pub const MAGIC: [u8; 8] = *b"SUIMONRC";
 /// What this crate writes and reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes before the first block.
 pub const FILE_HEADER_BYTES: usize = 12;
 /// Bytes before a block's body.

@@ -8,21 +8,25 @@
 //! | 0 | a request came | slot, bytes, tag | 0 goes, 1 waits, 2 no disk, 3 full |
 //! | 1 | several came | slot, tag, and pairs of bytes and how many in a row | 0, how many go, how many wait; or 2, 3 |
 //! | 2 | what is next | | 0 nothing; 1 not before *time*; 2 slot, tag |
-//! | 3 | requests ended | slot, bytes, how many, latency in ns and 1 (0: not measured) | |
+//! | 3 | requests completed | slot, operation, bytes, how many, latency in ns and 1 (0: not measured) | |
 //! | 4 | a change | JSON | tags of requests that do not go |
 //! | 5 | look at what was delivered | | JSON, or nothing |
 //! | 6 | other processors have it, too | processor | |
-//! | 7 | a processor reports | processor; wants, ahead, completions, returns, each with its number before | |
+//! | 7 | a processor reports | processor; wants, ahead, completions, returns, times, each with its number before | |
 //! | 8 | what is lent next | | 0 nothing; processor and 1, slot, 0 to 3, number |
 //! | 9 | one processor has it again | pairs of slot and tag that wait there | |
+//!
+//! An operation is 0 for a read, 1 for a write, 2 for a flush and 3 for others. A completion of a report
+//! is a slot, an operation, bytes and a latency as in 3; a time is a slot, the nanoseconds in which the
+//! disk had requests, and the change of their number in flight, zigzag. Other times of requests decide
+//! nothing and are not recorded, nor are their phases.
 
-use core::time::Duration;
 use std::sync::Arc;
 
 use suimon_quantity::{ProcessorId, Time};
 use suimon_storage_qos::{
-    Borrower, Change, Completed, DISKS_MAX, DiskSlot, Event, Grant, Next, Report, StoreBudget,
-    StoreScheduler, StoreSpec, SubmitError, Submitted, Together, Unscheduled,
+    Borrower, Change, Completed, DISKS_MAX, DiskSlot, Event, Grant, Next, Phase, Report,
+    StoreBudget, StoreScheduler, StoreSpec, SubmitError, Submitted, Together, Unscheduled,
 };
 
 use crate::policy::text;
@@ -113,15 +117,9 @@ impl Recorded<StoreScheduler> {
         self.note_bytes(now, |input, _| code::put_completed(input, slot, of));
     }
 
-    /// See [`StoreScheduler::handle_complete`] and [`StoreScheduler::handle_unmeasured`].
-    #[inline]
-    pub fn handle_one(&mut self, now: Time, slot: DiskSlot, bytes: u32, latency: Option<Duration>) {
-        let ns = |latency: Duration| u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
-        self.handle_completed(
-            now,
-            slot,
-            Completed { bytes, requests: 1, latency_ns: latency.map(ns) },
-        );
+    /// See [`StoreScheduler::handle_phase`]. It is not recorded, because it decides nothing.
+    pub fn handle_phase(&mut self, now: Time, slot: DiskSlot, from: Phase, to: Phase) {
+        self.policy.handle_phase(now, slot, from, to);
     }
 
     /// See [`StoreScheduler::handle_unscheduled`]. It is not recorded, because it decides nothing.
@@ -158,7 +156,7 @@ impl Recorded<StoreScheduler> {
         borrower: &mut Borrower,
     ) -> Recorded<StoreBudget> {
         self.note_bytes(now, |input, _| code::put_share(input, with));
-        self.map(|scheduler| StoreBudget::share(scheduler, with, borrower))
+        self.map(|scheduler| StoreBudget::share(scheduler, now, with, borrower))
     }
 }
 
@@ -207,6 +205,6 @@ impl Recorded<StoreBudget> {
             });
             code::put_unshare(input, waiting);
         });
-        self.map(|budget| budget.unshare(borrower))
+        self.map(|budget| budget.unshare(now, borrower))
     }
 }

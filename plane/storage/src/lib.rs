@@ -93,6 +93,7 @@ mod mirror_use;
 mod notices;
 #[cfg(test)]
 mod outliving_tests;
+mod phases;
 mod plane;
 mod plane_mirror;
 #[cfg(test)]

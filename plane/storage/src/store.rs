@@ -7,8 +7,9 @@ use core::time::Duration;
 use suimon_quantity::{ProcessorId, StoreId, Time};
 use suimon_recording::{Recorded, Sink};
 use suimon_storage_qos::{
-    Borrower, CapabilityEstimate, Change, Completed, DiskFlow, DiskSlot, Event, Next, SAMPLE,
-    StoreBudget, StoreScheduler, StoreSpec, SubmitError, Submitted, Together, Unscheduled,
+    Borrower, CapabilityEstimate, Change, Completed, Completion, DiskFlow, DiskSlot, Event, Next,
+    Operation, Phase, SAMPLE, StoreBudget, StoreScheduler, StoreSpec, SubmitError, Submitted,
+    Together, Unscheduled,
 };
 
 use crate::ended::Ended;
@@ -39,8 +40,8 @@ pub struct StoreStatus {
     pub waiting: u32,
     /// This processor's requests that were let go and not answered.
     pub under_way: u32,
-    /// Requests of all processors that the device has, or may get at once; 0 where the
-    /// budget is elsewhere, as the next two.
+    /// Requests of all workers in the device, as far as they were reported; 0 where the budget is
+    /// elsewhere, as the next two.
     pub in_flight: u32,
     /// Requests that the device may have.
     pub depth: u32,
@@ -197,7 +198,7 @@ impl StoreUse {
     pub(crate) fn poll(&mut self, now: Time) -> Next {
         match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.poll(now),
-            of => of.borrower().map_or(Next::Idle, |own| own.poll()),
+            of => of.borrower().map_or(Next::Idle, |own| own.poll(now)),
         }
     }
 
@@ -208,17 +209,16 @@ impl StoreUse {
         &mut self,
         now: Time,
         slot: DiskSlot,
-        bytes: u32,
-        latency_ns: Option<u64>,
+        of: Completed,
         is_alone: bool,
     ) {
         self.under_way = self.under_way.saturating_sub(1);
         match &mut self.mode {
             Mode::Sole(scheduler) if is_alone && self.ended.is_empty() => {
-                scheduler.handle_completed(now, slot, Completed { bytes, requests: 1, latency_ns });
+                scheduler.handle_completed(now, slot, of);
             }
-            Mode::Sole(scheduler) => self.ended.add(scheduler, now, slot, bytes, latency_ns),
-            _ => self.complete(now, slot, bytes, latency_ns.map(Duration::from_nanos)),
+            Mode::Sole(scheduler) => self.ended.add(scheduler, now, slot, of),
+            _ => self.complete(now, slot, of),
         }
     }
 
@@ -231,27 +231,38 @@ impl StoreUse {
     }
 
     /// This processor's worker was runnable and not running while a disk had requests.
-    pub(crate) fn handle_unscheduled(&mut self, of: Unscheduled) {
+    pub(crate) fn handle_unscheduled(&mut self, now: Time, of: Unscheduled) {
         match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.handle_unscheduled(of),
             mode => {
                 if let Some(own) = mode.borrower() {
-                    own.handle_unscheduled(of);
+                    own.handle_unscheduled(now, of);
                 }
             }
         }
     }
 
-    fn complete(&mut self, now: Time, slot: DiskSlot, bytes: u32, latency: Option<Duration>) {
-        match (&mut self.mode, latency) {
-            (Mode::Sole(scheduler), latency) => scheduler.handle_one(now, slot, bytes, latency),
-            (Mode::Home { own, .. } | Mode::Away { own, .. }, Some(latency)) => {
-                own.handle_complete(slot, bytes, latency);
+    /// A request in flight of a disk enters another phase.
+    pub(crate) fn handle_phase(&mut self, now: Time, slot: DiskSlot, from: Phase, to: Phase) {
+        match &mut self.mode {
+            Mode::Sole(scheduler) => scheduler.handle_phase(now, slot, from, to),
+            mode => {
+                if let Some(own) = mode.borrower() {
+                    own.handle_phase(now, slot, from, to);
+                }
             }
-            (Mode::Home { own, .. } | Mode::Away { own, .. }, None) => {
-                own.handle_unmeasured(slot, bytes);
+        }
+    }
+
+    fn complete(&mut self, now: Time, slot: DiskSlot, of: Completed) {
+        match &mut self.mode {
+            Mode::Sole(scheduler) => scheduler.handle_completed(now, slot, of),
+            Mode::Home { own, .. } | Mode::Away { own, .. } => {
+                let Completed { operation, bytes, latency_ns, .. } = of;
+                let latency = latency_ns.map(Duration::from_nanos);
+                own.handle_completion(now, Completion { disk: slot, operation, bytes, latency });
             }
-            (Mode::Between, _) => {}
+            Mode::Between => {}
         }
     }
 
@@ -264,7 +275,9 @@ impl StoreUse {
             self.under_way += 1;
             return false;
         };
-        self.complete(now, slot, bytes, None);
+        let operation = Operation::Other;
+        let of = Completed { operation, bytes, requests: 1, latency_ns: None };
+        self.complete(now, slot, of);
         if self.owed.get(&slot).is_some_and(VecDeque::is_empty) {
             self.owed.remove(&slot);
         }
@@ -350,7 +363,7 @@ impl StoreUse {
                 (StoreRole::Sole, of)
             }
             Mode::Home { budget: of, .. } => {
-                let of = (of.in_flight(), of.depth(), of.latency_ns(), of.estimate());
+                let of = (of.in_device(), of.depth(), of.latency_ns(), of.estimate());
                 (StoreRole::Home, of)
             }
             Mode::Away { home, .. } => (StoreRole::Away(*home), (0, 0, 0, None)),

@@ -1,7 +1,6 @@
 //! Blocks of recordings as they are, and damaged, judged by the oracle that the fuzzer has.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use crate::recording_oracle::check;
 use proptest::prelude::*;
@@ -9,7 +8,8 @@ use suimon_cluster_qos::{Kept, Member, MemberEvent, NodeId, Terms};
 use suimon_quantity::{DiskId, Time};
 use suimon_recording::{MemberBirth, Recorded, Sink, StreamId};
 use suimon_storage_qos::{
-    Assignment, Capability, DiskSlot, Limits, Proposal, Store, StoreScheduler, StoreSpec,
+    Assignment, Capability, Completed, DiskSlot, Limits, Operation, Proposal, Store,
+    StoreScheduler, StoreSpec,
 };
 
 #[derive(Default)]
@@ -42,7 +42,9 @@ fn body() -> Vec<u8> {
     for ms in 1..20 {
         scheduler.submit(at(ms), DiskSlot(0), 4096, 7).unwrap();
         scheduler.poll(at(ms));
-        scheduler.handle_one(at(ms), DiskSlot(0), 4096, Some(Duration::from_micros(80)));
+        let (operation, latency_ns) = (Operation::Write, Some(80_000));
+        let of = Completed { operation, bytes: 4096, requests: 1, latency_ns };
+        scheduler.handle_completed(at(ms), DiskSlot(0), of);
     }
     scheduler.observe(at(20));
     let (terms, keeps) = (Terms::default(), Kept::default());
