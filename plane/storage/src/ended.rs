@@ -26,7 +26,7 @@ impl Ended {
         self.of.requests == 0
     }
 
-    /// Adds one. If it is unlike those before, the scheduler is told of those first.
+    /// Adds one. If it differs from those before, those are reported to the scheduler first.
     #[inline(always)]
     pub(crate) fn add(
         &mut self,
@@ -50,7 +50,7 @@ impl Ended {
         }
     }
 
-    /// Tells the scheduler of all.
+    /// Reports all to the scheduler.
     #[inline]
     pub(crate) fn tell(&mut self, scheduler: &mut Recorded<StoreScheduler>, now: Time) {
         if !self.is_empty() {

@@ -128,6 +128,7 @@ mod status;
 #[cfg(test)]
 mod status_tests;
 mod store;
+mod store_roles;
 mod stores;
 mod tally;
 mod token;

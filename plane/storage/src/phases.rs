@@ -29,6 +29,6 @@ impl StorageWork {
 
 /// Returns the phase of a request that is queued behind others of its disk.
 pub(crate) fn parked_phase(disk: &Disk) -> Phase {
-    // Those ahead wait for metadata, unless one has the disk to itself.
-    if disk.alone == Alone::No { Phase::Metadata } else { Phase::Unmeasured }
+    let waits_for_metadata = disk.alone == Alone::No && disk.obstacle.is_some();
+    if waits_for_metadata { Phase::Metadata } else { Phase::Unmeasured }
 }

@@ -49,7 +49,7 @@ impl StorageWork {
     /// Translates a read or a write and sends its parts. `false`: something must happen
     /// first, and it was put back in front of those that wait.
     pub(crate) fn transfer(&mut self, number: usize) -> bool {
-        let Some(&Request { disk: disk_number, queue, tag, op, range, .. }) =
+        let Some(&Request { disk: disk_number, queue, tag, op, range, phase, .. }) =
             self.requests.get(number)
         else {
             return true;
@@ -84,7 +84,9 @@ impl StorageWork {
                     }
                 }
                 disk.moving += 1;
-                self.enter_phase(number, Phase::Data);
+                if phase != Phase::Data {
+                    self.enter_phase(number, Phase::Data);
+                }
                 self.send(number);
             }
         }

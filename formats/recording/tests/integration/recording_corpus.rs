@@ -6,7 +6,7 @@ use crate::recording_oracle::check;
 use proptest::prelude::*;
 use suimon_cluster_qos::{Kept, Member, MemberEvent, NodeId, Terms};
 use suimon_quantity::{DiskId, Time};
-use suimon_recording::{MemberBirth, Recorded, Sink, StreamId};
+use suimon_recording::{MemberBirth, Recorded, Sink, StoreInput, StreamId, decode_store_input};
 use suimon_storage_qos::{
     Assignment, Capability, Completed, DiskSlot, Limits, Operation, Proposal, Store,
     StoreScheduler, StoreSpec,
@@ -83,4 +83,16 @@ proptest! {
     fn any_bytes_break_no_promise(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         check(&bytes);
     }
+}
+
+/// A completion has its operation, and one that is unknown is an error.
+#[test]
+fn a_completion_has_its_operation() {
+    for (number, operation) in (0u8..).zip(Operation::ALL) {
+        let input = decode_store_input(&[3, 1, number, 8, 2, 101]).unwrap();
+        let of = Completed { operation, bytes: 8, requests: 2, latency_ns: Some(100) };
+        assert_eq!(input, StoreInput::Completed { slot: DiskSlot(1), of });
+    }
+    let error = decode_store_input(&[3, 1, 4, 8, 2, 101]).unwrap_err();
+    assert!(error.to_string().contains("operation 4 is unknown"), "{error}");
 }
