@@ -3,6 +3,7 @@
 //   SUIMON_CONSOLE_URL      the console, or the address with a code that `suimon console login` prints
 //   SUIMON_CONSOLE_TOKEN    the token of its token_file, if the address has no code
 //   SUIMON_CONSOLE_DISK     a disk with load, whose maximum the test changes and puts back (none: left out)
+//   SUIMON_CONSOLE_IDLE_DISK  a disk whose client is idle most of the time, as its page has to show (none: left out)
 //   SUIMON_CONSOLE_VM       a VM that runs (none: left out), a line that is typed in its serial console (_TYPED) and what comes of it
 //                           (_ANSWERS)
 //   SUIMON_CONSOLE_LAB      a plan of the lab that is run quick, where `suimon lab work` is there and has made a run of it

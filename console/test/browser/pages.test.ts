@@ -175,6 +175,16 @@ test("an experiment that is under way is stopped here, after a question", { skip
   await page.getByText("did not come to its end").waitFor();
 });
 
+/** Waits until a factor is the first limit of a disk, in the table of all disks and on the disk's page. */
+async function isLimitedBy(disk: string, factor: string): Promise<void> {
+  await visit(page, "disks");
+  const row = page.getByRole("row").filter({ has: page.getByRole("link", { name: disk, exact: true }) });
+  await row.getByText(new RegExp(`^${factor} \\d+\\.\\d %$`)).first().waitFor();
+  await visit(page, `disks/${disk}`);
+  const shares = page.getByRole("group", { name: "Limiting factors" }).locator("dt");
+  await until(`${factor} is the first`, 120, async () => (await shares.first().textContent())?.trim() === factor);
+}
+
 test("a disk's maximum that is set here is what it gets, and the command says so", { skip: !process.env["SUIMON_CONSOLE_DISK"] }, async () => {
   const disk = process.env["SUIMON_CONSOLE_DISK"] ?? "";
   await visit(page, `disks/${disk}`);
@@ -204,6 +214,10 @@ test("a disk's maximum that is set here is what it gets, and the command says so
     return capped > 0 && capped < 1.05 * most;
   }).catch((error: unknown) => assert.fail(`${String(error)}: it gets ${capped} IOPS`));
   await picture(page, "disk-capped");
+  await isLimitedBy(disk, "own maximum");
+  const idle = process.env["SUIMON_CONSOLE_IDLE_DISK"] ?? "";
+  if (idle !== "") await isLimitedBy(idle, "client idle");
+  await visit(page, `disks/${disk}`);
   await set(before === undefined ? "" : String(before));
 });
 

@@ -48,9 +48,9 @@ pub struct QosFlowStatus {
     pub holder: String,
     /// The limits in effect.
     pub limits: DiskQos,
-    /// Requests that wait.
+    /// Requests queued in the scheduler.
     pub waiting: u32,
-    /// Requests that the device has.
+    /// Requests in the device.
     pub in_flight: u32,
     /// Over the last 5 s.
     pub last_5_s: QosDelivery,
@@ -85,7 +85,7 @@ pub struct QosDelivery {
     /// Mean time of a read or write in the device, in ns; absent if none completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_latency_ns: Option<u64>,
-    /// The device's own latency for these at the same depth, in ns: the lowest in the last one to two
+    /// The device's own latency for these (reads and writes apart, by size) at the same depth, in ns: the lowest in the last one to two
     /// hours, or that of the store's measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_own_latency_ns: Option<u64>,
@@ -120,8 +120,14 @@ pub enum QosLimitingFactor {
     DeviceSaturated,
     /// The device took more than twice its own latency at the same depth.
     DeviceSlow,
-    /// Requests were flushes, discards or writes of zeros, or waited for image metadata.
+    /// Requests were flushes, or durable writes that waited for a flush.
     Flushes,
+    /// Requests waited for metadata of the image: for a read or a commit of it.
+    Metadata,
+    /// Requests were discards or writes of zeros.
+    Discards,
+    /// Requests were queued in the engine behind others of the disk; no cause was measured.
+    Unmeasured,
     /// The worker's thread was runnable, and others had its CPU.
     Worker,
     /// All of the client's requests were in the device: more of them at a time get more.
@@ -142,7 +148,7 @@ impl fmt::Display for QosLimitingFactor {
 
 impl QosLimitingFactor {
     /// All factors.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::StoreFull,
         Self::OwnMaximum,
         Self::OwnBandwidth,
@@ -152,6 +158,9 @@ impl QosLimitingFactor {
         Self::DeviceSaturated,
         Self::DeviceSlow,
         Self::Flushes,
+        Self::Metadata,
+        Self::Discards,
+        Self::Unmeasured,
         Self::Worker,
         Self::QueueDepth,
         Self::ClientIdle,
@@ -181,7 +190,10 @@ impl QosLimitingFactor {
             Self::DeviceSlow => {
                 "Requests took more than twice the device's own latency at the same depth."
             }
-            Self::Flushes => "Flushes, discards, writes of zeros, and updates of image metadata.",
+            Self::Flushes => "Flushes, and durable writes that wait for one.",
+            Self::Metadata => "Waiting for a read or a commit of the image's metadata.",
+            Self::Discards => "Discards and writes of zeros.",
+            Self::Unmeasured => "Queued in the engine behind other requests of the disk.",
             Self::Worker => "The worker was runnable, but other threads had its CPU.",
             Self::QueueDepth => {
                 "All requests of the client were in the device at its lowest latency."
@@ -203,7 +215,9 @@ impl QosLimitingFactor {
             Self::OthersMinimums => "Give the disk a minimum.",
             Self::DeviceSaturated => "Move disks to another store.",
             Self::DeviceSlow => "Look for other users of the device, and for faults of it.",
-            Self::Flushes => "Use a device with faster flushes, or a fixed image.",
+            Self::Flushes => "Use a device with faster flushes.",
+            Self::Metadata => "Use a fixed image.",
+            Self::Discards | Self::Unmeasured => "Discard less often in the guest.",
             Self::Worker => "Give the worker a CPU of its own.",
             Self::QueueDepth => "Let the client submit more requests at a time.",
             Self::ClientIdle => "None: the client has no more demand.",
@@ -222,7 +236,10 @@ impl QosLimitingFactor {
             Self::OthersMinimums => "other disks' minimums",
             Self::DeviceSaturated => "the device is saturated",
             Self::DeviceSlow => "the device is slow",
-            Self::Flushes => "flushes and metadata",
+            Self::Flushes => "flushes",
+            Self::Metadata => "image metadata",
+            Self::Discards => "discards and writes of zeros",
+            Self::Unmeasured => "unmeasured",
             Self::Worker => "the worker is not scheduled",
             Self::QueueDepth => "the client's queue depth",
             Self::ClientIdle => "the client is idle",

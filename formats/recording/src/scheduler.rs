@@ -9,21 +9,25 @@
 //! | 0 | submit a request | slot, bytes, tag | 0 dispatch, 1 queued, 2 no disk, 3 full |
 //! | 1 | submit several | slot, tag, runs of (bytes, count) | 0, dispatched, queued; or 2, 3 |
 //! | 2 | poll | | 0 idle; 1 wait until *time*; 2 dispatch: slot, tag |
-//! | 3 | requests completed | slot, bytes, count, latency in ns plus 1 (0: not measured) | |
+//! | 3 | requests completed | slot, operation, bytes, count, latency in ns plus 1 (0: not measured) | |
 //! | 4 | change | JSON | tags of removed requests |
 //! | 5 | observe delivered service | | JSON, or empty |
 //! | 6 | share with other workers | worker | |
-//! | 7 | report | worker; wants, ahead, completions, returns, each after its count | |
+//! | 7 | report | worker; wants, ahead, completions, returns, times, each after its count | |
 //! | 8 | poll the next grant | | 0 none; or worker plus 1, slot, 0 to 3, number |
 //! | 9 | end of sharing | pairs (slot, tag) of requests queued at the remaining worker | |
+//!
+//! An operation is 0 for a read, 1 for a write, 2 for a flush and 3 for others. A completion in a report
+//! consists of a slot, an operation, bytes and a latency as in 3. A time consists of a slot, the
+//! nanoseconds during which the disk had requests in flight, and the change of their number, zigzag
+//! encoded. Phases and other times of requests have no influence on decisions and are not recorded.
 
-use core::time::Duration;
 use std::sync::Arc;
 
 use suimon_quantity::{ProcessorId, Time};
 use suimon_storage_qos::{
-    Borrower, Change, Completed, DISKS_MAX, DiskSlot, Event, Grant, Next, Report, StoreBudget,
-    StoreScheduler, StoreSpec, SubmitError, Submitted, Together, Unscheduled,
+    Borrower, Change, Completed, DISKS_MAX, DiskSlot, Event, Grant, Next, Phase, Report,
+    StoreBudget, StoreScheduler, StoreSpec, SubmitError, Submitted, Together, Unscheduled,
 };
 
 use crate::policy::text;
@@ -114,16 +118,10 @@ impl Recorded<StoreScheduler> {
         self.note_bytes(now, |input, _| code::put_completed(input, slot, of));
     }
 
-    /// As [`StoreScheduler::handle_complete`] or, without a latency,
-    /// [`StoreScheduler::handle_unmeasured`], with recording.
-    #[inline]
-    pub fn handle_one(&mut self, now: Time, slot: DiskSlot, bytes: u32, latency: Option<Duration>) {
-        let ns = |latency: Duration| u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
-        self.handle_completed(
-            now,
-            slot,
-            Completed { bytes, requests: 1, latency_ns: latency.map(ns) },
-        );
+    /// As [`StoreScheduler::handle_phase`]. It is not recorded, because it has no influence on
+    /// decisions.
+    pub fn handle_phase(&mut self, now: Time, slot: DiskSlot, from: Phase, to: Phase) {
+        self.policy.handle_phase(now, slot, from, to);
     }
 
     /// As [`StoreScheduler::handle_unscheduled`]. Not recorded, because it changes no decision.
@@ -160,7 +158,7 @@ impl Recorded<StoreScheduler> {
         borrower: &mut Borrower,
     ) -> Recorded<StoreBudget> {
         self.note_bytes(now, |input, _| code::put_share(input, with));
-        self.map(|scheduler| StoreBudget::share(scheduler, with, borrower))
+        self.map(|scheduler| StoreBudget::share(scheduler, now, with, borrower))
     }
 }
 
@@ -209,6 +207,6 @@ impl Recorded<StoreBudget> {
             });
             code::put_unshare(input, waiting);
         });
-        self.map(|budget| budget.unshare(borrower))
+        self.map(|budget| budget.unshare(now, borrower))
     }
 }

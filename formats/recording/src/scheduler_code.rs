@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use suimon_quantity::{ProcessorId, Time};
 use suimon_storage_qos::{
-    Change, Completed, Completion, DiskSlot, Event, Grant, Lent, Next, Report, Return, SubmitError,
-    Submitted, Together, Want,
+    Change, Completed, Completion, DiskSlot, Event, Grant, Lent, Next, Operation, Report,
+    RequestTime, Return, SubmitError, Submitted, Together, Want, WorkerTime,
 };
 
 use crate::Fault;
@@ -135,7 +135,7 @@ pub(crate) fn put_next(out: &mut Vec<u8>, now: Time, next: Next) {
 
 pub(crate) fn put_completed(out: &mut Vec<u8>, slot: DiskSlot, of: Completed) {
     out.push(COMPLETED);
-    put_numbers(out, [slot.0, of.bytes, of.requests]);
+    put_numbers(out, [slot.0, of.operation as u32, of.bytes, of.requests]);
     put(out, of.latency_ns.map_or(0, |ns| ns.saturating_add(1)));
 }
 
@@ -167,14 +167,20 @@ pub(crate) fn put_report(out: &mut Vec<u8>, from: ProcessorId, report: &Report) 
         wants.iter().for_each(|want| put_numbers(out, [want.disk.0, want.bytes]));
     }
     put(out, report.completions.len() as u64);
-    for Completion { disk, bytes, latency } in &report.completions {
-        put_numbers(out, [disk.0, *bytes]);
+    for Completion { disk, operation, bytes, latency } in &report.completions {
+        put_numbers(out, [disk.0, *operation as u32, *bytes]);
         let ns = |latency: Duration| u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
         put(out, latency.map_or(0, |latency| ns(latency).saturating_add(1)));
     }
     put(out, report.returns.len() as u64);
     for Return { disk, requests, cost, bytes } in &report.returns {
         put_numbers(out, [disk.0, *requests, *cost, *bytes]);
+    }
+    put(out, report.times.len() as u64);
+    for WorkerTime { disk, time, in_flight_change } in &report.times {
+        put(out, disk.0.into());
+        put(out, time.busy_ns);
+        put_signed(out, i64::from(*in_flight_change));
     }
 }
 
@@ -210,9 +216,11 @@ pub fn decode_store_input(body: &[u8]) -> Result<StoreInput, Fault> {
         POLL => StoreInput::Poll,
         COMPLETED => {
             let slot = DiskSlot(bytes.number_u32()?);
+            let operation = operation(&mut bytes)?;
             let (of, requests) = (bytes.number_u32()?, bytes.number_u32()?);
             let latency_ns = bytes.number()?.checked_sub(1);
-            StoreInput::Completed { slot, of: Completed { bytes: of, requests, latency_ns } }
+            let of = Completed { operation, bytes: of, requests, latency_ns };
+            StoreInput::Completed { slot, of }
         }
         CHANGE => StoreInput::Change(serde_json::from_slice(bytes.rest())?),
         OBSERVE => StoreInput::Observe,
@@ -251,6 +259,12 @@ fn processor(bytes: &mut Bytes<'_>) -> Result<ProcessorId, Fault> {
     u16::try_from(bytes.number()?).map(ProcessorId).map_err(|_| Fault::NumberTooLarge)
 }
 
+fn operation(bytes: &mut Bytes<'_>) -> Result<Operation, Fault> {
+    let number = bytes.number()?;
+    let known = usize::try_from(number).ok().and_then(|at| Operation::ALL.get(at));
+    known.copied().ok_or_else(|| Fault::Body(format!("its operation {number} is unknown")))
+}
+
 fn report(bytes: &mut Bytes<'_>) -> Result<Report, Fault> {
     let mut report = Report::default();
     for wants in [&mut report.wants, &mut report.ahead] {
@@ -260,14 +274,21 @@ fn report(bytes: &mut Bytes<'_>) -> Result<Report, Fault> {
         }
     }
     for _ in 0..bytes.number()? {
-        let (disk, of) = (DiskSlot(bytes.number_u32()?), bytes.number_u32()?);
+        let (disk, operation) = (DiskSlot(bytes.number_u32()?), operation(bytes)?);
+        let of = bytes.number_u32()?;
         let latency = bytes.number()?.checked_sub(1).map(Duration::from_nanos);
-        report.completions.push(Completion { disk, bytes: of, latency });
+        report.completions.push(Completion { disk, operation, bytes: of, latency });
     }
     for _ in 0..bytes.number()? {
         let (disk, requests) = (DiskSlot(bytes.number_u32()?), bytes.number_u32()?);
         let (cost, of) = (bytes.number_u32()?, bytes.number_u32()?);
         report.returns.push(Return { disk, requests, cost, bytes: of });
+    }
+    for _ in 0..bytes.number()? {
+        let disk = DiskSlot(bytes.number_u32()?);
+        let time = RequestTime { busy_ns: bytes.number()?, ..RequestTime::default() };
+        let in_flight_change = i32::try_from(bytes.signed()?).map_err(|_| Fault::NumberTooLarge)?;
+        report.times.push(WorkerTime { disk, time, in_flight_change });
     }
     Ok(report)
 }

@@ -85,7 +85,7 @@ impl Machine for SchedulerMachine {
                 else {
                     return Ok(());
                 };
-                *mode = Mode::Home(StoreBudget::share(of, with, &mut borrower));
+                *mode = Mode::Home(StoreBudget::share(of, at, with, &mut borrower));
             }
             (mode @ Mode::Home(_), StoreInput::Unshare(waiting)) => {
                 let (Mode::Home(of), Some(mut borrower)) =
@@ -98,7 +98,7 @@ impl Machine for SchedulerMachine {
                     // The budget has recorded their sizes.
                     let _ = borrower.submit(at, slot, 0, tag);
                 }
-                *mode = Mode::Sole(of.unshare(borrower));
+                *mode = Mode::Sole(of.unshare(at, borrower));
             }
             (Mode::Home(_), _) => {
                 return Err(Fault::Body("several processors have the store".to_owned()));

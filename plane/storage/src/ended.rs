@@ -1,52 +1,56 @@
-//! Requests that ended in a turn and that their store has yet to hear of: those of one disk and size
-//! are told at once, because telling costs as much for many as for one.
+//! Requests that ended in a turn and that their store has yet to hear of: those of one disk, operation
+//! and size are told at once, because telling costs as much for many as for one.
 
 use suimon_quantity::Time;
 use suimon_recording::Recorded;
-use suimon_storage_qos::{Completed, DiskSlot, StoreScheduler};
+use suimon_storage_qos::{Completed, DiskSlot, Operation, StoreScheduler};
 
+/// Completions of one disk, operation and size.
 #[derive(Debug)]
 pub(crate) struct Ended {
     slot: DiskSlot,
-    bytes: u32,
-    /// None: there are no others.
-    requests: u32,
-    /// How long they were in the device, all together.
-    latency_ns: u64,
-    is_measured: bool,
+    /// In sum; without requests there are none.
+    of: Completed,
 }
 
 impl Default for Ended {
     fn default() -> Self {
-        Self { slot: DiskSlot(0), bytes: 0, requests: 0, latency_ns: 0, is_measured: false }
+        let operation = Operation::Read;
+        let of = Completed { operation, bytes: 0, requests: 0, latency_ns: None };
+        Self { slot: DiskSlot(0), of }
     }
 }
 
 impl Ended {
     pub(crate) const fn is_empty(&self) -> bool {
-        self.requests == 0
+        self.of.requests == 0
     }
 
-    /// One more. If it is unlike those before, the store hears of those.
+    /// Adds one. If it differs from those before, those are reported to the scheduler first.
     #[inline(always)]
     pub(crate) fn add(
         &mut self,
         scheduler: &mut Recorded<StoreScheduler>,
         now: Time,
         slot: DiskSlot,
-        bytes: u32,
-        latency_ns: Option<u64>,
+        of: Completed,
     ) {
-        let is_alike = self.slot == slot && self.bytes == bytes;
-        if !is_alike || self.is_measured != latency_ns.is_some() {
+        let is_alike = self.slot == slot
+            && self.of.bytes == of.bytes
+            && self.of.operation == of.operation
+            && self.of.latency_ns.is_some() == of.latency_ns.is_some();
+        if !is_alike || self.is_empty() {
             self.tell(scheduler, now);
-            (self.slot, self.bytes, self.is_measured) = (slot, bytes, latency_ns.is_some());
+            (self.slot, self.of) = (slot, of);
+            return;
         }
-        self.requests += 1;
-        self.latency_ns = self.latency_ns.saturating_add(latency_ns.unwrap_or_default());
+        self.of.requests += of.requests;
+        if let (Some(sum), Some(ns)) = (&mut self.of.latency_ns, of.latency_ns) {
+            *sum = sum.saturating_add(ns);
+        }
     }
 
-    /// The store hears of all.
+    /// Reports all to the scheduler.
     #[inline]
     pub(crate) fn tell(&mut self, scheduler: &mut Recorded<StoreScheduler>, now: Time) {
         if !self.is_empty() {
@@ -56,11 +60,8 @@ impl Ended {
 
     #[inline(never)]
     fn hand_over(&mut self, scheduler: &mut Recorded<StoreScheduler>, now: Time) {
-        let requests = core::mem::take(&mut self.requests);
-        let latency_ns = core::mem::take(&mut self.latency_ns);
-        let latency_ns = self.is_measured.then_some(latency_ns);
-        let of = Completed { bytes: self.bytes, requests, latency_ns };
-        scheduler.handle_completed(now, self.slot, of);
+        scheduler.handle_completed(now, self.slot, self.of);
+        (self.of.requests, self.of.latency_ns) = (0, None);
     }
 }
 
@@ -100,7 +101,9 @@ mod tests {
         assert_eq!(of.submit(now, first, 4096, 0), Ok(Submitted::Dispatch));
         assert_eq!(of.submit(now, second, 4096, 1), Ok(Submitted::Waits));
         assert_eq!(of.poll(now), Next::Idle);
-        of.handle_answered(now, first, 4096, Some(80_000), false);
+        let operation = Operation::Read;
+        let ended = Completed { operation, bytes: 4096, requests: 1, latency_ns: Some(80_000) };
+        of.handle_answered(now, first, ended, false);
         assert_eq!(of.next_deadline(), Some(Time::ZERO));
         of.tell_ended(now);
         assert_eq!(of.poll(now), Next::Dispatch { disk: second, tag: 1 });
@@ -131,7 +134,9 @@ mod tests {
         for (at, (slot, bytes, count)) in all.into_iter().enumerate() {
             let latency_ns = (at != 1).then_some(100_000);
             for _ in 0..count {
-                ended.add(&mut scheduler, now, slot, bytes, latency_ns);
+                let operation = if at == 2 { Operation::Write } else { Operation::Read };
+                let of = Completed { operation, bytes, requests: 1, latency_ns };
+                ended.add(&mut scheduler, now, slot, of);
             }
         }
         assert_eq!(scheduler.in_flight(), 4, "the last are not told yet");

@@ -15,7 +15,7 @@
 
 use suimon_ports::DiskOp;
 use suimon_quantity::Time;
-use suimon_storage_qos::{Next, Submitted, Together};
+use suimon_storage_qos::{Completed, Next, Submitted, Together};
 
 use crate::disk::{Disk, Place};
 use crate::notices::StorageNotice;
@@ -331,7 +331,9 @@ pub(crate) fn tell_store(
 ) {
     let latency_ns = request.moved.ns_since(request.sent);
     let latency_ns = Some(latency_ns).filter(|ns| *ns > 0);
-    of.handle_answered(now, place.slot, request.bytes, latency_ns, is_alone);
+    let (operation, bytes) = (request.operation(), request.bytes);
+    let ended = Completed { operation, bytes, requests: 1, latency_ns };
+    of.handle_answered(now, place.slot, ended, is_alone);
 }
 
 /// The bytes by which a request counts; 0: as one operation.

@@ -56,6 +56,7 @@ mod tests {
     use suimon_image::ByteRange;
     use suimon_ports::{DiskOp, DiskOutcome};
     use suimon_quantity::Time;
+    use suimon_storage_qos::Phase;
 
     use crate::request::Full;
 
@@ -73,6 +74,7 @@ mod tests {
             sent: Time::ZERO,
             moved: Time::ZERO,
             is_charged: false,
+            phase: Phase::Data,
             bytes: 0,
             parts: 0,
             outcome: DiskOutcome::Done,

@@ -99,6 +99,7 @@ mod mirror_use;
 mod notices;
 #[cfg(test)]
 mod outliving_tests;
+mod phases;
 mod plane;
 mod plane_mirror;
 #[cfg(test)]
@@ -133,6 +134,7 @@ mod status;
 #[cfg(test)]
 mod status_tests;
 mod store;
+mod store_roles;
 mod stores;
 mod tally;
 mod token;

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use suimon_image::{
+    ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, Located, Place, Shape, push_extent,
+};
 use suimon_ports::DiskOp;
 use suimon_quantity::{ByteRate, DiskId};
 use suimon_storage_qos::{
@@ -9,7 +12,55 @@ use suimon_storage_qos::{
     StoreSpec, TimeShare,
 };
 
-use crate::qos_bench::{Bench, Load, MILLISECOND, SECOND, STORE, deep, limits};
+use crate::qos_bench::{Bench, Load, MILLISECOND, SECOND, STORE, deep, limits, spec};
+
+/// Reads of metadata before each request of a [`ForgetfulImage`].
+const METADATA_READS: u32 = 2;
+
+/// An image that reads its metadata before each request.
+struct ForgetfulImage {
+    reads: u32,
+}
+
+impl Image for ForgetfulImage {
+    fn shape(&self) -> Shape {
+        Shape { size: 1 << 20, logical_sector: 512, physical_sector: 512, block: 4096 }
+    }
+    fn linear_offset(&self) -> Option<u64> {
+        None
+    }
+    fn locate(
+        &mut self,
+        range: ByteRange,
+        extents: &mut Vec<Extent>,
+    ) -> Result<Located, ImageError> {
+        if self.reads < METADATA_READS {
+            return Ok(Located::Need(range));
+        }
+        self.reads = 0;
+        push_extent(extents, Place::File(range.offset()), range.len());
+        Ok(Located::Ready)
+    }
+    fn place_write(&mut self, _: ByteRange, _: &mut Vec<Extent>) -> Result<Located, ImageError> {
+        unreachable!("no request writes")
+    }
+    fn handle_failed(&mut self, _: ByteRange) {}
+    fn handle_written(&mut self, _: ByteRange) {}
+    fn discard(&mut self, _: ByteRange, _: &mut Vec<ByteRange>) -> Result<Located, ImageError> {
+        unreachable!("no request discards")
+    }
+    fn handle_metadata(&mut self, _: ByteRange, _: &[u8]) -> Result<(), ImageError> {
+        self.reads += 1;
+        Ok(())
+    }
+    fn uncommitted_bytes(&self) -> u64 {
+        0
+    }
+    fn begin_commit(&mut self) -> Option<Commit> {
+        None
+    }
+    fn handle_commit(&mut self, _: CommitOutcome) {}
+}
 
 /// The disk that is looked at.
 const DISK: u32 = 0;
@@ -140,9 +191,30 @@ fn flushes() -> Bench {
     bench
 }
 
+fn zeros() -> Bench {
+    let mut bench = bench(&deep(), 32);
+    bench.add_disk(0, DISK, limits(0, 0));
+    let op = DiskOp::WriteZeroes { may_unmap: false, only_if_fast: false, is_durable: false };
+    bench.add_seat(DISK, Load { op, bytes: 4096, depth: 2 });
+    bench.run(LONG);
+    bench
+}
+
+/// Each read of the image needs its metadata twice.
+fn metadata() -> Bench {
+    let mut bench = bench(&deep(), 32);
+    bench.set_limits(DISK, limits(0, 0));
+    let mut spec = spec(DISK);
+    spec.layers[0].image = Box::new(ForgetfulImage { reads: 0 });
+    bench.add_of_spec(0, DISK, spec);
+    bench.add_seat(DISK, Load::reads(4096, 1));
+    bench.run(LONG);
+    bench
+}
+
 #[test]
 fn each_cause_is_the_first_limiting_factor() {
-    let cases: [(fn() -> Bench, LimitingFactor); 12] = [
+    let cases: [(fn() -> Bench, LimitingFactor); 14] = [
         (own_maximum, LimitingFactor::OwnMaximum),
         (own_bandwidth, LimitingFactor::OwnBandwidth),
         (shared_policy, LimitingFactor::SharedPolicy),
@@ -155,6 +227,8 @@ fn each_cause_is_the_first_limiting_factor() {
         (idle_client, LimitingFactor::ClientIdle),
         (small_queue_depth, LimitingFactor::QueueDepth),
         (flushes, LimitingFactor::Flushes),
+        (zeros, LimitingFactor::Discards),
+        (metadata, LimitingFactor::Metadata),
     ];
     for (make, factor) in cases {
         let bench = make();
@@ -191,4 +265,69 @@ fn the_mean_queue_depth_is_the_clients() {
         let found = view.short.queue_depth_milli();
         assert!(found.abs_diff(expected) <= expected / 100, "{found} of {expected}");
     }
+}
+
+/// Returns the shares of the short window.
+fn shares_of(bench: &Bench) -> Vec<TimeShare> {
+    let view = bench.works[0].disk_view(bench.time(), STORE, bench.slot(DISK)).unwrap();
+    view.short.time_shares()
+}
+
+/// A write cache completes writes in 50 us; reads of 5 ms beside them are no fault.
+#[test]
+fn a_device_with_a_write_cache_is_not_slow_when_the_mix_changes() {
+    let mut bench = bench(&deep(), 32);
+    bench.add_disk(0, DISK, limits(0, 0));
+    bench.device().service_ns = 5 * MILLISECOND;
+    bench.device().write_ns = Some(50_000);
+    let writes = Load { op: DiskOp::Write { is_durable: false }, bytes: 4096, depth: 2 };
+    let seat = bench.add_seat(DISK, writes);
+    bench.run(2 * SECOND);
+    bench.seats[seat].load = None;
+    bench.add_seat(DISK, Load::reads(4096, 2));
+    bench.run(LONG);
+    let shares = shares_of(&bench);
+    assert_eq!(shares[0].factor, LimitingFactor::QueueDepth, "{shares:?}");
+    // Reads that take longer than reads did are.
+    bench.device().service_ns = 25 * MILLISECOND;
+    bench.run(LONG);
+    let shares = shares_of(&bench);
+    assert_eq!(shares[0].factor, LimitingFactor::DeviceSlow, "{shares:?}");
+}
+
+/// Requests complete until the device stalls within the window.
+#[test]
+fn a_device_that_stalls_within_the_window_is_slow() {
+    for workers in [1, 2] {
+        let mut bench = Bench::new(workers, &deep(), 32, SERVICE_NS);
+        bench.add_disk(workers - 1, DISK, limits(0, 0));
+        bench.add_seat(DISK, Load::reads(4096, 4));
+        bench.run(LONG);
+        bench.device().service_ns = 60 * SECOND;
+        bench.run(4 * SECOND);
+        let shares = shares_of(&bench);
+        assert_eq!(shares[0].factor, LimitingFactor::DeviceSlow, "{workers}: {shares:?}");
+        assert!(shares[0].share_ppm >= 600_000, "{workers}: {shares:?}");
+    }
+}
+
+/// What a worker holds lent ahead is no request of the client.
+#[test]
+fn a_client_that_pauses_is_idle_also_where_requests_are_lent_ahead() {
+    let mut bench = Bench::new(2, &deep(), 32, SERVICE_NS / 10);
+    bench.add_disk(1, DISK, limits(0, 0));
+    bench.add_seat(DISK, Load::reads(4096, 1));
+    let load = bench.seats[0].load;
+    for _ in 0..7000 {
+        bench.seats[0].load = load;
+        bench.run(1000);
+        bench.seats[0].load = None;
+        bench.run(MILLISECOND * 9 / 10);
+    }
+    let view = bench.works[0].disk_view(bench.time(), STORE, bench.slot(DISK)).unwrap();
+    let shares = view.short.time_shares();
+    assert_eq!(shares[0].factor, LimitingFactor::ClientIdle, "{shares:?} {:?}", view.short);
+    assert!(shares[0].share_ppm >= 700_000, "{shares:?} {:?}", view.short);
+    assert_eq!(view.in_flight, 0, "{view:?}");
+    assert_eq!(bench.works[0].store_status(STORE).unwrap().in_flight, 0);
 }

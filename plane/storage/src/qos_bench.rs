@@ -31,6 +31,8 @@ const DISK_BYTES: u64 = 1 << 30;
 pub(crate) struct Device {
     pub(crate) now: u64,
     pub(crate) service_ns: u64,
+    /// Time of a write, where it differs from that of other requests.
+    pub(crate) write_ns: Option<u64>,
     /// When each of its servers is free.
     servers: BinaryHeap<Reverse<u64>>,
     /// When what was begun, by disk: operations.
@@ -83,6 +85,7 @@ impl FileIo for DeviceIo {
     fn remove_file(&mut self, _: FileSlot) {}
     fn submit(&mut self, file: FileSlot, op: FileOp<'_>, token: u64) -> bool {
         let mut device = self.device.lock().unwrap();
+        let is_write = matches!(op, FileOp::Write { .. });
         let bytes = match op {
             FileOp::Read { to: part, .. } | FileOp::Write { from: part, .. } => {
                 let of = part.payloads.downcast_ref::<Payloads>().unwrap();
@@ -96,7 +99,8 @@ impl FileIo for DeviceIo {
         let disk = self.files[file.0 as usize];
         device.begun.entry(disk).or_default().push((now, cost.into()));
         let Reverse(free) = device.servers.pop().unwrap();
-        let done = free.max(now) + device.service_ns;
+        let service_ns = device.write_ns.filter(|_| is_write).unwrap_or(device.service_ns);
+        let done = free.max(now) + service_ns;
         device.servers.push(Reverse(done));
         self.pending.insert((done, self.next), token);
         self.next += 1;
@@ -182,6 +186,7 @@ impl Bench {
         let device = Arc::new(Mutex::new(Device {
             now: SECOND,
             service_ns,
+            write_ns: None,
             servers: (0..servers).map(|_| Reverse(0)).collect(),
             begun: BTreeMap::new(),
             order: Vec::new(),
@@ -242,8 +247,13 @@ impl Bench {
 
     /// Adds a disk that the store knows.
     pub(crate) fn add_known(&mut self, at: usize, disk: u32) {
+        self.add_of_spec(at, disk, spec(disk));
+    }
+
+    /// The same, with these images.
+    pub(crate) fn add_of_spec(&mut self, at: usize, disk: u32, spec: DiskSpec) {
         let place = DiskPlace { store: STORE, slot: self.slot(disk) };
-        let number = self.works[at].add_disk(spec(disk), Some(place)).unwrap();
+        let number = self.works[at].add_disk(spec, Some(place)).unwrap();
         self.disks.insert(disk, (at, number));
     }
 

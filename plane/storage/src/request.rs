@@ -3,6 +3,7 @@
 use suimon_image::ByteRange;
 use suimon_ports::{DiskOp, DiskOutcome, FileSlot};
 use suimon_quantity::Time;
+use suimon_storage_qos::{Operation, Phase};
 
 /// A request that is under way.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +25,8 @@ pub(crate) struct Request {
     pub(crate) moved: Time,
     /// Whether its store let it go, and is to hear that it was answered.
     pub(crate) is_charged: bool,
+    /// Phase since its dispatch.
+    pub(crate) phase: Phase,
     /// What its store is told of its size.
     pub(crate) bytes: u32,
     /// Who waits for their store right behind it, if it does.
@@ -53,6 +56,19 @@ impl Request {
     #[inline]
     pub(crate) const fn changes(&self) -> bool {
         matches!(self.op, DiskOp::Write { .. } | DiskOp::WriteZeroes { .. } | DiskOp::Discard)
+    }
+
+    /// Returns its operation, as its store is told of it.
+    #[inline]
+    pub(crate) const fn operation(&self) -> Operation {
+        match self.op {
+            DiskOp::Read => Operation::Read,
+            DiskOp::Write { .. } => Operation::Write,
+            DiskOp::Flush => Operation::Flush,
+            DiskOp::Discard | DiskOp::WriteZeroes { .. } | DiskOp::Status { .. } => {
+                Operation::Other
+            }
+        }
     }
 
     /// Whether its answer says that it is durable.

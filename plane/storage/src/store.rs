@@ -7,12 +7,12 @@ use core::time::Duration;
 use suimon_quantity::{ProcessorId, StoreId, Time};
 use suimon_recording::{Recorded, Sink};
 use suimon_storage_qos::{
-    Borrower, CapabilityEstimate, Change, Completed, DiskFlow, DiskSlot, Event, Next, SAMPLE,
-    StoreBudget, StoreScheduler, StoreSpec, SubmitError, Submitted, Together, Unscheduled,
+    Borrower, CapabilityEstimate, Change, Completed, Completion, DiskFlow, DiskSlot, Event, Next,
+    Operation, Phase, SAMPLE, StoreBudget, StoreScheduler, StoreSpec, SubmitError, Submitted,
+    Together, Unscheduled,
 };
 
 use crate::ended::Ended;
-use crate::mail::{Outbox, StorageMail};
 
 /// Requests of a queue that wait for their store at most, if all queues of the store can
 /// have so many. What comes more stays in the queue.
@@ -39,8 +39,8 @@ pub struct StoreStatus {
     pub waiting: u32,
     /// This processor's requests that were let go and not answered.
     pub under_way: u32,
-    /// Requests of all processors that the device has, or may get at once; 0 where the
-    /// budget is elsewhere, as the next two.
+    /// Requests of all workers in the device, as far as they were reported; 0 where the budget is
+    /// elsewhere, as the next two.
     pub in_flight: u32,
     /// Requests that the device may have.
     pub depth: u32,
@@ -197,7 +197,7 @@ impl StoreUse {
     pub(crate) fn poll(&mut self, now: Time) -> Next {
         match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.poll(now),
-            of => of.borrower().map_or(Next::Idle, |own| own.poll()),
+            of => of.borrower().map_or(Next::Idle, |own| own.poll(now)),
         }
     }
 
@@ -208,17 +208,16 @@ impl StoreUse {
         &mut self,
         now: Time,
         slot: DiskSlot,
-        bytes: u32,
-        latency_ns: Option<u64>,
+        of: Completed,
         is_alone: bool,
     ) {
         self.under_way = self.under_way.saturating_sub(1);
         match &mut self.mode {
             Mode::Sole(scheduler) if is_alone && self.ended.is_empty() => {
-                scheduler.handle_completed(now, slot, Completed { bytes, requests: 1, latency_ns });
+                scheduler.handle_completed(now, slot, of);
             }
-            Mode::Sole(scheduler) => self.ended.add(scheduler, now, slot, bytes, latency_ns),
-            _ => self.complete(now, slot, bytes, latency_ns.map(Duration::from_nanos)),
+            Mode::Sole(scheduler) => self.ended.add(scheduler, now, slot, of),
+            _ => self.complete(now, slot, of),
         }
     }
 
@@ -231,27 +230,38 @@ impl StoreUse {
     }
 
     /// This processor's worker was runnable and not running while a disk had requests.
-    pub(crate) fn handle_unscheduled(&mut self, of: Unscheduled) {
+    pub(crate) fn handle_unscheduled(&mut self, now: Time, of: Unscheduled) {
         match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.handle_unscheduled(of),
             mode => {
                 if let Some(own) = mode.borrower() {
-                    own.handle_unscheduled(of);
+                    own.handle_unscheduled(now, of);
                 }
             }
         }
     }
 
-    fn complete(&mut self, now: Time, slot: DiskSlot, bytes: u32, latency: Option<Duration>) {
-        match (&mut self.mode, latency) {
-            (Mode::Sole(scheduler), latency) => scheduler.handle_one(now, slot, bytes, latency),
-            (Mode::Home { own, .. } | Mode::Away { own, .. }, Some(latency)) => {
-                own.handle_complete(slot, bytes, latency);
+    /// A request in flight of a disk enters another phase.
+    pub(crate) fn handle_phase(&mut self, now: Time, slot: DiskSlot, from: Phase, to: Phase) {
+        match &mut self.mode {
+            Mode::Sole(scheduler) => scheduler.handle_phase(now, slot, from, to),
+            mode => {
+                if let Some(own) = mode.borrower() {
+                    own.handle_phase(now, slot, from, to);
+                }
             }
-            (Mode::Home { own, .. } | Mode::Away { own, .. }, None) => {
-                own.handle_unmeasured(slot, bytes);
+        }
+    }
+
+    fn complete(&mut self, now: Time, slot: DiskSlot, of: Completed) {
+        match &mut self.mode {
+            Mode::Sole(scheduler) => scheduler.handle_completed(now, slot, of),
+            Mode::Home { own, .. } | Mode::Away { own, .. } => {
+                let Completed { operation, bytes, latency_ns, .. } = of;
+                let latency = latency_ns.map(Duration::from_nanos);
+                own.handle_completion(now, Completion { disk: slot, operation, bytes, latency });
             }
-            (Mode::Between, _) => {}
+            Mode::Between => {}
         }
     }
 
@@ -264,7 +274,9 @@ impl StoreUse {
             self.under_way += 1;
             return false;
         };
-        self.complete(now, slot, bytes, None);
+        let operation = Operation::Other;
+        let of = Completed { operation, bytes, requests: 1, latency_ns: None };
+        self.complete(now, slot, of);
         if self.owed.get(&slot).is_some_and(VecDeque::is_empty) {
             self.owed.remove(&slot);
         }
@@ -350,7 +362,7 @@ impl StoreUse {
                 (StoreRole::Sole, of)
             }
             Mode::Home { budget: of, .. } => {
-                let of = (of.in_flight(), of.depth(), of.latency_ns(), of.estimate());
+                let of = (of.in_device(), of.depth(), of.latency_ns(), of.estimate());
                 (StoreRole::Home, of)
             }
             Mode::Away { home, .. } => (StoreRole::Away(*home), (0, 0, 0, None)),
@@ -397,126 +409,6 @@ impl StoreUse {
         if let Mode::Home { own, .. } | Mode::Away { own, .. } = &mut self.mode {
             own.add(slot);
         }
-    }
-
-    /// Tells the budget what happened here, and hears what it lends.
-    pub(crate) fn exchange(&mut self, now: Time, me: ProcessorId, outbox: &mut Outbox) {
-        match &mut self.mode {
-            Mode::Sole(_) | Mode::Between => return,
-            Mode::Away { home, own } => {
-                let spent = outbox.spent_report();
-                return match own.poll_report(now, spent) {
-                    Ok(report) => outbox.report(*home, self.id, me, report),
-                    Err(spent) => outbox.keep_report(spent),
-                };
-            }
-            Mode::Home { budget, own } => loop {
-                let spent = outbox.spent_report();
-                let reported = own.poll_report(now, spent);
-                if let Ok(report) = &reported {
-                    budget.handle_report(now, me, report);
-                }
-                outbox.keep_report(reported.unwrap_or_else(|spent| spent));
-                let mut has_grants = false;
-                while let Some(grant) = budget.poll_grant(now) {
-                    if grant.processor == me {
-                        own.handle_grant(now, grant);
-                        has_grants = true;
-                    } else {
-                        outbox.grant(self.id, grant);
-                    }
-                }
-                if !has_grants {
-                    break;
-                }
-            },
-        }
-        self.settle(now);
-    }
-
-    /// Becomes the only one, if nobody else has anything any more.
-    fn settle(&mut self, now: Time) {
-        if !self.is_to_be_sole {
-            return;
-        }
-        match core::mem::replace(&mut self.mode, Mode::Between) {
-            Mode::Home { budget, own } if budget.is_settled(&own, self.under_way) => {
-                self.mode = Mode::Sole(Box::new(budget.unshare(now, *own)));
-                self.is_to_be_sole = false;
-            }
-            other => self.mode = other,
-        }
-    }
-
-    /// Takes part in another way from now on.
-    pub(crate) fn set_role(
-        &mut self,
-        now: Time,
-        role: StoreRole,
-        me: ProcessorId,
-        outbox: &mut Outbox,
-    ) {
-        self.is_to_be_sole = role == StoreRole::Sole;
-        self.tell_ended(now);
-        if role == StoreRole::Sole {
-            if let Mode::Home { own, .. } | Mode::Away { own, .. } = &mut self.mode {
-                own.set_settling(true);
-            }
-            return self.exchange(now, me, outbox);
-        }
-        if let Mode::Home { own, .. } | Mode::Away { own, .. } = &mut self.mode {
-            own.set_settling(self.is_leaving);
-        }
-        self.share(now, me);
-        let StoreRole::Away(to) = role else { return };
-        // What happened here is told to the budget before it goes.
-        self.exchange(now, me, outbox);
-        self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
-            Mode::Home { budget, own } => {
-                outbox.send(to, StorageMail::Budget { store: self.id, budget });
-                Mode::Away { home: to, own }
-            }
-            Mode::Away { own, .. } => Mode::Away { home: to, own },
-            other => other,
-        };
-    }
-
-    /// The budget has its home here from now on.
-    pub(crate) fn take_budget(&mut self, budget: Box<Recorded<StoreBudget>>) {
-        self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
-            Mode::Away { own, .. } => Mode::Home { budget, own },
-            // A store has one budget: what is here stays.
-            other => other,
-        };
-    }
-
-    /// Others may borrow from what was one processor's.
-    fn share(&mut self, now: Time, me: ProcessorId) {
-        self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
-            Mode::Sole(scheduler) => {
-                let mut own = self.borrower();
-                let budget = scheduler.share(now, me, &mut own);
-                Mode::Home { budget: Box::new(budget), own }
-            }
-            other => other,
-        };
-    }
-
-    /// It is to go.
-    pub(crate) fn leave(&mut self) {
-        self.is_leaving = true;
-        if let Mode::Home { own, .. } | Mode::Away { own, .. } = &mut self.mode {
-            own.set_settling(true);
-        }
-    }
-
-    /// Whether nothing of it is left here.
-    pub(crate) fn is_over(&self) -> bool {
-        let is_settled = match &self.mode {
-            Mode::Away { own, .. } => own.is_settled(),
-            Mode::Sole(_) | Mode::Home { .. } | Mode::Between => true,
-        };
-        self.disks == 0 && self.waiting == 0 && self.under_way == 0 && is_settled
     }
 }
 

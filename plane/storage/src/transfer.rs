@@ -4,10 +4,12 @@ use std::io;
 
 use suimon_image::{ByteRange, ImageError};
 use suimon_ports::{DiskOp, DiskOutcome, FileIo, FileOp, PayloadPart};
+use suimon_storage_qos::Phase;
 
 use crate::disk::{Alone, Obstacle, Queue};
 use crate::gate::tell_store;
 use crate::notices::StorageNotice;
+use crate::phases::parked_phase;
 use crate::request::{Full, Part, PartAction, Request};
 use crate::resolve::{Resolved, resolve_read, resolve_write};
 use crate::slab::Slab;
@@ -25,6 +27,7 @@ impl StorageWork {
         match op {
             DiskOp::Flush => {
                 disk.waiters.push(number);
+                self.enter_phase(number, Phase::Flush);
                 self.begin_commit(disk_number);
             }
             DiskOp::Read | DiskOp::Write { .. } | DiskOp::Status { .. } => {
@@ -32,16 +35,21 @@ impl StorageWork {
                     self.transfer(number);
                 } else {
                     disk.parked.push_back(number);
+                    let phase = parked_phase(disk);
+                    self.enter_phase(number, phase);
                 }
             }
-            DiskOp::Discard | DiskOp::WriteZeroes { .. } => self.begin_freeing(number),
+            DiskOp::Discard | DiskOp::WriteZeroes { .. } => {
+                self.enter_phase(number, Phase::Discard);
+                self.begin_freeing(number);
+            }
         }
     }
 
     /// Translates a read or a write and sends its parts. `false`: something must happen
     /// first, and it was put back in front of those that wait.
     pub(crate) fn transfer(&mut self, number: usize) -> bool {
-        let Some(&Request { disk: disk_number, queue, tag, op, range, .. }) =
+        let Some(&Request { disk: disk_number, queue, tag, op, range, phase, .. }) =
             self.requests.get(number)
         else {
             return true;
@@ -64,6 +72,7 @@ impl StorageWork {
             }
             Ok(Resolved::Not(obstacle)) => {
                 disk.parked.push_front(number);
+                self.enter_phase(number, Phase::Metadata);
                 self.meet(disk_number, obstacle);
                 return false;
             }
@@ -74,6 +83,9 @@ impl StorageWork {
                     }
                 }
                 disk.moving += 1;
+                if phase != Phase::Data {
+                    self.enter_phase(number, Phase::Data);
+                }
                 self.send(number);
             }
         }
@@ -191,6 +203,8 @@ impl StorageWork {
         let is_to_commit = is_to_commit || (!is_kept && disk.has_uncommitted());
         if outcome == DiskOutcome::Done && is_to_commit {
             disk.waiters.push(number);
+            let phase = if is_durable { Phase::Flush } else { Phase::Metadata };
+            self.enter_phase(number, phase);
             self.begin_commit(disk_number);
         } else {
             self.answer(number, outcome);
@@ -306,6 +320,7 @@ impl StorageWork {
     /// Answers a request, or queues it if its store has no space for it.
     #[inline]
     pub(crate) fn answer(&mut self, number: usize, outcome: DiskOutcome) {
+        self.enter_phase(number, Phase::Data);
         let Some(request) = self.requests.get(number) else { return };
         let concerns_space = outcome == DiskOutcome::NoSpace || request.full != Full::No;
         if concerns_space && self.handle_space(number, outcome) {

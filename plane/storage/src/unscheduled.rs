@@ -31,7 +31,7 @@ impl StorageWork {
         if self.lost_time.ns == 0 {
             return;
         }
-        let Self { lost_time: LostTime { ns, busy }, queues, stores, .. } = self;
+        let Self { lost_time: LostTime { ns, busy }, queues, stores, now, .. } = self;
         busy.clear();
         for of in queues.numbers().filter_map(|number| queues.get(number)) {
             let Some(place) = of.place else { continue };
@@ -43,7 +43,7 @@ impl StorageWork {
             let in_flight_ns = ns.saturating_mul(in_flight);
             if let Some(store) = stores.get_mut(place.store).filter(|_| in_flight > 0) {
                 let disk = place.slot;
-                store.handle_unscheduled(Unscheduled { disk, in_flight_ns, untaken_ns: 0 });
+                store.handle_unscheduled(*now, Unscheduled { disk, in_flight_ns, untaken_ns: 0 });
             }
         }
         busy.sort_unstable();
@@ -56,7 +56,7 @@ impl StorageWork {
         if untaken_ns == 0 {
             return;
         }
-        let Self { lost_time: LostTime { busy, .. }, queues, stores, .. } = self;
+        let Self { lost_time: LostTime { busy, .. }, queues, stores, now, .. } = self;
         let known = busy.len();
         for of in queues.numbers().filter_map(|number| queues.get(number)) {
             let Some(place) = of.place.filter(|_| of.under_way > 0) else { continue };
@@ -71,7 +71,7 @@ impl StorageWork {
         untaken.dedup();
         for Place { store, slot: disk } in untaken {
             if let Some(store) = stores.get_mut(store) {
-                store.handle_unscheduled(Unscheduled { disk, in_flight_ns: 0, untaken_ns });
+                store.handle_unscheduled(*now, Unscheduled { disk, in_flight_ns: 0, untaken_ns });
             }
         }
     }

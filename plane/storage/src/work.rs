@@ -8,6 +8,7 @@ use suimon_image::ByteRange;
 use suimon_ports::{DiskOutcome, DiskQueue, DiskRequest, Expects, FileDone, FileIo, Wakeup};
 use suimon_quantity::{ProcessorId, Time};
 use suimon_recording::Sink;
+use suimon_storage_qos::Phase;
 
 use crate::disk::{Disk, DiskPlace, DiskSpec, NotAdded, Place, Queue, QueueKind, Service};
 use crate::idle::IdleLook;
@@ -461,6 +462,7 @@ impl StorageWork {
                 sent: self.now,
                 moved: self.now,
                 is_charged: false,
+                phase: Phase::Data,
                 bytes: 0,
                 behind: 0,
                 parts: 0,

@@ -9,8 +9,8 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use suimon_quantity::{ByteRate, DiskId, Iops, Time};
 use suimon_storage_qos::{
-    Assignment, Capability, DiskSlot, Limits, Next, Proposal, Store, StoreScheduler, StoreSpec,
-    Submitted,
+    Assignment, Capability, DiskSlot, Limits, Next, Operation, Proposal, Store, StoreScheduler,
+    StoreSpec, Submitted,
 };
 
 const REQUESTS: u64 = 2_000_000;
@@ -73,7 +73,7 @@ fn nobody_waits(disks: u32, set: Set) -> f64 {
         now = now + Duration::from_nanos(STEP_NS);
         let submitted = scheduler.submit(now, DiskSlot(disk), BYTES, tag);
         assert_eq!(submitted, Ok(Submitted::Dispatch));
-        scheduler.handle_complete(now, DiskSlot(disk), BYTES, LATENCY);
+        scheduler.handle_complete(now, DiskSlot(disk), (Operation::Read, BYTES), LATENCY);
         disk = if disk + 1 == disks { 0 } else { disk + 1 };
     }
     (cpu_ns() - began) as f64 / REQUESTS as f64
@@ -93,7 +93,7 @@ fn all_wait(disks: u32, backlogged: u32, set: Set) -> f64 {
     for tag in 0..REQUESTS as u32 {
         now = now + Duration::from_nanos(STEP_NS);
         let done = in_device.pop_front().expect("the device is full");
-        scheduler.handle_complete(now, done, BYTES, LATENCY);
+        scheduler.handle_complete(now, done, (Operation::Read, BYTES), LATENCY);
         match scheduler.poll(now) {
             Next::Dispatch { disk, .. } => {
                 in_device.push_back(disk);

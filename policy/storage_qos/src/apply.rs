@@ -30,7 +30,9 @@ impl StoreScheduler {
             Change::RemoveFlow(flow) => self.remove_flow(flow),
             Change::Capability(iops) => self.capability = iops,
             Change::Cap(cap) => self.gate.set(now, cap),
-            Change::Latency(measured) => self.own_latency.set_measured(measured),
+            Change::Latency(measured) => {
+                self.own_latency.set_measured(measured, self.spec.normalization);
+            }
             Change::Part(policy, part) => self.set_part(now, policy, part),
         }
         Vec::new()
@@ -49,6 +51,7 @@ impl StoreScheduler {
             }
         }
         flow.configure(holder, limits, clock, now);
+        flow.set_lent(now, self.at_workers.is_some());
         let part = match holder {
             Holder::Policy(policy) => self.parts.get(&policy).copied(),
             Holder::Disk(_) => None,
@@ -120,12 +123,13 @@ impl StoreScheduler {
         disk.account(now, cause);
         let is_new = disk.id != Some(id);
         if is_new {
-            *disk = Disk { fifo: disk.fifo, waiting, in_flight, accounted: now, ..Disk::default() };
+            disk.begin(now);
             if let Some(history) = self.histories.get_mut(index) {
                 *history = History::default();
             }
         }
         disk.id = Some(id);
+        disk.is_lent = self.at_workers.is_some();
         disk.flow = flow.0;
         if !is_new && from != flow.0 {
             self.rebase_history(index, from, flow.0);

@@ -141,7 +141,12 @@ impl Model {
             return;
         }
         let (slot, bytes) = self.device.remove(index % self.device.len());
-        self.scheduler.handle_complete(self.now, slot, bytes, Duration::from_nanos(latency));
+        self.scheduler.handle_complete(
+            self.now,
+            slot,
+            (crate::Operation::Read, bytes),
+            Duration::from_nanos(latency),
+        );
     }
 
     fn step(&mut self, op: Op) {
@@ -212,7 +217,7 @@ proptest! {
             scheduler.apply(now, change);
             for disk in 0..6 {
                 let _ = scheduler.submit(now, DiskSlot(disk), b, a);
-                scheduler.handle_complete(now, DiskSlot(a), b, Duration::MAX);
+                scheduler.handle_complete(now, DiskSlot(a), (crate::Operation::Read, b), Duration::MAX);
             }
             for _ in 0..20 {
                 scheduler.poll(now);
@@ -244,7 +249,7 @@ fn the_end_of_time_comes_to_an_end() {
     scheduler.apply(now, Change::Disk { slot, disk, flow });
     assert_eq!(scheduler.submit(now, slot, 4096, 0), Ok(Submitted::Dispatch));
     assert_eq!(scheduler.submit(now, slot, 4096, 1), Ok(Submitted::Waits));
-    scheduler.handle_complete(now, slot, 4096, Duration::from_millis(1));
+    scheduler.handle_complete(now, slot, (crate::Operation::Read, 4096), Duration::from_millis(1));
     assert_eq!(scheduler.poll(now), Next::Dispatch { disk: slot, tag: 1 });
 }
 
@@ -267,9 +272,9 @@ fn what_is_refused_takes_nothing_of_what_a_minimum_is_owed() {
         // It waits for 50 ms, and asks again a millisecond after it was answered.
         assert_eq!(scheduler.submit(at(0), other, 4096, 0), Ok(Submitted::Dispatch));
         assert_eq!(scheduler.submit(at(0), disk, 4096, 0), Ok(Submitted::Waits));
-        scheduler.handle_complete(at(50), other, 4096, millisecond);
+        scheduler.handle_complete(at(50), other, (crate::Operation::Read, 4096), millisecond);
         assert_eq!(scheduler.poll(at(50)), Next::Dispatch { disk, tag: 0 });
-        scheduler.handle_complete(at(51), disk, 4096, millisecond);
+        scheduler.handle_complete(at(51), disk, (crate::Operation::Read, 4096), millisecond);
         assert_eq!(scheduler.submit(at(51), other, 4096, 0), Ok(Submitted::Dispatch));
         assert_eq!(scheduler.submit(at(51), other, 4096, 0), Ok(Submitted::Waits));
         for _ in 0..tries {

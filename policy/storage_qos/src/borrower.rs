@@ -5,10 +5,12 @@ use std::collections::VecDeque;
 
 use suimon_quantity::Time;
 
+use crate::phase::Phases;
 use crate::records::{Fifo, Records, Units};
+use crate::worker_time::{LocalRequests, REPORT_EVERY};
 use crate::{
-    Completion, DISKS_MAX, DiskSlot, Grant, Lent, Next, Normalization, Report, Return, SubmitError,
-    Submitted, Unscheduled, Want,
+    Completion, DISKS_MAX, DiskSlot, Grant, Lent, Next, Normalization, Phase, Report, RequestTime,
+    Return, SubmitError, Submitted, Unscheduled, Want,
 };
 
 /// What was borrowed ahead and is not used for so long is returned.
@@ -36,6 +38,17 @@ struct Queue {
     is_used: bool,
     last_bytes: u32,
     is_listed: bool,
+    local: LocalRequests,
+}
+
+impl Queue {
+    /// Accounts for the time of its requests up to now; `timed` lists disks with unreported time.
+    #[inline]
+    fn account(&mut self, now: Time, disk: DiskSlot, timed: &mut Vec<u32>) {
+        if self.local.account(now, self.waiting) {
+            timed.push(disk.0);
+        }
+    }
 }
 
 /// The requests of one processor for a store, and what the store's budget lent it for them.
@@ -53,6 +66,10 @@ pub struct Borrower {
     ready: VecDeque<u32>,
     /// Disks for which something is borrowed ahead, or should be.
     watched: Vec<u32>,
+    /// Disks with requests or unreported time of them.
+    timed: Vec<u32>,
+    /// When time was last reported.
+    times_reported: Time,
     report: Report,
     /// Nothing more is borrowed ahead.
     is_settling: bool,
@@ -67,6 +84,8 @@ impl Borrower {
             records: Records::new(waiting_max),
             ready: VecDeque::new(),
             watched: Vec::new(),
+            timed: Vec::new(),
+            times_reported: Time::ZERO,
             report: Report::default(),
             is_settling: false,
         }
@@ -96,6 +115,19 @@ impl Borrower {
         queue.waiting += 1;
     }
 
+    /// Requests of a disk that the budget's scheduler accounted for are in flight here.
+    pub(crate) fn take_over(&mut self, now: Time, disk: DiskSlot, in_flight: u32, phases: Phases) {
+        let Some(queue) = self.queues.get_mut(disk.0 as usize) else { return };
+        queue.local.take_over(now, in_flight, phases);
+        queue.account(now, disk, &mut self.timed);
+    }
+
+    /// Returns the phases of a disk's requests in flight and their unreported time.
+    pub(crate) fn give_up(&self, now: Time, disk: DiskSlot) -> (Phases, RequestTime) {
+        let queue = self.queues.get(disk.0 as usize).filter(|queue| queue.local.is_listed());
+        queue.map(|queue| queue.local.give_up(now, queue.waiting)).unwrap_or_default()
+    }
+
     /// Forgets a disk's oldest request, which waits elsewhere from now on; its tag.
     pub(crate) fn hand_over(&mut self, disk: DiskSlot) -> Option<u32> {
         let queue = self.queues.get_mut(disk.0 as usize)?;
@@ -110,6 +142,7 @@ impl Borrower {
             self.queues.resize_with(index + 1, Queue::default);
             self.ready.reserve(index + 1);
             self.watched.reserve(index + 1);
+            self.timed.reserve(index + 1);
         }
     }
 
@@ -126,6 +159,7 @@ impl Borrower {
     ) -> Result<Submitted, SubmitError> {
         let queue = self.queues.get_mut(disk.0 as usize).ok_or(SubmitError::NoDisk(disk))?;
         let units = Units { cost: self.normalization.cost(bytes), bytes };
+        queue.account(now, disk, &mut self.timed);
         queue.last_bytes = bytes;
         if queue.waiting == 0 && queue.ahead > 0 && bytes <= queue.ahead_bytes {
             queue.ahead -= 1;
@@ -136,6 +170,7 @@ impl Borrower {
                 self.report.returns.push(Return { disk, requests: 0, cost, bytes });
             }
             queue.is_used = true;
+            queue.local.in_flight += 1;
             return Ok(Submitted::Dispatch);
         }
         if !self.records.has_room() {
@@ -153,14 +188,16 @@ impl Borrower {
         Ok(Submitted::Waits)
     }
 
-    /// What is to be done next: never a time, which is [`Borrower::next_deadline`].
-    pub fn poll(&mut self) -> Next {
+    /// Returns what is to be done next: never a time, which is [`Borrower::next_deadline`].
+    pub fn poll(&mut self, now: Time) -> Next {
         while let Some(slot) = self.ready.front().copied() {
             let queue = self.queues.get_mut(slot as usize).filter(|queue| queue.granted > 0);
             let next = queue.and_then(|queue| {
                 let record = self.records.pop(&mut queue.fifo)?;
+                queue.account(now, DiskSlot(slot), &mut self.timed);
                 queue.granted -= 1;
                 queue.waiting -= 1;
+                queue.local.in_flight += 1;
                 Some(record)
             });
             match next {
@@ -171,19 +208,27 @@ impl Borrower {
         Next::Idle
     }
 
-    /// A request that went to the device completed.
-    pub fn handle_complete(&mut self, disk: DiskSlot, bytes: u32, latency: Duration) {
-        self.report.completions.push(Completion { disk, bytes, latency: Some(latency) });
+    /// A request that was dispatched completed.
+    pub fn handle_completion(&mut self, now: Time, of: Completion) {
+        if let Some(queue) = self.queues.get_mut(of.disk.0 as usize) {
+            queue.account(now, of.disk, &mut self.timed);
+            queue.local.complete();
+        }
+        self.report.completions.push(of);
     }
 
-    /// See [`crate::StoreScheduler::handle_unmeasured`].
-    pub fn handle_unmeasured(&mut self, disk: DiskSlot, bytes: u32) {
-        self.report.completions.push(Completion { disk, bytes, latency: None });
+    /// See [`crate::StoreScheduler::handle_phase`].
+    pub fn handle_phase(&mut self, now: Time, disk: DiskSlot, from: Phase, to: Phase) {
+        let Some(queue) = self.queues.get_mut(disk.0 as usize) else { return };
+        queue.account(now, disk, &mut self.timed);
+        queue.local.change_phase(from, to);
     }
 
     /// The worker of a disk was runnable and not running.
-    pub fn handle_unscheduled(&mut self, of: Unscheduled) {
-        self.report.unscheduled.push(of);
+    pub fn handle_unscheduled(&mut self, now: Time, of: Unscheduled) {
+        let Some(queue) = self.queues.get_mut(of.disk.0 as usize) else { return };
+        queue.account(now, of.disk, &mut self.timed);
+        queue.local.add_unscheduled(of);
     }
 
     /// Hears what was lent to this processor.
@@ -237,9 +282,10 @@ impl Borrower {
 
     /// When there is something to report although nothing happens.
     pub fn next_deadline(&self) -> Option<Time> {
+        let times = (!self.timed.is_empty()).then(|| self.times_reported + REPORT_EVERY);
         let queues = self.watched.iter().filter_map(|slot| self.queues.get(*slot as usize));
         let held = queues.filter(|queue| queue.ahead > 0);
-        held.map(|queue| queue.ahead_since + HELD_MAX).min()
+        held.map(|queue| queue.ahead_since + HELD_MAX).chain(times).min()
     }
 
     /// Takes what is to be reported, in exchange for `spent`, a report whose memory can be
@@ -269,11 +315,25 @@ impl Borrower {
             queue.is_listed = queue.waiting > 0 || queue.ahead > 0 || queue.asked > 0;
             queue.is_listed
         });
+        if !self.report.is_empty() || now >= self.times_reported + REPORT_EVERY {
+            self.report_times(now);
+        }
         if self.report.is_empty() {
             return Err(spent);
         }
         spent.clear();
         Ok(core::mem::replace(&mut self.report, spent))
+    }
+
+    /// Adds the time of requests that was not reported.
+    fn report_times(&mut self, now: Time) {
+        self.times_reported = now;
+        let (queues, times) = (&mut self.queues, &mut self.report.times);
+        self.timed.retain(|slot| {
+            let Some(queue) = queues.get_mut(*slot as usize) else { return false };
+            times.extend(queue.local.report(now, DiskSlot(*slot), queue.waiting));
+            queue.local.is_listed()
+        });
     }
 }
 

@@ -1,5 +1,6 @@
 //! One store used by several processors.
 
+use core::time::Duration;
 use std::collections::VecDeque;
 
 use suimon_quantity::{DiskId, ProcessorId, Time};
@@ -7,8 +8,8 @@ use suimon_quantity::{DiskId, ProcessorId, Time};
 use crate::disk::Disk;
 use crate::records::Units;
 use crate::{
-    Borrower, CapabilityEstimate, Change, DiskFlow, DiskSlot, Event, Grant, Lent, Next, Report,
-    StoreScheduler, StoreSpec, Submitted,
+    Borrower, CapabilityEstimate, Change, Completed, Completion, DiskFlow, DiskSlot, Event, Grant,
+    Lent, Next, Report, StoreScheduler, StoreSpec, Submitted,
 };
 
 /// The one budget of a store: the scheduler of all its requests, whichever processor has
@@ -28,22 +29,27 @@ impl StoreBudget {
     /// Without disks.
     pub fn new(spec: StoreSpec) -> Self {
         let room = spec.depth_max as usize;
-        Self { scheduler: StoreScheduler::new(spec), granted: VecDeque::with_capacity(room) }
+        let mut scheduler = StoreScheduler::new(spec);
+        scheduler.begin_lending(Time::ZERO);
+        Self { scheduler, granted: VecDeque::with_capacity(room) }
     }
 
     /// Goes on with what one processor's scheduler knows, whose requests that wait are the
     /// borrower's from now on; the borrower is new. Nothing that was charged is forgotten.
     pub fn share(
         mut scheduler: StoreScheduler,
+        now: Time,
         with: ProcessorId,
         borrower: &mut Borrower,
     ) -> Self {
         let room = scheduler.spec.depth_max as usize;
-        for (slot, disk) in (0..).map(DiskSlot).zip(&scheduler.disks) {
-            if disk.id.is_none() {
+        scheduler.begin_lending(now);
+        for (slot, disk) in (0..).map(DiskSlot).zip(&mut scheduler.disks) {
+            if disk.id.is_none() && disk.in_flight == 0 {
                 continue;
             }
             borrower.add(slot);
+            borrower.take_over(now, slot, disk.in_flight, disk.take_phases());
             scheduler.records.retag(&disk.fifo, |record| {
                 borrower.take_on(slot, record.tag, record.units);
                 Some(with.0.into())
@@ -65,8 +71,12 @@ impl StoreBudget {
 
     /// The opposite of [`StoreBudget::share`], when it [is settled](Self::is_settled) with
     /// the one borrower that is left.
-    pub fn unshare(mut self, mut borrower: Borrower) -> StoreScheduler {
-        for (slot, disk) in (0..).map(DiskSlot).zip(&self.scheduler.disks) {
+    pub fn unshare(mut self, now: Time, mut borrower: Borrower) -> StoreScheduler {
+        self.scheduler.end_lending(now);
+        for (slot, disk) in (0..).map(DiskSlot).zip(&mut self.scheduler.disks) {
+            let (phases, time) = borrower.give_up(now, slot);
+            disk.set_phases(phases);
+            disk.totals.time.merge(&time);
             self.scheduler.records.retag(&disk.fifo, |_| borrower.hand_over(slot));
         }
         self.scheduler
@@ -80,10 +90,12 @@ impl StoreBudget {
 
     /// Hears what a processor reports.
     pub fn handle_report(&mut self, now: Time, from: ProcessorId, report: &Report) {
-        report.unscheduled.iter().for_each(|of| self.scheduler.handle_unscheduled(*of));
-        for completion in &report.completions {
-            let (disk, bytes) = (completion.disk, completion.bytes);
-            self.scheduler.complete(now, disk, bytes, completion.latency);
+        self.scheduler.handle_worker_times(now, &report.times, report.completions.len());
+        for &Completion { disk, operation, bytes, latency } in &report.completions {
+            let ns = |latency: Duration| u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
+            let latency_ns = latency.map(ns);
+            let of = Completed { operation, bytes, requests: 1, latency_ns };
+            self.scheduler.handle_completed(now, disk, of);
         }
         for back in &report.returns {
             let units = Units { cost: back.cost, bytes: back.bytes };
@@ -125,18 +137,14 @@ impl StoreBudget {
         self.scheduler.observe(now)
     }
 
-    /// See [`StoreScheduler::view`]; what is lent counts as being in the device.
-    ///
-    /// Of the time in which requests are in flight only that in the device is shown, unless something
-    /// completed that has none: the rest is that of lending and of reports.
+    /// See [`StoreScheduler::view`]. Requests in flight are those that workers have reported.
     pub fn view(&self, now: Time, slot: DiskSlot) -> Option<DiskFlow> {
-        let mut view = self.scheduler.view(now, slot)?;
-        for time in [&mut view.short.time, &mut view.long.time] {
-            if time.unmeasured == 0 && time.requests > 0 {
-                time.in_flight_ns = time.in_flight_ns.min(time.device_ns);
-            }
-        }
-        Some(view)
+        self.scheduler.view(now, slot)
+    }
+
+    /// Requests in the device, as far as workers have reported them.
+    pub fn in_device(&self) -> u32 {
+        self.scheduler.at_workers.map_or(0, |of| of.in_flight)
     }
 
     /// Which disk is in a slot.

@@ -5,7 +5,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use suimon_quantity::ProcessorId;
 
-use crate::DiskSlot;
+use crate::{DiskSlot, Operation, WorkerTime};
 
 /// A request that waits on a processor, or may come soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +21,8 @@ pub struct Want {
 pub struct Completion {
     /// Whose.
     pub disk: DiskSlot,
+    /// The operation of the request.
+    pub operation: Operation,
     /// How large.
     pub bytes: u32,
     /// How long it was in the device; `None` if that says nothing about how busy the
@@ -63,9 +65,9 @@ pub struct Report {
     pub completions: Vec<Completion>,
     /// What it does not need.
     pub returns: Vec<Return>,
-    /// Time that its worker lost. It decides nothing, and is not recorded.
+    /// Time of its requests since its previous report.
     #[serde(default)]
-    pub unscheduled: Vec<Unscheduled>,
+    pub times: Vec<WorkerTime>,
 }
 
 impl Report {
@@ -75,7 +77,7 @@ impl Report {
             && self.ahead.is_empty()
             && self.completions.is_empty()
             && self.returns.is_empty()
-            && self.unscheduled.is_empty()
+            && self.times.is_empty()
     }
 
     /// Adds a later report of the same processor, which is empty then.
@@ -84,7 +86,7 @@ impl Report {
         self.ahead.append(&mut later.ahead);
         self.completions.append(&mut later.completions);
         self.returns.append(&mut later.returns);
-        self.unscheduled.append(&mut later.unscheduled);
+        self.times.append(&mut later.times);
     }
 
     /// Empties its lists and keeps their memory.
@@ -93,7 +95,7 @@ impl Report {
         self.ahead.clear();
         self.completions.clear();
         self.returns.clear();
-        self.unscheduled.clear();
+        self.times.clear();
     }
 }
 

@@ -26,6 +26,10 @@ const AHEAD_MAX: u32 = 256;
 const FUTILE_S: u8 = 2;
 const FUTILE_S_MAX: u8 = 30;
 
+/// Longest busy time that is carried over from a worker's report to the next: messages are delayed by
+/// different times.
+const EXCESS_MAX_NS: u64 = 10_000_000;
+
 /// In which of the store's orders a flow is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Listed {
@@ -93,6 +97,11 @@ pub(crate) struct Flow {
     /// Whether that is only a part of a policy that spans nodes, and what holds it to it.
     has_part: bool,
     part: Option<Box<Gate>>,
+    /// True if workers that borrow account for its busy time.
+    is_lent: bool,
+    /// When a worker last reported busy time, and what of that exceeded the time since the report before.
+    reported: Time,
+    excess_ns: u64,
 }
 
 impl Flow {
@@ -299,13 +308,32 @@ impl Flow {
     /// How long it was busy, up to now.
     pub(crate) fn busy_ns(&self, now: Time) -> u64 {
         let since = now.as_ns().saturating_sub(self.since.as_ns());
-        self.busy_ns.wrapping_add(if self.is_busy() { since } else { 0 })
+        self.busy_ns.wrapping_add(if self.is_busy() && !self.is_lent { since } else { 0 })
+    }
+
+    /// Has its busy time accounted by workers from now on, or here.
+    pub(crate) fn set_lent(&mut self, now: Time, is_lent: bool) {
+        if self.is_lent != is_lent {
+            self.account_busy(now);
+            self.since = if self.is_busy() { now } else { self.since };
+            (self.is_lent, self.reported, self.excess_ns) = (is_lent, now, 0);
+        }
+    }
+
+    /// Adds busy time that a worker reports. Times of several workers overlap: together they are no
+    /// longer than the time since the report before.
+    pub(crate) fn add_busy(&mut self, now: Time, busy_ns: u64) {
+        let elapsed_ns = now.ns_since(core::mem::replace(&mut self.reported, now));
+        let all_ns = self.excess_ns.saturating_add(busy_ns);
+        let ns = all_ns.min(elapsed_ns);
+        self.excess_ns = (all_ns - ns).min(EXCESS_MAX_NS);
+        self.busy_ns = self.busy_ns.wrapping_add(ns);
     }
 
     /// Adds to how long it was busy, up to now.
     #[inline]
     pub(crate) fn account_busy(&mut self, now: Time) {
-        if self.is_busy() {
+        if self.is_busy() && !self.is_lent {
             self.busy_ns = self.busy_ns.wrapping_add(now.ns_since(self.since));
             self.since = now;
         }

@@ -43,17 +43,20 @@ pub(crate) struct Turns {
 }
 
 impl Totals {
-    /// Adds `ns` in which so many requests were queued because of a cause, and so many in flight.
+    /// Adds `ns` in which so many requests were queued because of a cause, and so many in flight;
+    /// `None`: workers account for those in flight.
     #[inline]
-    pub(crate) fn add_time(&mut self, ns: u64, (waiting, cause): (u32, WaitCause), in_flight: u32) {
+    pub(crate) fn add_time(
+        &mut self,
+        ns: u64,
+        (waiting, cause): (u32, WaitCause),
+        in_flight: Option<u32>,
+    ) {
         if waiting > 0 {
             self.waits.add(cause, waiting, ns);
         }
-        if in_flight | waiting > 0 {
-            let time = &mut self.time;
-            time.busy_ns = time.busy_ns.wrapping_add(ns);
-            let ns = ns.wrapping_mul(u64::from(in_flight));
-            time.in_flight_ns = time.in_flight_ns.wrapping_add(ns);
+        if let Some(in_flight) = in_flight.filter(|in_flight| in_flight | waiting > 0) {
+            self.time.add(ns, in_flight);
         }
     }
 }

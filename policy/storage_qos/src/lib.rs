@@ -44,6 +44,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod accounting;
 mod admission;
 mod apply;
 mod borrower;
@@ -66,9 +67,11 @@ mod members;
 mod meter;
 mod minimum;
 mod observe;
+mod operation;
 mod order;
 mod own_latency;
 mod pace;
+mod phase;
 mod policy;
 mod ranking;
 mod records;
@@ -83,6 +86,7 @@ mod together;
 mod verdict;
 mod wait;
 mod watch;
+mod worker_time;
 
 pub use admission::{Capability, PROMISED_PERCENT_MAX, Promises, Refusal};
 pub use borrower::{Borrower, HELD_MAX};
@@ -97,6 +101,8 @@ pub use limiting::{ALL_PPM, LimitingFactor, TimeShare};
 pub use limits::{BURST_SECONDS_MAX, Burst, IOPS_MAX, Limits, LimitsError, Weight};
 pub use meter::{CATCH_UP, CATCH_UP_WITH_MINIMUM};
 pub use observe::DiskFlow;
+pub use operation::Operation;
+pub use phase::Phase;
 pub use policy::{Assignment, PolicyId, PolicyKind, PolicyPart, PolicySpec};
 pub use request_time::RequestTime;
 pub use scheduler::StoreScheduler;
@@ -105,3 +111,4 @@ pub use store::{Effective, Proposal, Store};
 pub use together::{Completed, Together};
 pub use verdict::{Next, SubmitError, Submitted};
 pub use wait::{WaitCause, Waits};
+pub use worker_time::WorkerTime;

@@ -1,8 +1,9 @@
 //! Limiting factors of a disk: shares of time, from where its requests spent it.
 //!
 //! All time of a window is divided. Time without requests is the client's. The rest is divided by
-//! the time of requests in each state: queued, by cause; in flight beyond the device's part, which is
-//! flushes and image metadata; in the device, by the device's own latency.
+//! the time of requests in each state: queued, by cause; in flight, by phase; and for data in the
+//! device, by the device's own latency. Each is a sum over time of the number of requests in the state,
+//! so requests that have not completed count like those that have.
 //!
 //! In the device, the latency at the lowest depth is service. Up to the device's own latency at the
 //! depth there was it is queueing in the device. Beyond that it is first the worker's, as far as that
@@ -11,7 +12,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Delivery, WaitCause};
+use crate::{Delivery, RequestTime, WaitCause};
 
 /// All of a window, in parts per million.
 pub const ALL_PPM: u32 = 1_000_000;
@@ -41,8 +42,14 @@ pub enum LimitingFactor {
     DeviceSaturated,
     /// The device is slower than its own latency at the same depth.
     DeviceSlow,
-    /// Flushes, discards, writes of zeros and image metadata.
+    /// Flushes, and durable writes that wait for a flush.
     Flushes,
+    /// Requests wait for metadata of the image, for a read or a commit of it.
+    Metadata,
+    /// Discards and writes of zeros.
+    Discards,
+    /// Requests in flight are queued in the engine behind others of the disk. No cause is measured.
+    Unmeasured,
     /// The worker's thread was runnable and not running.
     Worker,
     /// The client's queue depth: its requests are all in the device, at the device's lowest latency.
@@ -55,7 +62,7 @@ pub enum LimitingFactor {
 
 impl LimitingFactor {
     /// Number of factors.
-    pub const COUNT: usize = 12;
+    pub const COUNT: usize = 15;
     /// All factors in a fixed order.
     pub const ALL: [Self; Self::COUNT] = [
         Self::OwnMaximum,
@@ -66,6 +73,9 @@ impl LimitingFactor {
         Self::DeviceSaturated,
         Self::DeviceSlow,
         Self::Flushes,
+        Self::Metadata,
+        Self::Discards,
+        Self::Unmeasured,
         Self::Worker,
         Self::QueueDepth,
         Self::ClientIdle,
@@ -114,6 +124,18 @@ impl Amounts {
 
     fn sum(&self) -> u128 {
         self.0.iter().sum()
+    }
+}
+
+impl RequestTime {
+    /// Returns the time of requests in flight that were not in [`Phase::Data`](crate::Phase::Data), by factor.
+    const fn phases(&self) -> [(LimitingFactor, u64); 4] {
+        [
+            (LimitingFactor::Flushes, self.flush_ns),
+            (LimitingFactor::Metadata, self.metadata_ns),
+            (LimitingFactor::Discards, self.discard_ns),
+            (LimitingFactor::Unmeasured, self.unmeasured_ns),
+        ]
     }
 }
 
@@ -176,16 +198,16 @@ impl Delivery {
         of.add(LimitingFactor::OthersMinimums, behind);
         let queued = of.sum();
         let in_flight = u128::from(self.time.in_flight_ns);
-        if self.time.requests == 0 {
-            // A device from which nothing came back in all of the window.
-            of.add(LimitingFactor::DeviceSlow, in_flight);
-            return of;
+        let mut data = in_flight;
+        for (factor, ns) in self.time.phases() {
+            let ns = u128::from(ns).min(data);
+            of.add(factor, ns);
+            data -= ns;
         }
-        let device = u128::from(self.time.device_ns).min(in_flight);
-        of.add(LimitingFactor::Flushes, in_flight - device);
-        let own = u128::from(self.time.own_ns).min(device);
+        let own = u128::from(self.time.own_ns).min(data);
         let unloaded = u128::from(self.time.unloaded_ns).min(own);
-        let beyond = device - own;
+        // Requests that the device has not completed have no own latency: all of their time is beyond.
+        let beyond = data - own;
         let unscheduled = beyond.min(self.time.unscheduled_ns.into());
         of.add(LimitingFactor::Worker, unscheduled);
         let mut variation = beyond - unscheduled;

@@ -6,7 +6,7 @@ use suimon_quantity::{DiskId, Iops, Time};
 
 use super::*;
 use crate::{
-    Assignment, Capability, Completed, DiskSlot, Limits, Next, Proposal, RequestTime, Store,
+    Assignment, Capability, Completed, DiskSlot, Limits, Next, Operation, Phase, Proposal, Store,
     StoreScheduler, StoreSpec, Waits,
 };
 
@@ -59,8 +59,27 @@ fn time_is_divided_by_where_it_was_spent() {
             vec![(F::DeviceSlow, 750_000), (F::QueueDepth, 250_000)],
         ),
         (
-            window(in_device(SECOND, SECOND / 5, SECOND / 5, SECOND / 5), &[]),
+            window(RequestTime { flush_ns: SECOND * 4 / 5, ..healthy }, &[]),
             vec![(F::Flushes, 800_000), (F::QueueDepth, 200_000)],
+        ),
+        (
+            window(
+                RequestTime { metadata_ns: SECOND * 3 / 5, flush_ns: SECOND / 5, ..healthy },
+                &[],
+            ),
+            vec![(F::Metadata, 600_000), (F::Flushes, 200_000), (F::QueueDepth, 200_000)],
+        ),
+        (
+            window(
+                RequestTime { discard_ns: SECOND / 2, unmeasured_ns: SECOND / 4, ..healthy },
+                &[],
+            ),
+            vec![(F::Discards, 500_000), (F::Unmeasured, 250_000), (F::QueueDepth, 250_000)],
+        ),
+        // The device completed requests for 1 s, and has four others since.
+        (
+            window(RequestTime { in_flight_ns: 17 * SECOND, ..healthy }, &[]),
+            vec![(F::DeviceSlow, 941_177), (F::QueueDepth, 58_823)],
         ),
         // A larger part of the time in the device limits nothing while requests are queued.
         (
@@ -124,15 +143,37 @@ fn a_device_from_which_nothing_comes_back_is_slow() {
     assert_eq!((delivery.queue_depth_milli(), delivery.device_latency_ns()), (4000, None));
 }
 
-/// Times of a request: submitted, dispatched, completed.
-type Times = (Time, Time, Time);
+/// A request of the model.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    submitted: Time,
+    dispatched: Time,
+    completed: Time,
+    phase: Phase,
+    entered: Time,
+    /// Time in each phase that it has left.
+    phases_ns: [u64; Phase::COUNT],
+}
+
+impl Sample {
+    fn new(submitted: Time, dispatched: Time) -> Self {
+        let (completed, entered) = (dispatched, dispatched);
+        let (phase, phases_ns) = (Phase::Data, [0; Phase::COUNT]);
+        Self { submitted, dispatched, completed, phase, entered, phases_ns }
+    }
+
+    fn enter(&mut self, now: Time, phase: Phase) {
+        self.phases_ns[self.phase as usize] += now.ns_since(self.entered);
+        (self.phase, self.entered) = (phase, now);
+    }
+}
 
 /// A disk's requests beside a scheduler, each with its own times.
 struct Model {
     scheduler: StoreScheduler,
     queued: [VecDeque<Time>; 2],
-    in_flight: Vec<(usize, Time, Time)>,
-    ended: [Vec<Times>; 2],
+    in_flight: Vec<(usize, Sample)>,
+    ended: [Vec<Sample>; 2],
     /// Time in which a disk had requests.
     busy_ns: [u64; 2],
 }
@@ -165,7 +206,7 @@ impl Model {
     fn pass(&mut self, ns: u64) {
         for disk in 0..2 {
             let is_busy =
-                !self.queued[disk].is_empty() || self.in_flight.iter().any(|(of, ..)| *of == disk);
+                !self.queued[disk].is_empty() || self.in_flight.iter().any(|(of, _)| *of == disk);
             self.busy_ns[disk] += if is_busy { ns } else { 0 };
         }
     }
@@ -174,7 +215,7 @@ impl Model {
         let slot = DiskSlot(disk as u32);
         let of = self.scheduler.submit_together(now, slot, &vec![4096; count], disk as u32);
         let of = of.unwrap();
-        self.in_flight.extend((0..of.dispatched).map(|_| (disk, now, now)));
+        self.in_flight.extend((0..of.dispatched).map(|_| (disk, Sample::new(now, now))));
         self.queued[disk].extend((0..of.waiting).map(|_| now));
     }
 
@@ -182,7 +223,7 @@ impl Model {
         while let Next::Dispatch { tag, .. } = self.scheduler.poll(now) {
             let disk = tag as usize;
             let submitted = self.queued[disk].pop_front().unwrap();
-            self.in_flight.push((disk, submitted, now));
+            self.in_flight.push((disk, Sample::new(submitted, now)));
         }
     }
 
@@ -190,11 +231,24 @@ impl Model {
         if self.in_flight.is_empty() {
             return;
         }
-        let (disk, submitted, dispatched) = self.in_flight.remove(at % self.in_flight.len());
-        self.ended[disk].push((submitted, dispatched, now));
-        let latency_ns = Some(now.ns_since(dispatched));
-        let of = Completed { bytes: 4096, requests: 1, latency_ns };
-        self.scheduler.handle_completed(now, DiskSlot(disk as u32), of);
+        let (disk, mut of) = self.in_flight.remove(at % self.in_flight.len());
+        let slot = DiskSlot(disk as u32);
+        self.scheduler.handle_phase(now, slot, of.phase, Phase::Data);
+        of.enter(now, Phase::Data);
+        of.completed = now;
+        self.ended[disk].push(of);
+        let latency_ns = Some(of.phases_ns[Phase::Data as usize]);
+        let operation = Operation::Read;
+        let of = Completed { operation, bytes: 4096, requests: 1, latency_ns };
+        self.scheduler.handle_completed(now, slot, of);
+    }
+
+    /// Moves a request in flight to another phase.
+    fn enter(&mut self, now: Time, at: usize, phase: Phase) {
+        let count = self.in_flight.len();
+        let Some((disk, of)) = self.in_flight.get_mut(at % count.max(1)) else { return };
+        self.scheduler.handle_phase(now, DiskSlot(*disk as u32), of.phase, phase);
+        of.enter(now, phase);
     }
 }
 
@@ -203,6 +257,7 @@ enum Deed {
     Pass(u64),
     Submit(usize, usize),
     Complete(usize),
+    Enter(usize, Phase),
     Observe,
 }
 
@@ -211,6 +266,8 @@ fn any_deed() -> impl Strategy<Value = Deed> {
         3 => (1u64..3_000_000).prop_map(Deed::Pass),
         3 => (0usize..2, 1usize..12).prop_map(|(disk, count)| Deed::Submit(disk, count)),
         4 => (0usize..64).prop_map(Deed::Complete),
+        2 => (0usize..64, prop::sample::select(&Phase::ALL[..]))
+            .prop_map(|(at, phase)| Deed::Enter(at, phase)),
         1 => Just(Deed::Observe),
     ]
 }
@@ -236,6 +293,7 @@ proptest! {
                 }
                 Deed::Submit(disk, count) => model.submit(now, disk, count),
                 Deed::Complete(at) => model.complete(now, at),
+                Deed::Enter(at, phase) => model.enter(now, at, phase),
                 Deed::Observe => drop(model.scheduler.observe(now)),
             }
             model.poll(now);
@@ -249,12 +307,18 @@ proptest! {
         }
         for disk in 0..2 {
             let view = model.scheduler.view(now, DiskSlot(disk as u32)).unwrap();
-            let sum = |of: fn(&Times) -> u64| model.ended[disk].iter().map(of).sum::<u64>();
+            let sum = |of: fn(&Sample) -> u64| model.ended[disk].iter().map(of).sum::<u64>();
             let waits: u64 = WaitCause::ALL.into_iter().map(|cause| view.done.waits.ns(cause)).sum();
-            prop_assert_eq!(waits, sum(|(submitted, dispatched, _)| dispatched.ns_since(*submitted)));
+            prop_assert_eq!(waits, sum(|of| of.dispatched.ns_since(of.submitted)));
             let time = model.scheduler.time_of(DiskSlot(disk as u32));
-            let in_flight = sum(|(_, dispatched, completed)| completed.ns_since(*dispatched));
-            prop_assert_eq!((time.in_flight_ns, time.device_ns), (in_flight, in_flight));
+            let in_flight = sum(|of| of.completed.ns_since(of.dispatched));
+            let phase = |phase| model.ended[disk].iter().map(|of| of.phases_ns[phase as usize]).sum::<u64>();
+            prop_assert_eq!((time.in_flight_ns, time.device_ns), (in_flight, phase(Phase::Data)));
+            let phases = [time.metadata_ns, time.flush_ns, time.discard_ns, time.unmeasured_ns];
+            let each = [Phase::Metadata, Phase::Flush, Phase::Discard, Phase::Unmeasured].map(phase);
+            prop_assert_eq!(phases, each);
+            // Each part of the time in flight is accounted for once.
+            prop_assert_eq!(time.device_ns + phases.iter().sum::<u64>(), time.in_flight_ns);
             prop_assert_eq!(time.requests, model.ended[disk].len() as u64);
             prop_assert_eq!(time.busy_ns, model.busy_ns[disk]);
             prop_assert!(time.unloaded_ns <= time.own_ns && time.own_ns <= time.device_ns);
@@ -265,14 +329,15 @@ proptest! {
     #[test]
     fn shares_come_to_all_of_the_time(
         window_ns in prop_oneof![1u64..1000, any::<u64>()],
-        counts in prop::array::uniform9(prop_oneof![0u64..1000, 0..10 * SECOND, any::<u64>()]),
+        counts in prop::array::uniform13(prop_oneof![0u64..1000, 0..10 * SECOND, any::<u64>()]),
         waits in prop::array::uniform6(prop_oneof![Just(0u64), 0..10 * SECOND, any::<u64>()]),
     ) {
         let [busy_ns, in_flight_ns, device_ns, own_ns, unloaded_ns, ..] = counts;
-        let [.., unscheduled_ns, untaken_ns, requests, unmeasured] = counts;
+        let [_, _, _, _, _, unscheduled_ns, untaken_ns, requests, unmeasured, ..] = counts;
+        let [.., metadata_ns, flush_ns, discard_ns, unmeasured_ns] = counts;
         let time = RequestTime {
             busy_ns, in_flight_ns, device_ns, own_ns, unloaded_ns, unscheduled_ns, untaken_ns,
-            requests, unmeasured,
+            requests, unmeasured, metadata_ns, flush_ns, discard_ns, unmeasured_ns,
         };
         let waits: Vec<_> = WaitCause::ALL.into_iter().zip(waits).collect();
         let delivery = Delivery { window_ns, ..window(time, &waits) };

@@ -99,7 +99,12 @@ mod tests {
         fn order(&mut self, mut in_device: DiskSlot) -> Vec<u32> {
             let mut order = Vec::new();
             loop {
-                self.scheduler.handle_complete(NOW, in_device, 4096, Duration::from_micros(80));
+                self.scheduler.handle_complete(
+                    NOW,
+                    in_device,
+                    (crate::Operation::Read, 4096),
+                    Duration::from_micros(80),
+                );
                 let Next::Dispatch { disk, .. } = self.scheduler.poll(NOW) else { return order };
                 order.push(disk.0);
                 in_device = disk;

@@ -1,17 +1,19 @@
 //! Latency that a device shows at each depth when nothing else uses it.
 //!
-//! For each size class and depth it is the lowest mean of [`SPAN`] and [`BATCH`] requests or more in
-//! the last one to two hours, so that neither a cache nor a burst makes it for a moment. What a
+//! For each operation, size class and depth it is the lowest mean of [`SPAN`] and [`BATCH`] requests or
+//! more in the last one to two hours, so that neither a cache nor a burst makes it for a moment. What a
 //! measurement of the store found counts, too. A device is at least as fast with fewer requests, and
-//! takes at most twice as long with twice as many: what is known of one depth
-//! bounds the others.
+//! takes at most twice as long with twice as many: what is known of one depth bounds the others.
+//!
+//! Reads and writes are kept apart, because a write cache completes writes in a fraction of the time of
+//! a read. Size classes are powers of two, so a class has latencies that differ by a factor of two at
+//! most. Flushes and discards have no own latency.
 
 use core::time::Duration;
 
 use suimon_quantity::Time;
 
-use crate::MeasuredLatency;
-use crate::cost::SIZE_CLASSES;
+use crate::{Completed, MeasuredLatency, Normalization, Operation};
 
 /// Requests and time whose mean is one sample, at least.
 const BATCH: u32 = 16;
@@ -20,10 +22,14 @@ const SPAN: Duration = Duration::from_millis(500);
 const DEPTHS: usize = 10;
 /// Lowest means are kept for this long, and at most twice as long.
 const KEPT: Duration = Duration::from_secs(3600);
+/// Requests of up to this size are in the first size class; each further class has twice the size.
+const FIRST_CLASS_BYTES: u32 = 4096;
+/// Number of size classes; the last has all requests above 1 MiB.
+const SIZE_CLASSES: usize = 10;
 /// Lowest mean that is not known.
 const UNKNOWN: u64 = u64::MAX;
 
-/// Requests of one size class at one depth.
+/// Requests of one operation and size class at one depth.
 #[derive(Clone, Copy, Debug)]
 struct Cell {
     sum_ns: u64,
@@ -46,26 +52,52 @@ pub(crate) struct Own {
     pub(crate) unloaded_ns: u64,
 }
 
+/// Requests of one operation and size class.
+#[derive(Clone, Copy, Debug)]
+struct Class {
+    /// Latency by depth, as it is looked up for each completion.
+    own_ns: [u64; DEPTHS],
+    /// Latency at the depth at which it is lowest.
+    unloaded_ns: u64,
+    cells: [Cell; DEPTHS],
+}
+
+impl Default for Class {
+    fn default() -> Self {
+        Self { own_ns: [UNKNOWN; DEPTHS], unloaded_ns: UNKNOWN, cells: [EMPTY; DEPTHS] }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct OwnLatency {
-    /// Latency by size class and depth, as it is looked up for each completion.
-    own_ns: [[u64; DEPTHS]; SIZE_CLASSES],
-    unloaded_ns: [u64; SIZE_CLASSES],
-    cells: [[Cell; DEPTHS]; SIZE_CLASSES],
-    /// Of requests of the first size class.
-    measured: Option<MeasuredLatency>,
+    /// Size classes of reads, and then those of writes.
+    classes: Vec<Class>,
+    /// The result of a measurement, and the bytes of its requests.
+    measured: Option<(MeasuredLatency, u32)>,
     began: Time,
 }
 
 impl Default for OwnLatency {
     fn default() -> Self {
-        Self {
-            own_ns: [[UNKNOWN; DEPTHS]; SIZE_CLASSES],
-            unloaded_ns: [UNKNOWN; SIZE_CLASSES],
-            cells: [[EMPTY; DEPTHS]; SIZE_CLASSES],
-            measured: None,
-            began: Time::ZERO,
-        }
+        let classes = vec![Class::default(); 2 * SIZE_CLASSES];
+        Self { classes, measured: None, began: Time::ZERO }
+    }
+}
+
+/// Returns the size class of requests of `bytes`.
+#[inline]
+fn size_class(bytes: u32) -> usize {
+    let steps = bytes.div_ceil(FIRST_CLASS_BYTES).max(1).next_power_of_two();
+    (steps.trailing_zeros() as usize).min(SIZE_CLASSES - 1)
+}
+
+/// Returns the index of the class of requests; `None` if they have no own latency.
+#[inline]
+fn class_of(operation: Operation, bytes: u32) -> Option<usize> {
+    match operation {
+        Operation::Read => Some(size_class(bytes)),
+        Operation::Write => Some(SIZE_CLASSES + size_class(bytes)),
+        Operation::Flush | Operation::Other => None,
     }
 }
 
@@ -76,41 +108,51 @@ fn index_of(depth: u32) -> usize {
 }
 
 impl OwnLatency {
-    /// Accounts for requests of a size class that completed while the device had `depth` requests.
-    /// `latency_ns` is their sum; returns the parts of it that are the device's own.
+    /// Accounts for requests that completed while the device had `depth` requests, `latency_ns` in
+    /// sum. Returns the parts of that which are the device's own.
     #[inline]
     pub(crate) fn handle_completed(
         &mut self,
         now: Time,
-        class: usize,
+        of: Completed,
         depth: u32,
-        requests: u32,
         latency_ns: u64,
     ) -> Own {
         let index = index_of(depth);
-        let Some(cell) = self.cells.get_mut(class).and_then(|of| of.get_mut(index)) else {
+        let class = class_of(of.operation, of.bytes);
+        let class = class.and_then(|class| Some((class, self.classes.get_mut(class)?)));
+        let cell = class.and_then(|(number, class)| {
+            let own_ns = class.own_ns.get(index).copied()?;
+            Some((number, own_ns, class.unloaded_ns, class.cells.get_mut(index)?))
+        });
+        let Some((class, mut own_ns, mut unloaded_ns, cell)) = cell else {
             return Own { own_ns: latency_ns, unloaded_ns: latency_ns };
         };
         if cell.count == 0 {
             cell.since = now;
         }
         cell.sum_ns = cell.sum_ns.saturating_add(latency_ns);
-        cell.count += requests;
+        cell.count += of.requests;
         if cell.count >= BATCH && now.since(cell.since) >= SPAN {
             self.learn(now, class, index);
+            let class = self.classes.get(class).copied().unwrap_or_default();
+            own_ns = class.own_ns.get(index).copied().unwrap_or(UNKNOWN);
+            unloaded_ns = class.unloaded_ns;
         }
-        let own_ns = self.own_ns.get(class).and_then(|of| of.get(index));
-        let own_ns = own_ns.copied().unwrap_or(UNKNOWN);
-        let unloaded_ns = self.unloaded_ns.get(class).copied().unwrap_or(UNKNOWN);
-        let all = |ns: u64| latency_ns.min(ns.saturating_mul(u64::from(requests)));
+        let all = |ns: u64| latency_ns.min(ns.saturating_mul(u64::from(of.requests)));
         let own_ns = all(own_ns);
         Own { own_ns, unloaded_ns: all(unloaded_ns).min(own_ns) }
     }
 
-    /// Sets what a measurement of the store found; `None` without one.
-    pub(crate) fn set_measured(&mut self, measured: Option<MeasuredLatency>) {
-        self.measured = measured;
-        self.settle(0);
+    /// Sets what a measurement of the store found with requests that count as one operation; `None`
+    /// without one.
+    pub(crate) fn set_measured(
+        &mut self,
+        measured: Option<MeasuredLatency>,
+        normalization: Normalization,
+    ) {
+        self.measured = measured.map(|of| (of, normalization.bytes()));
+        (0..self.classes.len()).for_each(|class| self.settle(class));
     }
 
     #[cold]
@@ -118,45 +160,46 @@ impl OwnLatency {
         let is_over = now.since(self.began) >= KEPT;
         if is_over {
             self.began = now;
-            for cell in self.cells.iter_mut().flatten() {
+            for cell in self.classes.iter_mut().flat_map(|class| &mut class.cells) {
                 (cell.previous_ns, cell.present_ns) = (cell.present_ns, UNKNOWN);
             }
         }
-        let Some(cell) = self.cells.get_mut(class).and_then(|of| of.get_mut(index)) else { return };
+        let of = self.classes.get_mut(class);
+        let Some(cell) = of.and_then(|of| of.cells.get_mut(index)) else { return };
         let mean_ns = (cell.sum_ns / u64::from(cell.count.max(1))).max(1);
         (cell.sum_ns, cell.count) = (0, 0);
         let before_ns = cell.present_ns.min(cell.previous_ns);
         cell.present_ns = cell.present_ns.min(mean_ns);
         if is_over {
-            (0..SIZE_CLASSES).for_each(|class| self.settle(class));
+            (0..self.classes.len()).for_each(|class| self.settle(class));
         } else if mean_ns < before_ns {
             self.settle(class);
         }
     }
 
-    /// Computes anew what is looked up for a size class.
+    /// Computes anew what is looked up for a class.
     fn settle(&mut self, class: usize) {
-        let measured = self.measured.filter(|_| class == 0);
-        let measured = measured.map(|of| (index_of(of.depth), of.latency_ns));
-        let (Some(cells), Some(own)) = (self.cells.get(class), self.own_ns.get_mut(class)) else {
+        // Smaller requests than those of the measurement take at most as long.
+        let is_measured = |bytes: u32| class % SIZE_CLASSES <= size_class(bytes);
+        let measured = self.measured.filter(|(_, bytes)| is_measured(*bytes));
+        let measured = measured.map(|(of, _)| (index_of(of.depth), of.latency_ns));
+        let Some(Class { own_ns, unloaded_ns, cells }) = self.classes.get_mut(class) else {
             return;
         };
         let mut lowest_ns = UNKNOWN;
-        for (index, (cell, own)) in cells.iter().zip(own.iter_mut()).enumerate().rev() {
+        for (index, (cell, own)) in cells.iter().zip(own_ns.iter_mut()).enumerate().rev() {
             let of_measurement = measured.filter(|(at, _)| *at == index).map_or(UNKNOWN, |of| of.1);
             lowest_ns = lowest_ns.min(cell.present_ns).min(cell.previous_ns).min(of_measurement);
             *own = lowest_ns;
         }
         // With twice as many requests each takes at most twice as long.
         let mut at_most_ns = UNKNOWN;
-        for own in own {
+        for own in own_ns {
             *own = (*own).min(at_most_ns);
             at_most_ns = own.saturating_mul(2);
         }
         // The depth of 1 has the lowest of all.
-        if let Some(unloaded_ns) = self.unloaded_ns.get_mut(class) {
-            *unloaded_ns = lowest_ns;
-        }
+        *unloaded_ns = lowest_ns;
     }
 }
 

@@ -3,11 +3,27 @@ use super::*;
 const NOW: Time = Time::from_ns(1 << 44);
 const HOUR: Duration = Duration::from_secs(3601);
 
+/// So many reads of 4 KiB.
+fn reads(requests: u32) -> Completed {
+    Completed { operation: Operation::Read, bytes: 4096, requests, latency_ns: None }
+}
+
 /// Completes a batch of requests that took `us` each; returns the part of one in microseconds.
 fn complete(of: &mut OwnLatency, now: Time, depth: u32, us: u64) -> (u64, u64) {
-    let sum_ns = us * 1000 * u64::from(BATCH);
-    of.handle_completed(now, 0, depth, BATCH, sum_ns);
-    let own = of.handle_completed(now + SPAN, 0, depth, BATCH, sum_ns);
+    complete_all(of, now, reads(BATCH), depth, us)
+}
+
+/// Completes such requests twice, which took `us` each; returns the part of one in microseconds.
+fn complete_all(
+    of: &mut OwnLatency,
+    now: Time,
+    requests: Completed,
+    depth: u32,
+    us: u64,
+) -> (u64, u64) {
+    let sum_ns = us * 1000 * u64::from(requests.requests);
+    of.handle_completed(now, requests, depth, sum_ns);
+    let own = of.handle_completed(now + SPAN, requests, depth, sum_ns);
     let each = |ns: u64| ns / u64::from(BATCH) / 1000;
     (each(own.own_ns), each(own.unloaded_ns))
 }
@@ -24,7 +40,8 @@ fn latency_is_compared_with_the_lowest_at_the_same_depth() {
     // Twice as deep takes at most twice as long.
     assert_eq!(complete(&mut of, NOW, 128, 9000), (3200, 100));
     // Requests of another size say nothing.
-    let own = of.handle_completed(NOW, 2, 1, 1, 5_000_000);
+    let large = Completed { bytes: 65_536, ..reads(1) };
+    let own = of.handle_completed(NOW, large, 1, 5_000_000);
     assert_eq!(own, Own { own_ns: 5_000_000, unloaded_ns: 5_000_000 });
 }
 
@@ -33,13 +50,13 @@ fn few_requests_and_a_short_time_are_no_sample() {
     let mut of = OwnLatency::default();
     // Many in a moment are none, and few in a long time are none.
     for _ in 0..1000 {
-        assert_eq!(of.handle_completed(NOW, 0, 1, 1, 1000).own_ns, 1000);
+        assert_eq!(of.handle_completed(NOW, reads(1), 1, 1000).own_ns, 1000);
     }
-    assert_eq!(of.handle_completed(NOW, 0, 1, 1, 300_000).own_ns, 300_000);
+    assert_eq!(of.handle_completed(NOW, reads(1), 1, 300_000).own_ns, 300_000);
     for _ in 1..BATCH {
-        of.handle_completed(NOW + SPAN, 0, 8, 1, 1000);
+        of.handle_completed(NOW + SPAN, reads(1), 8, 1000);
     }
-    assert_eq!(of.handle_completed(NOW + SPAN, 0, 8, 1, 300_000).own_ns, 300_000);
+    assert_eq!(of.handle_completed(NOW + SPAN, reads(1), 8, 300_000).own_ns, 300_000);
 }
 
 #[test]
@@ -53,8 +70,56 @@ fn a_lowest_latency_is_forgotten_after_two_hours_at_most() {
 #[test]
 fn a_measurement_is_known_from_the_start() {
     let mut of = OwnLatency::default();
-    of.set_measured(Some(MeasuredLatency { depth: 8, latency_ns: 400_000 }));
+    let measured = MeasuredLatency { depth: 8, latency_ns: 400_000 };
+    of.set_measured(Some(measured), Normalization::default());
     assert_eq!(complete(&mut of, NOW, 4, 2000), (400, 400));
-    of.set_measured(None);
+    of.set_measured(None, Normalization::default());
     assert_eq!(complete(&mut of, NOW, 4, 3000), (2000, 2000));
+}
+
+#[test]
+fn a_measurement_bounds_requests_of_its_size_and_smaller_ones() {
+    let mut of = OwnLatency::default();
+    let measured = MeasuredLatency { depth: 8, latency_ns: 400_000 };
+    of.set_measured(Some(measured), Normalization::default());
+    let writes = Completed { operation: Operation::Write, bytes: 8192, ..reads(BATCH) };
+    assert_eq!(complete_all(&mut of, NOW, writes, 4, 2000), (400, 400));
+    let larger = Completed { bytes: 8193, ..reads(BATCH) };
+    assert_eq!(complete_all(&mut of, NOW, larger, 4, 2000), (2000, 2000));
+}
+
+/// A write cache completes writes 100 times as fast as reads.
+#[test]
+fn writes_say_nothing_of_reads() {
+    let mut of = OwnLatency::default();
+    let writes = Completed { operation: Operation::Write, ..reads(BATCH) };
+    assert_eq!(complete_all(&mut of, NOW, writes, 4, 50), (50, 50));
+    assert_eq!(complete(&mut of, NOW, 4, 5000), (5000, 5000));
+    assert_eq!(complete_all(&mut of, NOW, writes, 4, 5000), (50, 50));
+    assert_eq!(complete(&mut of, NOW, 4, 15_000), (5000, 5000));
+}
+
+/// A device that moves 100 MB/s takes 160 us for 16 KiB and 5 ms for 512 KiB.
+#[test]
+fn requests_of_other_sizes_have_an_own_latency_of_their_own() {
+    let mut of = OwnLatency::default();
+    for power in 0..=9 {
+        let bytes = 4096 << power;
+        let us = u64::from(bytes) / 100;
+        let requests = Completed { bytes, ..reads(BATCH) };
+        assert_eq!(complete_all(&mut of, NOW, requests, 1, us), (us, us), "{bytes}");
+        let requests = Completed { bytes: bytes - 1, ..requests };
+        assert_eq!(complete_all(&mut of, NOW, requests, 1, 10 * us), (us, us), "{bytes}");
+    }
+}
+
+#[test]
+fn flushes_and_discards_have_no_own_latency() {
+    let mut of = OwnLatency::default();
+    for operation in [Operation::Flush, Operation::Other] {
+        let requests = Completed { operation, ..reads(BATCH) };
+        assert_eq!(complete_all(&mut of, NOW, requests, 1, 10), (10, 10));
+        assert_eq!(complete_all(&mut of, NOW, requests, 1, 9000), (9000, 9000));
+    }
+    assert_eq!(complete(&mut of, NOW, 1, 5000), (5000, 5000));
 }

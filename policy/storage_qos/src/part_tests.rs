@@ -52,7 +52,12 @@ fn run(
                 match scheduler.submit(now, DiskSlot(disk), 8192, 0).unwrap() {
                     Submitted::Dispatch => {
                         got.push((ms, disk));
-                        scheduler.handle_complete(now, DiskSlot(disk), 8192, Duration::ZERO);
+                        scheduler.handle_complete(
+                            now,
+                            DiskSlot(disk),
+                            (crate::Operation::Read, 8192),
+                            Duration::ZERO,
+                        );
                     }
                     Submitted::Waits => waiting[disk as usize] += 1,
                 }
@@ -63,7 +68,7 @@ fn run(
             // Some waited before.
             waiting[disk.0 as usize] = waiting[disk.0 as usize].saturating_sub(1);
             got.push((ms, disk.0));
-            scheduler.handle_complete(now, disk, 8192, Duration::ZERO);
+            scheduler.handle_complete(now, disk, (crate::Operation::Read, 8192), Duration::ZERO);
             round += 1;
             assert!(round < 10_000);
         }

@@ -6,6 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::phase::Phases;
+use crate::{Phase, Unscheduled};
+
 /// Nanoseconds since the disk was added, besides those that requests were queued
 /// ([`Waits`](crate::Waits)). All wrap; differences of two readings are right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,8 +18,8 @@ pub struct RequestTime {
     pub busy_ns: u64,
     /// Time of requests from dispatch to completion, summed over requests.
     pub in_flight_ns: u64,
-    /// Part of `in_flight_ns` from submission to the device to its completion, of reads and writes,
-    /// summed over requests that completed.
+    /// Part of the time of completed reads and writes from submission to the device to its completion,
+    /// summed over requests.
     pub device_ns: u64,
     /// Part of `device_ns` up to the device's own latency at the depth at which each request
     /// completed.
@@ -33,22 +36,78 @@ pub struct RequestTime {
     pub requests: u64,
     /// Requests that completed without a device time: flushes, discards, writes of zeros.
     pub unmeasured: u64,
+    /// Part of `in_flight_ns` in [`Phase::Metadata`].
+    #[serde(default)]
+    pub metadata_ns: u64,
+    /// Part of `in_flight_ns` in [`Phase::Flush`].
+    #[serde(default)]
+    pub flush_ns: u64,
+    /// Part of `in_flight_ns` in [`Phase::Discard`].
+    #[serde(default)]
+    pub discard_ns: u64,
+    /// Part of `in_flight_ns` in [`Phase::Unmeasured`].
+    #[serde(default)]
+    pub unmeasured_ns: u64,
 }
 
 impl RequestTime {
+    /// Adds `ns` in which the disk had requests, so many of them in flight.
+    #[inline]
+    pub(crate) fn add(&mut self, ns: u64, in_flight: u32) {
+        self.busy_ns = self.busy_ns.wrapping_add(ns);
+        self.in_flight_ns = self.in_flight_ns.wrapping_add(ns.wrapping_mul(in_flight.into()));
+    }
+
+    /// Adds the same time to that of requests in phases other than [`Phase::Data`].
+    #[cold]
+    pub(crate) fn add_phases(&mut self, ns: u64, phases: &Phases) {
+        for phase in Phase::ALL {
+            let sum = match phase {
+                Phase::Data => continue,
+                Phase::Metadata => &mut self.metadata_ns,
+                Phase::Flush => &mut self.flush_ns,
+                Phase::Discard => &mut self.discard_ns,
+                Phase::Unmeasured => &mut self.unmeasured_ns,
+            };
+            *sum = sum.wrapping_add(ns.wrapping_mul(phases.count(phase).into()));
+        }
+    }
+
+    /// Adds time in which the worker was runnable and not running.
+    pub(crate) fn add_unscheduled(&mut self, of: Unscheduled) {
+        self.unscheduled_ns = self.unscheduled_ns.wrapping_add(of.in_flight_ns);
+        self.untaken_ns = self.untaken_ns.wrapping_add(of.untaken_ns);
+    }
+
     /// Returns what was added since an earlier reading.
     #[must_use]
     pub const fn since(&self, earlier: &Self) -> Self {
+        self.combine(earlier, false)
+    }
+
+    /// Adds what was accounted elsewhere.
+    pub(crate) fn merge(&mut self, more: &Self) {
+        *self = self.combine(more, true);
+    }
+
+    const fn combine(&self, of: &Self, adds: bool) -> Self {
+        const fn each(a: u64, b: u64, adds: bool) -> u64 {
+            if adds { a.wrapping_add(b) } else { a.wrapping_sub(b) }
+        }
         Self {
-            busy_ns: self.busy_ns.wrapping_sub(earlier.busy_ns),
-            in_flight_ns: self.in_flight_ns.wrapping_sub(earlier.in_flight_ns),
-            device_ns: self.device_ns.wrapping_sub(earlier.device_ns),
-            own_ns: self.own_ns.wrapping_sub(earlier.own_ns),
-            unloaded_ns: self.unloaded_ns.wrapping_sub(earlier.unloaded_ns),
-            unscheduled_ns: self.unscheduled_ns.wrapping_sub(earlier.unscheduled_ns),
-            untaken_ns: self.untaken_ns.wrapping_sub(earlier.untaken_ns),
-            requests: self.requests.wrapping_sub(earlier.requests),
-            unmeasured: self.unmeasured.wrapping_sub(earlier.unmeasured),
+            busy_ns: each(self.busy_ns, of.busy_ns, adds),
+            in_flight_ns: each(self.in_flight_ns, of.in_flight_ns, adds),
+            device_ns: each(self.device_ns, of.device_ns, adds),
+            own_ns: each(self.own_ns, of.own_ns, adds),
+            unloaded_ns: each(self.unloaded_ns, of.unloaded_ns, adds),
+            unscheduled_ns: each(self.unscheduled_ns, of.unscheduled_ns, adds),
+            untaken_ns: each(self.untaken_ns, of.untaken_ns, adds),
+            requests: each(self.requests, of.requests, adds),
+            unmeasured: each(self.unmeasured, of.unmeasured, adds),
+            metadata_ns: each(self.metadata_ns, of.metadata_ns, adds),
+            flush_ns: each(self.flush_ns, of.flush_ns, adds),
+            discard_ns: each(self.discard_ns, of.discard_ns, adds),
+            unmeasured_ns: each(self.unmeasured_ns, of.unmeasured_ns, adds),
         }
     }
 }

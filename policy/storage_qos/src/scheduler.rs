@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use suimon_quantity::{DiskId, Time};
 
+use crate::accounting::AtWorkers;
 use crate::clocks::Clocks;
 use crate::depth::Depth;
 use crate::disk::Disk;
@@ -23,8 +24,8 @@ use crate::shortage::Shortage;
 use crate::spare::Spare;
 use crate::watch::Watch;
 use crate::{
-    CapabilityEstimate, Completed, DiskSlot, Holder, Next, PolicyId, PolicyPart, StoreSpec,
-    SubmitError, Submitted, Unscheduled, WaitCause,
+    CapabilityEstimate, Completed, DiskSlot, Holder, Next, Operation, PolicyId, PolicyPart,
+    StoreSpec, SubmitError, Submitted, WaitCause,
 };
 
 /// After so long it has not helped a minimum that others are held back for it.
@@ -66,6 +67,8 @@ pub struct StoreScheduler {
     pub(crate) clocks: Clocks,
     pub(crate) depth: Depth,
     pub(crate) own_latency: OwnLatency,
+    /// Requests at workers that borrow; `None`: this scheduler accounts for all requests.
+    pub(crate) at_workers: Option<AtWorkers>,
     pub(crate) spare: Spare,
     pub(crate) gate: Gate,
     /// What flows wait for that no maximum holds.
@@ -89,6 +92,7 @@ impl StoreScheduler {
             records: Records::new(spec.waiting_max),
             depth: Depth::new(&spec),
             own_latency: OwnLatency::default(),
+            at_workers: None,
             spec,
             disks: Vec::new(),
             histories: Vec::new(),
@@ -287,37 +291,17 @@ impl StoreScheduler {
         held.into_iter().chain(due).min()
     }
 
-    /// A request of `bytes` that went to the device completed, `latency` after it went.
+    /// A read or write of `bytes` that went to the device completed, `latency` after it went.
     #[inline]
-    pub fn handle_complete(&mut self, now: Time, slot: DiskSlot, bytes: u32, latency: Duration) {
-        self.complete(now, slot, bytes, Some(latency));
-    }
-
-    /// Like [`StoreScheduler::handle_complete`], of something whose time says nothing about
-    /// how busy the device is, as that of a flush.
-    pub fn handle_unmeasured(&mut self, now: Time, slot: DiskSlot, bytes: u32) {
-        self.complete(now, slot, bytes, None);
-    }
-
-    #[inline]
-    pub(crate) fn complete(
+    pub fn handle_complete(
         &mut self,
         now: Time,
         slot: DiskSlot,
-        bytes: u32,
-        latency: Option<Duration>,
+        (operation, bytes): (Operation, u32),
+        latency: Duration,
     ) {
-        let ns = |latency: Duration| u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
-        let latency_ns = latency.map(ns);
-        self.handle_completed(now, slot, Completed { bytes, requests: 1, latency_ns });
-    }
-
-    /// The worker of a disk was runnable and not running. It decides nothing.
-    pub fn handle_unscheduled(&mut self, of: Unscheduled) {
-        let Some(disk) = self.disks.get_mut(of.disk.0 as usize) else { return };
-        let time = &mut disk.totals.time;
-        time.unscheduled_ns = time.unscheduled_ns.wrapping_add(of.in_flight_ns);
-        time.untaken_ns = time.untaken_ns.wrapping_add(of.untaken_ns);
+        let latency_ns = Some(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
+        self.handle_completed(now, slot, Completed { operation, bytes, requests: 1, latency_ns });
     }
 
     /// Something that was dispatched was not done: `requests` of them, that were to count

@@ -3,14 +3,15 @@
 
 use suimon_quantity::Time;
 
-use crate::cost::size_class;
 use crate::records::Units;
 use crate::scheduler::Way;
-use crate::{DiskSlot, StoreScheduler, SubmitError, WaitCause};
+use crate::{DiskSlot, Operation, StoreScheduler, SubmitError, WaitCause};
 
-/// Requests of one disk and one size that completed at the same time.
+/// Requests of one disk, one operation and one size that completed at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completed {
+    /// The operation of each of them.
+    pub operation: Operation,
     /// What each of them was submitted with.
     pub bytes: u32,
     /// How many.
@@ -136,6 +137,7 @@ impl StoreScheduler {
             return;
         }
         disk.account(now, flow.held_by.unwrap_or(self.contention));
+        let depth = self.at_workers.map_or(self.depth.in_flight, |of| of.depth);
         // Where all nodes together may do only so much, others of them use the store.
         let is_alone = disk.in_flight == self.depth.in_flight
             && disk.waiting == flow.waiting
@@ -147,6 +149,7 @@ impl StoreScheduler {
         let is_full = !self.depth.has_room() && !self.shares.is_empty() && !self.depth.is_probing();
         self.estimate.handle_completed(now, all, requests, is_full);
         disk.in_flight -= requests;
+        disk.end_phases();
         disk.totals.delivered = disk.totals.delivered.wrapping_add(all);
         flow.delivered = flow.delivered.wrapping_add(all);
         if flow.in_flight <= requests && flow.waiting == 0 {
@@ -158,9 +161,12 @@ impl StoreScheduler {
         time.requests = time.requests.wrapping_add(requests.into());
         match of.latency_ns {
             Some(latency_ns) => {
-                let (class, depth) = (size_class(cost), self.depth.in_flight);
-                let own =
-                    self.own_latency.handle_completed(now, class, depth, requests, latency_ns);
+                let own = self.own_latency.handle_completed(
+                    now,
+                    Completed { requests, ..of },
+                    depth,
+                    latency_ns,
+                );
                 time.device_ns = time.device_ns.wrapping_add(latency_ns);
                 time.own_ns = time.own_ns.wrapping_add(own.own_ns);
                 time.unloaded_ns = time.unloaded_ns.wrapping_add(own.unloaded_ns);

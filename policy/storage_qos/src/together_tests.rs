@@ -143,7 +143,7 @@ proptest! {
                     for side in [&mut single, &mut many] {
                         let Some(((slot, bytes), requests)) = side.take(at, count) else { continue };
                         let latency_ns = Some(100_000 * u64::from(requests));
-                        let of = Completed { bytes, requests, latency_ns };
+                        let of = Completed { operation: Operation::Read, bytes, requests, latency_ns };
                         side.scheduler.handle_completed(now, slot, of);
                     }
                 }
@@ -181,12 +181,14 @@ proptest! {
                 Deed::End(at, count) => {
                     let Some(((slot, bytes), requests)) = single.take(at, count) else { continue };
                     many.take(at, count);
-                    let one = is_measured.then(|| Duration::from_micros(100));
+                    let one_ns = is_measured.then_some(100_000);
+                    let operation = Operation::Read;
+                    let one = Completed { operation, bytes, requests: 1, latency_ns: one_ns };
                     for _ in 0..requests {
-                        single.scheduler.complete(now, slot, bytes, one);
+                        single.scheduler.handle_completed(now, slot, one);
                     }
-                    let latency_ns = one.map(|_| 100_000 * u64::from(requests));
-                    let of = Completed { bytes, requests, latency_ns };
+                    let latency_ns = one_ns.map(|ns| ns * u64::from(requests));
+                    let of = Completed { requests, latency_ns, ..one };
                     many.scheduler.handle_completed(now, slot, of);
                     prop_assert_eq!(single.scheduler.in_flight(), many.scheduler.in_flight());
                 }

@@ -12,8 +12,8 @@ use anyhow::{Result, bail};
 use suimon_quantity::{DiskId, Iops, Time};
 use suimon_recording::{Fault, Names, StoreInput, decode_store_birth, decode_store_input};
 use suimon_storage_qos::{
-    Change, Completed, DiskSlot, FlowSlot, Holder, Limits, Next, PROMISED_PERCENT_MAX, SAMPLE,
-    StoreScheduler, StoreSpec, Submitted, Weight,
+    Change, Completed, DiskSlot, FlowSlot, Holder, Limits, Next, Operation, PROMISED_PERCENT_MAX,
+    SAMPLE, StoreScheduler, StoreSpec, Submitted, Weight,
 };
 
 use crate::recording::settings::{Of, Setting};
@@ -34,7 +34,7 @@ struct Arrival {
 struct Seen {
     id: Option<DiskId>,
     arrivals: Vec<Arrival>,
-    latencies: Vec<u64>,
+    latencies: Vec<(Operation, u64)>,
     operations: u64,
     last_ns: u64,
     first_ns: Option<u64>,
@@ -77,7 +77,7 @@ impl DisksWhatIf {
         let open = seen.arrivals.len() - seen.latencies.len().min(seen.arrivals.len());
         let requests = of.requests.min(u32::try_from(open).unwrap_or(u32::MAX));
         let each = of.latency_ns.unwrap_or_default() / u64::from(of.requests.max(1));
-        seen.latencies.extend((0..requests).map(|_| each));
+        seen.latencies.extend((0..requests).map(|_| (of.operation, each)));
         let cost = self.spec.normalization.cost(of.bytes);
         seen.operations += u64::from(cost) * u64::from(requests);
         seen.last_ns = at.as_ns();
@@ -243,7 +243,7 @@ struct Going {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Change(usize),
-    Answer { slot: u32, bytes: u32, latency_ns: u64 },
+    Answer { slot: u32, operation: Operation, bytes: u32, latency_ns: u64 },
     Arrive { slot: u32 },
     Look,
     Wake,
@@ -327,8 +327,9 @@ impl<'r> Run<'r> {
                 }
             }
             Due::Arrive { slot } => self.arrive(now, slot),
-            Due::Answer { slot, bytes, latency_ns } => {
-                let of = Completed { bytes, requests: 1, latency_ns: Some(latency_ns) };
+            Due::Answer { slot, operation, bytes, latency_ns } => {
+                let latency_ns = Some(latency_ns);
+                let of = Completed { operation, bytes, requests: 1, latency_ns };
                 self.scheduler.handle_completed(now, DiskSlot(slot), of);
                 if let Some(going) = self.going.get_mut(&slot) {
                     going.answered.push(now.as_ns());
@@ -386,9 +387,9 @@ impl<'r> Run<'r> {
         let latencies = self.of.disks.get(&slot).map(|seen| &seen.latencies);
         let Some(going) = self.going.get_mut(&slot) else { return };
         let known = latencies.and_then(|all| all.get(going.sent).or(all.last()));
-        let latency_ns = known.copied().unwrap_or_default();
+        let (operation, latency_ns) = known.copied().unwrap_or_default();
         going.sent += 1;
         let at = now.as_ns().saturating_add(latency_ns);
-        self.plan(at, Due::Answer { slot, bytes, latency_ns });
+        self.plan(at, Due::Answer { slot, operation, bytes, latency_ns });
     }
 }

@@ -12,8 +12,8 @@ use suimon_recording::{
     About, MemberBirth, Recorded, Sink, StreamId, encode_about, encode_block, file_header,
 };
 use suimon_storage_qos::{
-    Assignment, Borrower, Capability as Declared, DiskSlot, Limits, Next, Normalization, Proposal,
-    Store, StoreScheduler, StoreSpec, Submitted,
+    Assignment, Borrower, Capability as Declared, Completed, Completion, DiskSlot, Limits, Next,
+    Normalization, Operation, Proposal, Store, StoreScheduler, StoreSpec, Submitted,
 };
 use suimon_teaming::lacp::{Action, Activity, Lacp, LacpSpec, Link, PortSpec, Timer};
 use suimon_teaming::{
@@ -248,6 +248,11 @@ fn cluster(sink: &Arc<dyn Sink>, turns: u64) {
     leader.flush();
 }
 
+/// A write of 8 KiB that completed after `latency_ns`.
+const fn ended(latency_ns: Option<u64>) -> Completed {
+    Completed { operation: Operation::Write, bytes: 8192, requests: 1, latency_ns }
+}
+
 /// Two disks with limits on a device that takes 1 ms for each request, and has eight at a time. Each
 /// has as many requests outstanding as it may. Returns when it was over.
 fn disks(scheduler: &mut Recorded<StoreScheduler>, from: Time, ms: u64) -> Time {
@@ -261,7 +266,7 @@ fn disks(scheduler: &mut Recorded<StoreScheduler>, from: Time, ms: u64) -> Time 
         ends = left;
         for (_, slot) in &done {
             outstanding[slot.0 as usize] -= 1;
-            scheduler.handle_one(now, *slot, 8192, Some(Duration::from_millis(1)));
+            scheduler.handle_completed(now, *slot, ended(Some(1_000_000)));
         }
         for slot in slots {
             let more = 8 - outstanding[slot.0 as usize];
@@ -288,7 +293,7 @@ fn disks(scheduler: &mut Recorded<StoreScheduler>, from: Time, ms: u64) -> Time 
     while !ends.is_empty() {
         now = now + Duration::from_millis(1);
         for (_, slot) in std::mem::take(&mut ends) {
-            scheduler.handle_one(now, slot, 8192, None);
+            scheduler.handle_completed(now, slot, ended(None));
         }
         while let Next::Dispatch { disk, .. } = scheduler.poll(now) {
             ends.push((now, disk));
@@ -335,7 +340,9 @@ pub(super) fn storage(sink: &Arc<dyn Sink>, ms: u64) {
         for (of, borrower) in [&mut own, &mut away].into_iter().enumerate() {
             let slot = DiskSlot(of as u32);
             for _ in 0..std::mem::take(&mut under_way[of]) {
-                borrower.handle_complete(slot, 8192, Duration::from_micros(500));
+                let latency = Some(Duration::from_micros(500));
+                let (disk, operation, bytes) = (slot, Operation::Read, 8192);
+                borrower.handle_completion(now, Completion { disk, operation, bytes, latency });
             }
             if borrower.submit(now, slot, 8192, 9) == Ok(Submitted::Dispatch) {
                 under_way[of] += 1;
@@ -347,7 +354,7 @@ pub(super) fn storage(sink: &Arc<dyn Sink>, ms: u64) {
         while let Some(grant) = budget.poll_grant(now) {
             let (of, borrower) = if grant.processor == me { (0, &mut own) } else { (1, &mut away) };
             borrower.handle_grant(now, grant);
-            while let Next::Dispatch { .. } = borrower.poll() {
+            while let Next::Dispatch { .. } = borrower.poll(now) {
                 under_way[of] += 1;
             }
         }

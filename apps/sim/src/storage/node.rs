@@ -12,7 +12,8 @@ use crate::cluster::Clock;
 use crate::storage::shared::Shared;
 use suimon_quantity::Time;
 use suimon_storage_qos::{
-    Change, DiskFlow, DiskSlot, Event, Next, SAMPLE, Store, StoreScheduler, SubmitError, Submitted,
+    Change, DiskFlow, DiskSlot, Event, Next, Operation, SAMPLE, Store, StoreScheduler, SubmitError,
+    Submitted,
 };
 
 /// A scheduler of a store, as `plane/storage` uses it. [`StoreScheduler`] is the one of
@@ -145,12 +146,12 @@ impl Node {
         &mut self,
         now: Time,
         slot: DiskSlot,
-        bytes: u32,
+        request: (Operation, u32),
         latency: Duration,
     ) {
         self.under_way -= 1;
         let clock = self.clock(now);
-        self.scheduler.own_mut().handle_complete(clock, slot, bytes, latency);
+        self.scheduler.own_mut().handle_complete(clock, slot, request, latency);
     }
 
     /// When something may go although nothing comes and nothing is answered.

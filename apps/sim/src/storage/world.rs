@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use suimon_quantity::{DiskId, Time};
-use suimon_storage_qos::{Limits, Refusal, Submitted};
+use suimon_storage_qos::{Limits, Operation, Refusal, Submitted};
 
 use crate::cluster::{Control, ControlEvent};
 use crate::kernel::{Agenda, Dice, Witness};
@@ -176,7 +176,9 @@ impl World {
 
     fn handle_answered(&mut self, tag: u32) {
         let now = self.agenda.now();
-        let Some(Request { disk, sent, .. }) = self.requests.get(&tag).copied() else { return };
+        let Some(Request { disk, sent, is_write, .. }) = self.requests.get(&tag).copied() else {
+            return;
+        };
         if let Some(until) = self.still(disk) {
             return self.agenda.plan(until, Event::Answered { tag });
         }
@@ -188,7 +190,8 @@ impl World {
         self.agenda.plan_in(think_ns + TURN_NS, Event::Ask { disk });
         let node = &mut self.nodes[of.node];
         if let Some(slot) = node.store.slot(DiskId(disk)) {
-            node.handle_answered(now, slot, bytes, latency);
+            let operation = if is_write { Operation::Write } else { Operation::Read };
+            node.handle_answered(now, slot, (operation, bytes), latency);
         }
         let (cost, latency_ns) = (cost(bytes), latency.as_nanos() as u64);
         self.ledger.handle_answered(now.as_ns(), disk, cost, latency_ns);

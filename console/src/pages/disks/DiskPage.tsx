@@ -54,10 +54,10 @@ function Limits(props: { flow: QosFlowStatus | undefined }) {
   const shares = props.flow?.last_5_s.limited_by ?? [];
   if (shares.length === 0) return <p>{t("disk.waits.none")}</p>;
   return (
-    <>
+    <div role="group" aria-label={t("disk.waits")}>
       <Facts columns={1} of={shares.map(({ factor, share_ppm }) => [word(factor), <Bar key={factor} ppm={share_ppm} tone="plain" text={percent(share_ppm)} />])} />
       <p className="faint spaced">{t("disk.waits.about")}</p>
-    </>
+    </div>
   );
 }
 

@@ -1,15 +1,15 @@
 //! Replays blocks of recordings, unmodified and corrupted, with the fuzz target's oracle.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use crate::recording_oracle::check;
 use proptest::prelude::*;
 use suimon_cluster_qos::{Kept, Member, MemberEvent, NodeId, Terms};
 use suimon_quantity::{DiskId, Time};
-use suimon_recording::{MemberBirth, Recorded, Sink, StreamId};
+use suimon_recording::{MemberBirth, Recorded, Sink, StoreInput, StreamId, decode_store_input};
 use suimon_storage_qos::{
-    Assignment, Capability, DiskSlot, Limits, Proposal, Store, StoreScheduler, StoreSpec,
+    Assignment, Capability, Completed, DiskSlot, Limits, Operation, Proposal, Store,
+    StoreScheduler, StoreSpec,
 };
 
 #[derive(Default)]
@@ -42,7 +42,9 @@ fn body() -> Vec<u8> {
     for ms in 1..20 {
         scheduler.submit(at(ms), DiskSlot(0), 4096, 7).unwrap();
         scheduler.poll(at(ms));
-        scheduler.handle_one(at(ms), DiskSlot(0), 4096, Some(Duration::from_micros(80)));
+        let (operation, latency_ns) = (Operation::Write, Some(80_000));
+        let of = Completed { operation, bytes: 4096, requests: 1, latency_ns };
+        scheduler.handle_completed(at(ms), DiskSlot(0), of);
     }
     scheduler.observe(at(20));
     let (terms, keeps) = (Terms::default(), Kept::default());
@@ -81,4 +83,16 @@ proptest! {
     fn any_bytes_break_no_promise(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         check(&bytes);
     }
+}
+
+/// A completion has its operation, and one that is unknown is an error.
+#[test]
+fn a_completion_has_its_operation() {
+    for (number, operation) in (0u8..).zip(Operation::ALL) {
+        let input = decode_store_input(&[3, 1, number, 8, 2, 101]).unwrap();
+        let of = Completed { operation, bytes: 8, requests: 2, latency_ns: Some(100) };
+        assert_eq!(input, StoreInput::Completed { slot: DiskSlot(1), of });
+    }
+    let error = decode_store_input(&[3, 1, 4, 8, 2, 101]).unwrap_err();
+    assert!(error.to_string().contains("operation 4 is unknown"), "{error}");
 }

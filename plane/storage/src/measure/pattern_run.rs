@@ -5,8 +5,8 @@ use suimon_image::ByteRange;
 use suimon_ports::{FileDone, FileOp};
 use suimon_quantity::{DiskId, Time};
 use suimon_storage_qos::{
-    Assignment, Capability, DiskSlot, Limits, Next, Proposal, Store, StoreScheduler, StoreSpec,
-    Submitted,
+    Assignment, Capability, DiskSlot, Limits, Next, Operation, Proposal, Store, StoreScheduler,
+    StoreSpec, Submitted,
 };
 
 use super::{Device, MIB, MeasureError, MeasurePlan, Pattern, PatternFigure};
@@ -126,7 +126,8 @@ impl PatternRun {
         let offset = sent.offset;
         done.outcome.map_err(|error| MeasureError::Io { what, offset, error })?;
         let latency = now.since(sent.at);
-        self.scheduler.handle_complete(now, self.slot, self.request_bytes, latency);
+        let operation = if sent.is_write { Operation::Write } else { Operation::Read };
+        self.scheduler.handle_complete(now, self.slot, (operation, self.request_bytes), latency);
         self.free.push(tag);
         if self.counted_from.is_some() && self.counted_until.is_none() {
             self.requests += 1;

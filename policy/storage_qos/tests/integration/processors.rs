@@ -8,8 +8,8 @@ use crate::array::{Dice, Log, SECOND, limits};
 use proptest::prelude::*;
 use suimon_quantity::{DiskId, ProcessorId, Time};
 use suimon_storage_qos::{
-    Assignment, Borrower, CATCH_UP, Capability, DiskSlot, Grant, HELD_MAX, Limits, Next,
-    Normalization, Proposal, Report, Store, StoreBudget, StoreSpec, Submitted,
+    Assignment, Borrower, CATCH_UP, Capability, Completion, DiskSlot, Grant, HELD_MAX, Limits,
+    Next, Normalization, Operation, Proposal, Report, Store, StoreBudget, StoreSpec, Submitted,
 };
 
 /// A message takes at most so long.
@@ -37,6 +37,8 @@ struct Host {
     at_once: u64,
     dispatched: u64,
     service_ns: u64,
+    /// Latencies of completed requests by disk, in sum.
+    latencies_ns: BTreeMap<u32, u64>,
 }
 
 impl Host {
@@ -71,6 +73,7 @@ impl Host {
             at_once: 0,
             dispatched: 0,
             service_ns,
+            latencies_ns: BTreeMap::new(),
         }
     }
 
@@ -119,7 +122,10 @@ impl Host {
         self.device = device;
         for (_, at, disk, bytes, since) in done {
             let latency = Duration::from_nanos(now - since);
-            self.processors[at].borrower.handle_complete(DiskSlot(disk), bytes, latency);
+            *self.latencies_ns.entry(disk).or_default() += now - since;
+            let (disk, operation, latency) = (DiskSlot(disk), Operation::Read, Some(latency));
+            let of = Completion { disk, operation, bytes, latency };
+            self.processors[at].borrower.handle_completion(Time::from_ns(now), of);
         }
         for at in 0..self.processors.len() {
             let time = self.time();
@@ -142,7 +148,9 @@ impl Host {
                 let Some((_, grant)) = processor.grants.pop_front() else { break };
                 processor.borrower.handle_grant(time, grant);
             }
-            while let Next::Dispatch { disk, tag } = self.processors[at].borrower.poll() {
+            while let Next::Dispatch { disk, tag } =
+                self.processors[at].borrower.poll(Time::from_ns(now))
+            {
                 let waiting = self.processors[at].waiting.get_mut(&disk.0).unwrap();
                 assert_eq!(waiting.pop_front(), Some(tag), "out of order");
                 self.send(at, disk.0, tag);
@@ -292,5 +300,41 @@ proptest! {
         host.run(SECOND / 10, |_| ());
         let done = host.logs[&0].dispatched.len();
         prop_assert!((100..=124).contains(&done), "{done} in a tenth of a second");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Little's law across workers: the time in flight that workers report is the sum of the latencies
+    /// of their requests, and what is lent ahead is no request.
+    #[test]
+    fn reported_time_in_flight_is_the_sum_of_latencies(
+        seed in any::<u64>(),
+        workers in 1usize..4,
+        bursts in prop::collection::vec((0usize..4, 0u32..2, 1u32..20, 0u64..80_000_000), 1..30),
+    ) {
+        let disks = [Limits::default(), limits(0, 2000, 100)];
+        let mut host = Host::new(workers, &disks, seed, 400_000);
+        host.budget.observe(host.time());
+        let began = host.now;
+        for (at, disk, count, pause_ns) in bursts {
+            for _ in 0..count {
+                host.submit(at % workers, disk, 4096);
+            }
+            host.run(pause_ns, |_| ());
+        }
+        host.run(SECOND, |_| ());
+        prop_assert!(host.device.is_empty());
+        for disk in 0..2 {
+            let view = host.budget.view(host.time(), DiskSlot(disk)).unwrap();
+            let expected = host.latencies_ns.get(&disk).copied().unwrap_or_default();
+            let time = view.short.time;
+            prop_assert_eq!((time.in_flight_ns, view.in_flight), (expected, 0));
+            prop_assert!(time.device_ns == expected && time.own_ns <= expected);
+            prop_assert!(view.done.busy_ns <= host.now - began);
+            prop_assert!(view.done.busy_ns <= time.busy_ns);
+        }
+        prop_assert_eq!(host.budget.in_device(), 0);
     }
 }

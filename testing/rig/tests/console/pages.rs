@@ -135,6 +135,7 @@ fn check_pages(with_lab: bool) {
         "env",
         &url,
         "SUIMON_CONSOLE_DISK=noisy",
+        "SUIMON_CONSOLE_IDLE_DISK=gold",
         if with_lab { "SUIMON_CONSOLE_LAB=vmq-teaming" } else { "SUIMON_CONSOLE_LAB=" },
         "SUIMON_CONSOLE_VM=shop",
         "SUIMON_CONSOLE_VM_TYPED=7 echo $((41 + 1)) of $(uname -s)",

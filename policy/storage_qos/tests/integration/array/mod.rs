@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use suimon_quantity::{ByteRate, Cap, DiskId, Iops, Time};
 use suimon_storage_qos::{
-    Assignment, Capability, Change, DiskSlot, Event, Limits, Next, Normalization, PolicyId,
-    PolicySpec, Proposal, SAMPLE, Store, StoreScheduler, StoreSpec, Submitted, Weight,
+    Assignment, Capability, Change, DiskSlot, Event, Limits, Next, Normalization, Operation,
+    PolicyId, PolicySpec, Proposal, SAMPLE, Store, StoreScheduler, StoreSpec, Submitted, Weight,
 };
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -333,7 +333,12 @@ impl Rig {
         self.serve();
         let slot = self.store.slot(DiskId(disk)).unwrap();
         let latency = Duration::from_nanos(self.now - since);
-        self.scheduler.handle_complete(Time::from_ns(self.now), slot, bytes, latency);
+        self.scheduler.handle_complete(
+            Time::from_ns(self.now),
+            slot,
+            (Operation::Read, bytes),
+            latency,
+        );
         let cost = u64::from(Normalization::default().cost(bytes));
         self.logs.get_mut(&disk).unwrap().completed.push((self.now, cost));
         let client = self.clients.get_mut(&disk).unwrap();

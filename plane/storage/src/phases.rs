@@ -1,0 +1,34 @@
+//! Phases of requests in flight, as their store accounts for them.
+
+use suimon_storage_qos::Phase;
+
+use crate::disk::{Alone, Disk};
+use crate::work::StorageWork;
+
+impl StorageWork {
+    /// A request enters another phase.
+    #[inline]
+    pub(crate) fn enter_phase(&mut self, number: usize, phase: Phase) {
+        let is_other = self.requests.get(number).is_some_and(|request| request.phase != phase);
+        if is_other {
+            self.change_phase(number, phase);
+        }
+    }
+
+    #[inline(never)]
+    fn change_phase(&mut self, number: usize, phase: Phase) {
+        let Some(request) = self.requests.get_mut(number) else { return };
+        let from = core::mem::replace(&mut request.phase, phase);
+        let disk = self.disks.get(request.disk).filter(|_| request.is_charged);
+        let Some(place) = disk.and_then(|disk| disk.place_of(request.is_mirror)) else { return };
+        if let Some(store) = self.stores.get_mut(place.store) {
+            store.handle_phase(self.now, place.slot, from, phase);
+        }
+    }
+}
+
+/// Returns the phase of a request that is queued behind others of its disk.
+pub(crate) fn parked_phase(disk: &Disk) -> Phase {
+    let waits_for_metadata = disk.alone == Alone::No && disk.obstacle.is_some();
+    if waits_for_metadata { Phase::Metadata } else { Phase::Unmeasured }
+}

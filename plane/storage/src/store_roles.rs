@@ -1,0 +1,132 @@
+//! Roles of a worker in a store: how the store's budget is shared, moves between workers, and is taken
+//! back.
+
+use suimon_quantity::{ProcessorId, Time};
+use suimon_recording::Recorded;
+use suimon_storage_qos::StoreBudget;
+
+use crate::StoreRole;
+use crate::mail::{Outbox, StorageMail};
+use crate::store::{Mode, StoreUse};
+
+impl StoreUse {
+    /// Tells the budget what happened here, and hears what it lends.
+    pub(crate) fn exchange(&mut self, now: Time, me: ProcessorId, outbox: &mut Outbox) {
+        match &mut self.mode {
+            Mode::Sole(_) | Mode::Between => return,
+            Mode::Away { home, own } => {
+                let spent = outbox.spent_report();
+                return match own.poll_report(now, spent) {
+                    Ok(report) => outbox.report(*home, self.id, me, report),
+                    Err(spent) => outbox.keep_report(spent),
+                };
+            }
+            Mode::Home { budget, own } => loop {
+                let spent = outbox.spent_report();
+                let reported = own.poll_report(now, spent);
+                if let Ok(report) = &reported {
+                    budget.handle_report(now, me, report);
+                }
+                outbox.keep_report(reported.unwrap_or_else(|spent| spent));
+                let mut has_grants = false;
+                while let Some(grant) = budget.poll_grant(now) {
+                    if grant.processor == me {
+                        own.handle_grant(now, grant);
+                        has_grants = true;
+                    } else {
+                        outbox.grant(self.id, grant);
+                    }
+                }
+                if !has_grants {
+                    break;
+                }
+            },
+        }
+        self.settle(now);
+    }
+
+    /// Becomes the only one, if nobody else has anything any more.
+    fn settle(&mut self, now: Time) {
+        if !self.is_to_be_sole {
+            return;
+        }
+        match core::mem::replace(&mut self.mode, Mode::Between) {
+            Mode::Home { budget, own } if budget.is_settled(&own, self.under_way) => {
+                self.mode = Mode::Sole(Box::new(budget.unshare(now, *own)));
+                self.is_to_be_sole = false;
+            }
+            other => self.mode = other,
+        }
+    }
+
+    /// Takes part in another way from now on.
+    pub(crate) fn set_role(
+        &mut self,
+        now: Time,
+        role: StoreRole,
+        me: ProcessorId,
+        outbox: &mut Outbox,
+    ) {
+        self.is_to_be_sole = role == StoreRole::Sole;
+        self.tell_ended(now);
+        if role == StoreRole::Sole {
+            if let Mode::Home { own, .. } | Mode::Away { own, .. } = &mut self.mode {
+                own.set_settling(true);
+            }
+            return self.exchange(now, me, outbox);
+        }
+        if let Mode::Home { own, .. } | Mode::Away { own, .. } = &mut self.mode {
+            own.set_settling(self.is_leaving);
+        }
+        self.share(now, me);
+        let StoreRole::Away(to) = role else { return };
+        // What happened here is told to the budget before it goes.
+        self.exchange(now, me, outbox);
+        self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
+            Mode::Home { budget, own } => {
+                outbox.send(to, StorageMail::Budget { store: self.id, budget });
+                Mode::Away { home: to, own }
+            }
+            Mode::Away { own, .. } => Mode::Away { home: to, own },
+            other => other,
+        };
+    }
+
+    /// The budget has its home here from now on.
+    pub(crate) fn take_budget(&mut self, budget: Box<Recorded<StoreBudget>>) {
+        self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
+            Mode::Away { own, .. } => Mode::Home { budget, own },
+            // A store has one budget: what is here stays.
+            other => other,
+        };
+    }
+
+    /// Others may borrow from what was one processor's.
+    fn share(&mut self, now: Time, me: ProcessorId) {
+        self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
+            Mode::Sole(scheduler) => {
+                let mut own = self.borrower();
+                let budget = scheduler.share(now, me, &mut own);
+                Mode::Home { budget: Box::new(budget), own }
+            }
+            other => other,
+        };
+    }
+
+    /// It is to go.
+    pub(crate) fn leave(&mut self) {
+        self.is_leaving = true;
+        if let Mode::Home { own, .. } | Mode::Away { own, .. } = &mut self.mode {
+            own.set_settling(true);
+        }
+    }
+
+    /// Whether nothing of it is left here.
+    pub(crate) fn is_over(&self) -> bool {
+        let is_settled = match &self.mode {
+            Mode::Away { own, .. } => own.is_settled(),
+            Mode::Sole(_) | Mode::Home { .. } | Mode::Between => true,
+        };
+        self.disks == 0 && self.waiting == 0 && self.under_way == 0 && is_settled
+    }
+}

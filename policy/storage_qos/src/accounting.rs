@@ -1,0 +1,76 @@
+//! Accounting for the time of requests: phases, time lost by workers, and time reported by workers that
+//! borrow from the store's budget. Except for the busy time of flows it decides nothing.
+
+use suimon_quantity::Time;
+
+use crate::{DiskSlot, Phase, StoreScheduler, Unscheduled, WorkerTime};
+
+/// Requests in flight at workers that borrow from a store's budget.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AtWorkers {
+    /// Requests in flight, as far as workers have reported them.
+    pub(crate) in_flight: u32,
+    /// Requests that complete with the present report, and those in flight after it.
+    pub(crate) depth: u32,
+}
+
+impl StoreScheduler {
+    /// A request in flight of a disk enters another phase.
+    pub fn handle_phase(&mut self, now: Time, slot: DiskSlot, from: Phase, to: Phase) {
+        let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
+        let held_by = self.flows.get(disk.flow as usize).and_then(|flow| flow.held_by);
+        disk.account(now, held_by.unwrap_or(self.contention));
+        disk.change_phase(from, to);
+    }
+
+    /// The worker of a disk was runnable and not running.
+    pub fn handle_unscheduled(&mut self, of: Unscheduled) {
+        if let Some(disk) = self.disks.get_mut(of.disk.0 as usize) {
+            disk.totals.time.add_unscheduled(of);
+        }
+    }
+
+    /// Workers account for the time of requests in flight from now on.
+    pub(crate) fn begin_lending(&mut self, now: Time) {
+        for flow in &mut self.flows {
+            flow.set_lent(now, true);
+        }
+        let mut in_flight = 0;
+        for disk in &mut self.disks {
+            let held_by = self.flows.get(disk.flow as usize).and_then(|flow| flow.held_by);
+            disk.account(now, held_by.unwrap_or(self.contention));
+            (disk.is_lent, disk.at_workers) = (true, disk.in_flight);
+            in_flight += disk.in_flight;
+        }
+        self.at_workers = Some(AtWorkers { in_flight, depth: in_flight });
+    }
+
+    /// The scheduler accounts for the time of all requests again from now on.
+    pub(crate) fn end_lending(&mut self, now: Time) {
+        self.at_workers = None;
+        for flow in &mut self.flows {
+            flow.set_lent(now, false);
+        }
+        for disk in &mut self.disks {
+            let held_by = self.flows.get(disk.flow as usize).and_then(|flow| flow.held_by);
+            disk.account(now, held_by.unwrap_or(self.contention));
+            (disk.is_lent, disk.at_workers) = (false, 0);
+        }
+    }
+
+    /// A worker reports the time of its requests, and that so many complete with this report.
+    pub(crate) fn handle_worker_times(&mut self, now: Time, times: &[WorkerTime], ended: usize) {
+        let Some(all) = &mut self.at_workers else { return };
+        for WorkerTime { disk, time, in_flight_change } in times {
+            let Some(disk) = self.disks.get_mut(disk.0 as usize) else { continue };
+            all.in_flight = all.in_flight.saturating_add_signed(*in_flight_change);
+            disk.at_workers = disk.at_workers.saturating_add_signed(*in_flight_change);
+            disk.totals.time.merge(time);
+            if let Some(flow) = self.flows.get_mut(disk.flow as usize) {
+                flow.add_busy(now, time.busy_ns);
+            }
+        }
+        let ended = u32::try_from(ended).unwrap_or(u32::MAX);
+        all.depth = all.in_flight.saturating_add(ended);
+    }
+}

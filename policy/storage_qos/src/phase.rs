@@ -1,0 +1,60 @@
+//! Phases of requests in flight.
+
+/// Phase of a request that was dispatched and has not completed.
+///
+/// A request is in [`Phase::Data`] from its dispatch on unless another phase is reported.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// The device reads or writes the request's payload.
+    #[default]
+    Data,
+    /// The request waits for metadata of the image: for a read of it, or until changes of it are
+    /// committed.
+    Metadata,
+    /// The request is a flush or a durable write, and waits until the device has made data durable.
+    Flush,
+    /// The request is a discard or a write of zeros.
+    Discard,
+    /// The request is queued in the engine behind another request of the disk.
+    Unmeasured,
+}
+
+impl Phase {
+    /// Number of phases.
+    pub const COUNT: usize = 5;
+    /// All phases in the order of their numbers.
+    pub const ALL: [Self; Self::COUNT] =
+        [Self::Data, Self::Metadata, Self::Flush, Self::Discard, Self::Unmeasured];
+}
+
+/// Numbers of requests in flight in each phase other than [`Phase::Data`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Phases {
+    counts: [u32; Phase::COUNT],
+    sum: u32,
+}
+
+impl Phases {
+    /// Moves one request from a phase to another.
+    pub(crate) fn change(&mut self, from: Phase, to: Phase) {
+        let count = |counts: &mut [u32; Phase::COUNT], phase: Phase, change: i32| {
+            if let Some(count) = counts.get_mut(phase as usize).filter(|_| phase != Phase::Data) {
+                *count = count.saturating_add_signed(change);
+            }
+        };
+        count(&mut self.counts, from, -1);
+        count(&mut self.counts, to, 1);
+        self.sum = self.counts.iter().sum();
+    }
+
+    /// True if all requests in flight are in [`Phase::Data`].
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.sum == 0
+    }
+
+    /// Returns the number of requests in a phase; 0 for [`Phase::Data`].
+    pub(crate) fn count(&self, phase: Phase) -> u32 {
+        self.counts.get(phase as usize).copied().unwrap_or_default()
+    }
+}

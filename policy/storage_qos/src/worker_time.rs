@@ -1,0 +1,106 @@
+//! Time of requests at a worker that borrows from a store's budget.
+//!
+//! The worker accounts for the time of its requests itself: it dispatches them by what was lent ahead
+//! before the budget has a report of them, and what it holds lent ahead is no request.
+
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use suimon_quantity::Time;
+
+use crate::phase::Phases;
+use crate::{DiskSlot, Phase, RequestTime, Unscheduled};
+
+/// Longest time until a worker reports the time of requests in flight without another reason to
+/// report.
+pub(crate) const REPORT_EVERY: Duration = Duration::from_millis(100);
+
+/// Time of a disk's requests at a worker since the worker's previous report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerTime {
+    /// The disk.
+    pub disk: DiskSlot,
+    /// Time of its requests: busy, in flight, in each phase, and lost by the worker.
+    pub time: RequestTime,
+    /// Change of the number of requests in flight.
+    pub in_flight_change: i32,
+}
+
+/// Requests of a disk that are queued or in flight at a worker, and their time that was not reported.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LocalRequests {
+    pub(crate) in_flight: u32,
+    phases: Phases,
+    /// Time up to which the time of requests is accounted.
+    accounted: Time,
+    time: RequestTime,
+    reported_in_flight: u32,
+    /// True if the borrower's list of disks with unreported time has the disk.
+    is_listed: bool,
+}
+
+impl LocalRequests {
+    /// Accounts for the time up to now, before a request changes its state; so many are queued. Returns
+    /// true if the disk is to be listed as one with unreported time.
+    #[inline]
+    pub(crate) fn account(&mut self, now: Time, waiting: u32) -> bool {
+        let ns = now.ns_since(core::mem::replace(&mut self.accounted, now));
+        if self.in_flight | waiting > 0 {
+            self.time.add(ns, self.in_flight);
+            if !self.phases.is_empty() {
+                self.time.add_phases(ns, &self.phases);
+            }
+        }
+        !core::mem::replace(&mut self.is_listed, true)
+    }
+
+    /// Removes a request that completed.
+    pub(crate) fn complete(&mut self) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        if self.in_flight == 0 {
+            self.phases = Phases::default();
+        }
+    }
+
+    /// Moves one request from a phase to another.
+    pub(crate) fn change_phase(&mut self, from: Phase, to: Phase) {
+        self.phases.change(from, to);
+    }
+
+    /// Adds time in which the worker was runnable and not running.
+    pub(crate) fn add_unscheduled(&mut self, of: Unscheduled) {
+        self.time.add_unscheduled(of);
+    }
+
+    /// Takes over requests in flight that another part of the scheduler accounted for up to now.
+    pub(crate) fn take_over(&mut self, now: Time, in_flight: u32, phases: Phases) {
+        (self.in_flight, self.reported_in_flight) = (in_flight, in_flight);
+        (self.phases, self.accounted, self.time) = (phases, now, RequestTime::default());
+    }
+
+    /// Returns the requests in flight by phase and their unreported time up to now.
+    pub(crate) fn give_up(mut self, now: Time, waiting: u32) -> (Phases, RequestTime) {
+        self.account(now, waiting);
+        (self.phases, self.time)
+    }
+
+    /// Takes what is to be reported of the disk, up to now; so many of its requests are queued.
+    /// `None`: nothing.
+    pub(crate) fn report(&mut self, now: Time, disk: DiskSlot, waiting: u32) -> Option<WorkerTime> {
+        self.account(now, waiting);
+        self.is_listed = self.in_flight | waiting > 0;
+        let time = core::mem::take(&mut self.time);
+        let before = core::mem::replace(&mut self.reported_in_flight, self.in_flight);
+        let change = i64::from(self.in_flight) - i64::from(before);
+        if time == RequestTime::default() && change == 0 {
+            return None;
+        }
+        let in_flight_change = i32::try_from(change).unwrap_or_default();
+        Some(WorkerTime { disk, time, in_flight_change })
+    }
+
+    /// Returns true if the disk has requests or unreported time.
+    pub(crate) const fn is_listed(&self) -> bool {
+        self.is_listed
+    }
+}
