@@ -15,7 +15,8 @@ static ALLOCATOR: Jemalloc = Jemalloc;
 // SAFETY: jemalloc reads a pointer to a string that ends with NUL, as this reference is; the name is
 // reserved for it.
 #[unsafe(export_name = "_rjem_malloc_conf")]
-pub static OPTIONS: &[u8; 46] = b"narenas:2,dirty_decay_ms:500,muzzy_decay_ms:0\0";
+#[used]
+static OPTIONS: &[u8; 46] = b"narenas:2,dirty_decay_ms:500,muzzy_decay_ms:0\0";
 
 /// Returns pages to the system that have been free for 500 ms. Returns at once if there are none.
 ///

@@ -27,6 +27,7 @@ fn spec() -> VmSpec {
         is_read_only: false,
         serial: "a \"serial\", b".to_owned(),
         port: None,
+        reports_full: false,
     };
     let socket = PathBuf::from("/run/vms/a/d.sock");
     VmSpec {

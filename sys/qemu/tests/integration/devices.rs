@@ -32,6 +32,7 @@ fn disk(name: &str, kind: VmDiskKind) -> VmDiskSpec {
         is_read_only: false,
         serial: "serial 1".to_owned(),
         port: None,
+        reports_full: false,
     }
 }
 
