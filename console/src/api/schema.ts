@@ -2067,6 +2067,16 @@ export interface components {
             /** @description Limits of its own. */
             qos?: components["schemas"]["DiskQos"];
             /**
+             * @description What requests do that the store has no space for. `wait`: they are queued until there is space, those of a VM's virtio disk for as long as it takes, those of NBD clients for `full_wait_s`; a VM with an IDE or SATA disk is paused and goes on when there is space. `error`: they fail at once.
+             * @default wait
+             */
+            on_full?: components["schemas"]["DiskOnFull"];
+            /**
+             * Format: int32
+             * @description Seconds that requests of NBD clients are queued at most while the store is full, 0 to 86 400. After that they fail with `NBD_ENOSPC`.
+             */
+            full_wait_s?: number;
+            /**
              * @description On what its VM finds it. An IDE or SATA disk is there from a start of the VM on, and needs neither `vhost_user` nor `nbd` for it. A change replaces the resource.
              * @default virtio
              */
@@ -2112,6 +2122,13 @@ export interface components {
             qos_policy?: null | components["schemas"]["Name"];
             /** @description Limits of its own. */
             qos?: null | components["schemas"]["DiskQosPatch"];
+            /** @description What requests do that the store has no space for. `wait`: they are queued until there is space, those of a VM's virtio disk for as long as it takes, those of NBD clients for `full_wait_s`; a VM with an IDE or SATA disk is paused and goes on when there is space. `error`: they fail at once. */
+            on_full?: null | components["schemas"]["DiskOnFull"];
+            /**
+             * Format: int32
+             * @description Seconds that requests of NBD clients are queued at most while the store is full, 0 to 86 400. After that they fail with `NBD_ENOSPC`.
+             */
+            full_wait_s?: number | null;
             /** @description On what its VM finds it. An IDE or SATA disk is there from a start of the VM on, and needs neither `vhost_user` nor `nbd` for it. A change replaces the resource. */
             controller?: null | components["schemas"]["DiskController"];
             /** @description The VM that it is attached to as a virtio disk; not attached so if absent. A change replaces the resource. */
@@ -2140,6 +2157,19 @@ export interface components {
          * @enum {string}
          */
         DiskFormat: "raw" | "vhd" | "vhdx" | "pass-through";
+        /** @description A disk whose store has no space for its requests. */
+        DiskFullStatus: {
+            /**
+             * Format: int64
+             * @description Requests that are queued until there is space.
+             */
+            queued_requests: number;
+            /**
+             * Format: int64
+             * @description Time since the first request that found the store full, in ms.
+             */
+            lasts_ms: number;
+        };
         /** @description A disk in a store that both nodes see, as its guest knows it. */
         DiskHandedOver: {
             /** @description The disk. */
@@ -2234,6 +2264,11 @@ export interface components {
             /** @description These connections, in the order in which they came. */
             connections?: components["schemas"]["DiskNbdClient"][];
         };
+        /**
+         * @description What requests of a disk do that its store has no space for.
+         * @enum {string}
+         */
+        DiskOnFull: "wait" | "error";
         /** @description A disk as it would be. */
         DiskProposal: {
             /** @description Its name. */
@@ -2375,6 +2410,7 @@ export interface components {
              *     flushed. 0 when the disk was idle for 2 s; absent while it is not open.
              */
             uncommitted_bytes?: number | null;
+            full?: null | components["schemas"]["DiskFullStatus"];
             /**
              * Format: int32
              * @description The processor that works it off; absent while it is not open.
@@ -4203,7 +4239,7 @@ export interface components {
             device_latency_ns?: number | null;
             /**
              * Format: int64
-             * @description The device's own latency for these at the same depth, in ns: the lowest in the last one to two
+             * @description The device's own latency for these (reads and writes apart, by size) at the same depth, in ns: the lowest in the last one to two
              *     hours, or that of the store's measurement.
              */
             device_own_latency_ns?: number | null;
@@ -4223,12 +4259,12 @@ export interface components {
             limits: components["schemas"]["DiskQos"];
             /**
              * Format: int32
-             * @description Requests that wait.
+             * @description Requests queued in the scheduler.
              */
             waiting: number;
             /**
              * Format: int32
-             * @description Requests that the device has.
+             * @description Requests in the device.
              */
             in_flight: number;
             /** @description Over the last 5 s. */
@@ -4240,7 +4276,7 @@ export interface components {
          * @description What limits a disk's throughput.
          * @enum {string}
          */
-        QosLimitingFactor: "own-maximum" | "own-bandwidth" | "shared-policy" | "store-cap" | "others-minimums" | "device-saturated" | "device-slow" | "flushes" | "worker" | "queue-depth" | "client-idle" | "device";
+        QosLimitingFactor: "store-full" | "own-maximum" | "own-bandwidth" | "shared-policy" | "store-cap" | "others-minimums" | "device-saturated" | "device-slow" | "flushes" | "metadata" | "discards" | "unmeasured" | "worker" | "queue-depth" | "client-idle" | "device";
         /**
          * @description `[[qos_policy]]`: limits that several disks refer to. Operations are normalised: a
          *     request counts as one for each `normalization_bytes` of its store that it has begun.
@@ -4561,7 +4597,7 @@ export interface components {
          * @description Whether a store or a disk is as desired.
          * @enum {string}
          */
-        StorageState: "ready" | "working" | "failed" | "stalled" | "away";
+        StorageState: "ready" | "working" | "failed" | "stalled" | "full" | "away";
         /** @description `capability_iops` of a store: a number, or the word `measure`. */
         StoreCapability: number | components["schemas"]["MeasureWord"];
         /** @description `[[store]]`: where disks are, with one queue for all of them. */
@@ -4593,6 +4629,11 @@ export interface components {
              * @description Normalised operations per second that this host's disks in it may do together when the cluster was not heard of for half a minute, 1 to 1 000 000 000; what is reserved for the host if absent or less. It counts as a promise, and where it does not fit it is not in force.
              */
             fallback_iops?: number | null;
+            /**
+             * Format: int32
+             * @description Used part of the store, in percent, from which on a warning says that it is nearly full (event 6152), 1 to 100.
+             */
+            full_warning_percent?: number;
         };
         /** @description Merge patch (RFC 7386) of `store`: keys that are absent stay as they are, null removes a key. */
         StoreConfigPatch: {
@@ -4616,6 +4657,11 @@ export interface components {
              * @description Normalised operations per second that this host's disks in it may do together when the cluster was not heard of for half a minute, 1 to 1 000 000 000; what is reserved for the host if absent or less. It counts as a promise, and where it does not fit it is not in force.
              */
             fallback_iops?: number | null;
+            /**
+             * Format: int32
+             * @description Used part of the store, in percent, from which on a warning says that it is nearly full (event 6152), 1 to 100.
+             */
+            full_warning_percent?: number | null;
         };
         /** @description What a store did when requests last waited for it. */
         StoreEstimate: {
@@ -4749,6 +4795,24 @@ export interface components {
              * @description Bytes of these that nothing is in; absent for a block device.
              */
             free_bytes?: number | null;
+            /** @description Whether more of it is used than its `full_warning_percent`. */
+            nearly_full?: boolean;
+            /**
+             * Format: int64
+             * @description Bytes of its disks as their guests see them, in sum.
+             */
+            virtual_bytes?: number;
+            /**
+             * Format: int64
+             * @description Bytes that the files of its disks take, in sum. Parents are not counted.
+             */
+            allocated_bytes?: number;
+            /**
+             * Format: int64
+             * @description `virtual_bytes` in percent of `total_bytes`, rounded up; absent while that is not known. Above 100
+             *     the disks can find the store full.
+             */
+            overcommit_percent?: number | null;
             /**
              * Format: int64
              * @description Normalised operations per second that it is taken to be able to do; absent while

@@ -3,9 +3,7 @@
 use std::fmt;
 
 use prometheus_client::encoding::DescriptorEncoder;
-use suimon_contract::{
-    DiskCounters, DiskRequestCounters, DiskStatus, QosDelivery, StorageState,
-};
+use suimon_contract::{DiskCounters, DiskRequestCounters, DiskStatus, QosDelivery, StorageState};
 
 use super::Readings;
 use super::family::{Family, Value};
