@@ -1,4 +1,4 @@
-//! A ring in memory that is shared with the kernel.
+//! AF_XDP ring in memory shared with the kernel.
 #![allow(unsafe_code, reason = "rings are memory shared with the kernel")]
 
 use core::marker::PhantomData;
@@ -8,15 +8,15 @@ use std::io;
 use super::memory::Mapping;
 use super::ring::RingCells;
 
-/// What rings carry: any bytes are an entry.
+/// Entry of a ring, for which any bytes are a valid value.
 pub(super) trait Entry: Copy {}
 
-/// The address of a chunk.
+/// Address of a chunk.
 impl Entry for u64 {}
-/// A piece of a frame.
+/// Piece of a frame.
 impl Entry for libc::xdp_desc {}
 
-/// A mapped ring.
+/// Mapped ring of entries `T`.
 #[derive(Debug)]
 pub(super) struct MappedCells<T> {
     map: Mapping,
@@ -24,14 +24,17 @@ pub(super) struct MappedCells<T> {
     consumer: usize,
     flags: usize,
     entries: usize,
-    /// Entries, less one: a power of two, less one.
+    /// Number of entries less one; a mask, because the number is a power of two.
     mask: u32,
     of: PhantomData<T>,
 }
 
 impl<T: Entry> MappedCells<T> {
+    /// Creates the ring over a mapping.
+    ///
     /// # Errors
-    /// What the kernel says of the ring's places does not fit the mapping.
+    /// The kernel's offsets of the ring are not within the mapping or not aligned, or `entries` is
+    /// not a power of two.
     pub(super) fn new(
         map: Mapping,
         places: &libc::xdp_ring_offset,
