@@ -3,7 +3,7 @@
 //! depth is the number of requests in flight; they are completed out of order. Memory is warm, so
 //! the result is the cost of the instructions, without cache misses between CPUs and interrupts.
 //!
-//! cargo run --release -p suimon-ring --example disk_ring_cost [FORM [REQUESTS]]
+//!     cargo run --release -p suimon-ring --example disk_ring_cost [FORM [REQUESTS]]
 //!
 //! `FORM` is a prefix of the lines to measure, for example `split, indirect depth 128`. A small
 //! number of requests shortens the run under a CPU simulator.

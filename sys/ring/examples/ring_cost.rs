@@ -2,7 +2,7 @@
 //! `flush`, in batches of 32, without the driver's work. Memory is warm, so the result is the cost
 //! of the instructions, without cache misses between CPUs.
 //!
-//! cargo run --release -p suimon-ring --example ring_cost
+//!     cargo run --release -p suimon-ring --example ring_cost
 
 mod clock;
 #[path = "../tests/integration/rig/mod.rs"]
