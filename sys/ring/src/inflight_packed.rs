@@ -7,11 +7,11 @@
 //! step 1. Its batch is then already recorded.
 //!
 //! Order of stores for a batch:
-//! - 1. Each chain is copied to entries, its head marked `inflight`, and the entries are removed
-//!   from the free list (`old_free_head` is the list's head without the chain being recorded).
-//! - 2. The entries are returned to the free list, and the used position moves.
-//! - 3. The ring is written.
-//! - 4. The `inflight` marks of the heads are cleared, and the `old_` fields are updated.
+//! 1. Each chain is copied to entries, its head marked `inflight`, and the entries are removed
+//!    from the free list (`old_free_head` is the list's head without the chain being recorded).
+//! 2. The entries are returned to the free list, and the used position moves.
+//! 3. The ring is written.
+//! 4. The `inflight` marks of the heads are cleared, and the `old_` fields are updated.
 //!
 //! If a recovering ring finds the used position different from the old one, it reads the ring: if
 //! the ring was written, the batch was returned and step 4 is completed; otherwise free list and
