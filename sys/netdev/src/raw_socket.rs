@@ -28,7 +28,7 @@ impl RawSocket {
         // SAFETY: no pointers.
         let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
         checked(fd)?;
-        // SAFETY: the call just returned it; nobody else has it.
+        // SAFETY: the call just returned this descriptor, which has no other owner.
         Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
     }
 

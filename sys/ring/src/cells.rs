@@ -72,7 +72,7 @@ pub(crate) struct RingCells {
     _memory: Arc<GuestMemory>,
 }
 
-// SAFETY: the pointers lead into memory that is held beside them.
+// SAFETY: the pointers refer to mappings that `_memory` keeps alive, and no thread owns them.
 unsafe impl Send for RingCells {}
 
 const AVAIL_RING_AT: usize = 4;
@@ -131,8 +131,9 @@ impl RingCells {
 
     #[inline(always)]
     fn avail_cell(&self, offset: usize) -> &AtomicU16 {
-        // SAFETY: callers pass even offsets inside the available ring, which is
-        // mapped and aligned; the guest's side is as good as another atomic.
+        // SAFETY: callers pass even offsets inside the available ring, which is mapped and aligned;
+        // this process accesses the field only as an atomic, and the guest's accesses are those of
+        // another thread.
         unsafe { AtomicU16::from_ptr(self.avail.add(offset).cast()) }
     }
 

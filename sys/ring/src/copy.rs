@@ -22,10 +22,10 @@ const WIDE_BYTES_MIN: usize = 4096;
 #[inline(always)]
 pub(crate) unsafe fn copy(src: *const u8, dst: *mut u8, len: usize) {
     if len <= INLINE_BYTES_MAX {
-        // SAFETY: as the caller promises.
+        // SAFETY: by this function's contract.
         unsafe { copy_short(src, dst, len) }
     } else {
-        // SAFETY: as the caller promises.
+        // SAFETY: by this function's contract.
         unsafe { copy_long(src, dst, len) }
     }
     // An empty block that may access all memory: the compiler cannot load copied values again from
@@ -43,10 +43,10 @@ pub(crate) unsafe fn copy(src: *const u8, dst: *mut u8, len: usize) {
 pub(crate) unsafe fn copy_within(src: *const u8, dst: *mut u8, len: usize) {
     #[cfg(target_arch = "x86_64")]
     if len >= WIDE_BYTES_MIN && std::arch::is_x86_feature_detected!("avx") {
-        // SAFETY: as the caller promises; the CPU has AVX.
+        // SAFETY: by this function's contract; the CPU has AVX.
         return unsafe { copy_wide(src, dst, len) };
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: by this function's contract.
     unsafe { core::ptr::copy(src, dst, len) }
 }
 
@@ -58,10 +58,10 @@ pub(crate) unsafe fn copy_within(src: *const u8, dst: *mut u8, len: usize) {
 unsafe fn copy_long(src: *const u8, dst: *mut u8, len: usize) {
     #[cfg(target_arch = "x86_64")]
     if len >= WIDE_BYTES_MIN && std::arch::is_x86_feature_detected!("avx") {
-        // SAFETY: as the caller promises; the CPU has AVX.
+        // SAFETY: by this function's contract; the CPU has AVX.
         return unsafe { copy_wide(src, dst, len) };
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: by this function's contract.
     unsafe { core::ptr::copy_nonoverlapping(src, dst, len) }
 }
 
@@ -114,7 +114,7 @@ unsafe fn copy_wide(src: *const u8, dst: *mut u8, len: usize) {
 /// Both pointers are valid for `offset + N` bytes.
 #[inline(always)]
 unsafe fn block<const N: usize>(src: *const u8, dst: *mut u8, offset: usize) {
-    // SAFETY: as the caller promises; arrays of bytes have no alignment.
+    // SAFETY: by this function's contract; arrays of bytes have no alignment.
     unsafe { dst.add(offset).cast::<[u8; N]>().write(src.add(offset).cast::<[u8; N]>().read()) }
 }
 

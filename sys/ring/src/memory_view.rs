@@ -155,9 +155,9 @@ impl MemoryView {
     pub(crate) fn prefetch_write(&self, addr: u64, header_bytes: usize) {
         if let Some(pointer) = self.cached.pointer(addr, header_bytes + 64) {
             prefetch::<false>(pointer);
-            // SAFETY: so many bytes are mapped.
+            // SAFETY: `header_bytes + 64` bytes are mapped at `pointer`.
             prefetch::<true>(unsafe { pointer.add(header_bytes) });
-            // SAFETY: so many bytes are mapped.
+            // SAFETY: `header_bytes + 64` bytes are mapped at `pointer`.
             prefetch::<true>(unsafe { pointer.add(header_bytes + 63) });
         }
     }

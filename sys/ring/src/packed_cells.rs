@@ -77,7 +77,7 @@ pub(crate) struct PackedCells {
     _memory: Arc<GuestMemory>,
 }
 
-// SAFETY: the pointers lead into memory that is held beside them.
+// SAFETY: the pointers refer to mappings that `_memory` keeps alive, and no thread owns them.
 unsafe impl Send for PackedCells {}
 
 impl PackedCells {
@@ -135,8 +135,8 @@ impl PackedCells {
     /// Returns length, id and flags of a descriptor as one atomic word.
     #[inline(always)]
     fn tail(&self, index: u16) -> &AtomicU64 {
-        // SAFETY: the descriptor lies in the ring, which is mapped and aligned;
-        // the guest's side is as good as another atomic.
+        // SAFETY: the descriptor is in the ring, which is mapped and aligned; this process accesses
+        // the field only as an atomic, and the guest's accesses are those of another thread.
         unsafe { AtomicU64::from_ptr(self.at(index).add(TAIL_AT).cast()) }
     }
 

@@ -148,8 +148,7 @@ impl Region {
 impl Drop for Region {
     fn drop(&mut self) {
         self.guard = None;
-        // SAFETY: the mapping was made by `map`, and nobody holds the region any
-        // more.
+        // SAFETY: the mapping was made by `map`, and this is its last owner.
         let unmapped = unsafe { rustix::mm::munmap(self.map, self.map_bytes) };
         debug_assert!(unmapped.is_ok(), "munmap: {unmapped:?}");
     }

@@ -51,7 +51,7 @@ pub(crate) struct RequestBuffers {
     writable_bytes: u64,
 }
 
-// SAFETY: the pointers lead into `memory`, which is `Send` and held beside them.
+// SAFETY: the pointers refer to `memory`, which is `Send` and kept alive by this value.
 unsafe impl Send for RequestBuffers {}
 
 impl RequestBuffers {
@@ -92,7 +92,7 @@ impl RequestBuffers {
             self.writable_bytes += len as u64;
             self.writable.push(Place { addr, piece: Piece { pointer, len } });
         } else if self.missing == HEADER_BYTES && len == HEADER_BYTES {
-            // SAFETY: so many bytes are mapped there.
+            // SAFETY: `len` bytes, the length of the header, are mapped at `pointer`.
             unsafe { copy(pointer, self.header.as_mut_ptr(), HEADER_BYTES) };
             self.missing = 0;
         } else if len > 0 {
@@ -170,8 +170,8 @@ impl RequestBuffers {
     #[inline(always)]
     pub(crate) fn write_status(&self, tag: u32, status: u8) {
         if let Some(pointer) = self.statuses.get(tag as usize).filter(|of| !of.is_null()) {
-            // SAFETY: the byte is mapped while the memory is held, and nobody has a
-            // reference to it.
+            // SAFETY: the byte is mapped while the memory is held, and there are no references to
+            // it.
             unsafe { pointer.write_volatile(status) };
         }
     }

@@ -137,7 +137,7 @@ impl<const K: usize, const V: usize> Map<K, V> {
         };
         // SAFETY: for this command the kernel reads a `MapShape`, which has no pointers.
         let fd = unsafe { bpf(MAP_CREATE, &mut shape) }?;
-        // SAFETY: the kernel has just made this descriptor for us.
+        // SAFETY: the kernel just created this descriptor, which has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
@@ -206,7 +206,7 @@ pub(crate) fn load(purpose: Purpose, instructions: &[Instruction]) -> io::Result
     // SAFETY: the kernel reads so many instructions, which have its layout, and the
     // license up to its end; both outlive the call. There is no log to write to.
     let fd = unsafe { bpf(PROGRAM_LOAD, &mut text) }?;
-    // SAFETY: the kernel has just made this descriptor for us.
+    // SAFETY: the kernel just created this descriptor, which has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -225,7 +225,7 @@ pub(crate) fn attach_xdp(
     let mut place = LinkPlace { program, device, kind: ATTACH_XDP, flags: hook as u32 };
     // SAFETY: for this command the kernel reads a `LinkPlace`, which has no pointers.
     let fd = unsafe { bpf(LINK_CREATE, &mut place) }?;
-    // SAFETY: the kernel has just made this descriptor for us.
+    // SAFETY: the kernel just created this descriptor, which has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

@@ -13,7 +13,7 @@ pub(super) struct Mapping {
     bytes: usize,
 }
 
-// SAFETY: the pages belong to no thread; whoever reads or writes them says why he may.
+// SAFETY: the pages are not bound to a thread; each access to them states why it is sound.
 unsafe impl Send for Mapping {}
 // SAFETY: as above; a `Mapping` itself gives out no reference to them.
 unsafe impl Sync for Mapping {}
@@ -40,7 +40,7 @@ impl Mapping {
     fn map(bytes: usize, flags: i32, fd: i32, offset: u64) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let offset = libc::off64_t::try_from(offset).map_err(io::Error::other)?;
-        // SAFETY: the kernel chooses the address, so nothing of ours is mapped over.
+        // SAFETY: the kernel chooses the address, so no existing mapping is replaced.
         let start =
             unsafe { libc::mmap64(core::ptr::null_mut(), bytes, protection, flags, fd, offset) };
         if start == libc::MAP_FAILED {
@@ -62,8 +62,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: these pages were mapped by `map` and by nobody else; who points into
-        // them holds this.
+        // SAFETY: these pages were mapped by `map` only; every user of pointers into them holds
+        // this value.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
@@ -115,7 +115,7 @@ impl Area {
     #[inline]
     pub(super) fn read(&self, address: u64, to: &mut [u8]) -> bool {
         let Some(from) = self.place(address, to.len()) else { return false };
-        // SAFETY: `place` lies in the mapping for that many bytes. `to` is ours alone, and
+        // SAFETY: `from` is in the mapping for that many bytes. `to` is borrowed exclusively, and
         // no reference to anything in the mapping is ever made.
         unsafe { core::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), to.len()) };
         true
@@ -126,9 +126,9 @@ impl Area {
     #[inline]
     pub(super) fn write(&mut self, address: u64, from: &[u8]) -> bool {
         let Some(to) = self.place(address, from.len()) else { return false };
-        // SAFETY: `place` lies in the mapping for that many bytes, and nobody else in this
-        // process writes or reads there: the chunk is in this area only, and this is
-        // borrowed mutably. No reference to anything in the mapping is ever made.
+        // SAFETY: `to` is in the mapping for that many bytes, and no other code of this process
+        // accesses it: the chunk is in this area only, and the area is borrowed mutably. No
+        // reference to anything in the mapping is ever made.
         unsafe { core::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
         true
     }

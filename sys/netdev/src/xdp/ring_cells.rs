@@ -113,16 +113,16 @@ impl<T: Entry> RingCells<T> for MappedCells<T> {
 
     #[inline]
     fn read(&self, index: u32) -> T {
-        // SAFETY: the place lies in the ring, aligned, and any bytes are an entry. Nobody
-        // in this process writes there while `self` is borrowed. The kernel may, where it
-        // breaks the protocol; then what is read is what lay there at some moment.
+        // SAFETY: the entry is in the ring, aligned, and any bytes are a valid entry. No code of
+        // this process writes it while `self` is borrowed. A kernel that breaks the protocol may;
+        // the result is then any value that was stored there.
         unsafe { self.entry(index).read_volatile() }
     }
 
     #[inline]
     fn write(&mut self, index: u32, entry: T) {
-        // SAFETY: the place lies in the ring, aligned; nobody in this process reads or
-        // writes there, for this is borrowed mutably.
+        // SAFETY: the entry is in the ring, aligned; no other code of this process accesses it,
+        // because `self` is borrowed mutably.
         unsafe { self.entry(index).write_volatile(entry) }
     }
 }

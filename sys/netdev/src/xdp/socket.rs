@@ -211,7 +211,7 @@ fn socket() -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call just returned it; nobody else has it.
+    // SAFETY: the call just returned this descriptor, which has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
