@@ -48,54 +48,54 @@ pub enum MemberFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum TeamEvent {
-    /// Number of usable members, below `min_links`.
+    /// Fewer members are usable than the team requires; it carries no frames.
     Down {
         /// Number of usable members.
         usable: u32,
         /// Minimum number of usable members the team requires.
         min_links: u32,
     },
-    /// Number of usable members, at least `min_links`.
+    /// As many members are usable as the team requires.
     Up {
         /// Number of usable members.
         usable: u32,
         /// Minimum number of usable members the team requires.
         min_links: u32,
     },
-    /// Identifier of the failed member.
+    /// A member became unusable.
     MemberFailed {
         /// Member that failed.
         member: MemberId,
         /// Reason of the failure.
         fault: MemberFault,
     },
-    /// Identifier of the usable member.
+    /// A member became usable, for the first time or again.
     MemberUsable {
         /// Member that became usable.
         member: MemberId,
     },
-    /// Identifier of the standby member.
+    /// The standby took over for a failed member.
     StandbyTookOver {
         /// Standby member.
         standby: MemberId,
         /// Member that is not usable.
         failed: MemberId,
     },
-    /// Identifier of the standby member.
+    /// The standby is out of use: all other members are usable, or the standby itself failed.
     StandbyReleased {
         /// Standby member.
         standby: MemberId,
     },
     /// The primary (receiving) member changed, because of a failure or by configuration.
     PrimaryChanged {
-        /// Member that became the primary.
+        /// Previous primary, if there was one.
         from: Option<MemberId>,
         /// New primary.
         to: MemberId,
     },
     /// The configured primary receives again.
     PrimaryRestored {
-        /// Configured primary, which took over.
+        /// Member that was primary in its place.
         from: MemberId,
         /// Configured primary.
         to: MemberId,

@@ -27,12 +27,12 @@ pub(crate) enum Spread {
     Flowlets(FlowFields),
 }
 
-/// Set of members that accept received frames.
+/// Members on which received frames are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum Receives {
-    /// Every member with collecting enabled accepts frames.
+    /// All collecting members.
     All,
-    /// Only the primary accepts frames.
+    /// The primary.
     Primary,
     /// For each port the member it is assigned to (its home).
     Homes,
@@ -46,7 +46,7 @@ pub struct Distribution {
     pub(crate) is_up: bool,
     pub(crate) spread: Spread,
     pub(crate) receives: Receives,
-    /// True if members replace the source address of frames from ports bound to other members.
+    /// True if a member replaces the source address of frames whose port has another home.
     pub(crate) replaces_source: bool,
     pub(crate) primary: Option<MemberSlot>,
     pub(crate) collecting: SlotSet,

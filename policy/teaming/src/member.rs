@@ -16,7 +16,7 @@ impl fmt::Display for MemberId {
     }
 }
 
-/// Configuration of a team member.
+/// Configuration of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberSpec {
     /// Identifier of the uplink.

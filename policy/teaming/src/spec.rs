@@ -33,9 +33,9 @@ pub enum Algorithm {
     HyperVPort,
     /// IP addresses, protocol and transport ports.
     TransportPorts,
-    /// Source and destination IP addresses.
+    /// IP addresses.
     IpAddresses,
-    /// Source and destination MAC addresses and VLAN.
+    /// MAC addresses and VLAN.
     MacAddresses,
     /// Flows as for `TransportPorts`, moved between members by load when they pause.
     Dynamic,
@@ -63,14 +63,14 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// Configuration of a team: mode, algorithm, members and their roles.
+/// Configuration of a team.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TeamSpec {
     /// Team identifier.
     pub id: TeamId,
-    /// Team mode, which the upstream switch must match.
+    /// Teaming mode.
     pub mode: TeamMode,
-    /// Algorithm that selects the egress member.
+    /// Load balancing algorithm.
     pub algorithm: Algorithm,
     /// Members: 1 to [`MEMBERS_MAX`], distinct, with distinct addresses. Earlier members are
     /// preferred where no other criterion decides.

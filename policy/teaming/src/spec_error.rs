@@ -15,7 +15,7 @@ pub enum SpecError {
     /// The team has more than [`MEMBERS_MAX`] members.
     #[error("{count} members are more than the {MEMBERS_MAX} a team can have; remove some")]
     TooManyMembers {
-        /// Number of members in the configuration.
+        /// Number of members given.
         count: usize,
     },
     /// A member is listed twice.
@@ -28,7 +28,7 @@ pub enum SpecError {
         member: MemberId,
         /// Earlier member.
         other: MemberId,
-        /// Address that both members have.
+        /// Address of both.
         mac: MacAddr,
     },
     /// The address of a member is a group address or zero.
@@ -36,7 +36,7 @@ pub enum SpecError {
     NotAStation {
         /// Member concerned.
         member: MemberId,
-        /// Address that is not a station's.
+        /// Address of the member.
         mac: MacAddr,
     },
     /// The primary or standby is not a member.
@@ -57,7 +57,7 @@ pub enum SpecError {
     RoleInMode {
         /// Name of the field: `primary` or `standby`.
         role: &'static str,
-        /// Mode in the rejected configuration.
+        /// Teaming mode.
         mode: TeamMode,
     },
     /// The standby is the only member.
@@ -71,9 +71,9 @@ pub enum SpecError {
         "min_links of {min_links} is not from 1 to {max}, the members in use when all are well"
     )]
     MinLinks {
-        /// `min_links` of the rejected configuration.
+        /// Configured value.
         min_links: u32,
-        /// Maximum value: members without the standby.
+        /// Largest accepted value.
         max: usize,
     },
     /// The configuration belongs to another team.

@@ -22,7 +22,7 @@ use crate::{
 /// Port of the switch that uses the team as its uplink; excludes the port of the team itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TeamPort {
-    /// Identifier of the switch port.
+    /// Port identifier.
     pub id: PortId,
     /// Configured address, if any.
     pub mac: Option<MacAddr>,

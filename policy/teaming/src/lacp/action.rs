@@ -21,7 +21,7 @@ pub enum Received {
     MarkerResponse,
     /// PDU of another slow protocol.
     Other {
-        /// Subtype of the slow protocol's PDU.
+        /// Subtype of the slow protocol.
         subtype: u8,
     },
     /// LACPDU received while the link was down or could not aggregate.
@@ -46,34 +46,34 @@ pub enum ChurnSide {
 pub enum Action {
     /// Starts or stops collecting and distributing on this member.
     Use {
-        /// Member that starts or stops.
+        /// Member concerned.
         member: MemberId,
         /// True if received frames are accepted.
         collecting: bool,
         /// True if frames are sent.
         distributing: bool,
-        /// Reason why the member is or is not in use.
+        /// Reason of the decision.
         reason: Reason,
     },
     /// Sends this frame on this member, ahead of data frames.
     Send {
-        /// Member on which to send the frame.
+        /// Member to send on.
         member: MemberId,
-        /// Frame to send, without FCS.
+        /// Frame to send.
         frame: SlowFrame,
     },
     /// Reports that one end has been out of sync for 60 s, or is in sync again.
     Churn {
-        /// Member with the changed churn state.
+        /// Member concerned.
         member: MemberId,
-        /// End of the link that is out of sync.
+        /// End of the link.
         side: ChurnSide,
         /// True if the end is out of sync.
         is_churning: bool,
     },
     /// Reports that a link leads back to this System, or that it stopped doing so.
     Loopback {
-        /// Member with the looped link.
+        /// Member concerned.
         member: MemberId,
         /// Port of this System whose LACPDUs were received; `None` if the loop is gone.
         port: Option<u16>,

@@ -35,13 +35,13 @@ pub enum PduError {
     /// The EtherType is not that of the slow protocols.
     #[error("type at offset 12 is {found:#06x}, not the slow protocols' 0x8809")]
     EtherType {
-        /// EtherType found in the frame.
+        /// EtherType of the frame.
         found: u16,
     },
     /// The subtype is not assigned to a slow protocol (IEEE 802.3, Table 57A-3).
     #[error("subtype {found} at offset 14 is not one of 1 to 10")]
     Subtype {
-        /// Subtype found in the frame.
+        /// Subtype of the frame.
         found: u8,
     },
     /// Unexpected TLV type.
@@ -51,7 +51,7 @@ pub enum PduError {
         field: &'static str,
         /// Offset of the field.
         offset: usize,
-        /// Value found in the field.
+        /// Value of the field.
         found: u8,
         /// Expected value; the lowest where several are valid.
         expected: u8,
@@ -63,7 +63,7 @@ pub enum PduError {
         field: &'static str,
         /// Offset of the field.
         offset: usize,
-        /// Value found in the field.
+        /// Value of the field.
         found: u8,
         /// Expected value.
         expected: u8,
@@ -71,7 +71,7 @@ pub enum PduError {
     /// The version is not 1. Reported by [`parse_exact`](super::parse_exact) only.
     #[error("version at offset 15 is {found}, not 1")]
     Version {
-        /// Version found in the PDU.
+        /// Version of the PDU.
         found: u8,
     },
     /// A reserved octet is not zero. Reported by [`parse_exact`](super::parse_exact) only.

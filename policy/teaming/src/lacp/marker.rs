@@ -12,7 +12,7 @@ use super::parse::{Fields, SUBTYPE_MARKER};
 pub enum MarkerKind {
     /// Marker: requests a response after all frames received before it.
     Information,
-    /// Marker Response: completes a Marker.
+    /// Marker Response.
     Response,
 }
 

@@ -13,16 +13,16 @@ const SUBTYPE_MAX: u8 = 10;
 /// Maximum length of an untagged frame without FCS, in bytes.
 const FRAME_BYTES_MAX: usize = 1514;
 
-/// PDU of a slow protocol, classified by subtype.
+/// Parsed slow protocol PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowPdu {
-    /// LACPDU, subtype 1, completely decoded.
+    /// Link Aggregation Control PDU.
     Lacp(Lacpdu),
-    /// Marker PDU, subtype 2, completely decoded.
+    /// Marker PDU or Marker Response.
     Marker(Marker),
     /// PDU of another slow protocol: OAM is 3, OSSP is 10.
     Other {
-        /// Subtype of the PDU, 3 to 10.
+        /// Subtype of the protocol.
         subtype: u8,
     },
 }

@@ -25,7 +25,7 @@ const TRANSITIONS_MAX: usize = 32;
 /// Group that a port is eligible to join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// The port requests to join this group.
+    /// The port is eligible for this group.
     Group(LagId),
     /// No group at present; the port may stay in its current group.
     Hold,

@@ -10,10 +10,10 @@ use super::{
 };
 use crate::MemberId;
 
-/// State of one member: link, port information, machines and counters.
+/// Current state of one member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MemberState {
-    /// Identifier of the described member.
+    /// Member identifier.
     pub member: MemberId,
     /// Link properties; `None` if the link is down.
     pub link: Option<Link>,
@@ -43,13 +43,13 @@ pub struct MemberState {
     pub partner_churn: ChurnState,
     /// Port of this System that the link leads back to.
     pub looped_port: Option<u16>,
-    /// Counters since the member joined the team.
+    /// Counters since the member joined.
     pub counters: Counters,
     /// Time of the last accepted LACPDU.
     pub last_pdu: Option<Time>,
 }
 
-/// State of a team: group in use and its bandwidth.
+/// Current state of a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TeamState {
     /// Group that the team uses, or used last.
