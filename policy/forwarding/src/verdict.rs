@@ -1,4 +1,4 @@
-//! What is to be done with a frame.
+//! Forwarding decisions (verdicts).
 
 use core::fmt;
 
@@ -7,26 +7,25 @@ use suimon_frame::VlanId;
 
 use crate::PortSlot;
 
-/// What is to be done with one frame of a batch.
+/// Forwarding decision for one frame of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Give it to this port. The tag in its metadata is already the one the
-    /// egress puts on the wire; isolation and MTU were checked.
+    /// The frame is sent to this port. The tag in its metadata is already the one to send;
+    /// isolation and MTU have been checked.
     Unicast {
-        /// The port.
+        /// Slot of the egress port.
         egress: PortSlot,
     },
-    /// Give it to every member of [`Tables::flood`](crate::Tables::flood). The
-    /// tag in its metadata is still the one it came with;
-    /// [`TagRule::apply`](crate::TagRule::apply) makes each member's from it,
-    /// and [`Tables::fits`](crate::Tables::fits) says who can take it.
+    /// The frame is sent to every member of [`Tables::flood`](crate::Tables::flood). The tag in its
+    /// metadata is the received one; [`TagRule::apply`](crate::TagRule::apply) derives that of each
+    /// member, and [`Tables::fits`](crate::Tables::fits) checks the MTU.
     Flood {
-        /// The VLAN it is on; `None` is the untagged VLAN.
+        /// VLAN of the frame; `None` is the untagged VLAN.
         vlan: Option<VlanId>,
-        /// Why it is flooded.
+        /// Reason of the flooding.
         kind: FloodKind,
     },
-    /// Drop and count it.
+    /// The frame is dropped and counted.
     Drop(DropReason),
 }
 
@@ -36,20 +35,20 @@ impl Default for Verdict {
     }
 }
 
-/// Why a frame is flooded.
+/// Reason for which a frame is flooded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FloodKind {
-    /// Its destination is a group: multicast or broadcast. All members get it.
+    /// The destination is a group address: multicast or broadcast. All members get the frame.
     Group,
-    /// Nobody knows where its destination is. Ports whose only address is
-    /// configured and enforced are left out: it cannot be for them.
+    /// The destination is unknown. Ports restricted to their configured address are excluded: the
+    /// frame cannot be for them.
     UnknownUnicast,
 }
 
 macro_rules! drop_reasons {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
-        /// Why a frame was dropped. The names are stable: metrics, JSON and
-        /// events use them.
+        /// Reason for which a frame was dropped. The names are stable: metrics, JSON and events use
+        /// them.
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
         )]
@@ -58,12 +57,12 @@ macro_rules! drop_reasons {
         }
 
         impl DropReason {
-            /// All reasons, in the order of [`DropReason::index`].
+            /// Every reason, in the order of [`DropReason::index`].
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
-            /// How many reasons there are: the length of a table of counters.
+            /// Number of reasons, the length of a table of counters.
             pub const COUNT: usize = Self::ALL.len();
 
-            /// The stable name, in snake case.
+            /// Returns the stable name of the reason, in snake case.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
@@ -74,61 +73,60 @@ macro_rules! drop_reasons {
 }
 
 drop_reasons! {
-    /// Shorter than an Ethernet header.
+    /// The frame is shorter than an Ethernet header.
     Malformed = "malformed",
     /// The ingress port is not in these tables.
     PortGone = "port_gone",
-    /// The source is not the port's address and the port may not use others, or
-    /// it is the enforced address of another port.
+    /// The source is not the port's address and the port may not use others, or it is the enforced
+    /// address of another port.
     SpoofedSource = "spoofed_source",
-    /// The source address is a group.
+    /// The source address is a group address.
     GroupSource = "group_source",
     /// The source address is all zero.
     ZeroSource = "zero_source",
-    /// The tag names a VLAN the ingress port does not carry.
+    /// The ingress port does not carry the VLAN of the tag.
     VlanNotAllowed = "vlan_not_allowed",
-    /// A VLAN's tag on an access port.
+    /// The frame has a VLAN tag on an access port.
     TaggedOnAccess = "tagged_on_access",
-    /// No tag on a trunk port that has no VLAN for that.
+    /// The frame is untagged on a trunk port without a VLAN for untagged frames.
     UntaggedOnTrunk = "untagged_on_trunk",
-    /// The destination is reserved for protocols between neighbours, which a
-    /// switch does not forward (01:80:c2:00:00:00 to 0f; IEEE 802.1Q-2022,
-    /// table 8-1).
+    /// The destination is reserved for link-local protocols, which a switch does not forward
+    /// (01:80:c2:00:00:00 to 0f; IEEE 802.1Q-2022, table 8-1).
     LinkLocal = "link_local",
-    /// The destination is on the port it came from.
+    /// The destination is on the ingress port.
     SameEgress = "same_egress",
-    /// Both ports are isolated.
+    /// Ingress and egress port are isolated.
     Isolated = "isolated",
-    /// Longer than the egress port's MTU allows.
+    /// The frame exceeds the MTU of the egress port.
     TooLong = "too_long",
-    /// Flooded, and there was no other port to give it to.
+    /// The frame was flooded, and no other port gets it.
     NoDestination = "no_destination",
-    /// The port's limit for flooded frames is used up.
+    /// The port's storm limit for flooded frames is exceeded.
     StormLimit = "storm_limit",
-    /// The port's bandwidth limit is used up and nothing may wait any longer.
+    /// The port's bandwidth limit is exceeded, and no more frames may be queued.
     BandwidthLimit = "bandwidth_limit",
-    /// The egress has no room.
+    /// The queue of the egress is full.
     EgressFull = "egress_full",
-    /// The egress has no queue: no guest, no carrier.
+    /// The egress has no queue: no guest attached, or no carrier.
     EgressDown = "egress_down",
-    /// The team that it came in by, or was to leave by, is down.
+    /// The team of the ingress or egress is down.
     TeamDown = "team_down",
-    /// It came in by a member of a team that does not collect frames: the link is
-    /// down, LACP does not let them in, or the team does not know the member.
+    /// The ingress member of a team does not collect frames: its link is down, LACP does not permit
+    /// it, or it is not in the team.
     NotCollecting = "not_collecting",
-    /// It came in by the standby of a team, which is not in use.
+    /// The ingress member is the idle standby of a team.
     Standby = "standby",
-    /// It came in by a member of a team of which another one receives.
+    /// Another member of the team is the primary, which receives.
     NotPrimary = "not_primary",
-    /// It came in by a member of a team, and this host had sent it.
+    /// Reflected frame, received on a team member: this host sent it.
     Reflected = "reflected",
-    /// It came in by a member of a team, and all that it is for live on others, which
-    /// get copies of it.
+    /// The frame was received on a team member, and all its destination ports are assigned to other
+    /// members, which receive copies.
     OtherMember = "other_member",
 }
 
 impl DropReason {
-    /// Its place in [`DropReason::ALL`].
+    /// Returns the index in [`DropReason::ALL`].
     #[inline]
     pub const fn index(self) -> usize {
         self as usize
