@@ -34,7 +34,7 @@ pub enum Acceptance {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IncomingDrop {
-    /// The team is down.
+    /// The team is down and accepts no frames.
     TeamDown,
     /// The member is not in the team, its link is down, or LACP has it not collecting.
     NotCollecting,

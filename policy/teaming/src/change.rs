@@ -50,23 +50,23 @@ pub enum MemberFault {
 pub enum TeamEvent {
     /// Fewer members are usable than the team requires; it carries no frames.
     Down {
-        /// Number of usable members.
+        /// Number of members that are usable.
         usable: u32,
         /// Minimum number of usable members the team requires.
         min_links: u32,
     },
     /// As many members are usable as the team requires.
     Up {
-        /// Number of usable members.
+        /// Number of members that are usable.
         usable: u32,
         /// Minimum number of usable members the team requires.
         min_links: u32,
     },
-    /// A member became unusable.
+    /// A member became unusable and carries no frames.
     MemberFailed {
-        /// Member that failed.
+        /// Member that is no longer usable.
         member: MemberId,
-        /// Reason of the failure.
+        /// Reason for which the member is not usable.
         fault: MemberFault,
     },
     /// A member became usable, for the first time or again.
@@ -76,28 +76,28 @@ pub enum TeamEvent {
     },
     /// The standby took over for a failed member.
     StandbyTookOver {
-        /// Standby member.
+        /// Member configured as the standby.
         standby: MemberId,
         /// Member that is not usable.
         failed: MemberId,
     },
     /// The standby is out of use: all other members are usable, or the standby itself failed.
     StandbyReleased {
-        /// Standby member.
+        /// Member configured as the standby.
         standby: MemberId,
     },
     /// The primary (receiving) member changed, because of a failure or by configuration.
     PrimaryChanged {
         /// Previous primary, if there was one.
         from: Option<MemberId>,
-        /// New primary.
+        /// Member that is the primary now.
         to: MemberId,
     },
     /// The configured primary receives again.
     PrimaryRestored {
         /// Member that was primary in its place.
         from: MemberId,
-        /// Configured primary.
+        /// Member configured as the primary.
         to: MemberId,
     },
 }

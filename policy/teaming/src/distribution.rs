@@ -30,9 +30,9 @@ pub(crate) enum Spread {
 /// Members on which received frames are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum Receives {
-    /// All collecting members.
+    /// Every member that collects frames.
     All,
-    /// The primary.
+    /// Only the primary member.
     Primary,
     /// For each port the member it is assigned to (its home).
     Homes,

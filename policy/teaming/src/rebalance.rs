@@ -29,7 +29,7 @@ const PATIENCE_PERIODS: u8 = 2;
 /// Traffic of a bucket in one period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BucketLoad {
-    /// Bytes carried.
+    /// Bytes that the bucket carried.
     pub bytes: u64,
     /// Member by which the last frame left ([`FlowletState::member`]), if there was one.
     ///

@@ -5,7 +5,7 @@ use suimon_frame::MacAddr;
 use crate::slots::PerSlot;
 use crate::{MemberId, MemberLink, MemberSlot, MemberSpec};
 
-/// Member in a slot.
+/// Member of the team in its slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seat {
     pub(crate) id: MemberId,

@@ -47,7 +47,7 @@ impl MemberSlot {
     }
 }
 
-/// Set of slots.
+/// Set of member slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub(crate) struct SlotSet(u32);
@@ -78,7 +78,7 @@ impl FromIterator<MemberSlot> for SlotSet {
     }
 }
 
-/// One value per slot.
+/// Array with one value per member slot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub(crate) struct PerSlot<T>([T; MEMBERS_MAX]);

@@ -33,9 +33,9 @@ pub enum Algorithm {
     HyperVPort,
     /// IP addresses, protocol and transport ports.
     TransportPorts,
-    /// IP addresses.
+    /// Source and destination IP address.
     IpAddresses,
-    /// MAC addresses and VLAN.
+    /// Source and destination MAC address, and VLAN.
     MacAddresses,
     /// Flows as for `TransportPorts`, moved between members by load when they pause.
     Dynamic,
@@ -68,9 +68,9 @@ impl fmt::Display for Algorithm {
 pub struct TeamSpec {
     /// Team identifier.
     pub id: TeamId,
-    /// Teaming mode.
+    /// Teaming mode, as configured on the upstream switch.
     pub mode: TeamMode,
-    /// Load balancing algorithm.
+    /// Load balancing algorithm for outgoing frames.
     pub algorithm: Algorithm,
     /// Members: 1 to [`MEMBERS_MAX`], distinct, with distinct addresses. Earlier members are
     /// preferred where no other criterion decides.

@@ -34,7 +34,7 @@ pub enum SpecError {
     /// The address of a member is a group address or zero.
     #[error("member {member}: {mac} is a group address or zero; give it a station's address")]
     NotAStation {
-        /// Member concerned.
+        /// Member that the action or error concerns.
         member: MemberId,
         /// Address of the member.
         mac: MacAddr,
@@ -46,7 +46,7 @@ pub enum SpecError {
         role: &'static str,
         /// Member named in the configuration.
         member: MemberId,
-        /// Members of the team.
+        /// Members of the team, for messages.
         members: Vec<MemberId>,
     },
     /// The mode does not support a primary or standby.
@@ -57,7 +57,7 @@ pub enum SpecError {
     RoleInMode {
         /// Name of the field: `primary` or `standby`.
         role: &'static str,
-        /// Teaming mode.
+        /// Teaming mode, as configured on the upstream switch.
         mode: TeamMode,
     },
     /// The standby is the only member.
@@ -71,9 +71,9 @@ pub enum SpecError {
         "min_links of {min_links} is not from 1 to {max}, the members in use when all are well"
     )]
     MinLinks {
-        /// Configured value.
+        /// Configured value of `min_links`.
         min_links: u32,
-        /// Largest accepted value.
+        /// Largest accepted value of `min_links`.
         max: usize,
     },
     /// The configuration belongs to another team.
@@ -92,7 +92,7 @@ pub enum SpecError {
 pub struct UnknownMember {
     /// Member that is not in the team.
     pub member: MemberId,
-    /// Members of the team.
+    /// Members of the team, for messages.
     pub members: Vec<MemberId>,
 }
 

@@ -24,14 +24,14 @@ use crate::{
 pub struct TeamPort {
     /// Port identifier.
     pub id: PortId,
-    /// Configured address, if any.
+    /// Configured MAC address of the port, if any.
     pub mac: Option<MacAddr>,
 }
 
 /// State of a member in its team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberStatus {
-    /// Link state last reported.
+    /// Link state as last reported.
     pub link: MemberLink,
     /// True if the member can carry frames.
     pub is_usable: bool,
@@ -64,7 +64,7 @@ pub struct Team {
     buckets: Shares,
     rebalancer: Rebalancer,
     faces: BTreeMap<PortId, Face>,
-    /// Slots of active members.
+    /// Slots of the members that carry frames.
     active: SlotSet,
     distribution: Arc<Distribution>,
 }
@@ -108,12 +108,12 @@ impl Team {
         })
     }
 
-    /// Returns the configuration.
+    /// Returns the configuration in effect.
     pub const fn spec(&self) -> &TeamSpec {
         &self.spec
     }
 
-    /// Returns the current distribution.
+    /// Returns the distribution in effect.
     pub const fn distribution(&self) -> &Arc<Distribution> {
         &self.distribution
     }

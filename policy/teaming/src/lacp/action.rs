@@ -10,7 +10,7 @@ use crate::MemberId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "received")]
 pub enum Received {
-    /// Valid LACPDU.
+    /// Valid LACPDU, processed by the Receive machine.
     Lacpdu,
     /// Marker, answered at the next poll unless the rate limit is exceeded.
     Marker {
@@ -46,13 +46,13 @@ pub enum ChurnSide {
 pub enum Action {
     /// Starts or stops collecting and distributing on this member.
     Use {
-        /// Member concerned.
+        /// Member that the action or error concerns.
         member: MemberId,
         /// True if received frames are accepted.
         collecting: bool,
         /// True if frames are sent.
         distributing: bool,
-        /// Reason of the decision.
+        /// Reason for which the member is used or not.
         reason: Reason,
     },
     /// Sends this frame on this member, ahead of data frames.
@@ -64,16 +64,16 @@ pub enum Action {
     },
     /// Reports that one end has been out of sync for 60 s, or is in sync again.
     Churn {
-        /// Member concerned.
+        /// Member that the action or error concerns.
         member: MemberId,
-        /// End of the link.
+        /// End of the link that is concerned.
         side: ChurnSide,
         /// True if the end is out of sync.
         is_churning: bool,
     },
     /// Reports that a link leads back to this System, or that it stopped doing so.
     Loopback {
-        /// Member concerned.
+        /// Member that the action or error concerns.
         member: MemberId,
         /// Port of this System whose LACPDUs were received; `None` if the loop is gone.
         port: Option<u16>,

@@ -5,17 +5,17 @@ use serde::{Deserialize, Serialize};
 /// LACP counters of one member since it joined the team (IEEE 802.1AX-2014, 7.3.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// Valid LACPDUs received.
+    /// Valid LACPDUs received on the member.
     pub lacpdus_rx: u64,
-    /// LACPDUs sent.
+    /// LACPDUs sent on the member.
     pub lacpdus_tx: u64,
-    /// Markers received.
+    /// Markers received on the member.
     pub markers_rx: u64,
     /// Markers not answered: rate limit exceeded, or link down.
     pub markers_unanswered: u64,
     /// Marker Responses received. This implementation sends no Markers.
     pub marker_responses_rx: u64,
-    /// Marker Responses sent.
+    /// Marker Responses sent on the member.
     pub marker_responses_tx: u64,
     /// Frames of the slow protocols' type that are malformed or have an invalid subtype.
     pub illegal_rx: u64,

@@ -28,7 +28,7 @@ pub struct Lacp {
     farewells: Vec<Action>,
     /// Time of the last event that the next poll has to process.
     touched: Option<Time>,
-    /// Earliest timer expiry.
+    /// Earliest expiry of any timer of a port.
     deadline: Option<Time>,
 }
 
@@ -50,7 +50,7 @@ impl Lacp {
         })
     }
 
-    /// Returns the configuration.
+    /// Returns the configuration in effect.
     pub const fn spec(&self) -> &LacpSpec {
         &self.spec
     }

@@ -13,15 +13,15 @@ pub enum PduError {
     Truncated {
         /// First incomplete field.
         field: &'static str,
-        /// Offset of the field.
+        /// Offset of the field in the frame, in bytes.
         offset: usize,
-        /// Frame length in bytes.
+        /// Length of the received frame in bytes.
         bytes: usize,
     },
     /// The frame is longer than an untagged frame can be (IEEE 802.3, 57A.3).
     #[error("a frame of {bytes} bytes is longer than the {max} of a slow protocol")]
     Oversize {
-        /// Frame length in bytes.
+        /// Length of the received frame in bytes.
         bytes: usize,
         /// Maximum frame length in bytes.
         max: usize,
@@ -44,42 +44,42 @@ pub enum PduError {
         /// Subtype of the frame.
         found: u8,
     },
-    /// Unexpected TLV type.
+    /// The TLV type differs from the one expected at this offset.
     #[error("{field} at offset {offset} is {found}, not {expected}")]
     TlvType {
-        /// Name of the field.
+        /// Name of the field, for messages.
         field: &'static str,
-        /// Offset of the field.
+        /// Offset of the field in the frame, in bytes.
         offset: usize,
-        /// Value of the field.
+        /// Value of the field in the frame.
         found: u8,
         /// Expected value; the lowest where several are valid.
         expected: u8,
     },
-    /// Unexpected TLV length.
+    /// The TLV length differs from the one expected at this offset.
     #[error("{field} at offset {offset} is {found}, not {expected}")]
     TlvLength {
-        /// Name of the field.
+        /// Name of the field, for messages.
         field: &'static str,
-        /// Offset of the field.
+        /// Offset of the field in the frame, in bytes.
         offset: usize,
-        /// Value of the field.
+        /// Value of the field in the frame.
         found: u8,
-        /// Expected value.
+        /// Value expected at this offset.
         expected: u8,
     },
     /// The version is not 1. Reported by [`parse_exact`](super::parse_exact) only.
     #[error("version at offset 15 is {found}, not 1")]
     Version {
-        /// Version of the PDU.
+        /// Version field of the received PDU.
         found: u8,
     },
     /// A reserved octet is not zero. Reported by [`parse_exact`](super::parse_exact) only.
     #[error("{field} at offset {offset} is not zero")]
     Reserved {
-        /// Name of the field.
+        /// Name of the field, for messages.
         field: &'static str,
-        /// Offset of the octet.
+        /// Offset of the octet in the frame, in bytes.
         offset: usize,
     },
 }

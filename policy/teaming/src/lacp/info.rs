@@ -9,17 +9,17 @@ use super::PortState;
 /// means a higher priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortInfo {
-    /// System priority.
+    /// System priority; lower numbers have precedence.
     pub system_priority: u16,
-    /// System address.
+    /// MAC address that identifies the System.
     pub system: MacAddr,
     /// Operational key. Ports of one System with the same key can aggregate.
     pub key: u16,
-    /// Port priority.
+    /// Port priority; lower numbers have precedence.
     pub port_priority: u16,
     /// Port number within the System.
     pub port: u16,
-    /// Port state bits.
+    /// State bits of the port.
     pub state: PortState,
 }
 

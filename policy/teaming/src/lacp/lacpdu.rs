@@ -7,7 +7,7 @@ use super::frame::{PDU_AT, SLOW_FRAME_BYTES};
 use super::parse::{Fields, SUBTYPE_LACP};
 use super::{PortInfo, SlowFrame};
 
-/// Contents of a LACPDU.
+/// Contents of a LACPDU, without reserved fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lacpdu {
     /// Protocol version of the sender.

@@ -21,7 +21,7 @@ pub enum LagClass {
 /// groups of a team share. Ports with equal identifiers may share an Aggregator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LagId {
-    /// Class of the group.
+    /// Class of the group, best first.
     pub class: LagClass,
     /// System priority of the Partner.
     pub partner_system_priority: u16,

@@ -19,7 +19,7 @@ pub enum MarkerKind {
 /// Contents of a Marker PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marker {
-    /// Type of the PDU.
+    /// Type of the PDU: Marker or response.
     pub kind: MarkerKind,
     /// Port number of the requester.
     pub requester_port: u16,

@@ -22,7 +22,7 @@ pub enum SlowPdu {
     Marker(Marker),
     /// PDU of another slow protocol: OAM is 3, OSSP is 10.
     Other {
-        /// Subtype of the protocol.
+        /// Subtype of the slow protocol.
         subtype: u8,
     },
 }

@@ -79,7 +79,7 @@ pub enum SpecError {
     NotAStation {
         /// Name of the field: `system` or `member address`.
         what: &'static str,
-        /// Rejected address.
+        /// Address that was rejected.
         mac: MacAddr,
     },
     /// The administrative key is out of range.

@@ -13,7 +13,7 @@ use crate::MemberId;
 /// Current state of one member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MemberState {
-    /// Member identifier.
+    /// Identifier of the member in its team.
     pub member: MemberId,
     /// Link properties; `None` if the link is down.
     pub link: Option<Link>,
