@@ -27,7 +27,7 @@ pub struct PolicyLimits {
     pub max_iops: Option<u64>,
 }
 
-/// Event for the leader.
+/// Event for the leader's state machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum AllocatorEvent {
@@ -36,18 +36,18 @@ pub enum AllocatorEvent {
     Elected {
         /// Term of this leader, higher than all earlier terms.
         term: Term,
-        /// Capacity of the store.
+        /// Capacity of the store, declared or measured.
         capability: Capability,
         /// Last recorded grant of each node.
         records: Vec<(NodeId, Grant)>,
-        /// All policies with their limits.
+        /// Policies that exist, with their limits.
         policies: Vec<(PolicyKey, PolicyLimits)>,
     },
     /// This node is no longer the leader.
     Deposed,
     /// A report of a node was received.
     Reported {
-        /// Received report.
+        /// Report received from the node.
         report: Report,
     },
     /// The last write was committed.
@@ -56,35 +56,35 @@ pub enum AllocatorEvent {
     WriteFailed,
     /// The capacity of the store changed.
     CapabilitySet {
-        /// New capacity.
+        /// Capacity in effect from now on.
         capability: Capability,
     },
     /// A policy was created or changed.
     PolicySet {
-        /// Policy that was set.
+        /// Policy that was created or changed.
         policy: PolicyKey,
-        /// New limits.
+        /// Limits in effect from now on.
         limits: PolicyLimits,
     },
     /// A policy is to be removed.
     PolicyRemoved {
-        /// Policy to remove.
+        /// Policy that is to be removed.
         policy: PolicyKey,
     },
     /// A node has stopped using the store and never returns under this identity: it left the
     /// cluster or was fenced. Reporting this for a node that continues breaks the guarantee.
     NodeGone {
-        /// Node that left.
+        /// Node that has stopped using the store.
         node: NodeId,
     },
     /// An external user of the store, outside this cluster, was detected.
     StrangerSeen {
-        /// Detected external user.
+        /// External user that was detected.
         stranger: Stranger,
     },
 }
 
-/// Action for the leader.
+/// Action for the owner of the leader's state machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum AllocatorAction {
@@ -93,7 +93,7 @@ pub enum AllocatorAction {
     /// transactions, each of which must fail if the term is over. Nodes read their grants from the
     /// store. No later action may be written before.
     Write {
-        /// Term of the decision.
+        /// Term in which the decision was made.
         term: Term,
         /// Grants, which replace the earlier grants of the nodes.
         grants: Vec<(NodeId, Grant)>,
@@ -103,12 +103,12 @@ pub enum AllocatorAction {
     /// Resign as the leader of the store. The outcome of the last write is unknown; the next leader
     /// reads the records.
     Resign {
-        /// Term that ends.
+        /// Term that the leader gives up.
         term: Term,
     },
     /// Report a notice to the operators of the cluster.
     Tell {
-        /// Notice to report.
+        /// Notice to report to the operator.
         notice: Notice,
     },
 }
@@ -178,7 +178,7 @@ impl Allocator {
         }
     }
 
-    /// Processes an event.
+    /// Processes an event that occurred at `now`.
     pub fn handle(&mut self, now: Time, event: &AllocatorEvent) {
         self.now = self.now.max(now);
         match event {
@@ -203,7 +203,7 @@ impl Allocator {
         self.go_on();
     }
 
-    /// Returns the next action.
+    /// Returns the next action, or `None` if none is pending.
     pub fn poll_action(&mut self) -> Option<AllocatorAction> {
         self.actions.pop_front()
     }

@@ -26,7 +26,7 @@ pub(crate) struct Claimant<'a> {
     pub(crate) has: u64,
     /// Minimum share, independent of the other claimants, as far as available.
     pub(crate) least: u64,
-    /// Maximum share.
+    /// Maximum share, also if more is available.
     pub(crate) most: u64,
 }
 

@@ -11,7 +11,7 @@ use suimon_quantity::Time;
 
 use crate::Capability;
 
-/// Interval of evaluations.
+/// Interval between evaluations of the observed throughput.
 pub(crate) const LOOKED_EVERY: Duration = Duration::from_secs(1);
 /// Time for which delivered throughput counts as proof of capacity.
 const PROVED: Duration = Duration::from_secs(10);

@@ -28,7 +28,7 @@ pub struct Share {
 /// Node's share of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyShare {
-    /// Policy identifier.
+    /// Identifier of the policy, unique in the cluster.
     pub policy: PolicyKey,
     /// Guaranteed rate of the policy's disks on this node.
     pub min_iops: u64,
@@ -41,17 +41,17 @@ pub struct PolicyShare {
 pub struct Grant {
     /// Protocol version, [`crate::VERSION`].
     pub version: u16,
-    /// Grant identifier.
+    /// Identifier of the grant, increasing across leaders.
     pub id: GrantId,
     /// Report that the grant answers. The lease counts from the time at which the report was made.
     pub answers: ReportId,
     /// Time of the grant on the leader's clock.
     pub at: Time,
-    /// Duration of the lease.
+    /// Duration of the lease, from the answered report on.
     pub lease: Duration,
     /// Rate of all nodes together.
     pub limit_iops: u64,
-    /// Share of the store.
+    /// Share of the store's capacity.
     pub store: Share,
     /// Shares of policies, in ascending order.
     pub policies: Vec<PolicyShare>,

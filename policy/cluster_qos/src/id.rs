@@ -27,7 +27,7 @@ pub struct Term(pub u64);
 /// Identifier of a grant. Later grants compare greater, across leaders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GrantId {
-    /// Term of the leader.
+    /// Term of the leader that gave the grant.
     pub term: Term,
     /// Number of the grant within the term, from 1.
     pub number: u64,

@@ -13,7 +13,7 @@ pub const VERSION: u16 = 2;
 pub const NAMED_MAX: usize = 8;
 /// Maximum number of claims in a report: one for each power of four of demand per weight.
 pub const CLAIMS_MAX: usize = 34;
-/// Unlimited demand.
+/// Demand that counts as unlimited, in normalised operations per second.
 pub const UNBOUNDED: u64 = u64::MAX / 4;
 /// Delivered rate, in percent of the guaranteed rate, below which a minimum is unmet.
 pub(crate) const MET_PERCENT: u64 = 95;
@@ -21,7 +21,7 @@ pub(crate) const MET_PERCENT: u64 = 95;
 /// Load of one disk since the previous sample. Rates are in normalised operations per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskLoad {
-    /// Disk identifier.
+    /// Identifier of the disk, unique in the cluster.
     pub disk: DiskKey,
     /// Policy that the disk shares with others. If set, the policy's minimum and maximum apply and
     /// the next two fields are ignored.
@@ -35,9 +35,9 @@ pub struct DiskLoad {
     pub fallback_iops: Option<u64>,
     /// Weight in the division of spare capacity, 1 to 10 000.
     pub weight: u32,
-    /// Rate of submitted requests.
+    /// Demand: rate of submitted requests.
     pub demanded_iops: u64,
-    /// Rate of completed requests.
+    /// Delivered rate: rate of completed requests.
     pub delivered_iops: u64,
     /// True if requests were queued because of the node's cap, so that the demand may exceed the
     /// submitted rate.
@@ -51,7 +51,7 @@ pub struct DiskLoad {
 }
 
 impl DiskLoad {
-    /// Returns the estimated demand.
+    /// Returns the estimated demand in normalised operations per second.
     pub(crate) fn wanted_iops(&self) -> u64 {
         let demand = if self.waits_for_grant {
             UNBOUNDED
@@ -84,7 +84,7 @@ impl DiskLoad {
 /// Disk named in a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedDisk {
-    /// Disk identifier.
+    /// Identifier of the disk, unique in the cluster.
     pub disk: DiskKey,
     /// Guaranteed part of the demand, in normalised operations per second.
     pub entitled_iops: u64,
@@ -108,7 +108,7 @@ impl From<&DiskLoad> for NamedDisk {
 /// Load of the disks of one policy on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyLoad {
-    /// Policy identifier.
+    /// Identifier of the policy, unique in the cluster.
     pub policy: PolicyKey,
     /// Demand; [`UNBOUNDED`] if limited by grants.
     pub wanted_iops: u64,
@@ -121,7 +121,7 @@ pub struct PolicyLoad {
 /// Load of all disks of a store on one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeLoad {
-    /// Number of disks.
+    /// Number of disks of the store that are open on the node.
     pub disks: u32,
     /// Sum of the disks' own minimums.
     pub minimums_iops: u64,
@@ -148,7 +148,7 @@ pub struct Report {
     pub version: u16,
     /// Node that made the report.
     pub node: NodeId,
-    /// Report identifier.
+    /// Identifier of the report, increasing per node.
     pub id: ReportId,
     /// Last grant received and applied. A node never returns to an earlier one.
     pub heard: Option<GrantId>,
@@ -195,7 +195,7 @@ pub(crate) fn sum(disks: &[DiskLoad], latency_ns: u64) -> NodeLoad {
 /// Demand of a node's disks, assuming their minimums are in effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wants {
-    /// Demand within the minimums.
+    /// Demand within the minimums, in normalised operations per second.
     pub within_minimums_iops: u64,
     /// Demand beyond the minimums, at most [`CLAIMS_MAX`] claims. Disks with similar demand per
     /// weight form one claim, so that a disk with a large weight and a small demand does not

@@ -10,20 +10,20 @@ use crate::grant::{Grant, PolicyShare, Share};
 use crate::load::{self, DiskLoad, NamedDisk, NodeLoad, PolicyLoad, Report, VERSION, Wants};
 use crate::{GrantId, NodeId, PolicyKey, ReportId, Terms};
 
-/// Event for a node.
+/// Event for a node's state machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum MemberEvent {
     /// Load of all disks of the store. Disks not listed no longer exist.
     Loads {
-        /// Loads, each disk once.
+        /// Loads of the disks, each disk once.
         disks: Vec<DiskLoad>,
         /// Mean latency of a request at the store, in ns; 0 if none completed.
         latency_ns: u64,
     },
     /// A grant for this node was received.
     Granted {
-        /// Received grant.
+        /// Grant received from the leader.
         grant: Grant,
     },
 }
@@ -35,14 +35,14 @@ pub enum MemberEvent {
 pub enum MemberAction {
     /// Enforce these caps on all disks of the store together and on those of each policy.
     Apply {
-        /// Cap of the store.
+        /// Cap on all disks of the store together.
         store: Cap,
         /// Caps of policies; disks of policies not listed may do no I/O.
         policies: Vec<PolicyCap>,
     },
     /// Persist this state durably for the next start.
     Keep {
-        /// State to persist.
+        /// State to restore after a restart.
         kept: Kept,
     },
     /// Send a report to the leader.
@@ -52,7 +52,7 @@ pub enum MemberAction {
     },
     /// Report a notice to the operator of the node.
     Tell {
-        /// Notice to report.
+        /// Notice to report to the operator.
         notice: MemberNotice,
     },
 }
@@ -60,7 +60,7 @@ pub enum MemberAction {
 /// Limits of a policy's disks on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyCap {
-    /// Policy identifier.
+    /// Identifier of the policy, unique in the cluster.
     pub policy: PolicyKey,
     /// Guaranteed rate of the disks together.
     pub min_iops: u64,
@@ -71,7 +71,7 @@ pub struct PolicyCap {
 /// State of a node that survives a restart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
-    /// Share of the store.
+    /// Share of the store's capacity.
     pub store: KeptShare,
     /// Policies with their minimums and shares of their maximums.
     pub policies: Vec<(PolicyKey, u64, Option<KeptShare>)>,
@@ -86,7 +86,7 @@ pub struct KeptShare {
     pub late_iops: u64,
 }
 
-/// Notice about a node.
+/// Notice about the lease or clock of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberNotice {
@@ -170,7 +170,7 @@ impl Member {
         member
     }
 
-    /// Processes an event.
+    /// Processes an event that occurred at `now`.
     pub fn handle(&mut self, now: Time, event: &MemberEvent) {
         self.handle_time(now);
         match event {
@@ -186,7 +186,7 @@ impl Member {
         self.report_if_due();
     }
 
-    /// Returns the next action.
+    /// Returns the next action, or `None` if none is pending.
     pub fn poll_action(&mut self) -> Option<MemberAction> {
         self.actions.pop_front()
     }

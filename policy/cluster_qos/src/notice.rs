@@ -12,9 +12,9 @@ pub const AGGRESSORS_MAX: usize = 8;
 /// Disk that got more than its guaranteed rate while another disk's minimum was unmet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Aggressor {
-    /// Node of the disk.
+    /// Node on which the disk is open.
     pub node: NodeId,
-    /// Disk identifier.
+    /// Identifier of the disk, unique in the cluster.
     pub disk: DiskKey,
     /// Delivered rate, in normalised operations per second.
     pub delivered_iops: u64,
@@ -41,11 +41,11 @@ pub enum Cause {
 /// Unmet minimum of a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unmet {
-    /// Node of the disk.
+    /// Node on which the disk is open.
     pub node: NodeId,
-    /// Disk identifier.
+    /// Identifier of the disk, unique in the cluster.
     pub disk: DiskKey,
-    /// Duration so far.
+    /// Time since the minimum has been unmet.
     pub lasting: Duration,
     /// Guaranteed part of the demand, in normalised operations per second.
     pub entitled_iops: u64,
@@ -53,7 +53,7 @@ pub struct Unmet {
     pub demanded_iops: u64,
     /// Delivered rate, in normalised operations per second.
     pub delivered_iops: u64,
-    /// Cause of the deficit.
+    /// Cause of the deficit, as far as known.
     pub cause: Cause,
     /// Disks on any node above their guaranteed rate, largest excess first.
     pub aggressors: Vec<Aggressor>,
@@ -64,35 +64,35 @@ pub struct Unmet {
 pub struct Stranger {
     /// Name of the other cluster or node.
     pub name: String,
-    /// Throughput it reports.
+    /// Throughput it reports, in normalised operations per second; 0 if unknown.
     pub delivered_iops: u64,
 }
 
-/// Notice about the cluster.
+/// Notice about a store of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Notice {
     /// A requested minimum exceeds the capacity. The node keeps its previous reservation.
     Refused {
-        /// Node that requested it.
+        /// Node that requested the reservation.
         node: NodeId,
-        /// Admission calculation.
+        /// Admission calculation that shows the excess.
         promises: Promises,
     },
     /// A minimum has been unmet for a minute.
     MinimumUnmet(Unmet),
     /// A minimum reported as unmet is met or no longer requested.
     MinimumMet {
-        /// Node of the disk.
+        /// Node on which the disk is open.
         node: NodeId,
-        /// Disk identifier.
+        /// Identifier of the disk, unique in the cluster.
         disk: DiskKey,
     },
     /// The store delivers less than its capacity.
     ForeignLoad {
         /// Throughput of all nodes together.
         delivered_iops: u64,
-        /// Capacity of the store.
+        /// Capacity of the store, declared or measured.
         capability_iops: u64,
         /// External users detected on the store.
         strangers: Vec<Stranger>,
@@ -105,7 +105,7 @@ pub enum Notice {
     StrangerSeen(Stranger),
     /// A node sends no reports. It may use its reservation.
     NodeSilent {
-        /// Node without reports.
+        /// Node that has stopped sending reports.
         node: NodeId,
         /// Reservation of the node, in normalised operations per second.
         reserved_iops: u64,
@@ -113,32 +113,32 @@ pub enum Notice {
     /// A node holds a reservation that the cluster has no record of granting. It is counted from
     /// now on.
     Unaccounted {
-        /// Node that reported it.
+        /// Node that reported the reservation.
         node: NodeId,
         /// Reservation reported by the node.
         reserved_iops: u64,
-        /// Reservation on record.
+        /// Reservation according to the leader's account.
         known_iops: u64,
     },
     /// A node uses an unsupported version. It gets no grants and keeps its reservation.
     OtherVersion {
         /// Node with the other version.
         node: NodeId,
-        /// Version of the node.
+        /// Protocol version of the node.
         version: u16,
     },
     /// A policy to be removed is in use by disks. It stays in effect until none uses it.
     PolicyInUse {
-        /// Policy to remove.
+        /// Policy that is to be removed.
         policy: PolicyKey,
-        /// Node with such disks.
+        /// Node on which such disks are open.
         node: NodeId,
     },
     /// Disks refer to a policy that does not exist. They may do no I/O until it does.
     PolicyUnknown {
-        /// Missing policy.
+        /// Policy that does not exist.
         policy: PolicyKey,
-        /// Node with such disks.
+        /// Node on which such disks are open.
         node: NodeId,
     },
 }

@@ -39,9 +39,9 @@ pub struct Promises {
     /// Guarantees of all nodes: minimums and a floor for each node. Until a node acknowledges a
     /// decrease, its previous reservation counts.
     pub promised_iops: u64,
-    /// Requested increase.
+    /// Requested increase, in normalised operations per second.
     pub asked_iops: u64,
-    /// Capacity of the store.
+    /// Capacity of the store, declared or measured.
     pub capability: Capability,
 }
 

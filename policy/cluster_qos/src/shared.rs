@@ -19,9 +19,9 @@ use crate::{NodeId, PolicyKey, Terms};
 
 /// Target shares of a policy by node.
 pub(crate) struct PolicyPlan {
-    /// Shares of the maximum.
+    /// Shares of the policy's maximum by node.
     targets: Targets,
-    /// Shares of the minimum.
+    /// Shares of the policy's minimum by node.
     pub(crate) minimums: BTreeMap<NodeId, u64>,
     /// Nodes with disks of the policy.
     users: BTreeSet<NodeId>,
