@@ -68,7 +68,7 @@ pub enum SpecError {
     /// A `vmq_weight` is above 100.
     #[error("NIC {}: vmq_weight {weight} is not from 0 to {WEIGHT_MAX}", .nic.0)]
     Weight {
-        /// NIC with this configuration.
+        /// NIC with the invalid configuration.
         nic: PortId,
         /// Configured value of `vmq_weight`.
         weight: u8,
@@ -76,7 +76,7 @@ pub enum SpecError {
     /// The number of queues is 0 or more than the device provides.
     #[error("NIC {}: {} not possible; {}", .nic.0, Count::irregular(*asked, "queue is", "queues are"), QueuesLeft(*.queues_max))]
     Queues {
-        /// NIC with this configuration.
+        /// NIC with the invalid configuration.
         nic: PortId,
         /// Configured number of queues.
         asked: u16,
@@ -92,7 +92,7 @@ pub enum QueueError {
     /// The NIC of the queue is unknown.
     #[error("NIC {} is not on this team or uplink; set the NIC before its queues", .0.0)]
     UnknownNic(PortId),
-    /// The queue exists already.
+    /// The queue was added before and exists.
     #[error("queue {} ({}) of NIC {} is there already; remove it first", .0.index, .0.direction, .0.port.0)]
     Duplicate(QueueId),
     /// The index exceeds the NIC's number of queues.

@@ -27,7 +27,7 @@ pub enum Why {
     Moved {
         /// Processor it was moved from.
         from: ProcessorId,
-        /// Reason of the move.
+        /// Reason for which the queue is moved.
         #[serde(rename = "because")]
         reason: Reason,
         /// Predicted effect of the move.
@@ -100,17 +100,17 @@ pub struct QueueExplanation {
     pub processor: ProcessorId,
     /// Time since the placement was decided.
     pub for_time: Duration,
-    /// Reason of the placement.
+    /// Reason for which the queue is on its processor.
     pub why: Why,
-    /// Load of the queue.
+    /// Load of the queue, as a fraction of one processor.
     pub load: Load,
-    /// Load of its processor.
+    /// Total load of its processor, including other work.
     pub processor_load: Load,
     /// Part of the processor load that is other work.
     pub other_load: Load,
     /// Reason for which the queue stays.
     pub stays: Stays,
-    /// Water marks in effect.
+    /// Water marks that the placement uses.
     pub water: WaterMarks,
 }
 

@@ -20,7 +20,7 @@ pub const SATURATED: Load = Load::percent(97);
 pub const GAIN_MIN: Load = Load::percent(10);
 /// Load below which a queue is shed only if that alone solves the overload.
 pub const SHED_MIN: Load = Load::percent(1);
-/// Other work up to which a processor without queues parks.
+/// Load of other work up to which a processor without queues parks.
 pub const PARKED_MAX: Load = Load::percent(5);
 
 /// Minimum length of a measurement; shorter ones are added up.
@@ -39,7 +39,7 @@ pub const HOLD_STEPS: u32 = 2;
 /// Factor of the hold while a processor is hot; see [`HOLD_MIN`]. Processors short of CPU time
 /// occasionally appear idle.
 pub const HOLD_BESIDE_HOT: u32 = 15;
-/// Maximum of the hold.
+/// Upper limit of the hold; see [`HOLD_MIN`].
 pub const HOLD_MAX: Duration = Duration::from_secs(15 * 60);
 /// Time without a wrong decision after which the hold is halved. Rests are reset after the same
 /// time.

@@ -9,7 +9,7 @@ use suimon_quantity::{ProcessorId, QueueId};
 /// ignored, and duplicates are added, so that a queue that moved may be listed for both processors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measurements {
-    /// Length of the period.
+    /// Length of the measured period.
     pub period: Duration,
     /// Busy times of queues.
     pub queues: Vec<QueueBusy>,

@@ -12,13 +12,13 @@ use crate::Load;
 /// [`crate::Vmq::handle_moved`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Move {
-    /// Queue to be moved.
+    /// Queue that is to be moved.
     pub queue: QueueId,
     /// Processor that services the queue now.
     pub from: ProcessorId,
     /// Processor that shall service the queue.
     pub to: ProcessorId,
-    /// Reason of the move.
+    /// Reason for which the queue is moved.
     pub reason: Reason,
     /// Predicted effect of the move.
     pub predicted: Figures,
@@ -49,21 +49,21 @@ pub enum Reason {
         /// their load.
         saturated: bool,
     },
-    /// Other work takes the processor above the high mark.
+    /// The processor is above the high mark because of other work.
     Crowded {
         /// Load of the other work.
         other_load: Load,
     },
     /// The processor is under-used, and its queues fit elsewhere.
     Underused {
-        /// Load of its queues.
+        /// Total load of its queues.
         queues_load: Load,
         /// Time for which this was so.
         for_time: Duration,
     },
     /// More than the permitted number of processors are in use.
     Limit {
-        /// Permitted number of processors.
+        /// Maximum number of processors in use.
         max_processors: u16,
     },
     /// The processor is no longer permitted or has been removed.

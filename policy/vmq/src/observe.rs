@@ -9,12 +9,12 @@ use crate::marks::PERIOD_MIN;
 use crate::spec::VmqMode;
 use crate::{Effect, Load, Measurements, Move, Vmq};
 
-/// Results of processed measurements.
+/// Moves and effects that result from measurements.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observed {
     /// Queues to move; see [`Vmq::handle_moved`].
     pub moves: Vec<Move>,
-    /// Effects of earlier moves.
+    /// Effects of earlier moves, now known.
     pub effects: Vec<Effect>,
 }
 

@@ -13,11 +13,11 @@ pub(crate) struct Queue {
     pub at: ProcessorId,
     /// Source processor while the queue is in transit.
     pub coming_from: Option<ProcessorId>,
-    /// Reason of the placement.
+    /// Reason for which the queue is on its processor.
     pub why: Why,
     /// Time at which the placement was decided.
     pub since: Time,
-    /// Load of the queue.
+    /// Load of the queue, as a fraction of one processor.
     pub load: LastTwo,
     /// Busy time in the current measurement, in ns.
     pub busy_ns: u64,
