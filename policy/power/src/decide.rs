@@ -5,7 +5,7 @@ use crate::{Cpu, FrequencyPolicy, Machine, PowerSpec, SettingId, SettingKind, Tu
 /// Required value of a setting's file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wanted {
-    /// Setting to be written.
+    /// Setting whose file is written.
     pub id: SettingId,
     /// Required value, as written to the file.
     pub value: String,
@@ -14,7 +14,7 @@ pub struct Wanted {
 /// Scope of a target: host or CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Whom {
-    /// The whole host.
+    /// The host as a whole.
     Host,
     /// CPUs in ascending order.
     Cpus(Vec<u16>),

@@ -65,7 +65,7 @@ pub struct IdleState {
 /// Logical CPU with its idle states.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cpu {
-    /// Number of the CPU.
+    /// Number of the logical CPU.
     pub number: u16,
     /// True if the CPU is online.
     pub online: bool,

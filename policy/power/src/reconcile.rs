@@ -41,9 +41,9 @@ pub type Records = BTreeMap<SettingId, Record>;
 pub enum Assert {
     /// No external change is overwritten.
     Nothing,
-    /// All are overwritten: the operator has just set a plan.
+    /// Every external change is overwritten: the operator has just set a plan.
     All,
-    /// Those of CPUs that came online are overwritten: the kernel has reset them.
+    /// Changes of CPUs that came online are overwritten: the kernel has reset them.
     Cpus(BTreeSet<u16>),
 }
 
@@ -52,7 +52,7 @@ pub enum Assert {
 pub struct Foreign {
     /// Setting that was changed.
     pub id: SettingId,
-    /// Value before the plan.
+    /// Value before the plan was applied.
     pub before: String,
     /// Value written for the plan.
     pub written: String,
@@ -60,12 +60,12 @@ pub struct Foreign {
     pub now: String,
 }
 
-/// Result of a reconciliation.
+/// Result of a reconciliation: records, writes and exceptions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reconciliation {
     /// Records to persist before anything is written.
     pub records: Records,
-    /// Writes in their order.
+    /// Writes in the order in which they are carried out.
     pub writes: Vec<Wanted>,
     /// Writes that restore the original value: the record is dropped once the write has succeeded.
     pub restored: BTreeSet<SettingId>,
@@ -119,9 +119,10 @@ pub fn reconcile(
 enum Over {
     /// The change is left alone.
     Left,
-    /// It is overwritten and restored later as the original value.
+    /// The change is overwritten and later restored as the original value.
     ComesBack,
-    /// It is overwritten and not recorded: it is the driver's initial value, not a user's choice.
+    /// The change is overwritten and not recorded: it is the driver's initial value, not chosen by
+    /// a user.
     Forgotten,
 }
 

@@ -24,7 +24,7 @@ pub enum SettingId {
     FrequencyMin(u16),
     /// Disable flag of an idle state of a CPU.
     Idle {
-        /// Number of the CPU.
+        /// Number of the logical CPU.
         cpu: u16,
         /// Number of the idle state.
         state: u8,
@@ -39,9 +39,9 @@ pub enum SettingKind {
     Governor,
     /// Energy-performance preference of a frequency policy.
     EnergyPreference,
-    /// Minimum frequency in percent.
+    /// Minimum frequency in percent of the CPU's highest.
     PerformancePercentMin,
-    /// Maximum frequency in percent.
+    /// Maximum frequency in percent of the CPU's highest.
     PerformancePercentMax,
     /// Use of frequencies above the nominal one.
     Turbo,

@@ -19,7 +19,7 @@ pub enum Why {
     /// The driver supports none of the suitable governors.
     #[error("driver {driver} has no governor {}; it has {}", Choice(.wanted), Choice(.offered))]
     NoGovernor {
-        /// Name of the driver.
+        /// Name of the cpufreq driver.
         driver: String,
         /// Suitable governors of the plan.
         wanted: Vec<String>,
@@ -29,15 +29,15 @@ pub enum Why {
     /// The driver does not support energy-performance preferences.
     #[error("driver {driver} has no energy-performance preference")]
     NoPreferences {
-        /// Name of the driver.
+        /// Name of the cpufreq driver.
         driver: String,
     },
     /// The driver does not support this preference.
     #[error("driver {driver} has no preference {wanted}; it has {}", Choice(.offered))]
     NoPreference {
-        /// Name of the driver.
+        /// Name of the cpufreq driver.
         driver: String,
-        /// Required preference.
+        /// Preference that the plan requires.
         wanted: String,
         /// Preferences that the driver supports.
         offered: Vec<String>,
@@ -45,13 +45,13 @@ pub enum Why {
     /// The driver accepts no other preference with this governor.
     #[error("with governor performance driver {driver} takes no preference but performance")]
     GovernorForbids {
-        /// Name of the driver.
+        /// Name of the cpufreq driver.
         driver: String,
     },
     /// The driver does not report its frequency range.
     #[error("driver {driver} does not tell the CPU's lowest and highest frequency")]
     NoFrequencies {
-        /// Name of the driver.
+        /// Name of the cpufreq driver.
         driver: String,
     },
     /// No file switches turbo.
@@ -81,7 +81,7 @@ pub enum Why {
         limit_us: u32,
         /// Name of the shallowest state.
         name: String,
-        /// Its exit latency in microseconds.
+        /// Exit latency of that state in microseconds.
         latency_us: u32,
     },
 }
