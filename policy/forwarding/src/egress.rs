@@ -42,7 +42,7 @@ impl TagRule {
 /// Port that gets a copy of a flooded frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FloodMember {
-    /// Slot of the port.
+    /// Slot of the port in the tables.
     pub slot: PortSlot,
     /// Tag of the copy.
     pub rule: TagRule,

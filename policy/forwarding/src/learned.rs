@@ -9,7 +9,7 @@ use suimon_quantity::{PortId, SwitchId, Time};
 /// Sighting of an address, announced by one worker's replica to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Learned {
-    /// Switch of the port.
+    /// Switch that the port belongs to.
     pub switch: SwitchId,
     /// VLAN of the frame; `None` is the untagged VLAN.
     pub vlan: Option<VlanId>,
@@ -17,7 +17,7 @@ pub struct Learned {
     pub mac: MacAddr,
     /// Port on which the address was seen.
     pub port: PortId,
-    /// Time of the sighting.
+    /// Time at which the address was seen.
     pub seen: Time,
     /// Port of the previous sighting if the address has moved, as known to the replica that reports
     /// this one.
@@ -31,7 +31,7 @@ pub struct Learned {
 /// Learned address, for display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Entry {
-    /// Switch of the port.
+    /// Switch that the port belongs to.
     pub switch: SwitchId,
     /// VLAN of the address; `None` is the untagged VLAN.
     pub vlan: Option<VlanId>,

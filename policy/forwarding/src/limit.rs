@@ -60,7 +60,7 @@ pub struct Limit {
     multiplier: u64,
     shift: u32,
     fraction_bits: u32,
-    /// Burst in units.
+    /// Burst in units of the limit.
     burst: u64,
     /// Maximum amount by which a state can be ahead of the clock; a larger difference means that
     /// the clock has passed it.

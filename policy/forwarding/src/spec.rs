@@ -86,12 +86,12 @@ pub struct PortSpec {
     /// True if source addresses other than `mac` are permitted. Ignored without `mac`: then every
     /// address is permitted and learned.
     pub spoofing_allowed: bool,
-    /// Address that no other NIC may send from on the VLANs of this port. NICs only. Unlike `mac` it
-    /// is not fixed to the port but learned, also on an uplink after the guest has moved to another
-    /// host.
+    /// Address that no other NIC may send from on the VLANs of this port. NICs only. Unlike `mac`,
+    /// it is not fixed to the port but learned, also on an uplink after the guest has moved to
+    /// another host.
     pub bound: Option<MacAddr>,
-    /// True if the first source address of the port is to be bound to it. The switching plane reports
-    /// first sightings on the port; the control plane publishes tables with `bound`.
+    /// True if the first source address of the port is to be bound to it. The switching plane
+    /// reports first sightings on the port; the control plane publishes tables with `bound`.
     pub binds_source: bool,
     /// True for isolated ports, which reach only ports that are not isolated.
     pub isolated: bool,

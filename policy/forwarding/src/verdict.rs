@@ -22,7 +22,7 @@ pub enum Verdict {
     Flood {
         /// VLAN of the frame; `None` is the untagged VLAN.
         vlan: Option<VlanId>,
-        /// Reason of the flooding.
+        /// Reason for which the frame is flooded.
         kind: FloodKind,
     },
     /// The frame is dropped and counted.
