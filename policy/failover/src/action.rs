@@ -15,46 +15,46 @@ pub enum Action {
     GiveVf {
         /// NIC that gets the VF.
         nic: PortId,
-        /// VF to hot-plug.
+        /// VF to hot-plug into the VM.
         vf: VfId,
-        /// Reason of the action.
+        /// Reason, as reported with the action.
         why: Why,
     },
     /// Switch the data path of the NIC to its VF.
     UseVf {
-        /// NIC to switch over.
+        /// NIC whose data path is switched.
         nic: PortId,
         /// VF that the NIC has.
         vf: VfId,
-        /// Reason of the action.
+        /// Reason, as reported with the action.
         why: Why,
     },
     /// Switch the data path of the NIC to the paravirtual path.
     UseSynthetic {
-        /// NIC to switch over.
+        /// NIC whose data path is switched.
         nic: PortId,
-        /// Reason of the action.
+        /// Reason, as reported with the action.
         why: Why,
     },
     /// Hot-unplug a VF, then report [`Event::VfReleased`](crate::Event::VfReleased).
     TakeVf {
         /// NIC that loses the VF.
         nic: PortId,
-        /// VF to hot-unplug.
+        /// VF to hot-unplug from the VM.
         vf: VfId,
-        /// Reason of the action.
+        /// Reason, as reported with the action.
         why: Why,
     },
     /// Report that a NIC with a weight stays on the paravirtual path.
     StaySynthetic {
-        /// NIC without a VF.
+        /// NIC that waits for a VF.
         nic: PortId,
-        /// Reason of the action.
+        /// Reason, as reported with the action.
         why: Why,
     },
 }
 
-/// Reason of an action.
+/// Cause of an action, reported with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
@@ -78,7 +78,7 @@ pub enum Why {
     WeightZero,
     /// The VF belongs to an adapter that does not connect the NIC's switch.
     OtherAdapters,
-    /// The NIC was removed.
+    /// The NIC was removed from its switch.
     NicRemoved,
     /// All suitable VFs are assigned or held down.
     NoVfFree,

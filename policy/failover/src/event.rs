@@ -11,7 +11,7 @@ use crate::{AdapterId, VfId};
 pub enum Event {
     /// A NIC was added or changed.
     NicSet {
-        /// NIC that was set.
+        /// NIC that was added or changed.
         nic: PortId,
         /// Weight in the assignment of VFs, 0 (no VF) to 100.
         iov_weight: u8,
@@ -20,7 +20,7 @@ pub enum Event {
     },
     /// A NIC was added whose guest already has a VF, because the daemon was restarted.
     VfHeld {
-        /// NIC with the VF.
+        /// NIC that the VF is assigned to.
         nic: PortId,
         /// Weight, as in [`Event::NicSet`].
         iov_weight: u8,
@@ -29,68 +29,68 @@ pub enum Event {
         /// VF that the guest has.
         vf: VfId,
     },
-    /// A NIC was removed.
+    /// A NIC was removed from its switch.
     NicRemoved {
-        /// NIC that was removed.
+        /// Identifier of the removed NIC.
         nic: PortId,
     },
     /// A VF exists and can be assigned.
     VfFound {
-        /// VF that was found.
+        /// VF that can be assigned from now on.
         vf: VfId,
     },
     /// A VF no longer exists.
     VfLost {
-        /// VF that was lost.
+        /// VF that no longer exists.
         vf: VfId,
     },
     /// A reset of an adapter began: its VFs carry no frames.
     ResetBegan {
-        /// Adapter being reset.
+        /// Adapter whose reset has begun.
         adapter: AdapterId,
     },
     /// The reset of an adapter has ended.
     ResetEnded {
-        /// Adapter that was reset.
+        /// Adapter whose reset has ended.
         adapter: AdapterId,
     },
     /// An adapter has no driver: its VFs carry no frames.
     DriverUnbound {
-        /// Adapter without a driver.
+        /// Adapter whose driver was unbound.
         adapter: AdapterId,
     },
     /// An adapter has a driver again.
     DriverBound {
-        /// Adapter with the driver.
+        /// Adapter whose driver was bound.
         adapter: AdapterId,
     },
     /// The VM of a NIC is being migrated to another host, where the VF is not available.
     MigrationBegan {
-        /// NIC of the VM.
+        /// NIC of the VM being migrated.
         nic: PortId,
     },
     /// The migration of a NIC's VM has ended: it arrived here or stays.
     MigrationEnded {
-        /// NIC of the VM.
+        /// NIC of the VM being migrated.
         nic: PortId,
     },
     /// The guest's driver uses the VF assigned to its NIC.
     VfPathReady {
-        /// NIC with the VF.
+        /// NIC that the VF is assigned to.
         nic: PortId,
-        /// VF that was assigned.
+        /// VF that is assigned to the NIC.
         vf: VfId,
     },
     /// Hot-plugging a VF failed, or the guest can no longer use it.
     VfPathFailed {
-        /// NIC with the VF.
+        /// NIC that the VF is assigned to.
         nic: PortId,
-        /// VF that was assigned.
+        /// VF that is assigned to the NIC.
         vf: VfId,
     },
     /// A VF taken from a NIC is free.
     VfReleased {
-        /// VF that was released.
+        /// VF that no guest uses any longer.
         vf: VfId,
     },
 }

@@ -10,7 +10,7 @@ use crate::event::Event;
 use crate::state::{Adapter, Nic, Path, Stage, Vf};
 use crate::{AdapterId, VfId};
 
-/// Timing of the failover.
+/// Hold-down and time limit of the failover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailoverSpec {
     /// Time for which a NIC and VF are held down after a failure.
@@ -51,7 +51,7 @@ impl Failover {
         }
     }
 
-    /// Processes an event.
+    /// Processes an event that occurred at `now`.
     pub fn handle(&mut self, now: Time, event: &Event) {
         self.now = self.now.max(now);
         match event {
@@ -119,7 +119,7 @@ impl Failover {
         self.assign();
     }
 
-    /// Returns the next action.
+    /// Returns the next action, or `None` if none is pending.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }

@@ -12,7 +12,7 @@ pub struct AdapterId(pub u32);
 /// Identifier of a virtual function: adapter and index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct VfId {
-    /// Adapter of the VF.
+    /// Adapter that provides the VF.
     pub adapter: AdapterId,
     /// Index of the VF on its adapter, from 0.
     pub index: u16,

@@ -9,7 +9,7 @@ use crate::{AdapterId, VfId};
 pub enum Path {
     /// Paravirtual path through the switch.
     Synthetic,
-    /// Path through this VF.
+    /// Path through this virtual function, bypassing the switch.
     Vf(VfId),
 }
 
