@@ -70,8 +70,8 @@ pub const REST_MAX: Duration = Duration::from_secs(15 * 60);
 /// Minimum excess of a load step over the recent maximum; at least twice the difference between
 /// that maximum and the mean is required too.
 pub const STEP_MIN: Load = Load::percent(10);
-/// Number of unprepaid moves since the last step that do not delay the next; each further one
-/// delays it by [`MOVE_EVERY`].
+/// Moves without a prepaid return since the last load step that do not delay the next step. Each
+/// further one delays it by [`MOVE_EVERY`].
 pub const UNPAID_FREE: u32 = 2;
 /// The recent maximum decays to the mean by one part in this number per measurement, in about two
 /// minutes.
