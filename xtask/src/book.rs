@@ -1,4 +1,4 @@
-//! The documents as a book: made by `scripts/book`, and looked through for what a reader would miss.
+//! The documents as a book: built by `scripts/book`, and checked for broken links.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,16 +9,16 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::session::Session;
 
-/// Where the book is made.
+/// Folder in which the book is built.
 const BOOK: &str = "target/book";
 
-/// So many wrong links are told.
+/// Maximum number of wrong links that are printed.
 const TOLD: usize = 20;
 
-/// What a page loads, which has to be there without a network.
+/// Tags that load resources, which must be available without a network.
 const LOADED: [&str; 3] = ["<link ", "<script ", "<img "];
 
-/// Makes the book, and fails if a page loads something from elsewhere or links to what is not there.
+/// Builds the book. Fails if a page loads an external resource or contains a broken link.
 pub(crate) fn check(session: &Session) -> Result<()> {
     let root = session.root();
     let book = root.join(BOOK);
@@ -53,7 +53,7 @@ fn pages_below(folder: &Path, into: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// What is wrong with a page, whose name is relative to the book.
+/// Returns the errors of a page, whose name is relative to the book.
 fn look_through(book: &Path, name: &Path, text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     for tag in text.split('<').skip(1).filter_map(|rest| Some(rest.split_once('>')?.0)) {
@@ -83,7 +83,7 @@ fn value<'t>(tag: &'t str, before: &str) -> Option<&'t str> {
     Some(tag.split_once(before)?.1.split_once('"')?.0)
 }
 
-/// A path from a folder, without `..`.
+/// Resolves a path relative to a folder, without `..`.
 fn flat(folder: &Path, path: &str) -> PathBuf {
     let mut at = folder.to_owned();
     for part in Path::new(path).components() {

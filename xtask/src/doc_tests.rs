@@ -1,7 +1,7 @@
-//! Examples in documentation that are compiled and run.
+//! Examples in documentation, which are compiled and run.
 //!
-//! `cargo test --doc` reads every crate anew to find out that it has none, for minutes. So crates are
-//! looked through for code blocks that rustdoc would run, and only those that have some are tested.
+//! `cargo test --doc` takes minutes to process crates without examples. Therefore only crates that
+//! contain code blocks which rustdoc would run are tested.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use anyhow::{Context, Result, ensure};
 use crate::session::Session;
 use crate::{metadata, sources, workspace};
 
-/// Words behind a fence with which rustdoc takes a block for Rust (The rustdoc book, "Documentation
-/// tests"). Without any word it does so too.
+/// Info strings of code blocks that rustdoc treats as Rust (The rustdoc book, "Documentation
+/// tests"), in addition to an empty one.
 const RUST: [&str; 5] = ["rust", "no_run", "should_panic", "compile_fail", "test_harness"];
 
 /// Runs the examples of all crates.
 ///
 /// # Errors
-/// One fails, or a source cannot be read.
+/// An example fails, or a source file cannot be read.
 pub(crate) fn run(session: &Session) -> Result<()> {
     let root = session.root();
     let mut words = vec!["test".to_owned(), "--doc".to_owned(), "--quiet".to_owned()];
@@ -45,7 +45,7 @@ fn has_examples(folder: &Path) -> Result<bool> {
     Ok(false)
 }
 
-/// Whether comments that are documentation open a block of Rust.
+/// Returns true if documentation comments contain a block of Rust.
 fn has_example(text: &str) -> bool {
     let mut is_inside = false;
     text.lines()

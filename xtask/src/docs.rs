@@ -15,19 +15,19 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::workspace;
 
-/// Checked-in files, relative to the root, and what they should hold.
+/// Checked-in files, relative to the root, with their expected contents.
 type Generated = BTreeMap<PathBuf, Vec<u8>>;
 
 const REFERENCE: &str = "docs/reference";
 /// Alert rules that the package ships.
 const RULES: &str = "dist/prometheus/suimon.rules.yml";
 const DECISIONS: &str = "docs/decisions";
-/// A page with tables of the simulator's runs between two lines that say so.
+/// Page that contains tables of the simulator's runs between two marker lines.
 const SIMULATOR: &str = "docs/simulator.md";
 const SCENARIOS: &str = "apps/sim/scenarios";
 const TABLES: [&str; 2] = ["<!-- Written by `sim tables`. -->\n", "<!-- Up to here. -->\n"];
 
-/// Writes everything that is generated.
+/// Writes all generated files.
 pub(crate) fn write(root: &Path) -> Result<()> {
     for (path, bytes) in generate(root)? {
         let to = root.join(&path);
@@ -42,8 +42,8 @@ pub(crate) fn write(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Fails if a checked-in file differs from what the code generates, or if a
-/// reference page is there that nothing generates.
+/// Fails if a checked-in file differs from the generated one, or if a reference page is no longer
+/// generated.
 pub(crate) fn check(root: &Path) -> Result<()> {
     let generated = generate(root)?;
     let mut drifted: Vec<String> = generated
@@ -65,7 +65,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
 }
 
 fn generate(root: &Path) -> Result<Generated> {
-    // With the arguments of the build stage, so that nothing is compiled a second time.
+    // Uses the arguments of the build stage, so that nothing is compiled a second time.
     let built = workspace::build(root)?.args(workspace::BUILD_ALL).arg("--quiet").status();
     ensure!(built.context("cannot run cargo")?.success(), "the programs do not compile");
 
@@ -99,7 +99,7 @@ fn generate(root: &Path) -> Result<Generated> {
     Ok(generated)
 }
 
-/// The list of decisions, by their headings.
+/// Returns the list of decisions with their headings.
 fn decisions(root: &Path) -> Result<Vec<u8>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(root.join(DECISIONS)).context(DECISIONS)? {
@@ -121,7 +121,7 @@ fn decisions(root: &Path) -> Result<Vec<u8>> {
     Ok(page.into_bytes())
 }
 
-/// The simulator's page with the tables that its scenarios give now.
+/// Returns the simulator's page with current tables of its scenarios.
 fn simulator(root: &Path) -> Result<Vec<u8>> {
     let mut scenarios = Vec::new();
     for entry in fs::read_dir(root.join(SCENARIOS)).context(SCENARIOS)? {
@@ -140,8 +140,8 @@ fn simulator(root: &Path) -> Result<Vec<u8>> {
     Ok(format!("{head}{begin}\n{tables}{end}{tail}").into_bytes())
 }
 
-/// Runs a program of the workspace and returns what it printed. `cargo run` would
-/// compile what it needs a second time, with the features it alone asks for.
+/// Runs a program of the workspace and returns its output. `cargo run` would compile dependencies a
+/// second time, with a different set of features.
 fn run(package: &str, arguments: &[&str]) -> Result<Vec<u8>> {
     let output = Command::new(env::current_exe()?.with_file_name(package))
         .args(arguments)

@@ -1,8 +1,8 @@
-//! The floors and which crate may stand on which: the table of the architecture.
+//! Layers of the architecture, and the permitted dependencies between them.
 
 use std::path::{Component, Path};
 
-/// Where a crate stands.
+/// Layer of a crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Floor {
     /// F0: quantities and frames.
@@ -11,18 +11,18 @@ pub(crate) enum Floor {
     Pure,
     /// F2: traits.
     Ports,
-    /// F3: the system; the only floor with `unsafe`.
+    /// F3: system interfaces; the only layer with `unsafe`.
     Sys,
     /// F4: policies driven over ports.
     Plane,
     /// F5: programs.
     Apps,
-    /// Harness and checks: uses everything, is used by nobody.
+    /// Test harness and checks: may use every layer, and no layer may use them.
     Outside,
 }
 
 impl Floor {
-    /// The floor of a crate, from the first folder of its path in the workspace.
+    /// Returns the layer of a crate, from the first folder of its path in the workspace.
     pub(crate) fn of(folder_in_workspace: &Path) -> Option<Self> {
         let Some(Component::Normal(first)) = folder_in_workspace.components().next() else {
             return None;
@@ -39,7 +39,7 @@ impl Floor {
         })
     }
 
-    /// As the architecture names it.
+    /// Returns the name of the layer in the architecture.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Base => "F0 base",
@@ -52,19 +52,19 @@ impl Floor {
         }
     }
 
-    /// Whether the floor takes time as an argument: no clock, thread, randomness
-    /// or unordered map.
+    /// Returns true if the layer takes time as an argument: no clock, thread, randomness or
+    /// unordered map.
     pub(crate) const fn is_pure(self) -> bool {
         matches!(self, Self::Base | Self::Pure | Self::Ports)
     }
 
-    /// Whether hostile input is handled here, so that nothing may panic on it.
+    /// Returns true if the layer handles untrusted input, so that it may not panic.
     pub(crate) const fn must_not_panic(self) -> bool {
         matches!(self, Self::Base | Self::Pure | Self::Sys)
     }
 }
 
-/// The only edges inside one floor. All others are sideways and refused.
+/// Permitted dependencies within one layer; all others are rejected.
 const WITHIN_A_FLOOR: &[(&str, &str)] = &[
     ("suimon-frame", "suimon-quantity"),
     ("suimon-client", "suimon-contract"),
@@ -88,13 +88,13 @@ const WITHIN_A_FLOOR: &[(&str, &str)] = &[
     ("suimon-node", "suimon-switch"),
 ];
 
-/// The lab sets up real parts as tests do, and with the same harness.
+/// The lab sets up real components with the tests' harness.
 const THE_LAB: (&str, &str) = ("suimon-lab", "suimon-rig");
 
-/// How programs for measurements end: examples of any crate use it.
+/// Exit status of measurement programs, used by examples of any crate.
 const TEST_PROGRAMS: &str = "suimon-test-programs";
 
-/// Crates that see less than their floor allows, and all they may see.
+/// Crates with fewer permitted dependencies than their layer, and the complete list of those.
 const NARROW: &[(&str, &[&str])] = &[
     (
         "suimon-lab",
@@ -123,8 +123,8 @@ const NARROW: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Why crate `from` may not depend on crate `to`; `None` if it may. `is_for_tests`: only its tests and
-/// examples do.
+/// Returns the reason why crate `from` may not depend on crate `to`; `None` if it may.
+/// `is_for_tests` is true for a dependency of tests and examples only.
 pub(crate) fn objection(
     from: (&str, Floor),
     to: (&str, Floor),

@@ -1,4 +1,4 @@
-//! Signals that end a run, and child processes that are waited for meanwhile.
+//! Handling of signals that end a run, while child processes run.
 
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use signal_hook::flag;
 
 use crate::workspace;
 
-/// Interval at which a child's end and received signals are looked for.
+/// Interval at which the end of a child and received signals are polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Signals received by this process: SIGINT (Ctrl-C), SIGTERM and SIGHUP. They no longer end the
@@ -28,7 +28,7 @@ impl Interrupt {
     /// Installs the signal handlers.
     ///
     /// # Errors
-    /// The kernel refuses a handler.
+    /// The kernel rejects a handler.
     pub(crate) fn install() -> Result<Self> {
         let received = Arc::new(AtomicBool::new(false));
         let terminated = Arc::new(AtomicBool::new(false));

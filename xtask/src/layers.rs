@@ -1,5 +1,5 @@
-//! The check that every crate depends only on lower floors, and that the sources
-//! of each floor carry the rules they live by.
+//! Check that every crate depends on lower layers only, and that the sources of each layer contain
+//! the required attributes.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     bail!("{} violation(s) of the floors:\n  {}", violations.len(), violations.join("\n  "))
 }
 
-/// The floor of a crate.
+/// Returns the layer of a crate.
 pub(crate) fn floor_of(metadata: &Metadata, package: &Package) -> Result<Floor> {
     let folder = package.folder().strip_prefix(&metadata.workspace_root).unwrap_or(Path::new(""));
     Floor::of(folder).with_context(|| {
@@ -34,14 +34,14 @@ pub(crate) fn floor_of(metadata: &Metadata, package: &Package) -> Result<Floor> 
     })
 }
 
-/// Every edge that goes up or sideways, naming both crates.
+/// Returns every forbidden dependency, naming both crates.
 pub(crate) fn edges(metadata: &Metadata) -> Result<Vec<String>> {
     let mut violations = Vec::new();
     for package in &metadata.packages {
         let from = floor_of(metadata, package)?;
         for dependency in &package.dependencies {
-            // A crate of ours is reached by path, or by name if somebody tries
-            // to reach around the workspace.
+            // A crate of the workspace is referred to by path, or by name if the manifest bypasses
+            // the workspace.
             let target = metadata.packages.iter().find(|other| {
                 dependency.path.as_deref() == Some(other.folder())
                     || (dependency.path.is_none() && dependency.name == other.name)

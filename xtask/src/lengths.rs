@@ -1,5 +1,5 @@
-//! Lists files that outgrew one subject. A list for the eye, not a failure: a
-//! table or a test may be long for a reason.
+//! List of files that are longer than one subject usually is. The list does not fail a run: a table
+//! or a test may be long for a reason.
 
 use std::fs;
 use std::path::Path;
@@ -9,10 +9,10 @@ use anyhow::Result;
 use crate::metadata;
 use crate::sources::rust_files;
 
-/// Lines of code beyond which a file probably has two subjects.
+/// Lines of code above which a file probably has two subjects.
 const CODE_LINES_MAX: usize = 400;
 
-/// Prints every file with more code than [`CODE_LINES_MAX`]; returns how many.
+/// Prints every file with more code than [`CODE_LINES_MAX`]. Returns their number.
 pub(crate) fn report(root: &Path) -> Result<usize> {
     let mut long = 0;
     for package in metadata::read(root)?.packages {
@@ -31,7 +31,7 @@ pub(crate) fn report(root: &Path) -> Result<usize> {
     Ok(long)
 }
 
-/// Lines that are neither blank nor comment.
+/// Counts the lines that are neither blank nor comments.
 fn code_lines(text: &str) -> usize {
     text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count()
 }

@@ -7,18 +7,18 @@ use serde::Deserialize;
 
 use crate::workspace;
 
-/// A workspace as cargo sees it.
+/// Workspace as cargo reports it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Metadata {
-    /// Its crates.
+    /// Crates of the workspace.
     pub(crate) packages: Vec<Package>,
-    /// Its root directory.
+    /// Root directory of the workspace.
     pub(crate) workspace_root: PathBuf,
     /// Directory of everything that cargo builds.
     pub(crate) target_directory: PathBuf,
 }
 
-/// A crate of the workspace.
+/// Crate of the workspace.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Package {
     pub(crate) name: String,
@@ -27,16 +27,16 @@ pub(crate) struct Package {
     pub(crate) targets: Vec<Target>,
 }
 
-/// An edge of the graph; `path` is there only if it leads inside the workspace.
+/// Dependency of a crate; `path` is set only for one inside the workspace.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
-    /// `None` for a normal dependency, else `dev` or `build`.
+    /// `None` for a normal dependency, otherwise `dev` or `build`.
     pub(crate) kind: Option<String>,
     pub(crate) path: Option<PathBuf>,
 }
 
-/// Something cargo builds.
+/// Target that cargo builds.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Target {
     pub(crate) kind: Vec<String>,
@@ -44,12 +44,12 @@ pub(crate) struct Target {
 }
 
 impl Package {
-    /// The crate's folder.
+    /// Returns the folder of the crate.
     pub(crate) fn folder(&self) -> &Path {
         self.manifest_path.parent().unwrap_or(&self.manifest_path)
     }
 
-    /// Returns true if its tests start the workspace's programs: those of the rig and of crates that
+    /// Returns true if the crate's tests start the workspace's programs: the rig and crates that
     /// depend on it.
     pub(crate) fn starts_programs(&self) -> bool {
         const RIG: &str = "suimon-rig";

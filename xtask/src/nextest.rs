@@ -26,7 +26,7 @@ const TESTS_FAILED: i32 = 100;
 const BUILD_FAILED: i32 = 101;
 const NO_TESTS_RUN: i32 = 4;
 
-/// Which tests to run, and how: what differs between the tiers.
+/// Selection of tests and parameters of their run, which differ between the tiers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selection<'a> {
     /// Profile of `.config/nextest.toml`.
@@ -48,9 +48,9 @@ pub(crate) struct Selection<'a> {
 /// Something does not compile, nextest cannot be run, or no test is selected.
 pub(crate) fn run(session: &Session, selection: &Selection<'_>) -> Result<Tests> {
     let root = session.root();
-    // In nextest's store, which does not follow CARGO_TARGET_DIR.
+    // The report is in nextest's store, which does not follow CARGO_TARGET_DIR.
     let report = root.join("target/nextest").join(selection.profile).join("junit.xml");
-    // A report of an earlier run must not be taken for this one's.
+    // A report of an earlier run must not be mistaken for the one of this run.
     if report.exists() {
         fs::remove_file(&report).with_context(|| format!("cannot remove {}", report.display()))?;
     }
@@ -87,20 +87,21 @@ pub(crate) fn run(session: &Session, selection: &Selection<'_>) -> Result<Tests>
     Ok(tests)
 }
 
-/// Returns the seed of each kind of test with random cases: the user's if there is one.
+/// Returns the seed of each kind of test with random cases: the user's value if it is set.
 fn seeds(seed: u64) -> Vec<(&'static str, String)> {
     let of = |name| std::env::var(name).unwrap_or_else(|_| seed.to_string());
     SEED_VARIABLES.iter().map(|name| (*name, of(name))).collect()
 }
 
-/// Returns variables as a shell takes them before a command.
+/// Formats variables as a shell expects them before a command.
 fn words(variables: &[(&str, String)]) -> String {
     let words: Vec<String> =
         variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
     words.join(" ")
 }
 
-/// Parses the JUnit report that nextest writes. `repeat_with` precedes the commands that repeat a test.
+/// Parses the JUnit report that nextest writes. `repeat_with` precedes the commands that repeat a
+/// test.
 fn parse_report(text: &str, repeat_with: &str) -> Result<Tests> {
     let document = roxmltree::Document::parse(text).context("the JUnit report is not XML")?;
     let mut tests = Tests::default();

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use crate::session::Session;
 use crate::workspace;
 
-/// Result of the check.
+/// Result of the check with the oldest compiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// All libraries and programs compile.
@@ -27,7 +27,7 @@ pub(crate) fn check(session: &Session) -> Result<Outcome> {
     let version = rust_version(&std::fs::read_to_string(root.join("Cargo.toml"))?)?;
     let output = workspace::cargo(root).arg("--version").output()?;
     if is_of(&String::from_utf8_lossy(&output.stdout), &version) {
-        // The other stages have compiled everything with it.
+        // The other stages have compiled everything with this version.
         return Ok(Outcome::Compiles);
     }
     let toolchain = format!("{version}.0");

@@ -1,4 +1,4 @@
-//! Folder for the temporary files of a run, and removal of what killed tests have left.
+//! Folder for the temporary files of a run, and removal of what killed tests left behind.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -13,11 +13,11 @@ use rustix::fs::{FlockOperation, flock};
 use crate::session::say;
 use crate::{metadata, workspace};
 
-/// Where `scripts/isolated` makes its folders too. On a disk, unlike /tmp of some systems.
+/// Parent folder, which `scripts/isolated` uses too. It is on a disk, unlike /tmp on some systems.
 const PARENT: &str = "/var/tmp";
 
-/// Folder that the commands of a run have as TMPDIR. It is removed with this value; if the process
-/// is killed, `scripts/isolated --sweep` of the next run removes it, because its lock is free then.
+/// TMPDIR of a run's commands. Dropping the value removes the folder. If the process is killed,
+/// `scripts/isolated --sweep` of the next run removes it, because its lock is free then.
 #[derive(Debug)]
 pub(crate) struct RunFolder {
     path: PathBuf,
@@ -36,16 +36,16 @@ impl RunFolder {
         let path = Path::new(PARENT).join(format!("smt-{name}"));
         let failed = || format!("cannot create {}", new.display());
         fs::create_dir(&new).with_context(failed)?;
-        // Users that tests run programs as pass through it.
+        // Users under which tests run programs must be able to search it.
         fs::set_permissions(&new, Permissions::from_mode(0o755)).with_context(failed)?;
         let lock = File::open(&new).with_context(failed)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).with_context(failed)?;
-        // Locked before it has the name by which it is swept.
+        // The lock is acquired before the folder gets the name under which it is swept.
         fs::rename(&new, &path).with_context(failed)?;
         Ok(Self { path, _lock: lock })
     }
 
-    /// Returns its path.
+    /// Returns the path of the folder.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -59,19 +59,19 @@ impl Drop for RunFolder {
     }
 }
 
-/// Removes processes, namespaces, devices and files of tests that were killed: when it is created
-/// those of earlier runs, when it is dropped those of this one.
+/// Removes processes, namespaces, devices and files of killed tests: those of earlier runs on
+/// creation, those of this run on drop.
 pub(crate) struct Sweep {
     script: PathBuf,
-    /// Not built yet when only one package is tested.
+    /// Not built yet if only one package is tested.
     program: PathBuf,
 }
 
 impl Sweep {
-    /// Removes what earlier runs left.
+    /// Removes what earlier runs left behind.
     ///
     /// # Errors
-    /// cargo cannot tell the target directory.
+    /// cargo cannot report the target directory.
     pub(crate) fn begin(root: &Path) -> Result<Self> {
         let program = metadata::read(root)?.target_directory.join("debug/sweep");
         let sweep = Self { script: root.join("scripts/isolated"), program };
@@ -93,7 +93,7 @@ impl Drop for Sweep {
     }
 }
 
-/// Runs a command that no Ctrl-C of the terminal reaches.
+/// Runs a command that a Ctrl-C of the terminal does not reach.
 fn run_undisturbed(command: &mut Command) {
     match command.process_group(0).status() {
         Ok(status) if status.success() => {}

@@ -22,7 +22,7 @@ pub(crate) struct Tests {
     pub(crate) not_run: Vec<String>,
 }
 
-/// A failed test.
+/// Failed test with the command that repeats it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FailedTest {
     pub(crate) name: String,
@@ -36,8 +36,8 @@ impl Tests {
     }
 }
 
-/// Prints a line. If nobody reads the output any more, as after `make test | tee`, the run goes on and
-/// still removes what its tests leave.
+/// Prints a line. If the output is closed, as after `make test | tee`, the run continues and still
+/// removes what its tests leave behind.
 pub(crate) fn say(line: impl Display) {
     let _ = writeln!(io::stdout(), "{line}");
 }

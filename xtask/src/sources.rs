@@ -1,6 +1,6 @@
-//! Rules that stand in the sources and configuration of a crate, by floor:
-//! `unsafe` is forbidden everywhere but in `sys`, panicking shortcuts where
-//! hostile input is handled, and the pure floors keep clippy's strict bans.
+//! Rules for the sources and configuration of a crate, by layer: `unsafe` is forbidden everywhere
+//! except in `sys`, panicking functions where untrusted input is handled, and clippy's bans apply
+//! to the pure layers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::floors::Floor;
 use crate::layers::floor_of;
 use crate::metadata::{Metadata, Package};
 
-/// What the strict configuration must ban, for it to mean what it promises.
+/// Functions and types that the strict configuration must ban.
 const BANNED: &[&str] = &[
     "std::time::Instant::now",
     "std::time::SystemTime::now",
@@ -26,7 +26,7 @@ const BANNED: &[&str] = &[
 const NO_PANIC: &[&str] =
     &["clippy::unwrap_used", "clippy::expect_used", "clippy::indexing_slicing"];
 
-/// Every rule that a crate's sources or configuration break.
+/// Returns every rule that a crate's sources or configuration violate.
 pub(crate) fn violations(metadata: &Metadata) -> Result<Vec<String>> {
     let mut found = strict_configuration(&metadata.workspace_root)?;
     for package in &metadata.packages {
@@ -49,7 +49,7 @@ pub(crate) fn violations(metadata: &Metadata) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// The workspace's lints bind a crate only if its manifest says so.
+/// Checks that a crate's manifest enables the workspace's lints.
 fn manifest(package: &Package) -> Result<Vec<String>> {
     let text: String = read(&package.manifest_path)?.split_whitespace().collect();
     let bound = text.contains("[lints]workspace=true") || text.contains("lints.workspace=true");
@@ -86,7 +86,7 @@ fn attributes(crate_name: &str, path: &Path, floor: Floor, text: &str) -> Vec<St
     found
 }
 
-/// `#![level(lint, lint, …)]` of a source file, comments aside.
+/// Parses `#![level(lint, lint, …)]` of a source file, without comments.
 fn inner_attributes(text: &str) -> Vec<(String, Vec<String>)> {
     let code: String =
         text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<String>();
@@ -110,9 +110,9 @@ fn strict_configuration(root: &Path) -> Result<Vec<String>> {
         .collect())
 }
 
-/// Clippy takes the first configuration on the way from the crate to the root:
-/// for a pure crate that must be the root's own, and no source may switch the
-/// bans off.
+/// Checks that the root's clippy configuration applies. Clippy uses the first configuration between
+/// the crate and the root: for a pure crate that must be the root's, and no source may disable the
+/// bans.
 fn strict_bans_apply(metadata: &Metadata, package: &Package) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for folder in package.folder().ancestors() {
@@ -144,7 +144,7 @@ fn strict_bans_apply(metadata: &Metadata, package: &Package) -> Result<Vec<Strin
     Ok(found)
 }
 
-/// All Rust files under `folder`, sorted.
+/// Returns all Rust files below `folder`, sorted.
 pub(crate) fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];

@@ -35,14 +35,14 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     bail!("{} promises are wrong:\n  {}", wrong.len(), wrong.join("\n  "))
 }
 
-/// A row of the table of promises.
+/// Row of the table of promises.
 struct Row<'a> {
     tests: &'a str,
     tier: &'a str,
 }
 
 impl<'a> Row<'a> {
-    /// Returns `None` for lines that are no promise: text, headings and separators.
+    /// Parses a row; `None` for text, headings and separators.
     fn parse(line: &'a str) -> Option<Self> {
         let cells: Vec<&str> =
             line.strip_prefix("| ")?.strip_suffix(" |")?.splitn(CELLS, " | ").collect();
@@ -70,7 +70,7 @@ impl<'a> Row<'a> {
             };
             has_fast_test |= has_test_outside_full(&text);
         }
-        // Crates that are named without a file have tests in the fast tier.
+        // Crates named without a file have tests in the fast tier.
         let names_no_file =
             self.tests.split('`').skip(1).step_by(2).any(|of| path_of(of).is_none());
         is_only_rig &= !names_no_file;

@@ -14,14 +14,14 @@ use crate::run_folder::Sweep;
 use crate::session::{Session, Tests, say};
 use crate::{book, doc_tests, docs, layers, lengths, metadata, sources, specification, workspace};
 
-/// A named part of the full tier or of the campaigns.
+/// Named part of the full tier or of the campaigns.
 pub(crate) struct Part {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     run: fn(&mut Session) -> Result<()>,
 }
 
-/// The full tier. Each part takes at most 30 minutes on two CPUs.
+/// Parts of the full tier. Each takes at most 30 minutes on two CPUs.
 pub(crate) const FULL: &[Part] = &[
     Part {
         name: "guard",
@@ -41,7 +41,7 @@ pub(crate) const FULL: &[Part] = &[
     Part { name: "packages", about: "Debian packages on Debian 12 and 13", run: packages },
 ];
 
-/// Open-ended runs. They are run once for an issue that asks for one.
+/// Open-ended runs, which are run once for an issue that requests one.
 pub(crate) const CAMPAIGNS: &[Part] = &[
     Part { name: "swarm", about: "10 000 seeds of each scenario", run: swarm },
     Part { name: "kills", about: "1000 kills of the daemon under load", run: kills },
@@ -56,7 +56,7 @@ pub(crate) const CAMPAIGNS: &[Part] = &[
 /// Environment variables that set the number of kills of the tests that kill the daemon.
 const KILLS: [(&str, &str); 2] = [("SUIMON_DISK_DEATHS", "1000"), ("SUIMON_VM_DEATHS", "1000")];
 
-/// Environment variables that set what the soak test does at least, in at least 12 minutes.
+/// Environment variables that set the minimum work of the soak test, in at least 12 minutes.
 const SOAK: [(&str, &str); 3] = [
     ("SUIMON_SOAK_REQUESTS", "100000000"),
     ("SUIMON_SOAK_CALLS", "1000000"),
@@ -80,7 +80,7 @@ pub(crate) fn run_parts(session: &mut Session, parts: &[Part], names: &[&str]) -
     Ok(())
 }
 
-/// Checks and tests that guard a change.
+/// Runs the checks and tests that guard a change.
 pub(crate) fn guard(session: &mut Session) -> Result<()> {
     guard_with(session, None)
 }
@@ -160,7 +160,7 @@ fn check_test(metadata: &Metadata, test: &str) -> Result<()> {
     bail!("there is no test {test}: no source file contains {last}")
 }
 
-/// Fails unless this process may make namespaces and devices.
+/// Fails unless this process may create namespaces and devices.
 fn check_root() -> Result<()> {
     ensure!(
         geteuid().is_root(),
@@ -299,7 +299,7 @@ fn long_soak(session: &mut Session) -> Result<()> {
 
 /// Builds the console's page, then everything else. Returns true if both succeeded.
 fn build(session: &mut Session) -> bool {
-    // First, because the daemon embeds the page.
+    // Built first, because the daemon embeds the page.
     session
         .check("console page", |session| run_script(session, "scripts/console", &["--check"], &[]))
         && session.check("build and lints", |session| {
@@ -310,7 +310,7 @@ fn build(session: &mut Session) -> bool {
         })
 }
 
-/// Runs tests, after the files that their guests boot and tools of the full tier have been
+/// Runs tests, after the files that their guests boot and the tools of the full tier were
 /// downloaded: tests have no network.
 fn tests(session: &mut Session, name: &str, selection: &Selection<'_>) {
     let is_prepared = session.check("guest files", |session| {

@@ -17,7 +17,8 @@ pub(crate) fn root() -> Result<PathBuf> {
         .context("xtask is not inside a workspace")
 }
 
-/// Returns the cargo that started this program, in the workspace's directory.
+/// Returns the cargo that started this program, with the workspace's directory as its working
+/// directory.
 pub(crate) fn cargo(root: &Path) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);

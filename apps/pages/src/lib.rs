@@ -1,12 +1,12 @@
-//! What each program with a command line can write about it: completions of a shell, manual
-//! pages, and the reference page in docs. All of it comes from the one definition that the
-//! program parses with, so nothing can be documented that is not there.
+//! Documents that programs generate about their command line: shell completions, manual pages, and
+//! the reference page in docs. They are derived from the definition with which the program parses
+//! its arguments.
 //!
-//! It does not know any program: a program names its command and adds the verbs `completions`,
-//! `man` and `docs` with the arguments here.
+//! This crate is independent of the programs: a program names its command and adds the verbs
+//! `completions`, `man` and `docs` with the arguments defined here.
 //!
-//! Invariants: nothing is written outside the directory that was named; the same command gives
-//! the same pages.
+//! Invariants: nothing is written outside of the given directory; the same command yields the same
+//! pages.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-/// Help is wrapped to so many columns on a reference page.
+/// Width in columns to which help is wrapped on a reference page.
 const COLUMNS: usize = 96;
 
 /// The shell whose completions are wanted.
@@ -52,8 +52,8 @@ impl CompletionsFlags {
 }
 
 impl ManFlags {
-    /// Writes the pages of `command` and all its verbs into the directory, or without one that
-    /// of the command alone to standard output.
+    /// Writes the pages of `command` and all its verbs to the directory. Without a directory,
+    /// writes the page of the command itself to standard output.
     pub fn write(&self, command: Command) -> io::Result<()> {
         let Some(dir) = &self.dir else {
             let mut page = Vec::new();
@@ -66,7 +66,7 @@ impl ManFlags {
 }
 
 impl DocsFlags {
-    /// Writes pages, each a file's name and its text, into the directory.
+    /// Writes pages, given as file name and text, to the directory.
     pub fn write<'p>(&self, pages: impl IntoIterator<Item = (&'p str, String)>) -> io::Result<()> {
         make(&self.dir)?;
         for (name, text) in pages {
@@ -77,7 +77,7 @@ impl DocsFlags {
     }
 }
 
-/// The command and all its verbs as Markdown, below headings from the second level on.
+/// Returns the command and all its verbs as Markdown, with headings from the second level on.
 #[must_use]
 pub fn command_line(command: Command) -> String {
     let mut text = String::new();
@@ -106,7 +106,7 @@ fn make(dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir).map_err(|source| at(dir, &source))
 }
 
-/// The same error with the path in its words.
+/// Adds the path to the text of an error.
 fn at(path: &Path, source: &io::Error) -> io::Error {
     io::Error::new(source.kind(), format!("{}: {source}", path.display()))
 }

@@ -114,7 +114,8 @@ fn vm(state: &str) -> VmStatus {
 fn store() -> StoreStatus {
     read(json!({
         "config": {"name": "fast", "path": "/srv/fast", "capability_iops": 4000},
-        "state": "ready", "free_bytes": 1024, "capability_iops": 4000,
+        "state": "ready", "free_bytes": 1024, "total_bytes": 4096, "capability_iops": 4000,
+        "virtual_bytes": 8192, "allocated_bytes": 3072, "overcommit_percent": 200, "nearly_full": true,
         "promised_iops": 2000, "disks": 1, "delivered_iops": 1500,
         "latency_ns": 250_000, "depth": 1, "depth_allowed": 8,
         "measured": {
@@ -184,6 +185,9 @@ fn disks_and_stores_are_measured() {
     let text = render(&readings()).unwrap();
     for line in [
         "suimon_store_up{store=\"fast\"} 1.0",
+        "suimon_store_total_bytes{store=\"fast\"} 4096.0",
+        "suimon_store_overcommit_ratio{store=\"fast\"} 2.0",
+        "suimon_store_nearly_full{store=\"fast\"} 1.0",
         "suimon_store_promised_iops{store=\"fast\"} 2000.0",
         "suimon_store_measured_iops{store=\"fast\"} 3900.0",
         "suimon_store_estimated_iops{store=\"fast\"} 4100.0",

@@ -1,4 +1,4 @@
-//! What nodes ask each other about VMs that move.
+//! Requests between nodes about VMs that migrate.
 
 use hyper::Method;
 use suimon_contract::{Arrival, ArrivalRequest, MigrateVmRequest, Name, Operation, Plan, VmConfig};
@@ -8,25 +8,25 @@ use crate::resources::{body, item};
 use crate::transport::{self, Call};
 use crate::{Client, ClientError};
 
-/// The protocol of a connection that carries what QEMU sends of a VM.
+/// Upgrade protocol of a connection that carries QEMU's migration stream.
 pub const MEMORY_PROTOCOL: &str = "suimon-memory";
-/// The protocol of a connection that carries NBD.
+/// Upgrade protocol of a connection that carries NBD.
 pub const NBD_PROTOCOL: &str = "suimon-nbd";
 
 const PATH: &str = "/1.0/arrivals";
 
-/// What a connection to an arrival carries.
+/// Contents of a connection to an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrivalLine<'n> {
-    /// Memory and devices, as QEMU sends them.
+    /// Memory and device state in QEMU's migration stream.
     Memory,
-    /// NBD, to this disk.
+    /// NBD stream to the named disk.
     Disk(&'n Name),
 }
 
 /// Every method fails with [`ClientError`].
 impl Client {
-    /// Begins to move a VM to another node while it runs.
+    /// Starts the live migration of a VM to another node.
     pub async fn migrate_vm(
         &self,
         vm: &Name,
@@ -36,7 +36,7 @@ impl Client {
         transport::json(self, call.with_body(body(request)?)).await
     }
 
-    /// What a VM's coming would change on the other node.
+    /// Returns the changes that a migration of the VM would make on the other node.
     pub async fn check_migration(
         &self,
         vm: &Name,
@@ -46,13 +46,13 @@ impl Client {
         transport::json(self, Call::new(Method::POST, path).with_body(body(request)?)).await
     }
 
-    /// What a VM's coming would change here.
+    /// Returns the changes that the arrival of a VM would make on this node.
     pub async fn check_arrival(&self, request: &ArrivalRequest) -> Result<Plan, ClientError> {
         let call = Call::new(Method::POST, format!("{PATH}?dry_run=true"));
         transport::json(self, call.with_body(body(request)?)).await
     }
 
-    /// Begins to make what a VM needs that comes.
+    /// Starts the creation of the resources that an arriving VM needs.
     pub async fn prepare_arrival(
         &self,
         request: &ArrivalRequest,
@@ -61,24 +61,24 @@ impl Client {
         transport::json(self, call).await
     }
 
-    /// What became of an arrival.
+    /// Returns the state of an arrival.
     pub async fn arrival(&self, id: &str) -> Result<Arrival, ClientError> {
         transport::json(self, Call::get(arrival(id))).await
     }
 
-    /// The VM is this node's from now on, unless it was abandoned; the answer tells.
+    /// Makes this node the owner of the VM, unless the arrival was abandoned. The returned state
+    /// shows the result.
     pub async fn activate_arrival(&self, id: &str) -> Result<Arrival, ClientError> {
         let call = Call::new(Method::POST, format!("{}/activate", arrival(id)));
         transport::json(self, call).await
     }
 
-    /// The VM does not come, unless it is active already; the answer tells.
+    /// Abandons an arrival, unless it is already active. The returned state shows the result.
     pub async fn abandon_arrival(&self, id: &str) -> Result<Arrival, ClientError> {
         transport::json(self, Call::new(Method::DELETE, arrival(id))).await
     }
 
-    /// A connection for what is copied to an arrival that waits. It carries bytes of both
-    /// directions as they are.
+    /// Opens a connection to a prepared arrival. It carries the bytes of both directions unchanged.
     pub async fn arrival_line(
         &self,
         id: &str,
@@ -92,7 +92,8 @@ impl Client {
     }
 }
 
-/// The address of an arrival. What is no digit is in no identifier.
+/// Returns the path of an arrival. Identifiers consist of hexadecimal digits; other characters are
+/// removed.
 fn arrival(id: &str) -> String {
     let id: String = id.chars().filter(char::is_ascii_hexdigit).collect();
     format!("{PATH}/{id}")

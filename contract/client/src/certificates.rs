@@ -1,4 +1,4 @@
-//! Whom a client over TLS believes: certificates that it was given, and nobody else.
+//! Verification of a daemon's certificate: only configured certificates are trusted.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use tokio_rustls::rustls::{
     SignatureScheme,
 };
 
-/// How connections are made that trust the certificates in this PEM file.
+/// Returns the TLS configuration that trusts the certificates in this PEM file.
 ///
 /// # Errors
-/// The file cannot be read, holds no certificate or one that is none; the text says so.
+/// A text naming the file: it cannot be read, or contains no valid certificate.
 pub(crate) fn trusting(authority: &Path) -> Result<ClientConfig, String> {
     let shown = authority.display();
     let certificates = CertificateDer::pem_file_iter(authority)
@@ -51,8 +51,8 @@ fn configured(provider: Arc<CryptoProvider>, verifier: Verifier) -> Result<Clien
         .with_no_client_auth())
 }
 
-/// Believes a certificate that one of the authority's has signed, or that is one of them, as a
-/// node has that signed its own.
+/// Verifier that accepts a certificate signed by one of `certificates`, or one of them itself, as a
+/// node with a self-signed certificate presents.
 #[derive(Debug)]
 struct Verifier {
     by_authority: Arc<WebPkiServerVerifier>,
@@ -76,8 +76,8 @@ impl ServerCertVerifier for Verifier {
             now,
         );
         match verified {
-            // `openssl req -x509` makes a certificate that may sign others, which no server's
-            // may. Its dates were looked at before that; whom it is for was not.
+            // `openssl req -x509` creates a CA certificate, which is not valid for a server. Its
+            // validity period was checked before this error, its name was not.
             Err(error) if may_sign(&error) && self.certificates.contains(end_entity) => {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
@@ -109,7 +109,7 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Whether a certificate is refused because it may sign others.
+/// Returns true if a certificate was rejected because it is a CA certificate.
 pub(crate) fn may_sign(error: &Error) -> bool {
     let Error::InvalidCertificate(CertificateError::Other(OtherError(other))) = error else {
         return false;

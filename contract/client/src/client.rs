@@ -1,4 +1,4 @@
-//! The client and the endpoints that are not collections of resources.
+//! Client, and the endpoints that are not collections of resources.
 
 use core::time::Duration;
 use std::path::PathBuf;
@@ -16,141 +16,140 @@ use crate::transport::{self, Call};
 use crate::way::{TlsWay, Way};
 use crate::{Capture, ClientError, Follow, TlsError, TlsReach};
 
-/// Longest wait for the head of an answer, beyond what the request itself asks
-/// the daemon to wait.
+/// Default time limit for the head of a response, in addition to the time that the request asks the
+/// daemon to wait.
 const ANSWER_TIME_DEFAULT: Duration = Duration::from_secs(60);
 
-/// A client of one daemon.
+/// Client of one daemon. Holds no connection.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(crate) way: Way,
     pub(crate) answer_time: Duration,
 }
 
-/// Which events.
+/// Selection of events from the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventQuery {
-    /// Only those after this sequence number; the last ones if absent.
+    /// Returns events after this sequence number; the most recent ones if `None`.
     pub after: Option<u64>,
-    /// At most so many.
+    /// Maximum number of events to return.
     pub limit: Option<usize>,
-    /// Which of them.
+    /// Filter by severity, subject and id.
     pub filter: EventFilter,
 }
 
-/// A kind of resource whose frames can be captured.
+/// Kind of resource whose frames can be captured.
 pub trait Captured: Resource {}
 
 impl Captured for NicConfig {}
 impl Captured for UplinkConfig {}
 
-/// Bounds of a capture. Without any it goes on until it is stopped.
+/// Limits of a capture. Without any limit it continues until it is stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CaptureOptions {
-    /// Bytes kept of each frame.
+    /// Bytes captured of each frame.
     pub snaplen: Option<u32>,
-    /// Frames after which it ends.
+    /// Number of frames after which it ends.
     pub frames_max: Option<u64>,
-    /// Bytes after which it ends.
+    /// Number of bytes after which it ends.
     pub bytes_max: Option<u64>,
 }
 
 /// Every method fails with [`ClientError`].
 impl Client {
-    /// A client of the daemon that listens on this Unix socket. Nothing is
-    /// connected yet.
+    /// Creates a client of the daemon that listens on this Unix socket. Does not connect.
     pub fn unix(socket: impl Into<PathBuf>) -> Self {
         Self { way: Way::Unix(socket.into()), answer_time: ANSWER_TIME_DEFAULT }
     }
 
-    /// A client of the daemon that is reached over TCP with TLS like this. Files are read now;
-    /// nothing is connected yet.
+    /// Creates a client of a daemon that is reached over TCP with TLS. Reads the files but does not
+    /// connect.
     ///
     /// # Errors
-    /// A file that is named cannot be used, or a name is none.
+    /// A file cannot be used, or the server name is invalid.
     pub fn tls(reach: &TlsReach) -> Result<Self, TlsError> {
         let way = Way::Tls(Arc::new(TlsWay::new(reach)?));
         Ok(Self { way, answer_time: ANSWER_TIME_DEFAULT })
     }
 
-    /// The same, which waits no longer for an answer than this, beyond what a request itself
-    /// asks the daemon to wait. 60 s otherwise.
+    /// Sets the time limit for responses, in addition to the time that a request asks the daemon to
+    /// wait. The default is 60 s.
     #[must_use]
     pub fn with_answer_time(mut self, answer_time: Duration) -> Self {
         self.answer_time = answer_time;
         self
     }
 
-    /// The host.
+    /// Returns the status of the host.
     pub async fn host(&self) -> Result<HostStatus, ClientError> {
         self.json("/1.0").await
     }
 
-    /// Desired state.
+    /// Returns the desired state of the host.
     pub async fn config(&self) -> Result<HostConfig, ClientError> {
         self.json("/1.0/config").await
     }
 
-    /// Desired state as a host file.
+    /// Returns the desired state as a host file (TOML).
     pub async fn config_toml(&self) -> Result<String, ClientError> {
         transport::text(self, Call::get("/1.0/config?format=toml")).await
     }
 
-    /// The OpenAPI document.
+    /// Returns the OpenAPI document of the API.
     pub async fn openapi(&self) -> Result<String, ClientError> {
         transport::text(self, Call::get("/1.0/openapi.json")).await
     }
 
-    /// Metrics in Prometheus' text format.
+    /// Returns the metrics in Prometheus' text format.
     pub async fn metrics(&self) -> Result<String, ClientError> {
         transport::text(self, Call::get("/metrics")).await
     }
 
-    /// The forwarding table of a switch.
+    /// Returns the forwarding table of a switch.
     pub async fn addresses(&self, switch: &Name) -> Result<Vec<AddressStatus>, ClientError> {
         self.json(format!("/1.0/switches/{switch}/addresses")).await
     }
 
-    /// VMQ of every team and uplink that a switch uses.
+    /// Returns the VMQ state of every team and uplink that a switch uses.
     pub async fn vmqs(&self) -> Result<Vec<VmqStatus>, ClientError> {
         self.json("/1.0/vmq").await
     }
 
-    /// VMQ of the team or uplink of this name, if a switch uses it.
+    /// Returns the VMQ state of a team or uplink that a switch uses.
     pub async fn vmq(&self, uplink: &Name) -> Result<VmqStatus, ClientError> {
         self.json(format!("/1.0/vmq/{uplink}")).await
     }
 
-    /// All network adapters of the host that have SR-IOV.
+    /// Returns all network adapters of the host that support SR-IOV.
     pub async fn sriov_adapters(&self) -> Result<Vec<SriovAdapter>, ClientError> {
         self.json("/1.0/sriov").await
     }
 
-    /// The adapter of this PCI address, network device or `[[pf]]`.
+    /// Returns the adapter with this PCI address, network device or `[[pf]]`.
     pub async fn sriov_adapter(&self, name: &str) -> Result<SriovAdapter, ClientError> {
-        // What else could be in a name of those is in none of them.
+        // Other characters do not occur in these names.
         let name: String =
             name.chars().filter(|c| c.is_ascii_alphanumeric() || "-_.:".contains(*c)).collect();
         self.json(format!("/1.0/sriov/{name}")).await
     }
 
-    /// What each disk gets and is held to.
+    /// Returns the delivered rates and limits of each disk.
     pub async fn qos_flows(&self) -> Result<Vec<QosFlowStatus>, ClientError> {
         self.json("/1.0/qos/flows").await
     }
 
-    /// What stores would promise; nothing changes.
+    /// Returns the guarantees that stores would accept; nothing changes.
     pub async fn what_if(&self, request: &WhatIfRequest) -> Result<WhatIfAnswer, ClientError> {
         let call = Call::new(Method::POST, "/1.0/qos/what-if").with_body(body(request)?);
         transport::json(self, call).await
     }
 
-    /// All queues.
+    /// Returns all queues of the data plane.
     pub async fn queues(&self) -> Result<Vec<QueueStatus>, ClientError> {
         self.json("/1.0/queues").await
     }
 
-    /// Hands the queue of this id (`NIC/rx/0`) over to a processor.
+    /// Moves the queue with this id (`NIC/rx/0`) to a worker.
     pub async fn move_queue(&self, id: &str, processor: u16) -> Result<Operation, ClientError> {
         let id: String =
             id.chars().filter(|c| c.is_ascii_alphanumeric() || "-_./:".contains(*c)).collect();
@@ -159,17 +158,17 @@ impl Client {
         transport::json(self, call).await
     }
 
-    /// All processors.
+    /// Returns all workers of the data plane.
     pub async fn processors(&self) -> Result<Vec<ProcessorStatus>, ClientError> {
         self.json("/1.0/processors").await
     }
 
-    /// All counters at one moment.
+    /// Returns all counters at one instant.
     pub async fn top(&self) -> Result<TopSnapshot, ClientError> {
         self.json("/1.0/top").await
     }
 
-    /// Events of the log, oldest first.
+    /// Returns events of the log, oldest first.
     pub async fn events(&self, query: EventQuery) -> Result<Vec<Event>, ClientError> {
         let [severity, subject, id] = filter_query(&query.filter);
         let after = ("after", query.after.map(|n| n.to_string()));
@@ -177,8 +176,7 @@ impl Client {
         self.json(with_query("/1.0/events", &[after, limit, severity, subject, id])).await
     }
 
-    /// Events as they happen that are wanted, beginning after this sequence number or with the
-    /// next one.
+    /// Streams matching events as they occur, from this sequence number or from now on.
     pub async fn follow_events(
         &self,
         after: Option<u64>,
@@ -191,17 +189,17 @@ impl Client {
         Ok(Follow::new(path, answer))
     }
 
-    /// All operations the daemon remembers.
+    /// Returns all operations that the daemon keeps.
     pub async fn operations(&self) -> Result<Vec<Operation>, ClientError> {
         self.json("/1.0/operations").await
     }
 
-    /// One operation.
+    /// Returns one operation with its progress.
     pub async fn operation(&self, id: u64) -> Result<Operation, ClientError> {
         self.json(format!("/1.0/operations/{id}")).await
     }
 
-    /// One operation, as soon as it has ended or the time is up.
+    /// Returns an operation once it has ended, or after `timeout`.
     pub async fn wait_operation(
         &self,
         id: u64,
@@ -213,21 +211,21 @@ impl Client {
         transport::json(self, call).await
     }
 
-    /// An operation with every change of its progress, until it has ended.
+    /// Streams the progress of an operation until it has ended.
     pub async fn follow_operation(&self, id: u64) -> Result<Follow<Operation>, ClientError> {
         let path = format!("/1.0/operations/{id}/follow");
         let answer = transport::send(self, Call::get(path.clone())).await?;
         Ok(Follow::new(path, answer))
     }
 
-    /// Asks an operation to stop; its state tells whether it could.
+    /// Requests cancellation of an operation. The returned state shows the result.
     pub async fn cancel_operation(&self, id: u64) -> Result<Operation, ClientError> {
         let call = Call::new(Method::DELETE, format!("/1.0/operations/{id}"));
         transport::json(self, call).await
     }
 
-    /// Begins a capture of what passes the port. It ends when the result is dropped, when a bound is
-    /// reached or when its operation is cancelled.
+    /// Starts a capture of a port. It ends when the returned value is dropped, a limit is reached
+    /// or its operation is cancelled.
     pub async fn capture<R: Captured>(
         &self,
         port: &Name,
@@ -252,7 +250,7 @@ impl Client {
     }
 }
 
-/// `path?a=1&b=2` of what is given. Values are numbers and plain words.
+/// Appends the given query parameters to a path. Values are percent-encoded.
 pub(crate) fn with_query(path: &str, pairs: &[(&str, Option<String>)]) -> String {
     let mut full = path.to_owned();
     let given = pairs.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
@@ -265,7 +263,7 @@ pub(crate) fn with_query(path: &str, pairs: &[(&str, Option<String>)]) -> String
     full
 }
 
-/// A filter of events as the API has it.
+/// Encodes an event filter as query parameters.
 fn filter_query(filter: &EventFilter) -> [(&'static str, Option<String>); 3] {
     let severity = Some(filter.severity).filter(|severity| *severity > Severity::Info);
     [

@@ -1,4 +1,4 @@
-//! What can be asked of the cluster that the host is a node of.
+//! Requests about the cluster that the host is a member of.
 
 use hyper::Method;
 use suimon_contract::{ClusterConfig, ClusterDisk, ClusterStatus};
@@ -11,12 +11,12 @@ const PATH: &str = "/1.0/cluster";
 
 /// Every method fails with [`ClientError`].
 impl Client {
-    /// Its nodes, who divides which store, and what the host may do of each.
+    /// Returns the nodes of the cluster, the node that divides each store, and the host's grants.
     pub async fn cluster(&self) -> Result<ClusterStatus, ClientError> {
         transport::json(self, Call::get(PATH)).await
     }
 
-    /// Makes this cluster, of which the host is the first node.
+    /// Creates a cluster with the host as its first node.
     pub async fn init_cluster(
         &self,
         cluster: &ClusterConfig,
@@ -25,7 +25,7 @@ impl Client {
         self.change(Method::POST, PATH.to_owned(), Some(body(cluster)?), options).await
     }
 
-    /// Makes the host a node of this cluster.
+    /// Adds the host to a cluster.
     pub async fn join_cluster(
         &self,
         cluster: &ClusterConfig,
@@ -34,7 +34,7 @@ impl Client {
         self.change(Method::PUT, PATH.to_owned(), Some(body(cluster)?), options).await
     }
 
-    /// Changes how the cluster is reached by a JSON merge patch (RFC 7386).
+    /// Changes the cluster's connection settings by a JSON merge patch (RFC 7386).
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -46,17 +46,17 @@ impl Client {
         self.change(Method::PATCH, PATH.to_owned(), Some(body(patch)?), options).await
     }
 
-    /// The host is by itself from then on.
+    /// Removes the host from the cluster.
     pub async fn leave_cluster(&self, options: ChangeOptions) -> Result<Outcome, ClientError> {
         self.change(Method::DELETE, PATH.to_owned(), None, options).await
     }
 
-    /// What disks of all nodes do on shared stores, as far as reports name them.
+    /// Returns the disks of all nodes on shared stores, as far as reports contain them.
     pub async fn cluster_flows(&self) -> Result<Vec<ClusterDisk>, ClientError> {
         transport::json(self, Call::get(format!("{PATH}/flows"))).await
     }
 
-    /// Takes a node out that is gone for good.
+    /// Removes a node that has failed permanently.
     pub async fn remove_cluster_node(&self, node: &str) -> Result<(), ClientError> {
         let path = format!("{PATH}/members/{node}");
         transport::text(self, Call::new(Method::DELETE, path)).await.map(drop)

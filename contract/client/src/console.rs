@@ -1,4 +1,4 @@
-//! How one logs in to the web console.
+//! Login to the web console.
 
 use hyper::Method;
 use suimon_contract::ConsoleLogin;
@@ -8,7 +8,7 @@ use crate::{Client, ClientError};
 
 /// Every method fails with [`ClientError`].
 impl Client {
-    /// An address that logs a browser on the host in, once.
+    /// Returns a one-time URL that logs in a browser on the host.
     pub async fn new_console_login(&self) -> Result<ConsoleLogin, ClientError> {
         transport::json(self, Call::new(Method::POST, "/1.0/console/logins")).await
     }

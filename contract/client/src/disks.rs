@@ -1,4 +1,4 @@
-//! What can be done to the file of a disk.
+//! Operations on the file of a disk.
 
 use hyper::Method;
 use suimon_contract::{ConvertDiskRequest, DiskConfig, Name, Operation, SnapshotDiskRequest};
@@ -7,20 +7,19 @@ use crate::resources::{body, item};
 use crate::transport::{self, Call};
 use crate::{Client, ClientError};
 
-/// Every method gives the operation that was started, and fails with [`ClientError`].
+/// Every method returns the operation that was started, and fails with [`ClientError`].
 impl Client {
-    /// Looks whether the disk's file is sound. What was found is in the operation's report.
+    /// Checks the disk's file for damage. The operation's report contains the result.
     pub async fn check_disk(&self, disk: &Name) -> Result<Operation, ClientError> {
         self.work_on(disk, "check", None).await
     }
 
-    /// Gives space that the disk's file does not need back to its store.
+    /// Returns unused space of the disk's file to its store.
     pub async fn compact_disk(&self, disk: &Name) -> Result<Operation, ClientError> {
         self.work_on(disk, "compact", None).await
     }
 
-    /// Writes what is in the differencing file of a disk into its parent, which is the
-    /// disk's file then.
+    /// Merges the differencing file of a disk into its parent, which becomes the disk's file.
     pub async fn merge_disk(&self, disk: &Name) -> Result<Operation, ClientError> {
         self.work_on(disk, "merge", None).await
     }
@@ -34,7 +33,7 @@ impl Client {
         self.work_on(disk, "convert", Some(body(request)?)).await
     }
 
-    /// Keeps what the disk has now; what is written from now on goes to a new file.
+    /// Takes a snapshot of the disk; later writes go to a new file.
     pub async fn snapshot_disk(
         &self,
         disk: &Name,

@@ -1,4 +1,4 @@
-//! Nodes that are drained.
+//! Requests to drain nodes.
 
 use hyper::Method;
 use suimon_contract::{DrainPlan, DrainRequest, Operation};
@@ -7,10 +7,10 @@ use crate::resources::body;
 use crate::transport::{self, Call};
 use crate::{Client, ClientError};
 
-/// Every method fails with [`ClientError`]. The node is the daemon's own host, or another that it
-/// knows.
+/// Every method fails with [`ClientError`]. The node is the daemon's own host, or another one that
+/// it knows.
 impl Client {
-    /// What would become of a node's VMs if it were drained.
+    /// Returns the moves of VMs that draining a node would cause.
     pub async fn check_drain(
         &self,
         node: &str,
@@ -20,7 +20,7 @@ impl Client {
         transport::json(self, call.with_body(body(request)?)).await
     }
 
-    /// Begins to drain a node.
+    /// Starts to drain a node.
     pub async fn drain_node(
         &self,
         node: &str,
@@ -30,20 +30,20 @@ impl Client {
         transport::json(self, call.with_body(body(request)?)).await
     }
 
-    /// Has VMs come to a node again.
+    /// Permits VMs to be moved to a node again.
     pub async fn undrain_node(&self, node: &str) -> Result<(), ClientError> {
         let call = Call::new(Method::POST, format!("{}/undrain", path(node)));
         transport::text(self, call).await.map(drop)
     }
 }
 
-/// The address of a node, whatever its host is called.
+/// Returns the path of a node with an arbitrary host name.
 fn path(node: &str) -> String {
     let escaped: String = node.bytes().map(escaped).collect();
     format!("/1.0/nodes/{escaped}")
 }
 
-/// A byte of a path's segment (RFC 3986, 2.1 and 2.3).
+/// Percent-encodes a byte of a path segment (RFC 3986, 2.1 and 2.3).
 fn escaped(byte: u8) -> String {
     if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
         char::from(byte).to_string()

@@ -1,4 +1,4 @@
-//! What can go wrong between a client and the daemon.
+//! Errors between a client and the daemon.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,59 +6,59 @@ use std::path::PathBuf;
 use suimon_contract::{ApiError, ErrorCode};
 use thiserror::Error;
 
-/// Why a request has no result.
+/// Reason why a request failed.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// Nobody answers on the socket.
+    /// No process listens on the socket.
     #[error("cannot reach the daemon at {}: {source}; {}", socket.display(), unreachable_hint(source))]
     Unreachable {
-        /// The socket.
+        /// Path of the daemon's socket.
         socket: PathBuf,
-        /// What the system said.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// No TLS connection to it comes about.
+    /// No TLS connection could be established.
     #[error("cannot reach {address}: {reason}")]
     NotConnected {
-        /// Its address.
+        /// Address of the daemon that was tried.
         address: String,
-        /// Why not, and what can be done.
+        /// Reason, with the action to take.
         reason: String,
     },
-    /// The daemon refused or failed; it says why.
+    /// The daemon rejected or failed the request.
     #[error("{}", first(errors))]
     Refused {
-        /// HTTP status.
+        /// HTTP status of the response.
         status: u16,
-        /// What is wrong; never empty.
+        /// Errors that the daemon reported; never empty.
         errors: Vec<ApiError>,
     },
-    /// The connection broke, or did not carry HTTP.
+    /// The connection failed, or did not carry HTTP.
     #[error("the connection to the daemon broke: {0}; see the daemon's log for a reason")]
     Broken(String),
-    /// The answer is not what this endpoint gives.
+    /// The response does not match the endpoint.
     #[error(
         "the daemon's answer to {path} is not understood: {reason}; \
          are the daemon and this program of one version?"
     )]
     NotUnderstood {
-        /// What was asked.
+        /// Path of the request's URL.
         path: String,
-        /// Why not.
+        /// Reason why the response is invalid.
         reason: String,
     },
-    /// The daemon took the request and did not answer in time.
+    /// The daemon accepted the request and did not respond in time.
     #[error("the daemon did not answer {path} within {timeout_s} s; is the host overloaded?")]
     TimedOut {
-        /// What was asked.
+        /// Path of the request's URL.
         path: String,
-        /// How long was waited, in s.
+        /// Time limit of the request in seconds.
         timeout_s: u64,
     },
 }
 
 impl ClientError {
-    /// The daemon's errors, if it gave any.
+    /// Returns the errors that the daemon reported, if any.
     pub fn api_errors(&self) -> &[ApiError] {
         match self {
             Self::Refused { errors, .. } => errors,
@@ -66,7 +66,7 @@ impl ClientError {
         }
     }
 
-    /// Whether the daemon said that there is no such resource.
+    /// Returns true if the daemon reported that the resource does not exist.
     pub fn is_not_found(&self) -> bool {
         self.api_errors().first().is_some_and(|error| error.code == ErrorCode::NotFound)
     }

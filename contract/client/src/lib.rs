@@ -1,19 +1,17 @@
 //! Client of the daemon's REST API, over its Unix socket or over TCP with TLS.
 //!
-//! One method per endpoint; arguments and results are the types of
-//! [`suimon_contract`], which the daemon serves from, so nothing is generated or
-//! translated between the two sides.
+//! One method per endpoint. Arguments and results are the types of [`suimon_contract`], which the
+//! daemon uses too, so nothing is generated or translated between the two sides.
 //!
-//! What it does not do: no retries and no waiting for the daemon to appear. An
-//! operation that was started goes on in the daemon whether or not anybody waits
-//! for it here.
+//! Outside of the scope: retries, and waiting for the daemon to start. A started operation
+//! continues in the daemon whether or not a client waits for it.
 //!
-//! Lifecycle: a [`Client`] holds no connection. Every request makes its own, and
-//! a stream ([`Follow`], [`Capture`]) keeps its own until it is dropped, which
-//! ends it on the daemon's side too.
+//! Life cycle: a [`Client`] holds no connection. Every request uses a separate one. A stream
+//! ([`Follow`], [`Capture`]) keeps its connection until it is dropped, which ends it in the daemon
+//! too.
 //!
-//! Invariants: no answer, however large or slow, takes memory or time without
-//! bound; streams excepted, which last as long as they are wanted.
+//! Invariants: memory and time for a response of any size or speed are bounded, except for streams,
+//! which last until they are dropped.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

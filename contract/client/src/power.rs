@@ -1,4 +1,4 @@
-//! What can be asked of power.
+//! Requests about power management.
 
 use hyper::Method;
 use suimon_contract::{PowerConfig, PowerStatus};
@@ -11,12 +11,12 @@ const PATH: &str = "/1.0/power";
 
 /// Every method fails with [`ClientError`].
 impl Client {
-    /// What is wanted of CPUs, what of it is so, and energy.
+    /// Returns the desired and actual settings of CPUs, and energy counters.
     pub async fn power(&self) -> Result<PowerStatus, ClientError> {
         transport::json(self, Call::get(PATH)).await
     }
 
-    /// Wants this plan, and nothing of one before.
+    /// Sets the power plan, replacing all settings of an earlier one.
     pub async fn replace_power(
         &self,
         power: &PowerConfig,
@@ -25,7 +25,7 @@ impl Client {
         self.change(Method::PUT, PATH.to_owned(), Some(body(power)?), options).await
     }
 
-    /// Changes some keys of the plan by a JSON merge patch (RFC 7386).
+    /// Changes some keys of the power plan by a JSON merge patch (RFC 7386).
     pub async fn patch_power(
         &self,
         patch: &serde_json::Value,
@@ -34,7 +34,7 @@ impl Client {
         self.change(Method::PATCH, PATH.to_owned(), Some(body(patch)?), options).await
     }
 
-    /// Wants no plan; CPUs are as they were before it.
+    /// Removes the power plan; CPU settings are restored.
     pub async fn delete_power(&self, options: ChangeOptions) -> Result<Outcome, ClientError> {
         self.change(Method::DELETE, PATH.to_owned(), None, options).await
     }

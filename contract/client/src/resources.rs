@@ -1,4 +1,4 @@
-//! Switches, NICs, disks and others: the same verbs for every kind of resource.
+//! Switches, NICs, disks and others: the same methods for every kind of resource.
 
 use hyper::Method;
 use suimon_contract::{ApplyRequest, Name, Operation, Plan, Resource};
@@ -7,28 +7,28 @@ use crate::client::with_query;
 use crate::transport::{self, Call};
 use crate::{Client, ClientError};
 
-/// What came of a change.
+/// Result of a request to change resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was only asked what it would do.
+    /// Plan of a dry run.
     Planned(Plan),
-    /// It is under way.
+    /// Operation that carries out the change.
     Started(Box<Operation>),
 }
 
-/// How a change is to be made.
+/// Options of a request to change resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangeOptions {
-    /// Nothing changes, and the plan is the result.
+    /// Return the plan without changing anything.
     pub dry_run: bool,
-    /// More minimums may be promised than a store can keep.
+    /// Accept more guaranteed IOPS than a store can deliver.
     pub force: bool,
-    /// A disk is deleted with its file.
+    /// Delete the file of a deleted disk too.
     pub with_file: bool,
 }
 
 impl ChangeOptions {
-    /// `path` with what is asked for.
+    /// Returns `path` with the options as query parameters.
     fn with_path(self, path: &str) -> String {
         let given = |is_given: bool| is_given.then(|| "true".to_owned());
         let pairs = [
@@ -40,20 +40,20 @@ impl ChangeOptions {
     }
 }
 
-/// Every method fails with [`ClientError`]; what the daemon refuses is
-/// [`ClientError::Refused`] with the resource and key named.
+/// Every method fails with [`ClientError`]. A rejected request yields [`ClientError::Refused`],
+/// which names the resource and key.
 impl Client {
-    /// All resources of a kind, by name.
+    /// Returns all resources of a kind, by name.
     pub async fn list<R: Resource>(&self) -> Result<Vec<R::Status>, ClientError> {
         transport::json(self, Call::get(collection::<R>())).await
     }
 
-    /// One resource.
+    /// Returns one resource with its status.
     pub async fn show<R: Resource>(&self, name: &Name) -> Result<R::Status, ClientError> {
         transport::json(self, Call::get(item::<R>(name))).await
     }
 
-    /// Adds a resource.
+    /// Creates a resource with this configuration.
     pub async fn create<R: Resource>(
         &self,
         resource: &R,
@@ -82,7 +82,7 @@ impl Client {
         self.change(Method::PATCH, item::<R>(name), Some(body(patch)?), options).await
     }
 
-    /// Deletes a resource.
+    /// Deletes the resource with this name.
     pub async fn delete<R: Resource>(
         &self,
         name: &Name,
@@ -91,7 +91,7 @@ impl Client {
         self.change(Method::DELETE, item::<R>(name), None, options).await
     }
 
-    /// Makes the host be as described.
+    /// Applies a description of the host's desired state.
     pub async fn apply(
         &self,
         request: &ApplyRequest,
@@ -129,7 +129,7 @@ pub(crate) fn item<R: Resource>(name: &Name) -> String {
     format!("/1.0/{}/{name}", R::PATH)
 }
 
-/// Fails only on a path that is not UTF-8.
+/// Serialises a request body. Fails only for a path that is not UTF-8.
 pub(crate) fn body<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, ClientError> {
     serde_json::to_vec(value).map_err(|error| {
         ClientError::Broken(format!("the request cannot be written as JSON: {error}"))

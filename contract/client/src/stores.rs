@@ -1,4 +1,4 @@
-//! What can be asked of a store.
+//! Requests about stores.
 
 use core::time::Duration;
 
@@ -10,15 +10,15 @@ use crate::resources::{body, item};
 use crate::transport::{self, Call};
 use crate::{Client, ClientError};
 
-/// Time that work on a large image may take.
+/// Time limit for operations on a large image.
 const IMAGE_PATIENCE: Duration = Duration::from_secs(600);
 
 impl Client {
-    /// Measures what the store can do. What was found is in the operation's report and in the
-    /// store's status.
+    /// Measures the capacity of a store. The operation's report and the store's status contain the
+    /// result.
     ///
     /// # Errors
-    /// As [`ClientError`] has them.
+    /// See [`ClientError`].
     pub async fn measure_store(
         &self,
         store: &Name,
@@ -29,11 +29,11 @@ impl Client {
         transport::json(self, call).await
     }
 
-    /// Inspects or changes an image file of the store; `verb` is `info`, `check`, `repair` or
-    /// `relink`, which decides what is returned.
+    /// Inspects or changes an image file of the store. `verb` is `info`, `check`, `repair` or
+    /// `relink`, which determines the result type.
     ///
     /// # Errors
-    /// As [`ClientError`] has them.
+    /// See [`ClientError`].
     pub async fn image<T: DeserializeOwned>(
         &self,
         store: &Name,

@@ -1,4 +1,4 @@
-//! Answers that go on: lines of JSON, and captures.
+//! Streaming responses: lines of JSON, and captures.
 
 use core::marker::PhantomData;
 
@@ -10,19 +10,18 @@ use serde::de::DeserializeOwned;
 use crate::ClientError;
 use crate::transport::broken;
 
-/// Longest line of a stream.
+/// Maximum length of a line in bytes.
 const LINE_BYTES_MAX: usize = 4 << 20;
-/// Header that names the operation a stream is.
+/// Header with the id of the stream's operation.
 const OPERATION_HEADER: &str = "suimon-operation";
 
-/// A stream of values, one JSON line each. Empty lines keep the connection alive
-/// and carry nothing.
+/// Stream of values, one JSON line each. Empty lines keep the connection alive and are skipped.
 pub struct Follow<T> {
     path: String,
     body: Incoming,
-    /// What has arrived of lines that are not given out yet.
+    /// Received bytes that were not returned yet.
     pending: Vec<u8>,
-    /// How much of `pending` holds no line break.
+    /// Length of the part of `pending` that contains no line break.
     searched: usize,
     of: PhantomData<fn() -> T>,
 }
@@ -32,11 +31,10 @@ impl<T: DeserializeOwned> Follow<T> {
         Self { path, body: answer.into_body(), pending: Vec::new(), searched: 0, of: PhantomData }
     }
 
-    /// The next value; `None` when the daemon has ended the stream. Nothing is
-    /// lost if the call is dropped before it is done.
+    /// Returns the next value; `None` when the daemon has ended the stream. Cancel safe.
     ///
     /// # Errors
-    /// If the connection breaks or a line is not a `T`; the stream is over then.
+    /// The connection failed or a line is not a `T`; the stream has ended then.
     pub async fn next(&mut self) -> Result<Option<T>, ClientError> {
         loop {
             while let Some(line) = self.take_line() {
@@ -92,7 +90,7 @@ impl<T: DeserializeOwned> Follow<T> {
     }
 }
 
-/// A capture under way: pcapng bytes as they come.
+/// Running capture: a stream of pcapng bytes.
 pub struct Capture {
     operation: Option<u64>,
     body: Incoming,
@@ -108,15 +106,15 @@ impl Capture {
         Self { operation, body: answer.into_body() }
     }
 
-    /// The operation that the capture is, by which it can be cancelled.
+    /// Returns the id of the capture's operation, which can be used to cancel it.
     pub fn operation(&self) -> Option<u64> {
         self.operation
     }
 
-    /// The next bytes; `None` when the capture is complete.
+    /// Returns the next bytes; `None` when the capture is complete.
     ///
     /// # Errors
-    /// If the connection breaks.
+    /// The connection failed.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, ClientError> {
         while let Some(frame) = self.body.frame().await {
             if let Ok(bytes) = frame.map_err(broken)?.into_data() {

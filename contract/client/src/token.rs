@@ -1,4 +1,4 @@
-//! The token of an API that listens on TCP.
+//! Access token of an API that listens on TCP.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,44 +7,44 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// The shortest token, in characters.
+/// Minimum length of a token in characters.
 pub const TOKEN_CHARS_MIN: usize = 16;
-/// The largest token file, in bytes.
+/// Maximum size of a token file in bytes.
 const TOKEN_BYTES_MAX: u64 = 4096;
 
-/// Why the token in a file cannot be used.
+/// Reason why the token in a file cannot be used.
 #[derive(Debug, Error)]
 pub enum TokenError {
-    /// The file.
+    /// The file cannot be read.
     #[error("cannot read {}: {source}", file.display())]
     Unreadable {
-        /// Which.
+        /// Path of the token file.
         file: PathBuf,
-        /// What the system said.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// It is no secret.
+    /// The file is readable by all users.
     #[error("{0} can be read by everybody; do `chmod o= {0}`", file.display())]
     ReadByAll {
-        /// Which.
+        /// Path of the token file.
         file: PathBuf,
     },
-    /// It is too short, or has other characters.
+    /// The token is too short, or contains invalid characters.
     #[error(
         "the first line of {} has to be at least {TOKEN_CHARS_MIN} visible ASCII characters; make \
          one with `openssl rand -hex 32`",
         file.display()
     )]
     Weak {
-        /// Which.
+        /// Path of the token file.
         file: PathBuf,
     },
 }
 
-/// Reads the token in the first line of a file that not everybody may read.
+/// Reads the token in the first line of a file. Rejects a file that all users may access.
 ///
 /// # Errors
-/// As [`TokenError`] has them.
+/// See [`TokenError`].
 pub fn read_token(file: &Path) -> Result<String, TokenError> {
     let unreadable = |source| TokenError::Unreadable { file: file.to_owned(), source };
     let opened = File::open(file).map_err(unreadable)?;

@@ -1,4 +1,4 @@
-//! HTTP/1.1: one connection per request.
+//! HTTP/1.1, one connection per request.
 
 use core::time::Duration;
 
@@ -14,16 +14,16 @@ use suimon_contract::{ApiError, ErrorBody, ErrorCode};
 
 use crate::{Client, ClientError};
 
-/// Largest answer that is read as a whole.
+/// Maximum size in bytes of a response that is not streamed.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// A request: where to and with what.
+/// Request with its method, path and body.
 pub(crate) struct Call {
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) body: Option<Vec<u8>>,
     pub(crate) content_type: &'static str,
-    /// Time the daemon is asked to wait before it answers.
+    /// Time that the request asks the daemon to wait before it responds.
     pub(crate) patience: Duration,
 }
 
@@ -48,7 +48,7 @@ impl Call {
     }
 }
 
-/// Sends a request and gives the answer if it is a success.
+/// Sends a request and returns the response if its status is a success.
 pub(crate) async fn send(client: &Client, call: Call) -> Result<Response<Incoming>, ClientError> {
     let path = call.path.clone();
     let timeout = client.answer_time.saturating_add(call.patience);
@@ -64,7 +64,7 @@ pub(crate) async fn send(client: &Client, call: Call) -> Result<Response<Incomin
     }
 }
 
-/// What an answer says that is no success.
+/// Converts an unsuccessful response to an error.
 async fn refusal(answer: Response<Incoming>) -> ClientError {
     let status = answer.status().as_u16();
     match whole(answer).await {
@@ -73,7 +73,7 @@ async fn refusal(answer: Response<Incoming>) -> ClientError {
     }
 }
 
-/// Sends a request and reads the whole answer as text.
+/// Sends a request and reads the complete response as text.
 pub(crate) async fn text(client: &Client, call: Call) -> Result<String, ClientError> {
     let path = call.path.clone();
     let answer = send(client, call).await?;
@@ -85,7 +85,7 @@ pub(crate) async fn text(client: &Client, call: Call) -> Result<String, ClientEr
         .map_err(|error| ClientError::NotUnderstood { path, reason: error.to_string() })
 }
 
-/// Sends a request and reads the whole answer as JSON.
+/// Sends a request and reads the complete response as JSON.
 pub(crate) async fn json<T: DeserializeOwned>(
     client: &Client,
     call: Call,
@@ -96,7 +96,7 @@ pub(crate) async fn json<T: DeserializeOwned>(
         .map_err(|error| ClientError::NotUnderstood { path, reason: error.to_string() })
 }
 
-/// Asks for a connection that carries bytes as they are, by this protocol.
+/// Upgrades a connection to this protocol, which carries bytes unchanged.
 pub(crate) async fn upgrade(
     client: &Client,
     path: &str,
@@ -132,12 +132,12 @@ async fn exchange(client: &Client, call: Call) -> Result<Response<Incoming>, Cli
     sender.send_request(request).await.map_err(broken)
 }
 
-/// A connection of its own.
+/// Opens a separate connection for one request.
 async fn connect(client: &Client) -> Result<SendRequest<Full<Bytes>>, ClientError> {
     let stream = client.way.connect().await?;
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    // The task ends when the answer's body is read or dropped; its errors reach
-    // whoever reads the answer.
+    // The task ends when the response's body is read or dropped; its errors are reported by the
+    // body.
     tokio::spawn(async move {
         let _ = connection.with_upgrades().await;
     });
@@ -166,7 +166,7 @@ pub(crate) fn broken(error: hyper::Error) -> ClientError {
     ClientError::Broken(error.to_string())
 }
 
-/// The error of an answer that is no success, whoever wrote its body.
+/// Creates the error of an unsuccessful response, whose body may come from another server.
 fn refused(status: u16, body: &[u8]) -> ClientError {
     let errors = serde_json::from_slice::<ErrorBody>(body)
         .map(|body| body.errors)

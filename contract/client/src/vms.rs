@@ -1,4 +1,4 @@
-//! What can be asked of a VM.
+//! Requests about VMs.
 
 use hyper::Method;
 use suimon_contract::{FreezeVmRequest, Name, Operation, StopVmRequest, VmConfig, VmGuest};
@@ -8,15 +8,15 @@ use crate::resources::{body, item};
 use crate::transport::{self, Call};
 use crate::{Client, ClientError};
 
-/// Every method gives the operation that was started unless it says otherwise, and fails
-/// with [`ClientError`].
+/// Every method returns the operation that was started unless stated otherwise, and fails with
+/// [`ClientError`].
 impl Client {
-    /// Starts the VM.
+    /// Starts the VM on this host.
     pub async fn start_vm(&self, vm: &Name) -> Result<Operation, ClientError> {
         self.tell_vm(vm, "start", None).await
     }
 
-    /// Asks the VM's guest to turn itself off, and waits until it has.
+    /// Requests a shutdown of the guest, and waits for it.
     pub async fn stop_vm(
         &self,
         vm: &Name,
@@ -25,27 +25,27 @@ impl Client {
         self.tell_vm(vm, "stop", Some(body(request)?)).await
     }
 
-    /// Ends the VM at once.
+    /// Kills the VM at once.
     pub async fn kill_vm(&self, vm: &Name) -> Result<Operation, ClientError> {
         self.tell_vm(vm, "kill", None).await
     }
 
-    /// Stops the VM's CPUs.
+    /// Pauses the VM by stopping its CPUs.
     pub async fn pause_vm(&self, vm: &Name) -> Result<Operation, ClientError> {
         self.tell_vm(vm, "pause", None).await
     }
 
-    /// Lets the VM's CPUs run again.
+    /// Resumes the CPUs of a paused VM.
     pub async fn resume_vm(&self, vm: &Name) -> Result<Operation, ClientError> {
         self.tell_vm(vm, "resume", None).await
     }
 
-    /// Starts the VM anew, as a reset button does.
+    /// Resets the VM, as a reset button does.
     pub async fn reset_vm(&self, vm: &Name) -> Result<Operation, ClientError> {
         self.tell_vm(vm, "reset", None).await
     }
 
-    /// Has the guest's agent hold writes to file systems.
+    /// Freezes the file systems through the guest's agent.
     pub async fn freeze_vm(
         &self,
         vm: &Name,
@@ -54,24 +54,24 @@ impl Client {
         self.tell_vm(vm, "freeze", Some(body(request)?)).await
     }
 
-    /// Has the guest's agent let file systems be written again.
+    /// Thaws the file systems through the guest's agent.
     pub async fn thaw_vm(&self, vm: &Name) -> Result<Operation, ClientError> {
         self.tell_vm(vm, "thaw", None).await
     }
 
-    /// What the agent in the guest tells.
+    /// Returns the properties that the guest's agent reports.
     pub async fn vm_guest(&self, vm: &Name) -> Result<VmGuest, ClientError> {
         transport::json(self, Call::get(format!("{}/guest", item::<VmConfig>(vm)))).await
     }
 
-    /// The VM's NICs and disks as elements of a libvirt domain.
+    /// Returns the VM's NICs and disks as elements of a libvirt domain.
     pub async fn vm_libvirt(&self, vm: &Name) -> Result<String, ClientError> {
         let call = Call::get(format!("{}/libvirt", item::<VmConfig>(vm)));
         transport::text(self, call).await
     }
 
-    /// The VM's serial console: what the guest writes can be read, and what is written the
-    /// guest reads.
+    /// Opens the VM's serial console: output of the guest is read, and written bytes are the
+    /// guest's input.
     pub async fn vm_console(
         &self,
         vm: &Name,

@@ -1,4 +1,4 @@
-//! The ways to a daemon: its Unix socket, or TCP with TLS.
+//! Connections to a daemon: over its Unix socket, or over TCP with TLS.
 
 use core::fmt;
 use core::time::Duration;
@@ -19,47 +19,47 @@ use crate::ClientError;
 use crate::certificates::{may_sign, trusting};
 use crate::token::{TokenError, read_token};
 
-/// How long a connection over TCP may take to come about: the name's address, TCP and TLS.
+/// Time limit for connecting over TCP: name resolution, TCP and TLS.
 pub const CONNECT_TIME: Duration = Duration::from_secs(5);
-/// A peer that is silent is asked whether it is there after this time, and again.
+/// Idle time before a keep-alive probe, and interval of further probes.
 const KEEPALIVE: Duration = Duration::from_secs(5);
 const KEEPALIVE_PROBES: u32 = 3;
-/// A peer that takes nothing of what is sent, and does not say so, is gone after this time.
+/// Time in milliseconds for which sent data may remain unacknowledged before the connection fails.
 const UNACKNOWLEDGED_MS: u32 = 20_000;
 
-/// How a daemon is reached over TCP.
+/// Parameters of a connection over TCP with TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsReach {
     /// Host name or IP address, and port.
     pub address: String,
-    /// The DNS name or IP address that its certificate is for.
+    /// DNS name or IP address in the daemon's certificate.
     pub server_name: String,
-    /// Certificates in PEM, of which one has signed the daemon's own, or is it.
+    /// PEM file with certificates, one of which has signed the daemon's certificate or equals it.
     pub authority: PathBuf,
-    /// The file whose first line is the token.
+    /// File whose first line is the token.
     pub token_file: PathBuf,
 }
 
-/// What of [`TlsReach`] cannot be used.
+/// Invalid parameter of [`TlsReach`].
 #[derive(Debug, Error)]
 pub enum TlsError {
-    /// `server_name`.
+    /// `server_name` is invalid.
     #[error("`{0}` is neither a DNS name nor an IP address")]
     ServerName(String),
-    /// `authority`.
+    /// `authority` cannot be used.
     #[error("{0}")]
     Authority(String),
-    /// `token_file`.
+    /// `token_file` cannot be used.
     #[error(transparent)]
     Token(#[from] TokenError),
 }
 
-/// Bytes of both directions.
+/// Bidirectional byte stream.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// A way to a daemon.
+/// Connection method.
 #[derive(Clone, Debug)]
 pub(crate) enum Way {
     Unix(PathBuf),
@@ -75,7 +75,7 @@ pub(crate) struct TlsWay {
 
 impl fmt::Debug for TlsWay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The token is nobody's business.
+        // The token is secret.
         f.debug_struct("TlsWay").field("address", &self.address).finish_non_exhaustive()
     }
 }
@@ -124,7 +124,7 @@ impl Way {
         }
     }
 
-    /// What the header `Host` says.
+    /// Returns the value of the header `Host`.
     pub(crate) fn host(&self) -> &str {
         match self {
             Self::Unix(_) => "suimond",
@@ -132,7 +132,7 @@ impl Way {
         }
     }
 
-    /// What the header `Authorization` says.
+    /// Returns the value of the header `Authorization`.
     pub(crate) fn authorization(&self) -> Option<HeaderValue> {
         match self {
             Self::Unix(_) => None,
@@ -141,11 +141,10 @@ impl Way {
     }
 }
 
-/// Sends small things at once, and has the silence of a host that died be noticed within half a
-/// minute.
+/// Disables Nagle's algorithm, and enables detection of a dead host within half a minute.
 ///
 /// # Errors
-/// The kernel refuses an option, of a socket that is closed.
+/// The kernel rejects an option, because the socket is closed.
 pub fn notice_death(tcp: &TcpStream) -> io::Result<()> {
     use rustix::net::sockopt;
     tcp.set_nodelay(true)?;
@@ -178,8 +177,8 @@ fn no_tls(error: &io::Error, name: &ServerName<'_>) -> String {
     };
     let name = name.to_str();
     match tls {
-        // Another certificate of the same subject is a bad signer; one that may sign others is no
-        // server's unless it is known itself.
+        // A different certificate with the same subject causes a bad signature. A CA certificate is
+        // only accepted if it is configured itself.
         rustls::Error::InvalidCertificate(
             Certificate::UnknownIssuer | Certificate::BadSignature,
         ) => UNKNOWN.to_owned(),

@@ -61,6 +61,9 @@ impl Shared {
         let disks = wanted_disks(&config);
         let mut errors = self.disks.check_no_work(&wanted_disks(&current.config), &disks);
         errors.extend(self.disks.check_not_measured(&config));
+        if !options.replaces_images {
+            errors.extend(self.disks.check_not_reverted(&wanted_disks(&current.config), &disks));
+        }
         if !errors.is_empty() {
             return Err(errors);
         }

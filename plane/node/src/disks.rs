@@ -24,6 +24,7 @@ mod open_stores;
 mod opening;
 mod pausing;
 mod plane;
+mod reverting;
 mod shared_stores;
 mod snapshots;
 mod status;

@@ -72,6 +72,8 @@ pub struct ChangeOptions {
     /// Disks that cannot be opened are kept as failed, and opened when they can be. Otherwise one of them
     /// fails the change.
     pub keeps_faulty_disks: bool,
+    /// True for work on image files, which may replace the image of a disk by one of its parents.
+    pub replaces_images: bool,
 }
 
 /// A change of the power plan.

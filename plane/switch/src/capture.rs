@@ -1,8 +1,8 @@
-//! Live capture of one port, bounded in memory and without effect on others.
+//! Live capture of one port, with bounded memory and without effect on traffic.
 //!
-//! A capture owns a fixed number of buffers. A processor takes a free one, copies
-//! the frame's beginning into it and queues it for the reader; if none is free the
-//! frame is not captured and counted. Nothing waits for the reader.
+//! A capture owns a fixed number of buffers. A worker takes a free buffer, copies the beginning of
+//! the frame into it and queues it for the reader. If no buffer is free, the frame is not captured,
+//! and counted as dropped. Workers never wait for the reader.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,13 +14,12 @@ use suimon_quantity::{Direction, Time};
 
 use crate::tally::Tally;
 
-/// How much to keep.
+/// Limits of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaptureOptions {
-    /// Bytes kept of each frame, 64 to 65 600.
+    /// Bytes captured of each frame, 64 to 65 600.
     pub snaplen: u32,
-    /// Bytes of memory for frames that the reader has not taken yet; at least
-    /// room for 16 frames.
+    /// Memory in bytes for frames that were not read yet; at least 16 frames always fit.
     pub ring_bytes: usize,
 }
 
@@ -30,26 +29,27 @@ impl Default for CaptureOptions {
     }
 }
 
-/// One frame as it passed.
+/// Captured frame.
 #[derive(Debug)]
 pub struct CapturedFrame {
-    /// When, on the processors' clock.
+    /// Time of the capture on the workers' clock.
     pub time: Time,
-    /// Which way, seen from the switch.
+    /// Direction, seen from the switch.
     pub direction: Direction,
-    /// Length on the wire, tag included; a large frame's own length.
+    /// Length on the wire in bytes, including the VLAN tag. A frame to be segmented counts with its
+    /// own length.
     pub original_len: u32,
     bytes: Vec<u8>,
 }
 
 impl CapturedFrame {
-    /// The frame's beginning, tag included.
+    /// Returns the captured beginning of the frame, including the VLAN tag.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// The processors' side of a capture.
+/// Worker side of a capture.
 pub(crate) struct CaptureTap {
     snaplen: usize,
     free: ArrayQueue<Box<CapturedFrame>>,
@@ -81,8 +81,8 @@ impl CaptureTap {
         }
     }
 
-    /// Keeps a copy of the frame's beginning, or counts it as missed. The frame has
-    /// no tail: what is kept is what goes on.
+    /// Captures the beginning of the frame, or counts the frame as dropped. The frame must have no
+    /// tail: only gathered bytes are captured.
     pub(crate) fn take(&self, now: Time, direction: Direction, frame: &Frame) {
         let Some(mut slot) = self.free.pop() else {
             self.dropped.add(1);
@@ -97,7 +97,7 @@ impl CaptureTap {
             let room = self.snaplen - slot.bytes.len();
             slot.bytes.extend_from_slice(&part[..part.len().min(room)]);
         }
-        // As many slots exist as the queue has room for.
+        // The queue has room for all buffers.
         let _ = self.filled.push(slot);
     }
 
@@ -106,13 +106,13 @@ impl CaptureTap {
     }
 }
 
-/// The reader's side of a capture. Dropping it ends the capture.
+/// Reader side of a capture. Dropping it ends the capture.
 pub struct CaptureReader {
     tap: Arc<CaptureTap>,
     on_drop: Option<Box<dyn FnOnce() + Send>>,
 }
 
-/// How often a reader looks for frames; captures are looked at by people.
+/// Interval at which a reader polls for frames; captures are read by people.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 impl CaptureReader {
@@ -125,8 +125,8 @@ impl CaptureReader {
         self.on_drop = Some(action);
     }
 
-    /// Hands up to `frames_max` captured frames to `take`, oldest first, and
-    /// waits up to `timeout` for the first. Returns how many there were.
+    /// Passes up to `frames_max` captured frames to `take`, oldest first. Blocks up to `timeout`
+    /// for the first one. Returns the number of frames.
     pub fn read(
         &self,
         timeout: Duration,
@@ -149,7 +149,7 @@ impl CaptureReader {
         count
     }
 
-    /// Frames that passed while no buffer was free.
+    /// Returns the number of frames that passed while no buffer was free.
     pub fn dropped(&self) -> u64 {
         self.tap.dropped.value()
     }

@@ -1,10 +1,9 @@
-//! Receive coalescing of a batch between the decision and the hand-over, for ports
-//! that take large frames and want joined ones.
+//! Receive coalescing of a batch between the forwarding decision and the delivery, for ports that
+//! accept large frames and have receive coalescing enabled.
 //!
-//! Which forms of frame a port takes is known to the owners of its egress queues;
-//! [`EgressForms`] tells everybody else. What they say may be late by one batch:
-//! then a frame is joined that the egress does not take, and is cut into the same
-//! segments again there.
+//! The owners of a port's egress queues know which offloads they accept; [`EgressForms`] reports
+//! them to the other workers. The report may be late by one batch. A frame is then coalesced that
+//! the egress does not accept, and is segmented there into the same segments.
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
@@ -13,15 +12,15 @@ use suimon_frame::{Coalesced, Frame, Lane, Offloads, coalesce};
 
 use crate::published::{PortRuntime, Published};
 
-/// The forms of frame that a port's egress queues take, as they last said.
+/// Offloads that a port's egress queues accept, as they last reported.
 #[derive(Debug, Default)]
 pub(crate) struct EgressForms(AtomicU8);
 
 impl EgressForms {
-    /// From now on these. Written by whoever owns an egress queue of the port.
+    /// Sets the offloads. Called by the owner of an egress queue of the port.
     pub(crate) fn set(&self, offloads: Offloads) {
         let bits = offloads.to_bits();
-        // A line that others read is not written without need.
+        // The cache line is shared: it is only written on a change.
         if self.0.load(Relaxed) != bits {
             self.0.store(bits, Relaxed);
         }
@@ -32,8 +31,8 @@ impl EgressForms {
     }
 }
 
-/// Joins the segments that go to one port, and counts them there. Frames that are
-/// absorbed are not to be delivered.
+/// Coalesces the segments that go to the same port, and counts them there. Absorbed frames must not
+/// be delivered.
 #[inline]
 pub(crate) fn coalesce_decided(
     published: &Published,
@@ -56,7 +55,7 @@ fn lane(published: &Published, verdict: &Verdict) -> Lane {
             let port = published.ports.get(egress.index()).filter(|port| port.receive_coalescing);
             let takes = port.map_or(Offloads::NONE, |port| forms(published, port));
             if takes.tcp4_segmentation || takes.tcp6_segmentation {
-                // Slots are numbered in 16 bits.
+                // Slots are 16-bit numbers.
                 Lane::Egress(egress.index() as u16, takes)
             } else {
                 Lane::Apart
@@ -65,8 +64,8 @@ fn lane(published: &Published, verdict: &Verdict) -> Lane {
     }
 }
 
-/// The forms that a port takes. Of a team, those that all members take which have
-/// queues: which one a frame leaves by is not known before it is joined.
+/// Returns the offloads that a port accepts. For a team, these are the offloads that all members
+/// with queues accept: the member by which a frame leaves is chosen after coalescing.
 #[inline]
 fn forms(published: &Published, port: &PortRuntime) -> Offloads {
     let Some(team) = port.team.and_then(|team| published.teams.get(team)) else {
@@ -78,8 +77,8 @@ fn forms(published: &Published, port: &PortRuntime) -> Offloads {
     bits.reduce(|all, bits| all & bits).map_or(Offloads::NONE, Offloads::from_bits)
 }
 
-/// Counters are shared by all processors, so they are added to once for each run
-/// of frames to one port.
+/// Adds to the ports' counters once for each run of frames to one port, because the counters are
+/// shared by all workers.
 fn count(published: &Published, verdicts: &[Verdict], coalesced: Coalesced) {
     let mut run: Option<(PortSlot, u64, u64)> = None;
     let add = |run: Option<(PortSlot, u64, u64)>| {

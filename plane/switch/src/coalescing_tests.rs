@@ -1,5 +1,5 @@
-//! Coalescing as an engine does it: what leaves each port is what leaves it without,
-//! once large frames are cut again.
+//! Coalescing in an engine: the frames that leave each port are the same as without coalescing,
+//! once large frames are segmented again.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -18,15 +18,15 @@ use crate::owned::OwnedSink;
 use crate::published::{PortRuntime, PortShared};
 use crate::stages::Probe;
 
-/// Sends.
+/// Port that sends.
 const SENDER: u8 = 0;
-/// Takes large frames.
+/// Port that accepts large frames.
 const TAKER: u8 = 1;
-/// Takes none.
+/// Port that accepts no large frames.
 const PLAIN: u8 = 2;
-/// Takes large frames, at another processor.
+/// Port that accepts large frames, owned by another worker.
 const REMOTE: u8 = 3;
-/// Takes large frames, but no joined ones.
+/// Port that accepts large frames, with receive coalescing disabled.
 const REFUSER: u8 = 4;
 const PORTS: u8 = 5;
 const EVERYBODY: u8 = 0xff;
@@ -55,7 +55,7 @@ impl FrameSink for MemorySink {
     }
 }
 
-/// Two processors with five ports. Frames come in at the first.
+/// Two workers with five ports. Frames arrive at the first worker.
 struct World {
     engine: Engine,
     other: Engine,
@@ -70,7 +70,7 @@ impl World {
         let links = [0, 1].map(|id| Arc::new(Link::new(ProcessorId(id), id.into())));
         let shared: Vec<_> =
             (0..PORTS).map(|id| Arc::new(PortShared::new(PortId(id.into())))).collect();
-        // Queues are published when they have been attached.
+        // Tables with queues are published after the queues have been attached.
         let without_queues = publish(&[], &links, receive_coalescing);
         let notices = Notices::new();
         let engine = |id: usize| {
@@ -105,7 +105,7 @@ impl World {
         self.other.adopt(published);
     }
 
-    /// The sender becomes an uplink.
+    /// Makes the sending port an uplink.
     fn set_handing_over_joined(&mut self, is_on: bool) {
         let mut published = publish(&self.shared, &self.links, true);
         let new = Arc::get_mut(&mut published).unwrap();
@@ -140,7 +140,7 @@ impl World {
         self.other.flush();
     }
 
-    /// What left each port since the last time.
+    /// Returns the frames that left each port since the last call.
     fn take(&mut self) -> Vec<Vec<Frame>> {
         self.sunk.iter().map(|sunk| std::mem::take(&mut *sunk.lock().unwrap())).collect()
     }
@@ -195,14 +195,14 @@ fn publish(
     })
 }
 
-/// One frame of a TCP stream.
+/// Description of one frame of a TCP stream.
 #[derive(Clone, Debug)]
 struct Order {
     to: u8,
     flow: u8,
     payload_bytes: usize,
     pushes: bool,
-    /// It stands for segments of 1000 bytes.
+    /// True for a frame that stands for segments of 1000 bytes.
     is_large: bool,
 }
 
@@ -246,7 +246,7 @@ impl Order {
     }
 }
 
-/// What a wire would carry of these frames, by the stream's port.
+/// Returns the segments that a wire would carry for these frames, by the stream's port.
 fn streams(frames: Vec<Frame>) -> BTreeMap<u8, Vec<Vec<u8>>> {
     let mut streams: BTreeMap<u8, Vec<Vec<u8>>> = BTreeMap::new();
     for mut frame in frames {
@@ -332,7 +332,7 @@ fn a_stream_becomes_one_frame_where_that_is_wanted() {
     assert_eq!(send_to_each(&mut world), [1, 32, 1, 32], "it takes them again");
 }
 
-/// Streams to several ports in one batch: each port counts its own.
+/// Streams to several ports in one batch: each port counts its own segments.
 #[test]
 fn ports_count_their_own() {
     let mut world = World::new(true);
@@ -346,7 +346,7 @@ fn ports_count_their_own() {
     assert_eq!(lengths, [15_054, 10_054, 10_054, 10_054]);
 }
 
-/// Both must be on: the switch of the uplink that received, and that of the port.
+/// Coalesced frames need both switches: of the uplink that received them and of the receiving port.
 #[test]
 fn an_uplink_may_hand_over_segments_only() {
     let mut world = World::new(true);

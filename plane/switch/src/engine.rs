@@ -1,9 +1,9 @@
-//! What one processor does with a batch of frames.
+//! Processing of a batch of frames by one worker.
 //!
-//! Frames are decided in one go, segments of a stream are joined for ports that want
-//! it, then all are handed to the egress queues ([`delivery`]): at once if the queue is
-//! here, in a parcel if another processor owns it. Which queues are here: [`queues`]. Of
-//! ports that are teams: [`teams`], and [`arrivals`] for what comes in by their members.
+//! All frames of a batch are decided at once, and segments of a stream are coalesced for ports that
+//! accept large frames. The frames are then handed to the egress queues ([`delivery`]): directly if
+//! this worker owns the queue, in a parcel if another worker owns it. Ownership of egress queues:
+//! [`queues`]. Ports that are teams: [`teams`], and [`arrivals`] for frames received by members.
 
 mod arrivals;
 mod delivery;
@@ -33,10 +33,10 @@ use self::arrivals::Arrival;
 use self::delivery::HELD_MAX;
 use self::teams::Teams;
 
-/// Addresses one processor remembers over all switches, 32 bytes each.
+/// Maximum number of addresses one worker learns over all switches, 32 bytes each.
 const ADDRESSES_MAX: usize = 131_072;
 
-/// The frame-moving half of a processor: everything but sources and sleep.
+/// Frame-processing part of a worker: everything except ingress queues and sleeping.
 pub(crate) struct Engine {
     link: Arc<Link>,
     published: Arc<Published>,
@@ -44,7 +44,7 @@ pub(crate) struct Engine {
     verdicts: [Verdict; BATCH_FRAMES_MAX],
     sinks: Vec<Option<Box<OwnedSink>>>,
     sink_of: BTreeMap<QueueId, usize>,
-    /// Sinks that have something to flush.
+    /// Indices of sinks to flush.
     touched: Vec<usize>,
     routes: Routes<Parcel>,
     expected: BTreeMap<QueueId, Latch>,
@@ -56,17 +56,17 @@ pub(crate) struct Engine {
     notices: Arc<Notices>,
 }
 
-/// What all frames of a batch have in common.
+/// Properties common to all frames of a batch.
 struct Batch<'a> {
     now: Time,
     published: &'a Published,
-    /// Through what the switch gets them.
+    /// Slot of the port through which the switch receives the frames.
     ingress: PortSlot,
     port: &'a PortRuntime,
-    /// That port.
+    /// Id of that port.
     from: PortId,
     teams: &'a Teams,
-    /// The member that they came in by, if that is a team.
+    /// Member that received the frames, if the port is a team.
     arrival: Option<Arrival<'a>>,
 }
 
@@ -101,7 +101,7 @@ impl Engine {
         &mut self.forwarder
     }
 
-    /// When learned addresses are due to be aged.
+    /// Returns the time at which learned addresses are next aged.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         self.forwarder.next_deadline()
     }
@@ -110,12 +110,12 @@ impl Engine {
         &mut self.outbox
     }
 
-    /// What queues cost here.
+    /// Returns the accounting of the queues' costs on this worker.
     pub(crate) fn ledger(&mut self) -> &mut Ledger {
         &mut self.ledger
     }
 
-    /// Whether something was handed to a sink since the last [`Engine::flush`].
+    /// Returns true if frames were handed to a sink since the last [`Engine::flush`].
     pub(crate) fn has_to_flush(&self) -> bool {
         !self.touched.is_empty()
     }
@@ -124,7 +124,7 @@ impl Engine {
         self.sink_of.len()
     }
 
-    /// Takes a batch from a port through the switch.
+    /// Forwards a batch received from a port.
     pub(crate) fn handle_batch(
         &mut self,
         now: Time,
@@ -134,7 +134,7 @@ impl Engine {
     ) {
         let published = Arc::clone(&self.published);
         let Some(port) = published.ports.get(ingress.index()) else { return };
-        // Taken for the batch, so that what they say can be held beside the engine.
+        // Moved out for the batch, so that teams can be borrowed beside the engine.
         let teams = std::mem::take(&mut self.teams);
         let arrival = member.and_then(|member| Arrival::of(&teams, &published, member));
         let mut frames = batch.frames_mut();
@@ -241,15 +241,14 @@ impl Engine {
         }
     }
 
-    /// Sends the addresses learned here to the other processors, and reports those of interest to
-    /// the control plane.
+    /// Sends the addresses learned here to the other workers, and reports address moves and new
+    /// sources to the control plane.
     fn report_learned(&mut self, now: Time, published: &Published) {
         while let Some(learned) = self.forwarder.poll_learned() {
             self.report_source(now, published, &learned);
             for link in published.links.iter().flatten() {
                 if link.id != self.link.id {
-                    // A full mailbox loses the hint; the frames are flooded
-                    // until the next one.
+                    // A full mailbox drops the hint; frames are flooded until the next one.
                     let _ = link.send(Mail::Learned(learned));
                 }
             }
@@ -266,7 +265,7 @@ impl Engine {
                 self.notices.tell(PlaneNotice::AddressMoved { mac, from, to: shared.id, moves });
             }
         }
-        // An address that is in use elsewhere is not taken from there.
+        // The port may not claim an address that is in use on another port.
         if port.binds_source && learned.is_first && shared.source_told.is_due(now) {
             self.notices.tell(PlaneNotice::SourceSeen { port: shared.id, mac });
         }
@@ -276,7 +275,7 @@ impl Engine {
         self.forwarder.handle_learned(&self.published.tables, now, learned);
     }
 
-    /// Makes everything visible that was handed to sinks since the last time.
+    /// Makes all frames handed to sinks since the last flush visible.
     pub(crate) fn flush(&mut self) {
         let mut touched = std::mem::take(&mut self.touched);
         for at in touched.drain(..) {
@@ -293,7 +292,7 @@ impl Engine {
         }
     }
 
-    /// Frames that another processor decided, for a queue of this one.
+    /// Delivers frames that another worker decided to a queue of this worker.
     pub(crate) fn handle_parcel(&mut self, mut parcel: Parcel, probe: &mut Probe<'_>) {
         let queue = parcel.queue;
         let frames = parcel.frames.len() as u64;
@@ -321,7 +320,7 @@ impl Engine {
     }
 }
 
-/// Gives a port's capture what comes in.
+/// Passes received frames to a port's capture.
 fn capture_ingress(port: &PortRuntime, now: Time, frames: &mut [Frame]) {
     let Some(tap) = &port.capture else { return };
     for frame in frames {

@@ -1,18 +1,16 @@
-//! Where each egress queue is, as one processor knows it, while queues move.
+//! Location of each egress queue as one worker knows it, while queues move.
 //!
-//! A queue is owned by exactly one processor. Frames for a queue elsewhere go to
-//! its owner's mailbox, which is first in, first out for each sender. When a
-//! queue moves from A to B, nothing may be lost and no sender's frames may
-//! overtake each other, although senders learn of the move at different times:
+//! A queue is owned by exactly one worker. Frames for a queue of another worker are sent to its
+//! owner's mailbox, which preserves the order of each sender. When a queue moves from A to B, no
+//! frame may be lost and frames of one sender may not overtake each other, although senders learn
+//! of the move at different times:
 //!
-//! 1. Every processor adopts the tables that name B as the owner. From then on it
-//!    sends to B, and puts a *fence* into A's mailbox behind the last frame it
-//!    sent there. B, whose own frames are for itself now, does the same.
-//! 2. A keeps the queue, and delivers what is still in its mailbox, until the
-//!    fences of all the others are there. Then it gives the queue to B.
-//! 3. B *holds* frames for the queue until the queue itself arrives, delivers
-//!    them first, and goes on. It may have to hold some before it has adopted the
-//!    tables itself, from senders that were quicker.
+//! 1. Every worker adopts the tables that name B as the owner. From then on it sends to B, and puts
+//!    a *fence* into A's mailbox behind the last frame that it sent there. B itself does the same.
+//! 2. A keeps the queue, and delivers the frames in its mailbox, until it has received the fences
+//!    of all other workers. Then it sends the queue to B.
+//! 3. B *holds* frames for the queue until the queue arrives, then delivers them first. B may have
+//!    to hold frames before it has adopted the tables, from senders that adopted them earlier.
 //!
 //! ```text
 //! A:  Here ──adopt──► Leaving ──all fences──► At(B)
@@ -20,31 +18,31 @@
 //! C:  At(A) ──adopt──► At(B)                (a fence to A)
 //! ```
 //!
-//! Ingress queues need none of this: the owner stops polling, then puts the queue
-//! into the new owner's mailbox, behind everything it sent there before; and
-//! whatever it sent to third parties is in their mailboxes already.
+//! Ingress queues need no fences. The owner stops polling and puts the queue into the new owner's
+//! mailbox, behind everything that it sent there before. Frames that it sent to other workers are
+//! in their mailboxes already.
 //!
-//! This module is the state machine alone, without threads or frames, so that
-//! its test can run it through every interleaving it can think of.
+//! This module contains the state machine only, without threads or frames, so that its test can run
+//! it with arbitrary interleavings.
 
 use std::collections::BTreeMap;
 
 use suimon_quantity::{ProcessorId, QueueId};
 
-/// Where to take a frame for a queue.
+/// Destination of a frame for a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// The queue is here.
+    /// This worker owns the queue.
     Here,
-    /// Into that processor's mailbox.
+    /// Mailbox of that worker.
     At(ProcessorId),
-    /// Hold it: the queue is on its way here.
+    /// Hold the frame: the queue is being moved here.
     Hold,
-    /// Nobody has such a queue.
+    /// No such queue exists.
     Nowhere,
 }
 
-/// A fence to put into a processor's mailbox.
+/// Fence to put into a worker's mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FenceDue {
     pub to: ProcessorId,
@@ -59,24 +57,24 @@ enum State<Held> {
     Leaving { to: ProcessorId, fences_due: usize },
 }
 
-/// One processor's knowledge of all egress queues.
+/// State of all egress queues in one worker.
 #[derive(Debug)]
 pub(crate) struct Routes<Held> {
     me: ProcessorId,
     states: BTreeMap<QueueId, State<Held>>,
-    /// Fences that came before this processor had adopted the same tables.
+    /// Number of fences received before this worker adopted the tables that they belong to.
     early_fences: BTreeMap<QueueId, usize>,
-    /// What came for queues that are elsewhere, as far as this processor knows.
+    /// Frames held for queues that, in this worker's tables, another worker owns.
     early_mail: BTreeMap<QueueId, Vec<Held>>,
 }
 
-/// What is to be done after new tables were adopted.
+/// Actions to take after new tables were adopted.
 #[derive(Debug)]
 pub(crate) struct Adopted<Held> {
     pub fences: Vec<FenceDue>,
-    /// Queues to give away at once.
+    /// Queues to send to their new owners at once.
     pub departing: Vec<(QueueId, ProcessorId)>,
-    /// What was held for queues that are no more.
+    /// Frames that were held for queues that no longer exist.
     pub orphans: Vec<Held>,
 }
 
@@ -90,8 +88,8 @@ impl<Held> Routes<Held> {
         }
     }
 
-    /// Adopts the tables' owners. `others` is how many other processors do the
-    /// same; `is_here` tells whether this processor has a queue in hand.
+    /// Adopts the owners of new tables. `others` is the number of other workers that do the same.
+    /// `is_here` returns true if this worker holds a queue.
     pub(crate) fn adopt(
         &mut self,
         owners: &[(QueueId, ProcessorId)],
@@ -150,7 +148,7 @@ impl<Held> Routes<Held> {
         }
     }
 
-    /// A fence came. Returns the new owner if the queue is to be given to it now.
+    /// Counts a received fence. Returns the new owner if the queue must be sent there now.
     pub(crate) fn handle_fence(&mut self, queue: QueueId) -> Option<ProcessorId> {
         match self.states.get_mut(&queue) {
             Some(State::Leaving { to, fences_due }) => {
@@ -170,7 +168,7 @@ impl<Held> Routes<Held> {
         }
     }
 
-    /// The queue itself came. Returns what was held for it, in order.
+    /// Records the arrival of a queue. Returns the frames held for it, in order.
     pub(crate) fn handle_arrival(&mut self, queue: QueueId) -> Vec<Held> {
         match self.states.insert(queue, State::Here) {
             Some(State::Arriving { held }) => held,
@@ -178,8 +176,11 @@ impl<Held> Routes<Held> {
         }
     }
 
-    /// Holds a frame or parcel until the queue comes. Gives it back if there is no
-    /// such queue, it is here, or `held_max` are held already.
+    /// Holds a frame or parcel until the queue arrives.
+    ///
+    /// # Errors
+    /// Returns the frame if there is no such queue, this worker has it, or `held_max` frames are
+    /// held already.
     pub(crate) fn hold(&mut self, queue: QueueId, what: Held, held_max: usize) -> Result<(), Held> {
         let held = match self.states.get_mut(&queue) {
             Some(State::Arriving { held }) => held,
@@ -193,7 +194,7 @@ impl<Held> Routes<Held> {
         Ok(())
     }
 
-    /// Where to take a frame that starts here.
+    /// Returns the destination of a frame that this worker received from an ingress queue.
     pub(crate) fn route(&self, queue: QueueId) -> Route {
         match self.states.get(&queue) {
             None => Route::Nowhere,
@@ -203,9 +204,9 @@ impl<Held> Routes<Held> {
         }
     }
 
-    /// Where to take a frame that came through the mailbox. A queue that is
-    /// leaving still takes those; and if the queue is elsewhere, the sender knows
-    /// already that it will come here.
+    /// Returns the destination of a frame from the mailbox. A queue that is leaving still accepts
+    /// it. If another worker has the queue, the sender knows of a move to this worker that this
+    /// worker has not adopted yet.
     pub(crate) fn route_of_mail(&self, queue: QueueId) -> Route {
         match self.states.get(&queue) {
             Some(State::Leaving { .. }) => Route::Here,

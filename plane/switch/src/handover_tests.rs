@@ -1,6 +1,6 @@
-//! The hand-over protocol under every order of events: processors are actors
-//! whose mailboxes keep the order of each sender, and a random scheduler decides
-//! who runs next.
+//! Test of the hand-over protocol with arbitrary orders of events: workers are actors whose
+//! mailboxes preserve the order of each sender, and a random scheduler selects the actor that runs
+//! next.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ struct Actor {
     routes: Routes<(u16, u32)>,
     mailbox: VecDeque<Mail>,
     has_queue: bool,
-    /// Tables published but not yet adopted, as owners.
+    /// Owners in tables that were published but not adopted yet.
     tables: VecDeque<ProcessorId>,
     sent: u32,
 }

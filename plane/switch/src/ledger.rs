@@ -1,53 +1,53 @@
-//! What each queue costs its processor.
+//! Accounting of worker time per queue.
 //!
-//! How long every round took is known ([`StageClock`](crate::stages::StageClock)); a round
-//! that moved frames is the work of the queues that had a part in it. An ingress queue has
-//! its part in all that is done with a batch from taking it to deciding, and to handing it
-//! to other processors; an egress queue in what it takes to write frames there and make
-//! them visible, whoever decided them. A poll that brings nothing is nobody's.
+//! The duration of each round is known ([`StageClock`](crate::stages::StageClock)). The time of a
+//! round that moved frames is attributed to the queues that took part in it. An ingress queue is
+//! charged from the receipt of a batch to its decision, and for sending frames to other workers. An
+//! egress queue is charged for writing frames and making them visible, whichever worker decided
+//! them. Polls without result are charged to no queue.
 //!
-//! Nobody looks at the clock for that. A queue owes a weight for what it moved: its frames
-//! and bytes, times what such a unit of this queue was seen to take in rounds that are
-//! timed for the stages anyway. The time that rounds took is split by what is owed, once in
-//! a millisecond and before each sleep: the parts are estimated, their sum is exact.
+//! This needs no additional clock reads. A queue is debited with a weight for what it moved: its
+//! frames and bytes, multiplied by the duration of such a unit that rounds timed for the stages
+//! have shown for this queue. The duration of rounds is divided in proportion to the weights, once
+//! per millisecond and before each sleep. The shares are estimates; their sum is exact.
 //!
-//! - Batches are timed one by one. Egress queues of a round are timed together, and what
-//!   each is thought to take is corrected by the same factor; they are told apart by rounds
-//!   in which not all had a part.
-//! - One timed round that took long for another reason changes little.
+//! - Batches are timed individually. Egress queues of a round are timed together, and their
+//!   estimates are corrected by the same factor. Rounds in which not all of them took part separate
+//!   them.
+//! - One timed round that took long for another reason has little influence.
 
 use std::sync::Arc;
 
 use crate::tally::QueueTally;
 
-/// A frame takes about as long as so many bytes to copy.
+/// Cost of a frame in units of one copied byte.
 const FRAME_UNITS: u64 = 1024;
 
-/// To have a part in a round at all, as much as so many bytes to copy.
+/// Cost of taking part in a round in units of one copied byte.
 const ROUND_UNITS: u64 = 4096;
 
-/// What a unit takes in ns until something was seen; only proportions count.
+/// Initial duration of a unit in ns; only proportions matter.
 const NS_PER_UNIT: f64 = 0.1;
 
-/// Whatever takes less than can be measured takes this.
+/// Smallest estimate of a unit's duration in ns, for durations below the clock's resolution.
 const NS_PER_UNIT_MIN: f64 = NS_PER_UNIT / 1000.0;
 
-/// Each thing seen displaces such a part of what is known.
+/// Weight of a new observation in the moving average.
 const MEMORY: f64 = 1.0 / 16.0;
 
-/// What is seen counts as no more than so many times what is known, and no less than that
-/// part of it.
+/// Limit on an observation: it counts as at most this multiple of the estimate, and at least its
+/// inverse.
 const SURPRISE_MAX: f64 = 4.0;
 
-/// What goes with a queue from ledger to ledger.
+/// Cost estimate that a queue carries from one worker's ledger to the next.
 #[derive(Debug, Default)]
 pub(crate) struct QueueCost {
-    /// Its entry, if it is in a ledger.
+    /// Index of the queue's entry, if it is in a ledger.
     place: Option<usize>,
     rate: Rate,
 }
 
-/// What a unit of a queue takes in ns, if that was ever seen.
+/// Duration of a unit of a queue in ns, if it was ever observed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rate(Option<f64>);
 
@@ -71,32 +71,32 @@ impl Rate {
 struct Entry {
     tally: Arc<QueueTally>,
     rate: Rate,
-    /// For what it moved since time was split.
+    /// Weight for frames moved since the time was last divided.
     owed: f64,
 }
 
-/// The queues of one processor, as its own thread keeps them.
+/// Queues of one worker; used by the worker's thread only.
 #[derive(Default)]
 pub(crate) struct Ledger {
     entries: Vec<Option<Entry>>,
-    /// Places of entries that owe something.
+    /// Indices of entries with a weight to settle.
     owing: Vec<usize>,
-    /// Egress queues of this round, and what they owe for it.
+    /// Egress queues of this round, and their weights in it.
     egress: Vec<(usize, f64)>,
-    /// Of what was timed as egress in this round, what was an ingress queue's.
+    /// Part of the time measured as egress in this round that belongs to ingress queues, in ns.
     posted_ns: u64,
     is_round_owed: bool,
-    /// What rounds took that is not split yet.
+    /// Duration of rounds that is not yet divided, in ns.
     unsplit_ns: u64,
 }
 
 impl Ledger {
-    /// A queue comes.
+    /// Adds a queue.
     pub(crate) fn open(&mut self, cost: &mut QueueCost, tally: &Arc<QueueTally>) {
         let place = self.entries.iter().position(Option::is_none).unwrap_or(self.entries.len());
         if place == self.entries.len() {
             self.entries.push(None);
-            // There is room for all, so that none is made while frames are moved.
+            // Reserved here, so that nothing is allocated while frames are moved.
             self.owing.reserve(self.entries.len());
             self.egress.reserve(self.entries.len());
         }
@@ -105,7 +105,7 @@ impl Ledger {
         cost.place = Some(place);
     }
 
-    /// A queue goes, with what is known of it; what it owes is settled.
+    /// Removes a queue after settling its weight. Its estimate stays in `cost`.
     pub(crate) fn close(&mut self, cost: &mut QueueCost) {
         self.settle();
         let Some(place) = cost.place.take() else { return };
@@ -115,12 +115,12 @@ impl Ledger {
         self.egress.retain(|(at, _)| *at != place);
     }
 
-    /// A batch came from an ingress queue and was carried out.
+    /// Charges an ingress queue for a batch that was processed.
     pub(crate) fn charge_ingress(&mut self, cost: &QueueCost, frames: u64, bytes: u64) {
         self.charge(cost, units(frames, bytes));
     }
 
-    /// An egress queue is about to be flushed, for the only time in this round.
+    /// Charges an egress queue that is about to be flushed, once per round.
     pub(crate) fn charge_egress(&mut self, cost: &QueueCost, frames: u64, bytes: u64) {
         if let Some(owed) = self.charge(cost, units(frames, bytes)) {
             self.egress.push(owed);
@@ -139,8 +139,8 @@ impl Ledger {
         Some((place, weight))
     }
 
-    /// A batch was timed: `ns` until it was decided, and `posted_ns` for handing it over if
-    /// all of it went to other processors.
+    /// Learns from a timed batch: `ns` until it was decided, and `posted_ns` for its delivery if
+    /// all of it went to other workers.
     pub(crate) fn learn_ingress(
         &mut self,
         cost: &QueueCost,
@@ -155,7 +155,7 @@ impl Ledger {
         }
     }
 
-    /// All that was done for egress in this round was timed.
+    /// Learns from a round in which all egress work was timed.
     pub(crate) fn learn_egress(&mut self, ns: u64) {
         let expected: f64 = self.egress.iter().map(|(_, weight)| weight).sum();
         if expected <= 0.0 {
@@ -170,7 +170,7 @@ impl Ledger {
         }
     }
 
-    /// A round that moved something took so long.
+    /// Ends a round that moved frames and took `ns`.
     pub(crate) fn end_round(&mut self, ns: u64) {
         if std::mem::take(&mut self.is_round_owed) {
             self.unsplit_ns += ns;
@@ -179,7 +179,7 @@ impl Ledger {
         self.posted_ns = 0;
     }
 
-    /// Splits what rounds took by what is owed.
+    /// Divides the duration of rounds in proportion to the queues' weights.
     pub(crate) fn settle(&mut self) {
         if self.unsplit_ns == 0 || self.owing.is_empty() {
             return;

@@ -19,7 +19,8 @@ impl Bench {
         bench
     }
 
-    /// A round of some ns with batches of 32 frames of 64 bytes from these.
+    /// Runs a round of `ns` with one batch of 32 frames of 64 bytes from each of these ingress
+    /// queues.
     fn round(&mut self, ingress: &[usize], ns: u64) {
         for of in ingress {
             self.ledger.charge_ingress(&self.costs[*of], 32, 2048);
@@ -27,7 +28,7 @@ impl Bench {
         self.ledger.end_round(ns);
     }
 
-    /// A timed round in which these egress queues took so long together.
+    /// Runs a timed round in which these egress queues together took `ns`.
     fn timed_egress(&mut self, egress: &[usize], ns: u64) {
         for of in egress {
             self.ledger.charge_egress(&self.costs[*of], 32, 2048);
@@ -40,14 +41,14 @@ impl Bench {
         self.ledger.learn_ingress(&self.costs[of], (32, 2048), ns, 0);
     }
 
-    /// What queues are told to have cost.
+    /// Returns the total cost of each queue in ns.
     fn total(&mut self) -> Vec<u64> {
         self.ledger.settle();
         self.tallies.iter().map(|tally| tally.busy_ns.value()).collect()
     }
 }
 
-/// Whether parts are to each other as expected, within a hundredth.
+/// Returns true if the proportions are as expected, within 1 %.
 fn are_as(parts: &[u64], expected: &[u64]) -> bool {
     let whole = |of: &[u64]| of.iter().sum::<u64>() as f64;
     let pairs = parts.iter().zip(expected);
@@ -61,7 +62,7 @@ fn a_round_is_its_queues_work_and_nobody_elses() {
     let mut bench = Bench::new(3);
     bench.round(&[1], 1000);
     bench.round(&[0, 1], 2000);
-    // Mail that brought no frames was read.
+    // A round that read mail without frames.
     bench.round(&[], 70_000);
     let told = bench.total();
     assert_eq!(told[2], 0);
@@ -114,7 +115,7 @@ fn what_went_to_other_processors_is_the_ingress_queues() {
         bench.ledger.charge_ingress(&bench.costs[0], 32, 2048);
         bench.ledger.learn_ingress(&bench.costs[0], (32, 2048), 1000, 2000);
         bench.ledger.charge_egress(&bench.costs[1], 32, 2048);
-        // Of all that was done for egress, a third was not for the queue that is here.
+        // A third of the egress time was for queues of other workers.
         bench.ledger.learn_egress(3000);
         bench.ledger.end_round(4000);
     }
@@ -164,7 +165,7 @@ fn what_is_known_goes_with_a_queue() {
     bench.ledger.close(&mut bench.costs[1]);
     let [first, second] = [0, 1].map(|of: usize| bench.tallies[of].busy_ns.value());
     assert!(are_as(&[first, second], &[1, 3]), "settled when they left");
-    // They come back in the other order, into each other's places.
+    // The queues are added again in the other order, so that each gets the other's index.
     for of in [1, 0] {
         let tally = Arc::clone(&bench.tallies[of]);
         bench.ledger.open(&mut bench.costs[of], &tally);

@@ -1,5 +1,5 @@
-//! The switching plane: processors, the queues they own, and the engine that
-//! takes frames from ingress to egress queues.
+//! Switching plane: workers (`Processor`), the queues that they own, and the engine that moves
+//! frames from ingress to egress queues.
 //!
 //! ```text
 //! ingress queue ─batch─► forwarding::decide ─► egress step ─► egress queue
@@ -7,22 +7,20 @@
 //!                                               └─parcel─► P1's mailbox ─► egress queue
 //! ```
 //!
-//! What it does not do: it knows no device and no configuration; queues come in
-//! through [`QueueHost`](suimon_ports::QueueHost), switches and ports as a
-//! [`Topology`].
+//! Outside of the scope: devices and configuration. Queues are attached through
+//! [`QueueHost`](suimon_ports::QueueHost); switches and ports are given as a [`Topology`].
 //!
-//! Lifecycle: [`DataPlane::start`], then any order of publishing topologies,
-//! attaching, moving and detaching queues, and changing the processors, then
-//! [`DataPlane::stop`].
+//! Life cycle: [`DataPlane::start`], then topologies are published, queues attached, moved and
+//! detached, and workers added and removed in any order, then [`DataPlane::stop`].
 //!
 //! Invariants
-//! - A queue is touched by one thread only: its owner.
-//! - What processors know is published to them as one immutable value; they send
-//!   each other mail; nobody locks and nobody allocates per frame.
-//! - Moving a queue loses and reorders nothing; see `handover.rs`.
-//! - A fault ends one queue. The others go on.
-//! - All of a processor's time is accounted for by stage, each nanosecond once; and what it
-//!   did for queues by queue, none twice.
+//! - A queue is used by one thread only: its owner.
+//! - Workers receive their tables as one immutable value and send each other mail. Nothing locks or
+//!   allocates per frame.
+//! - Moving a queue neither loses nor reorders frames; see `handover.rs`.
+//! - A fault ends one queue. The others continue.
+//! - Each nanosecond of a worker's time is attributed to exactly one stage. Time spent on queues is
+//!   attributed to at most one queue.
 #![forbid(unsafe_code)]
 
 mod capture;

@@ -1,4 +1,4 @@
-//! What processors send each other, and what the control plane sends them.
+//! Mailboxes: mail between workers, and commands of the control plane.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
@@ -15,53 +15,52 @@ use crate::post::Parcel;
 use crate::published::Published;
 use crate::tally::ProcessorTally;
 
-/// Mail a mailbox takes; what is beyond waits with its sender.
+/// Capacity of a mailbox; further mail stays with its sender.
 const MAIL_MAX: usize = 4096;
 
-/// Parcels a processor may have under way to others at a time. As many as frames,
-/// because under light load a parcel holds one: those that are shared, and those of its own
-/// for each of 32 processors.
+/// Maximum number of parcels that a worker may have in flight. It equals the number of frames,
+/// because under light load a parcel holds one frame: the shared frames, and the own frames for
+/// each of 32 workers.
 pub(crate) const PARCELS_MAX: usize = 2048;
 
-/// What one processor puts into another's mailbox. Each sender's mail arrives in
-/// the order in which it was sent.
+/// Mail from one worker to another. Mail of each sender arrives in the order in which it was sent.
 pub(crate) enum Mail {
     Parcel(Parcel),
     /// See [`crate::handover`].
     Fence(QueueId),
-    /// The queue itself, and who waits for its arrival.
+    /// Ingress queue, and the latch to count down on its arrival.
     Source(Box<OwnedSource>, Latch),
-    /// The queue itself; without it if it had to be given up before it left.
+    /// Egress queue; `None` if it had a fault before it was sent.
     Sink(QueueId, Option<Box<OwnedSink>>),
     Learned(Learned),
 }
 
-/// What the control plane asks of a processor.
+/// Command of the control plane to a worker.
 pub(crate) enum Command {
     Adopt(Arc<Published>, Latch),
-    /// The team with this port has another distribution than was published. Nothing
-    /// else changes, so that no tables are made anew while a link is down.
+    /// Sets the distribution of the team with this port. Nothing else changes, so that no tables
+    /// are built while a link is down.
     Distribute(PortId, Arc<Distribution>, Latch),
     AttachSource(Box<OwnedSource>),
     AttachSink(Box<OwnedSink>),
-    /// Tell when this queue has arrived from its former owner.
+    /// Counts the latch down when this queue has arrived from its former owner.
     ExpectSink(QueueId, Latch),
     MoveSource(QueueId, ProcessorId, Latch),
     Detach(QueueId, Latch),
     Addresses(std::sync::mpsc::Sender<Vec<Entry>>),
-    /// Who was heard of elsewhere.
+    /// Addresses observed outside of the data plane.
     Heard(Arc<[Learned]>),
     Stop,
 }
 
-/// The way to one processor.
+/// Mailbox and counters of one worker.
 pub(crate) struct Link {
     pub id: ProcessorId,
     pub placement: Placement,
     pub tally: ProcessorTally,
     mail: ArrayQueue<Mail>,
     commands: SegQueue<Command>,
-    /// Parcels that came home empty.
+    /// Empty parcels returned to this worker.
     pub returns: ArrayQueue<Parcel>,
     waker: OnceLock<Arc<dyn Waker>>,
 }
@@ -79,7 +78,7 @@ impl Link {
         }
     }
 
-    /// Tells the link how to wake its processor; before the first command.
+    /// Sets the waker of the worker. Must be called before the first command.
     pub(crate) fn set_waker(&self, waker: Arc<dyn Waker>) {
         let _ = self.waker.set(waker);
         self.wake();
@@ -100,7 +99,10 @@ impl Link {
         self.commands.pop()
     }
 
-    /// Puts mail into the mailbox, or gives it back if that is full.
+    /// Puts mail into the mailbox and wakes the worker.
+    ///
+    /// # Errors
+    /// Returns the mail if the mailbox is full.
     pub(crate) fn send(&self, mail: Mail) -> Result<(), Mail> {
         self.mail.push(mail)?;
         self.wake();
@@ -118,15 +120,14 @@ impl Waker for Link {
     }
 }
 
-/// Mail that must not be lost, for mailboxes that were full; in order.
+/// Mail that must not be lost, queued in order while mailboxes are full.
 #[derive(Default)]
 pub(crate) struct Outbox {
     waiting: VecDeque<(Arc<Link>, Mail)>,
 }
 
 impl Outbox {
-    /// Whether mail for this processor is waiting, so that nothing may be sent
-    /// past it.
+    /// Returns true if mail for this worker is queued, so that nothing may be sent past it.
     pub(crate) fn is_waiting_for(&self, id: ProcessorId) -> bool {
         self.waiting.iter().any(|(link, _)| link.id == id)
     }
@@ -135,7 +136,7 @@ impl Outbox {
         self.waiting.is_empty()
     }
 
-    /// Sends now or later, but after everything sent before.
+    /// Sends mail now, or queues it behind earlier mail.
     pub(crate) fn send(&mut self, link: &Arc<Link>, mail: Mail) {
         if self.is_waiting_for(link.id) {
             self.waiting.push_back((Arc::clone(link), mail));
@@ -144,7 +145,7 @@ impl Outbox {
         }
     }
 
-    /// Tries what is waiting once more.
+    /// Tries again to send the queued mail.
     pub(crate) fn retry(&mut self) {
         for (link, mail) in std::mem::take(&mut self.waiting) {
             self.send(&link, mail);
@@ -152,7 +153,7 @@ impl Outbox {
     }
 }
 
-/// Counts down to nought and lets whoever waits for that go on.
+/// Latch that unblocks its waiters when its count reaches zero.
 #[derive(Clone)]
 pub(crate) struct Latch(Arc<(Mutex<usize>, Condvar)>);
 
@@ -170,7 +171,7 @@ impl Latch {
         }
     }
 
-    /// Whether the count was nought within `timeout`.
+    /// Blocks until the count is zero, at most `timeout`. Returns false on timeout.
     pub(crate) fn wait(&self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
         let (count, changed) = &*self.0;

@@ -1,4 +1,4 @@
-//! What the data plane has to tell: rare, bounded, never waited for.
+//! Notices of the data plane to the control plane: rare, bounded in number, never blocking.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,59 +9,59 @@ use suimon_frame::MacAddr;
 use suimon_ports::PortFault;
 use suimon_quantity::{PortId, QueueId, Time};
 
-/// News for the control plane.
+/// Notice to the control plane.
 #[derive(Clone, Debug)]
 pub enum PlaneNotice {
-    /// A queue can carry no more frames and was given up.
+    /// A queue had a fault and was dropped.
     QueueFault {
-        /// Which queue.
+        /// Id of the queue that was dropped.
         queue: QueueId,
-        /// Why.
+        /// Cause of the fault.
         fault: PortFault,
     },
-    /// A port reached its limit for flooded frames. Told at most once per port
-    /// in [`NOTICE_EVERY`].
+    /// A port reached its limit for flooded frames. Reported at most once per port in
+    /// [`NOTICE_EVERY`].
     StormLimited {
-        /// Which port.
+        /// Id of the port that reached the limit.
         port: PortId,
     },
-    /// A port sent from an address that is not its own. Told at most once per
-    /// port in [`NOTICE_EVERY`].
+    /// A port sent from an address that it may not use. Reported at most once per port in
+    /// [`NOTICE_EVERY`].
     SpoofedSource {
-        /// Which port.
+        /// Id of the port that sent the frame.
         port: PortId,
-        /// The address.
+        /// Source address of the frame.
         mac: MacAddr,
     },
-    /// An address that was learned on one port was seen on another. Reported at most once in
+    /// An address that was learned on one port was observed on another. Reported at most once in
     /// [`NOTICE_EVERY`] per port on which addresses arrive.
     AddressMoved {
-        /// The address.
+        /// MAC address that moved.
         mac: MacAddr,
-        /// The port of the previous sighting.
+        /// Port of the previous observation.
         from: PortId,
-        /// The port of this sighting.
+        /// Port of this observation.
         to: PortId,
         /// Moves to the port `to` since the last report, this one included.
         moves: u64,
     },
-    /// A port with `binds_source` sent from an address that was not learned on any port. Reported at
-    /// most once in [`NOTICE_EVERY`] per port, and at once after tables without `binds_source`.
+    /// A port with `binds_source` sent from an address that was not learned on any port. Reported
+    /// at most once in [`NOTICE_EVERY`] per port, and at once after tables without `binds_source`.
     SourceSeen {
-        /// The port.
+        /// Id of the port that sent the frame.
         port: PortId,
-        /// The address.
+        /// Source address of the frame.
         mac: MacAddr,
     },
 }
 
-/// A recurring condition of one port is told at most this often.
+/// Minimum interval between reports of a recurring condition of one port.
 pub const NOTICE_EVERY: Duration = Duration::from_secs(10);
 
-/// Notices that wait for the control plane; more than this are not kept.
+/// Maximum number of queued notices; further ones are logged and dropped.
 const NOTICES_MAX: usize = 1024;
 
-/// The way of notices to the control plane.
+/// Queue of notices to the control plane.
 pub(crate) struct Notices {
     waiting: ArrayQueue<PlaneNotice>,
 }
@@ -82,7 +82,7 @@ impl Notices {
     }
 }
 
-/// When a recurring condition was last told.
+/// Time from which a recurring condition may be reported again.
 #[derive(Debug, Default)]
 pub(crate) struct Told(AtomicU64);
 
@@ -92,7 +92,8 @@ impl Told {
         self.0.store(0, Relaxed);
     }
 
-    /// Whether to tell now; if so, not again for [`NOTICE_EVERY`].
+    /// Returns true if the condition must be reported now; the next report is then due after
+    /// [`NOTICE_EVERY`].
     pub(crate) fn is_due(&self, now: Time) -> bool {
         let next = self.0.load(Relaxed);
         let after = (now + NOTICE_EVERY).as_ns();

@@ -1,4 +1,4 @@
-//! Queues as their owning processor holds them.
+//! Queues in the hands of their owning worker.
 
 use std::sync::Arc;
 
@@ -13,25 +13,25 @@ use crate::published::{Ingress, PortShared};
 use crate::stages::{Probe, Stage};
 use crate::tally::QueueTally;
 
-/// Where an ingress queue stands on the ladder.
+/// State of an ingress queue between polling and sleeping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readiness {
-    /// It is polled, and its notifications are off.
+    /// The queue is polled, and its notifications are disabled.
     Polling,
-    /// Its descriptor becomes readable when there is something.
+    /// The queue is not polled; its descriptor becomes readable when frames arrive.
     Waiting,
-    /// Its port's bandwidth is used up until then; it is left alone.
+    /// The port's bandwidth is used up until this time; the queue is neither polled nor watched.
     Throttled(Time),
 }
 
-/// An ingress queue in the hands of its owner.
+/// Ingress queue with its owner's state.
 pub(crate) struct OwnedSource {
     pub id: QueueId,
     pub source: Box<dyn FrameSource>,
     pub shared: Arc<PortShared>,
     pub tally: Arc<QueueTally>,
     pub readiness: Readiness,
-    /// As what its frames are handled under the present tables.
+    /// Slot and member that its frames are attributed to under the current tables.
     pub ingress: Option<Ingress>,
     pub cost: QueueCost,
     malformed: u64,
@@ -48,14 +48,14 @@ impl OwnedSource {
         Self { id, source, shared, tally, readiness, ingress: None, cost, malformed: 0 }
     }
 
-    /// Counts what was received, and what the source had to drop meanwhile.
+    /// Counts received frames, and frames that the source dropped meanwhile.
     pub(crate) fn count(&mut self, frames: u64, bytes: u64) {
         self.tally.frames.add(frames);
         self.tally.bytes.add(bytes);
         self.count_malformed();
     }
 
-    /// Counts what the source had to drop since it was last asked.
+    /// Counts frames that the source has dropped since the last call.
     pub(crate) fn count_malformed(&mut self) {
         let malformed = self.source.malformed();
         self.shared.tally.drop_rx(DropReason::Malformed, malformed.saturating_sub(self.malformed));
@@ -63,22 +63,22 @@ impl OwnedSource {
     }
 }
 
-/// An egress queue in the hands of its owner.
+/// Egress queue with its owner's state.
 pub(crate) struct OwnedSink {
     pub id: QueueId,
     pub sink: Box<dyn FrameSink>,
     pub shared: Arc<PortShared>,
     pub tally: Arc<QueueTally>,
-    /// Whether its port takes large frames that were joined from segments.
+    /// True if the port accepts frames coalesced from segments.
     pub takes_coalesced: bool,
     pub cost: QueueCost,
     unflushed: Unflushed,
     discarded: u64,
-    /// What it last told others that it takes.
+    /// Offloads last reported to other workers.
     told: Offloads,
 }
 
-/// What was handed to a sink since it was last flushed.
+/// Frames handed to a sink since its last flush.
 #[derive(Default)]
 struct Unflushed {
     touched: bool,
@@ -101,17 +101,18 @@ impl OwnedSink {
         Self { id, sink, shared, tally, takes_coalesced: true, cost, unflushed, discarded, told }
     }
 
-    /// Whether [`OwnedSink::flush`] has something to do.
+    /// Returns true if [`OwnedSink::flush`] has work to do.
     pub(crate) fn is_touched(&self) -> bool {
         self.unflushed.touched
     }
 
-    /// Frames and their bytes that the next [`OwnedSink::flush`] makes visible.
+    /// Returns frames and bytes that the next [`OwnedSink::flush`] makes visible.
     pub(crate) fn unflushed(&self) -> (u64, u64) {
         (self.unflushed.frames, self.unflushed.bytes)
     }
 
-    /// Hands a frame over, after doing in software what this egress lacks.
+    /// Transmits a frame, after segmenting it or completing its checksum if the egress lacks the
+    /// offload.
     pub(crate) fn transmit(
         &mut self,
         frame: &mut Frame,
@@ -151,7 +152,7 @@ impl OwnedSink {
         match segment(frame, partial_checksum) {
             Ok(mut segments) => {
                 self.shared.tally.software_segmented.add(1);
-                // A partial checksum is a word of the header as others are.
+                // A partial checksum is part of the header.
                 let rest = if partial_checksum { Stage::Segment } else { Stage::Checksum };
                 while let Some(piece) = segments.next_segment_with(|| probe.mark(Stage::Segment)) {
                     probe.mark(rest);
@@ -159,13 +160,13 @@ impl OwnedSink {
                     probe.mark(Stage::CopyOut);
                 }
             }
-            // Sources admit only frames that can be segmented.
+            // Sources only accept frames that can be segmented.
             Err(_) => self.shared.tally.drop_tx(DropReason::Malformed, 1),
         }
         Ok(())
     }
 
-    /// Hands a frame over that nothing was done to, so that it may have a tail.
+    /// Transmits an unmodified frame, which may therefore have a tail.
     #[inline]
     fn hand_over_as_it_is(&mut self, frame: &mut Frame) -> Result<(), PortFault> {
         if frame.has_tail() && !self.sink.reads_tails() {
@@ -186,7 +187,7 @@ impl OwnedSink {
         Ok(())
     }
 
-    /// Makes everything handed over visible, and counts it.
+    /// Makes all transmitted frames visible, and counts them.
     pub(crate) fn flush(&mut self) -> Result<(), PortFault> {
         let flushed = self.sink.flush();
         let takes = self.sink.offloads();
@@ -206,7 +207,7 @@ impl OwnedSink {
     }
 }
 
-/// The fault of a descriptor that cannot be waited on.
+/// Creates the fault of a queue whose descriptor cannot be watched.
 pub(crate) fn unwatchable(error: &std::io::Error) -> PortFault {
     PortFault {
         kind: FaultKind::Host,

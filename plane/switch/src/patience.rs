@@ -1,15 +1,15 @@
-//! How long processors poll before they sleep.
+//! Adaptive polling: how long workers poll before they sleep.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use suimon_quantity::Time;
 
-/// About what a wake-up costs both sides.
+/// Default time to poll; about the cost of a wake-up for both sides.
 const PATIENCE_DEFAULT: Duration = Duration::from_micros(50);
 
-/// A processor polls its rings this long after the last work before it arms notifications.
-/// All processors share one, which only those read that have nothing to do.
+/// Time that a worker polls its rings after the last work before it arms notifications. All workers
+/// share one value, which only idle workers read.
 pub(crate) struct Patience {
     ns: AtomicU64,
 }
@@ -32,36 +32,38 @@ impl Patience {
     }
 }
 
-/// Answers that are sure to come may be polled for so many times as long.
+/// Longest polling for completions that are certain to arrive, as a multiple of the time for rings.
 const ANSWERS_TIMES: u32 = 4;
 
-/// So often who polls for answers gives way to others that wait for its CPU: threads of the
-/// kernel on this very CPU may be those that bring the answers.
+/// Interval at which a worker that polls for completions yields its CPU. Kernel threads on the same
+/// CPU may be the ones that produce the completions.
 const GIVES_WAY_EVERY: Duration = Duration::from_micros(4);
 
-/// Who has its CPU back later than that shares it with somebody who wants all of it. Threads
-/// that bring answers take some ten microseconds.
+/// Longest absence after a yield that does not count as competition for the CPU. Kernel threads
+/// that produce completions take about ten microseconds.
 const AWAY_MAX: Duration = Duration::from_micros(500);
 
-/// Then it does not poll for so many times as long as it was away: so that costs it two
-/// hundredths of its time. Beside others its CPU does not fall asleep, and waking is cheap.
+/// Length of the pause in polling, as a multiple of the absence: the other thread then costs at
+/// most 2 % of the worker's time. While other threads use the CPU, it does not enter idle states
+/// and wake-ups are cheap.
 const RESTS_TIMES: u32 = 50;
 const RESTS_MAX: Duration = Duration::from_secs(1);
 
-/// How long one processor polls for answers of files and devices: as long as they took when it
-/// last slept before they came, and then some. A device that answers soon is not slept for; one
-/// that takes longer than the longest polling is not polled for longer than rings are. Beside
-/// somebody who wants its CPU, none is polled for.
+/// Adaptive polling of one worker for completions of files and devices. The time to poll is twice
+/// the idle time before the last completion for which the worker slept. The worker does not sleep
+/// for a device that completes soon. A device slower than the longest polling is polled no longer
+/// than rings are. While other threads compete for the CPU, completions are not polled.
 #[derive(Debug, Default)]
 pub(crate) struct Polling {
     for_answers: Duration,
-    /// When it last gave way and had its CPU back.
+    /// Time at which the worker last continued after a yield.
     was_back: Time,
     rests_until: Time,
 }
 
 impl Polling {
-    /// How long after the last work answers are polled for, where rings are for `patience`.
+    /// Returns how long after the last work completions are polled, if rings are polled for
+    /// `patience`.
     pub(crate) fn for_answers(&self, now: Time, patience: Duration) -> Duration {
         if now < self.rests_until { Duration::ZERO } else { self.learned(patience) }
     }
@@ -70,7 +72,8 @@ impl Polling {
         self.for_answers.clamp(patience, longest(patience))
     }
 
-    /// The processor slept while answers were to come, and had one so long after its last work.
+    /// Adapts to a sleep while requests were in flight, with the first completion `idle` after the
+    /// last work.
     pub(crate) fn handle_slept(&mut self, idle: Duration, patience: Duration) {
         self.for_answers = if idle <= longest(patience) {
             idle.saturating_mul(2).min(longest(patience))
@@ -79,12 +82,13 @@ impl Polling {
         };
     }
 
-    /// Whether who polls for answers is to give way now.
+    /// Returns true if a worker that polls for completions has to yield now.
     pub(crate) fn is_to_give_way(&self, now: Time) -> bool {
         now >= self.rests_until && now.since(self.was_back) >= GIVES_WAY_EVERY
     }
 
-    /// It gave way at `gone`, and has its CPU back. Until when it rests, if it is not alone there.
+    /// Records a yield from `gone` to `now`. Returns the end of the pause in polling if other
+    /// threads compete for the CPU.
     pub(crate) fn handle_back(&mut self, gone: Time, now: Time) -> Option<Time> {
         self.was_back = now;
         let away = now.since(gone);
@@ -121,7 +125,7 @@ mod tests {
         assert_eq!(polls_for(&polling), us(120));
         polling.handle_slept(us(180), PATIENCE);
         assert_eq!(polls_for(&polling), us(200), "not longer than four times");
-        // One that takes long costs some of it, and they all of it.
+        // One slow completion halves the time to poll; several reduce it to the minimum.
         polling.handle_slept(us(8000), PATIENCE);
         assert_eq!(polls_for(&polling), us(100));
         polling.handle_slept(us(8000), PATIENCE);
@@ -161,7 +165,8 @@ mod tests {
         let after = back + us(150_000);
         assert_eq!(polling.for_answers(after, PATIENCE), us(120));
         assert!(polling.is_to_give_way(after));
-        // However long it was away: it stood still, perhaps, with the whole machine.
+        // The pause is bounded even after a long absence, for example when the whole machine was
+        // suspended.
         let (gone, back) = (after, after + Duration::from_secs(3600));
         assert_eq!(polling.handle_back(gone, back), Some(back + RESTS_MAX));
         assert!(polling.is_to_give_way(back + RESTS_MAX));

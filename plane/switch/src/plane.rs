@@ -1,7 +1,7 @@
-//! The control plane's handle on the data plane.
+//! Handle of the control plane on the data plane.
 //!
-//! Every change is made under one lock, which no processor ever takes: changes
-//! wait for each other and for the processors, frames never wait for a change.
+//! Every change is made under one lock that no worker takes. Changes wait for each other and for
+//! the workers; frames never wait for a change.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,13 +23,13 @@ use crate::registry::{ProcessorParts, QueueRecord, Registry};
 use crate::topology::{MoveError, Topology, TopologyError};
 use crate::view::{AddressView, PortCountersView, ProcessorView, QueueView};
 
-/// How long a processor may take to answer. It answers between two batches, so
-/// this is reached only if the host does not let it run at all.
+/// Time limit for a worker to execute a command. Workers execute commands between two batches, so
+/// this is only exceeded if the host does not schedule the worker.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The data plane of one host. Clones are handles on the same.
+/// Data plane of one host. Clones refer to the same data plane.
 ///
-/// Processors run from [`DataPlane::start`] to [`DataPlane::stop`].
+/// Workers run from [`DataPlane::start`] to [`DataPlane::stop`].
 #[derive(Clone)]
 pub struct DataPlane(Arc<Inner>);
 
@@ -39,10 +39,10 @@ struct Inner {
 }
 
 impl DataPlane {
-    /// Starts one processor at each of these places, with nothing to do.
+    /// Starts one idle worker at each of these placements.
     ///
     /// # Errors
-    /// A CPU does not exist, is named twice or may not be used. Nothing runs.
+    /// A CPU does not exist, is named twice or may not be used. No worker runs.
     pub fn start<P: Copy + Into<Placement>>(
         placements: &[P],
         runtime: Arc<dyn ProcessorRuntime>,
@@ -50,7 +50,7 @@ impl DataPlane {
         Self::start_with(placements, runtime, Arc::new(NoOtherWork))
     }
 
-    /// The same, with processors that have other work as well.
+    /// Starts workers that have other work besides frames.
     ///
     /// # Errors
     /// As [`DataPlane::start`].
@@ -70,22 +70,22 @@ impl DataPlane {
         self.0.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes all processors use this topology; returns when they do. Ports that
-    /// are in the old and the new one keep their queues, counters and addresses.
+    /// Makes all workers use this topology, and blocks until they do. Ports that are in both the
+    /// old and the new topology keep their queues, counters and addresses.
     ///
     /// # Errors
-    /// It makes no sense, or a processor does not answer.
+    /// The topology is invalid and has no effect, or a worker did not adopt it within 10 s.
     pub fn publish(&self, topology: Topology) -> Result<(), TopologyError> {
         self.registry().set_topology(topology)
     }
 
-    /// Gives a team another distribution; returns when all processors use it: a frame
-    /// that a device hands over afterwards goes by it, and none goes by a member that
-    /// it does not name. Costs what a message to each processor does, and takes no
-    /// tables or queues apart. A later [`DataPlane::publish`] is to have it too.
+    /// Sets the distribution of a team, and blocks until all workers use it. Frames that a device
+    /// receives afterwards follow it, and no frame leaves by a member that it does not contain. The
+    /// cost is one message per worker; tables and queues are not rebuilt. A later
+    /// [`DataPlane::publish`] must contain the distribution too.
     ///
     /// # Errors
-    /// The port is no team, or a processor does not answer.
+    /// The port is not a team, or a worker did not respond within 10 s.
     pub fn set_distribution(
         &self,
         team: PortId,
@@ -94,44 +94,45 @@ impl DataPlane {
         self.registry().set_distribution(team, distribution)
     }
 
-    /// What each bucket of a team's flows carried since this was last asked, for
-    /// [`Team::handle_loads`](suimon_teaming::Team::handle_loads); nothing in bytes
-    /// unless the algorithm is `Dynamic`. `None` if the port is no team.
+    /// Returns the bytes that each bucket of a team's flows carried since the last call, for
+    /// [`Team::handle_loads`](suimon_teaming::Team::handle_loads). The values are zero unless the
+    /// algorithm is `Dynamic`. Returns `None` if the port is not a team.
     pub fn take_bucket_loads(&self, team: PortId) -> Option<Box<[BucketLoad; BUCKETS]>> {
         self.registry().take_bucket_loads(team)
     }
 
-    /// Has one processor at each of these places, and none elsewhere: what runs where it
-    /// may stays. Queues move first; nothing is lost.
+    /// Changes the set of workers to one at each of these placements. Workers with unchanged
+    /// placement continue. Queues are moved before workers stop, without loss. Blocks until this is
+    /// done.
     ///
     /// # Errors
-    /// A CPU does not exist, is named twice or may not be used. Nothing changed.
+    /// A CPU does not exist, is named twice or may not be used. The set is unchanged.
     pub fn set_processors<P: Copy + Into<Placement>>(&self, placements: &[P]) -> io::Result<()> {
         let placements: Vec<Placement> = placements.iter().map(|of| (*of).into()).collect();
         self.registry().set_processors(&placements, &self.0.parts)
     }
 
-    /// Hands a queue over to another processor; returns when that owns it.
+    /// Moves a queue to another worker, and blocks until that worker owns it.
     ///
     /// # Errors
-    /// There is no such queue or processor, or one does not answer.
+    /// There is no such queue or worker, or a worker did not respond within 10 s.
     pub fn move_queue(&self, id: QueueId, to: ProcessorId) -> Result<(), MoveError> {
         self.registry().move_queue(id, to)
     }
 
-    /// From now on new queues of these ports start at these processors, those of others,
-    /// and of processors that do not run, at the one with the fewest queues.
+    /// Sets the home workers of these ports, on which their new queues start. Queues of other
+    /// ports, or with a home that does not run, start on the worker with the fewest queues.
     pub fn set_homes(&self, homes: BTreeMap<PortId, ProcessorId>) {
         self.registry().homes = homes;
     }
 
-    /// From now on processors poll their rings so long after the last frame before they
-    /// arm notifications and sleep; those that poll now notice when they next look.
+    /// Sets how long workers poll their rings after the last frame before they arm notifications
+    /// and sleep. Workers apply the value at their next idle check.
     pub fn set_patience(&self, patience: Duration) {
         self.0.parts.patience.set(patience);
     }
 
-    /// All queues, ascending.
+    /// Returns all queues in ascending order of their ids.
     pub fn queues(&self) -> Vec<QueueView> {
         let registry = self.registry();
         let queues = registry.queues.iter();
@@ -148,21 +149,21 @@ impl DataPlane {
             .collect()
     }
 
-    /// All processors, ascending.
+    /// Returns all workers in ascending order of their ids.
     pub fn processors(&self) -> Vec<ProcessorView> {
         let registry = self.registry();
         registry.processors(self.now())
     }
 
-    /// Counters of a port; all nought if it was never published. Frames and bytes of a
-    /// team are those that its members carried while they were in it; what became of
-    /// frames that only one member had to do with is counted there.
+    /// Returns the counters of a port; all are zero if it was never published. Frames and bytes of
+    /// a team are those that its members carried during their membership. Frames that concern only
+    /// one member are counted at that member.
     pub fn port_counters(&self, port: PortId) -> PortCountersView {
         self.registry().port_counters(port)
     }
 
-    /// The forwarding table of a switch: what is configured, then what was
-    /// learned, each ascending by address.
+    /// Returns the forwarding table of a switch: configured addresses, then learned ones, each in
+    /// ascending order. Blocks until the workers reply.
     pub fn addresses(&self, switch: SwitchId) -> Vec<AddressView> {
         let (mut addresses, replies) = {
             let registry = self.registry();
@@ -172,8 +173,7 @@ impl DataPlane {
             }
             (fixed_addresses(&registry.topology, switch), replies)
         };
-        // The same address may be known to several processors, of which the one
-        // that saw it last is right.
+        // Several workers may know the same address; the most recent observation is valid.
         let mut learned = BTreeMap::new();
         while let Ok(entries) = replies.recv_timeout(ANSWER_TIMEOUT) {
             for entry in entries.into_iter().filter(|entry| entry.switch == switch) {
@@ -194,8 +194,8 @@ impl DataPlane {
         addresses
     }
 
-    /// Takes in who was heard of elsewhere, so that addresses whose frames pass by the
-    /// plane do not age. What is not as the tables have it changes nothing.
+    /// Refreshes addresses that were observed outside of the data plane, so that addresses with
+    /// offloaded traffic do not age. Observations that contradict the tables have no effect.
     pub fn handle_heard(&self, heard: Vec<Learned>) {
         let heard: Arc<[Learned]> = heard.into();
         for link in self.registry().links() {
@@ -203,7 +203,7 @@ impl DataPlane {
         }
     }
 
-    /// Begins to capture what passes a port. A former capture of the port ends.
+    /// Starts a capture of a port. A previous capture of the port ends.
     pub fn capture(&self, port: PortId, options: CaptureOptions) -> CaptureReader {
         let (mut reader, tap) = CaptureReader::new(options);
         self.registry().set_capture(port, tap);
@@ -212,17 +212,17 @@ impl DataPlane {
         reader
     }
 
-    /// Now, on the clock that stamps captured frames.
+    /// Returns the current time on the clock that stamps captured frames.
     pub fn now(&self) -> Time {
         self.0.parts.runtime.now()
     }
 
-    /// The next notice, oldest first.
+    /// Returns the oldest queued notice, if there is one.
     pub fn poll_notice(&self) -> Option<PlaneNotice> {
         self.0.parts.notices.poll()
     }
 
-    /// Stops all processors and drops all queues.
+    /// Stops all workers and drops all queues.
     pub fn stop(&self) {
         self.registry().stop();
         self.0.parts.works.end();
@@ -282,7 +282,7 @@ impl QueueHost for DataPlane {
         let mut registry = self.registry();
         let Some(record) = registry.queues.remove(&id) else { return };
         if id.direction == Direction::Egress {
-            // First nobody sends to it, then it goes.
+            // The workers first stop sending to the queue, then it is detached.
             registry.republish_or_log();
         }
         if let Some(link) = registry.link(record.owner) {

@@ -1,4 +1,4 @@
-//! What the control plane keeps of one port.
+//! Control-plane state of one port.
 
 use std::ops::{Add, Sub};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use crate::published::PortShared;
 use crate::tally::QueueTally;
 use crate::view::PortCountersView;
 
-/// One port that is published or has queues.
+/// Port that is published or has queues.
 pub(crate) struct PortRecord {
     pub shared: Arc<PortShared>,
-    /// What queues carried that are gone.
+    /// Frames and bytes of queues that were detached.
     pub departed: Carried,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Carried {
 }
 
 impl Carried {
-    /// What one queue carried.
+    /// Returns the frames and bytes of one queue.
     pub(crate) fn of(direction: Direction, queue: &QueueTally) -> Self {
         let carried = [queue.frames.value(), queue.bytes.value()];
         match direction {
@@ -51,7 +51,7 @@ impl Add for Carried {
 impl Sub for Carried {
     type Output = Self;
 
-    /// Nothing, where the counters began anew meanwhile.
+    /// Subtracts; zero where the counters have restarted meanwhile.
     fn sub(self, other: Self) -> Self {
         self.with(other, u64::saturating_sub)
     }
@@ -62,12 +62,12 @@ impl PortRecord {
         Self { shared: Arc::new(PortShared::new(port)), departed: Carried::default() }
     }
 
-    /// A queue of the port is gone; what it carried still counts.
+    /// Adds the counters of a queue that was detached.
     pub(crate) fn retire(&mut self, direction: Direction, queue: &QueueTally) {
         self.departed = self.departed + Carried::of(direction, queue);
     }
 
-    /// The port's counters, of which it carried this.
+    /// Returns the port's counters with these frames and bytes.
     pub(crate) fn counters(&self, carried: Carried) -> PortCountersView {
         let tally = &self.shared.tally;
         PortCountersView {

@@ -1,13 +1,12 @@
-//! Frames for queues of other processors, gathered into parcels.
+//! Frames for queues of other workers, collected in parcels.
 //!
-//! A processor has a bounded number of frames under way to others. Their buffers
-//! are exchanged, not copied: a frame leaves its batch in its own buffer, an empty
-//! one takes its place, and the parcel brings the buffer back. Memory is taken
-//! when it is first needed and kept.
+//! A worker has a bounded number of frames in flight to others. Buffers are exchanged, not copied:
+//! a frame leaves its batch in its own buffer, an empty buffer replaces it, and the parcel returns
+//! the buffer. Buffers are allocated on first use and kept.
 //!
-//! A receiver that reads no mail does not keep frames from the others: each may always have
-//! a batch under way, and of what is shared beyond that never more than [`SHARE`] times as
-//! much as is still free, so that the first such one gets three quarters of it at last.
+//! A receiver that reads no mail does not block frames to the others. Each receiver may always have
+//! one batch in flight. Of the shared buffers beyond that, it may use at most [`SHARE`] times the
+//! number that is still free, so a single blocked receiver ends up with three quarters of them.
 
 use std::sync::Arc;
 
@@ -17,36 +16,36 @@ use suimon_quantity::{ProcessorId, QueueId};
 use crate::link::{Link, Mail, Outbox, PARCELS_MAX};
 use crate::published::Published;
 
-/// Frames a processor may have under way to others: what a large ring holds, and
-/// [`OWN_FRAMES`] to each. If the others are further behind, frames are dropped as if the
-/// egress were full.
+/// Maximum number of shared frames in flight to other workers, in addition to [`OWN_FRAMES`] for
+/// each: the capacity of a large ring. Frames beyond it are dropped as if the egress queue were
+/// full.
 const FRAMES_MAX: usize = 1024;
-/// Frames that may always be under way to a receiver.
+/// Frames that may always be in flight to a receiver.
 const OWN_FRAMES: usize = BATCH_FRAMES_MAX;
-/// See the module.
+/// Limit of a receiver's shared frames, as a multiple of the free ones.
 const SHARE: usize = 3;
 
-/// Frames on their way to one egress queue at another processor.
+/// Frames for one egress queue of another worker.
 pub(crate) struct Parcel {
     home: Arc<Link>,
-    /// Whose mailbox it was made for.
+    /// Worker that owns the queue.
     to: ProcessorId,
     pub queue: QueueId,
     pub frames: Vec<Frame>,
 }
 
-/// One processor's outgoing frames.
+/// Outgoing frames of one worker.
 pub(crate) struct Post {
     home: Arc<Link>,
-    /// Parcels being filled, in the order in which they were begun.
+    /// Parcels being filled, in order of creation.
     open: Vec<Parcel>,
     parcels: Vec<Parcel>,
     parcels_made: usize,
     frames: Vec<Frame>,
     frames_made: usize,
-    /// Frames in parcels that have not come home, by receiver.
+    /// Frames in parcels that were not returned yet, by receiver.
     under_way: Vec<usize>,
-    /// Those of them beyond [`OWN_FRAMES`] of each.
+    /// Frames in flight beyond [`OWN_FRAMES`] of each receiver.
     shared: usize,
 }
 
@@ -64,8 +63,9 @@ impl Post {
         }
     }
 
-    /// A parcel for a queue at a processor with this frame in it; `None` if too much is under
-    /// way there. `is_only`: nobody else needs the frame, so its buffer may be taken.
+    /// Creates a parcel with this frame for a queue of another worker. Returns `None` if too many
+    /// frames are in flight to it. With `is_only`, the frame has no other destination, so its
+    /// buffer may be taken.
     pub(crate) fn parcel(
         &mut self,
         to: ProcessorId,
@@ -81,8 +81,8 @@ impl Post {
         None
     }
 
-    /// Adds a frame to the parcel for its queue. `false` if too much is under way:
-    /// the owner is behind.
+    /// Adds a frame to the parcel for its queue. Returns false if too many frames are in flight,
+    /// because the owner lags behind.
     pub(crate) fn add(
         &mut self,
         owner: ProcessorId,
@@ -105,8 +105,8 @@ impl Post {
         is_in
     }
 
-    /// Sends all parcels. There is one per queue, or only the last of a queue has
-    /// room, so the order among them matters to nobody.
+    /// Sends all parcels. There is one per queue, or only the last one of a queue has room, so
+    /// their order is irrelevant.
     pub(crate) fn send_all(&mut self, published: &Published, outbox: &mut Outbox) {
         for parcel in self.open.drain(..) {
             match published.link(parcel.to) {
@@ -125,7 +125,7 @@ impl Post {
         *under_way += 1;
         let mut buffer = self.spare_frame();
         if is_only {
-            // Its source does not wait for the other processor.
+            // The source does not wait for the other worker, so the tail is copied.
             frame.gather();
             std::mem::swap(&mut buffer, frame);
         } else {
@@ -135,7 +135,7 @@ impl Post {
         true
     }
 
-    /// Whether this receiver may have one frame more.
+    /// Returns true if one more frame may be in flight to this receiver.
     fn has_room(&mut self, to: ProcessorId) -> bool {
         let at = usize::from(to.0);
         if at >= self.under_way.len() {
@@ -152,7 +152,7 @@ impl Post {
         is_room(self)
     }
 
-    /// A buffer for a frame that there is room for.
+    /// Returns a free buffer, or allocates one.
     fn spare_frame(&mut self) -> Frame {
         if self.frames.is_empty() {
             self.collect_returns();
@@ -190,10 +190,10 @@ impl Post {
     }
 }
 
-/// Gives a parcel, with its buffers, back to the processor that made it.
+/// Returns a parcel with its buffers to the worker that created it.
 pub(crate) fn return_home(parcel: Parcel) {
     let home = Arc::clone(&parcel.home);
-    // There is a place for every parcel made.
+    // The queue has room for every parcel that exists.
     let _ = home.returns.push(parcel);
 }
 

@@ -3,9 +3,9 @@ use suimon_quantity::{Direction, PortId};
 use super::*;
 
 const HOME: ProcessorId = ProcessorId(0);
-/// Reads no mail.
+/// Worker that reads no mail.
 const STARVED: ProcessorId = ProcessorId(1);
-/// Reads all of it at once.
+/// Worker that returns all parcels at once.
 const QUICK: ProcessorId = ProcessorId(2);
 
 fn post() -> Post {
@@ -16,13 +16,13 @@ fn queue(port: u32) -> QueueId {
     QueueId { port: PortId(port), direction: Direction::Egress, index: 0 }
 }
 
-/// Adds frames; returns how many were taken.
+/// Adds frames; returns the number that was accepted.
 fn add(post: &mut Post, owner: ProcessorId, queue: QueueId, frames: usize) -> usize {
     let mut frame = Frame::new(0);
     (0..frames).filter(|_| post.add(owner, queue, &mut frame, false)).count()
 }
 
-/// What is sent now.
+/// Returns the parcels to send.
 fn sent(post: &mut Post) -> Vec<Parcel> {
     std::mem::take(&mut post.open)
 }
@@ -38,7 +38,7 @@ fn a_starved_processor_leaves_buffers_for_the_others() {
         sent(&mut post).into_iter().for_each(return_home);
         assert_eq!(add(&mut post, STARVED, queue(1), BATCH_FRAMES_MAX), 0);
     }
-    // It reads its mail at last.
+    // The worker finally reads its mail.
     parcels.into_iter().for_each(return_home);
     assert_eq!(add(&mut post, STARVED, queue(1), FRAMES_MAX * 2), kept);
 }
@@ -49,7 +49,7 @@ fn seven_starved_processors_leave_a_batch_for_another() {
     let mut parcels = Vec::new();
     for starved in 3..10 {
         for round in 0..FRAMES_MAX as u32 {
-            // Of many queues, with one frame each.
+            // Parcels with one frame each, for many queues.
             add(&mut post, ProcessorId(starved), queue(round), 1);
             parcels.append(&mut post.open);
         }

@@ -1,17 +1,16 @@
-//! A processor: one pinned thread, its queues, and when it sleeps.
+//! Worker: one pinned thread with its queues, and its states between polling and sleeping.
 //!
 //! ```text
-//! poll ──nothing for a while─► arm notifications ──still nothing──► sleep
-//!   ▲                              │ something came                  │
-//!   └──────────────────────────────┴────────────◄────────────────────┘
+//! poll ──idle for the polling time──► arm notifications ──still idle──► sleep
+//!   ▲                                    │ frames or requests arrived     │
+//!   └────────────────────────────────────┴──────────────◄─────────────────┘
 //! ```
 //!
-//! Each ingress queue has its own rung: a busy one is polled, one whose last
-//! polls brought nothing waits for its notification, and one whose bandwidth is
-//! used up is left alone until it has some again. So hundreds of idle queues cost
-//! a busy processor nothing, and an idle processor sleeps. While devices have requests it
-//! sleeps later, if their answers have come soon before, and gives way to others that want its CPU
-//! meanwhile.
+//! Each ingress queue has its own state. A busy queue is polled, a queue whose last polls were
+//! empty waits for its notification, and a throttled queue is skipped until its port has bandwidth
+//! again. Hundreds of idle queues therefore cost a busy worker nothing, and an idle worker sleeps.
+//! While device requests are in flight, the worker polls longer before it sleeps if completions
+//! were fast recently, and yields to other threads of its CPU meanwhile.
 
 mod commands;
 mod polling;
@@ -35,59 +34,60 @@ use crate::stages::{Stage, StageClock};
 
 use self::commands::Next;
 
-/// How long a busy processor goes on before it looks at descriptors, so that waiting
-/// queues are served while others are busy. A look is a system call; a round with
-/// large frames takes longer than this.
+/// Interval at which a busy worker checks descriptors, so that queues waiting for notifications are
+/// served while others are busy. A check is a system call; a round with large frames takes longer
+/// than this.
 const LOOK_PERIOD: Duration = Duration::from_micros(20);
 
-/// How often a busy processor writes down what it used and does what is due rarely.
-/// So old may the CPU time be that it tells while it works: asking for it is a system
-/// call, and a processor that sleeps after each frame would make one for each.
+/// Interval at which a busy worker publishes its CPU time and does rare work. The reported CPU time
+/// of a busy worker may be this old: reading it is a system call, and a worker that sleeps after
+/// each frame would make one per frame.
 const ACCOUNT_PERIOD: Duration = Duration::from_millis(1);
 
-/// How often a processor asks for how long it was runnable and did not run: a system call.
+/// Interval at which a worker reads how long it was runnable without running; the read is a system
+/// call.
 const RUN_DELAY_PERIOD: Duration = Duration::from_millis(1);
 
-/// Shorter delays are those of any wake-up.
+/// Shorter delays are those of an ordinary wake-up.
 const RUN_DELAY_MIN: Duration = Duration::from_micros(50);
 
-/// Empty polls in a row, each behind a round that moved something for others, after
-/// which a ring of a busy processor goes back to waiting. A processor without work polls
-/// for as long as its patience lasts, and then lets all of its rings wait.
+/// Consecutive empty polls, each after a round that moved frames of other queues, after which a
+/// queue of a busy worker waits for its notification. A worker without work polls for its polling
+/// time and then arms all queues.
 const EMPTY_POLLS_MAX: u32 = 1024;
 
-/// Mail read in one round, so that nobody's queues starve.
+/// Maximum amount of mail read in one round, so that no queue starves.
 const MAIL_PER_ROUND: usize = 64;
 
-/// The longest sleep; a bound for deadlines, not a tick that anything needs.
+/// Longest sleep; an upper bound for deadlines without further meaning.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
 
-/// One processor, as its own thread sees it.
+/// State of one worker, used by its own thread.
 pub(crate) struct Processor {
     link: Arc<Link>,
     wait: Box<dyn Wait>,
     engine: Engine,
     sources: Sources,
-    /// What it does beside frames.
+    /// Work besides frames.
     work: Box<dyn ProcessorWork>,
     batch: FrameBatch,
     ready: Vec<u64>,
     notices: Arc<Notices>,
     now: Time,
     last_work: Time,
-    /// Whether the last round moved something.
+    /// True if the last round moved frames or requests.
     has_moved: bool,
-    /// When the CPU time was last asked for.
+    /// Time at which the CPU time was last read.
     cpu_time_taken: Time,
-    /// When the run delay was last asked for, and what it was.
+    /// Time at which the run delay was last read, and its value.
     run_delay_taken: Time,
     run_delay: Duration,
     stages: StageClock,
-    /// When descriptors were last looked at.
+    /// Time at which descriptors were last checked.
     looked: Time,
     patience: Arc<Patience>,
     polling: Polling,
-    /// Whether it has slept for answers since its last work.
+    /// True if the worker has slept with requests in flight since its last work.
     has_slept_for_answers: bool,
 }
 
@@ -125,12 +125,12 @@ impl Processor {
         }
     }
 
-    /// Works until it is told to stop.
+    /// Runs until the command to stop.
     pub(crate) fn run(mut self) {
         loop {
             self.now = self.wait.now();
             if self.has_moved {
-                // At the round's end: it may have taken longer than is polled for.
+                // At the end of the round, which may have taken longer than the polling time.
                 self.last_work = self.now;
             }
             self.end_round();
@@ -154,8 +154,8 @@ impl Processor {
             }
             let had_work = self.poll_work();
             self.has_moved = had_traffic || had_work;
-            // A wake-up may be an echo of one before: how long answers take is known only where
-            // there is one.
+            // A wake-up may be a late effect of an earlier one: the latency is only known if a
+            // completion arrived.
             if self.has_moved && std::mem::take(&mut self.has_slept_for_answers) && had_work {
                 self.polling.handle_slept(self.now.since(self.last_work), self.patience.get());
             }
@@ -177,14 +177,14 @@ impl Processor {
         }
     }
 
-    /// Tells its other work of time in which others had its CPU. Before anything is done in a round:
-    /// requests are as they were meanwhile.
+    /// Reports time in which the worker was runnable but did not run to the other work. Called at
+    /// the start of a round, when requests are still in the state of that time.
     fn look_at_run_delay(&mut self) {
         if self.now.since(self.run_delay_taken) < RUN_DELAY_PERIOD {
             return;
         }
         self.run_delay_taken = self.now;
-        // Never less than before: it is zero where it cannot be read.
+        // Never decreases, although it reads as zero where it is unavailable.
         let all = self.wait.run_delay().max(self.run_delay);
         let span = all.saturating_sub(std::mem::replace(&mut self.run_delay, all));
         if span >= RUN_DELAY_MIN {
@@ -192,7 +192,7 @@ impl Processor {
         }
     }
 
-    /// Gives its other work a turn; whether there was any.
+    /// Polls the other work. Returns true if it did something.
     fn poll_work(&mut self) -> bool {
         let watches = &mut Watches::new(&mut *self.wait);
         let had_work = self.work.poll(self.now, self.has_moved, watches);
@@ -202,29 +202,29 @@ impl Processor {
         had_work
     }
 
-    /// Whether something has to be looked for that polling does not find.
+    /// Returns true if descriptors must be checked in addition to polling.
     fn has_waiting(&self) -> bool {
         self.sources.has_waiting() || self.work.is_waiting()
     }
 
-    /// A round ends and the next one begins.
+    /// Ends a round and begins the next one.
     fn end_round(&mut self) {
         let ns = self.stages.end_round(self.now, self.has_moved);
         if self.has_moved {
             self.link.tally.working_ns.add(ns);
             self.engine.ledger().end_round(ns);
-            // Only now, so that no queue's part in a round is split without the round's
-            // time; and not when it was woken, because frames wait then.
+            // Called here, so that a queue's share of a round is never settled without the round's
+            // time. Not called after a wake-up, when frames are pending.
             self.account();
         }
     }
 
-    /// What was done last in this round was this.
+    /// Attributes the time since the last mark of this round to a stage.
     fn mark(&mut self, stage: Stage) {
         self.stages.probe(&*self.wait).mark(stage);
     }
 
-    /// Whether something may come in a moment that only polling finds at once.
+    /// Returns true if the worker should keep polling, because work may arrive soon.
     fn may_spin(&self) -> bool {
         let expects = self.work.expects();
         let idle = self.now.since(self.last_work);
@@ -237,7 +237,7 @@ impl Processor {
         may_for_work || (idle < patience && self.has_polled_ring())
     }
 
-    /// There was nothing to do in this round, and another one follows at once.
+    /// Pauses after a round without work that is followed by another one.
     fn relax(&mut self) {
         if self.work.expects() == Expects::Answers && self.polling.is_to_give_way(self.now) {
             let gone = self.wait.now();
@@ -250,7 +250,7 @@ impl Processor {
         }
     }
 
-    /// Whether a ring is polled that had something a moment ago.
+    /// Returns true if a ring is still in the polling state.
     fn has_polled_ring(&self) -> bool {
         let mut rings = self.sources.iter_active();
         rings.any(|owned| owned.readiness == Readiness::Polling && !owned.source.is_polled_by_fd())
@@ -286,7 +286,7 @@ impl Processor {
         self.link.tally.sleeps.add(1);
         let until = self.next_deadline();
         self.now = self.wait.now();
-        // A round that moved frames is followed by another.
+        // Rounds that moved frames are not followed by a sleep.
         self.stages.end_round(self.now, false);
         self.engine.ledger().settle();
         self.stages.publish(&self.link.tally.stages, true);
@@ -313,14 +313,14 @@ impl Processor {
             .min(self.now + SLEEP_MAX)
     }
 
-    /// Serves the queues whose descriptors are readable now.
+    /// Checks descriptors without blocking and serves the readable queues.
     fn look(&mut self) {
         self.wait_until(None);
         self.wake_ready();
     }
 
-    /// Finds the queues whose descriptors are readable; sleeps until one is, if
-    /// `until` is given.
+    /// Determines the queues whose descriptors are readable. Blocks until one is, at most until
+    /// `until`; `None` does not block.
     fn wait_until(&mut self, until: Option<Time>) {
         self.ready.clear();
         if let Err(error) = self.wait.wait(until, &mut self.ready) {
@@ -338,7 +338,7 @@ impl Processor {
         }
     }
 
-    /// Writes down what it used, if that was not done for a while.
+    /// Publishes times and ages addresses, if that was not done recently.
     fn account(&mut self) {
         if self.now.since(self.cpu_time_taken) < ACCOUNT_PERIOD {
             return;

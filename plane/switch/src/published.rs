@@ -1,4 +1,4 @@
-//! What the control plane publishes to all processors at once.
+//! Tables that the control plane publishes to all workers at once.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,17 +15,18 @@ use crate::notice::Told;
 use crate::tally::PortTally;
 use crate::team_shared::TeamShared;
 
-/// One generation of everything the processors need to know. Immutable.
+/// One immutable generation of tables.
 pub(crate) struct Published {
     pub tables: Tables,
-    /// By slot of `tables`, then the members of teams. An index here is a *place*.
+    /// By slot of `tables`, followed by the members of teams. An index into this list is called a
+    /// *place*.
     pub ports: Vec<PortRuntime>,
-    /// Ascending by port.
+    /// In ascending order of ports.
     pub members: Vec<(PortId, MemberPlace)>,
     pub teams: Vec<TeamRuntime>,
     /// All egress queues of `ports` and their owners.
     pub owners: Vec<(QueueId, ProcessorId)>,
-    /// By processor.
+    /// Mailboxes by worker id; `None` where no worker runs.
     pub links: Vec<Option<Arc<Link>>>,
 }
 
@@ -38,7 +39,7 @@ impl Published {
         self.links.iter().flatten().count()
     }
 
-    /// The port of a switch or member of a team with this identifier.
+    /// Returns the port of a switch or member of a team with this id.
     pub(crate) fn port(&self, port: PortId) -> Option<&PortRuntime> {
         let place = match self.tables.slot(port) {
             Some(slot) => slot.index(),
@@ -52,7 +53,7 @@ impl Published {
         self.members.get(at).map(|(_, member)| *member)
     }
 
-    /// As what frames from this port are handled.
+    /// Returns slot and member that frames from this port are attributed to.
     pub(crate) fn ingress(&self, port: PortId) -> Option<Ingress> {
         if let Some(slot) = self.tables.slot(port) {
             return Some(Ingress { slot, member: None });
@@ -62,56 +63,56 @@ impl Published {
     }
 }
 
-/// As what frames are handled that come in.
+/// Attribution of received frames.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ingress {
     pub slot: PortSlot,
-    /// By which member, if the port is a team.
+    /// Member that received the frames, if the port is a team.
     pub member: Option<MemberPlace>,
 }
 
-/// Where a team's member is found in one generation.
+/// Location of a team's member in one generation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemberPlace {
-    /// In [`Published::teams`].
+    /// Index in [`Published::teams`].
     pub team: usize,
-    /// In [`TeamRuntime::members`].
+    /// Index in [`TeamRuntime::members`].
     pub nth: usize,
-    /// In [`Published::ports`].
+    /// Index in [`Published::ports`].
     pub place: usize,
 }
 
-/// One team, as processors need it.
+/// Team, as workers use it.
 pub(crate) struct TeamRuntime {
     pub slot: PortSlot,
     pub members: Vec<(MemberId, usize)>,
-    /// That of when this was published; see [`Command::Distribute`].
+    /// Distribution at the time of publication; see [`Command::Distribute`].
     ///
     /// [`Command::Distribute`]: crate::link::Command::Distribute
     pub distribution: Arc<Distribution>,
     pub shared: Arc<TeamShared>,
 }
 
-/// One port, as processors need it beside the tables.
+/// Port properties that workers need in addition to the tables.
 pub(crate) struct PortRuntime {
     pub shared: Arc<PortShared>,
     pub bandwidth: Option<PortLimit>,
     pub storm: Option<PortLimit>,
-    /// Whether it may be given joined frames.
+    /// True if the port accepts coalesced frames.
     pub receive_coalescing: bool,
-    /// Whether what it received may be handed on joined.
+    /// True if frames received from the port may be forwarded coalesced.
     pub hands_over_joined: bool,
     pub is_uplink: bool,
     /// True if first sightings of addresses on the port are reported.
     pub binds_source: bool,
     pub capture: Option<Arc<CaptureTap>>,
-    /// Its egress queues, as indices into [`Published::owners`].
+    /// Indices of its egress queues in [`Published::owners`].
     pub egress: Range<usize>,
-    /// Which of [`Published::teams`] it is.
+    /// Index in [`Published::teams`], if the port is a team.
     pub team: Option<usize>,
 }
 
-/// What all processors share of one port, over all generations.
+/// State of one port that all workers share, kept over all generations.
 #[derive(Debug)]
 pub(crate) struct PortShared {
     pub id: PortId,
@@ -121,7 +122,7 @@ pub(crate) struct PortShared {
     pub storm: CurrentLimit,
     pub storm_told: Told,
     pub spoofing_told: Told,
-    /// Addresses that moved to this port since the last report of one.
+    /// Addresses that moved to this port since the last report.
     pub moves: AtomicU64,
     pub move_told: Told,
     pub source_told: Told,
@@ -144,8 +145,8 @@ impl PortShared {
     }
 }
 
-/// A limit of a port with its state, which several processors draw on: one limit, not a share
-/// of it for each, because a share that one does not use is lost to the others.
+/// Limit of a port with its state, shared by all workers. The limit is not divided among workers,
+/// because the share that one does not use would be lost to the others.
 #[derive(Clone, Debug)]
 pub(crate) struct PortLimit {
     limit: Limit,
@@ -153,20 +154,23 @@ pub(crate) struct PortLimit {
 }
 
 impl PortLimit {
-    /// Whether the limit is not exceeded so far; if it is, until when.
+    /// Checks the limit without charging it.
+    ///
+    /// # Errors
+    /// The time until which the limit is exceeded.
     pub(crate) fn check(&self, now: Time) -> Result<(), Time> {
         self.limit.admit(LimitState::from_u64(self.state.load(Relaxed)), now, 0).map(|_| ())
     }
 
-    /// Takes `cost`, even beyond the limit; later checks wait for that.
+    /// Charges `cost`, even beyond the limit; later checks fail until it is paid off.
     pub(crate) fn charge(&self, now: Time, cost: u32) {
-        // The closure never declines, so this never fails.
+        // The closure always returns a value, so this never fails.
         let _ = self.state.fetch_update(Relaxed, Relaxed, |state| {
             Some(self.limit.charge(LimitState::from_u64(state), now, cost).to_u64())
         });
     }
 
-    /// Takes `cost` if the limit has room for it now.
+    /// Charges `cost` if the limit has room for it now. Returns false otherwise.
     pub(crate) fn admit(&self, now: Time, cost: u32) -> bool {
         self.state
             .fetch_update(Relaxed, Relaxed, |state| {
@@ -177,13 +181,13 @@ impl PortLimit {
     }
 }
 
-/// The limit that a port has now, kept over publications. Its state counts in units of the limit,
-/// so another limit begins with a state of its own: the old one would mean another time.
+/// Current limit of a port, kept over publications. Its state is in units of the limit, so a
+/// different limit starts with a new state.
 #[derive(Debug, Default)]
 pub(crate) struct CurrentLimit(Mutex<Option<PortLimit>>);
 
 impl CurrentLimit {
-    /// Returns `limit` with the state that it has if it is the current one, and with a full burst
+    /// Returns `limit` with the existing state if it is the current one, and with a full burst
     /// otherwise.
     pub(crate) fn follow(&self, limit: Option<Limit>) -> Option<PortLimit> {
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Everything the control plane knows of the data plane, behind one lock.
+//! State of the data plane in the control plane, behind one lock.
 
 mod publication;
 mod teams;
@@ -26,10 +26,10 @@ use crate::view::{PortCountersView, ProcessorView};
 
 use self::teams::Teams;
 
-/// Processors at most; a bound for tables, far beyond what rings need.
+/// Maximum number of workers, a bound for tables.
 pub(crate) const PROCESSORS_MAX: usize = 64;
 
-/// What processors are made of.
+/// Components that workers are created with.
 #[derive(Clone)]
 pub(crate) struct ProcessorParts {
     pub runtime: Arc<dyn ProcessorRuntime>,
@@ -38,7 +38,7 @@ pub(crate) struct ProcessorParts {
     pub patience: Arc<Patience>,
 }
 
-/// A queue the switch was given.
+/// Attached queue.
 #[derive(Clone)]
 pub(crate) struct QueueRecord {
     pub owner: ProcessorId,
@@ -56,21 +56,21 @@ struct RunningProcessor {
     join: Box<dyn FnOnce() + Send>,
 }
 
-/// See the module.
+/// Running workers, topology, queues and ports.
 pub(crate) struct Registry {
-    /// By [`ProcessorId`]; a processor that was stopped leaves its place free.
+    /// By [`ProcessorId`]; a stopped worker leaves its index free.
     running: Vec<Option<RunningProcessor>>,
     pub topology: Topology,
     pub queues: BTreeMap<QueueId, QueueRecord>,
     ports: BTreeMap<PortId, PortRecord>,
     captures: BTreeMap<PortId, Arc<CaptureTap>>,
-    /// Where new queues of ports start that somebody has chosen a processor for.
+    /// Home workers of ports, on which their new queues start.
     pub homes: BTreeMap<PortId, ProcessorId>,
     teams: Teams,
 }
 
 impl Registry {
-    /// Starts the first processors.
+    /// Starts the first workers.
     pub(crate) fn start(placements: &[Placement], parts: &ProcessorParts) -> io::Result<Self> {
         let mut registry = Self {
             running: Vec::new(),
@@ -94,8 +94,8 @@ impl Registry {
         Some(Arc::clone(&running.link))
     }
 
-    /// Where a new queue of a port starts: the processor that was chosen for it, or the
-    /// one with the fewest queues.
+    /// Returns the worker on which a new queue of a port starts: the port's home, or the worker
+    /// with the fewest queues.
     pub(crate) fn home(&self, port: PortId) -> Option<Arc<Link>> {
         let chosen = self.homes.get(&port).and_then(|id| self.link(*id));
         chosen.or_else(|| self.home_among(|_| true))
@@ -107,12 +107,12 @@ impl Registry {
         links.min_by_key(|link| (owned(link.id), link.id)).map(Arc::clone)
     }
 
-    /// What all processors share of a port; made when it is first asked for.
+    /// Returns the shared state of a port; creates it on first use.
     pub(crate) fn shared(&mut self, port: PortId) -> Arc<PortShared> {
         Arc::clone(&self.ports.entry(port).or_insert_with(|| PortRecord::new(port)).shared)
     }
 
-    /// A queue that its processor no longer has is gone; what it carried still counts.
+    /// Adds the counters of a detached queue to its port.
     pub(crate) fn retire(&mut self, id: QueueId, record: &QueueRecord) {
         if let Some(port) = self.ports.get_mut(&id.port) {
             port.retire(id.direction, &record.tally);
@@ -128,7 +128,7 @@ impl Registry {
             return Err(error);
         }
         self.settle_teams(&joining);
-        // Counters of a port live as long as it or one of its queues.
+        // Counters of a port are kept as long as the port or one of its queues exists.
         let topology = &self.topology;
         let queues = &self.queues;
         self.ports.retain(|id, _| {
@@ -139,7 +139,10 @@ impl Registry {
         Ok(())
     }
 
-    /// Publishes what is known now and waits until all processors use it.
+    /// Publishes the current state and blocks until all workers use it.
+    ///
+    /// # Errors
+    /// The topology is invalid, or a worker did not adopt the tables within [`ANSWER_TIMEOUT`].
     pub(crate) fn republish(&mut self) -> Result<(), TopologyError> {
         let published = Arc::new(self.published()?);
         let latch = Latch::new(published.processors());
@@ -152,7 +155,7 @@ impl Registry {
         Ok(())
     }
 
-    /// For changes of queues, whose topology was accepted before.
+    /// Publishes a change of queues for a topology that was accepted before. Logs errors.
     pub(crate) fn republish_or_log(&mut self) {
         if let Err(error) = self.republish() {
             tracing::error!(%error, "cannot publish the tables");
@@ -214,14 +217,15 @@ impl Registry {
             stopped.extend(self.running[usize::from(id.0)].take());
         }
         if !stopped.is_empty() {
-            // Nobody sends to them any more before they stop.
+            // The other workers stop sending to them before they stop.
             self.republish_or_log();
         }
         stop_all(stopped);
         Ok(())
     }
 
-    /// The processors that none of these is for: those started last go first.
+    /// Returns the workers without a matching placement. Of several at one placement, those started
+    /// last are returned.
     fn surplus(&self, placements: &[Placement]) -> Vec<ProcessorId> {
         let mut wanted = placements.to_vec();
         let surplus = self.links().filter(|link| {
@@ -231,7 +235,7 @@ impl Registry {
         surplus.map(|link| link.id).collect()
     }
 
-    /// Starts processors for the places that have none; all or nothing.
+    /// Starts workers for the placements that have none, all or nothing. Returns their number.
     fn start_missing(
         &mut self,
         placements: &[Placement],
@@ -283,7 +287,7 @@ impl Registry {
         Ok(RunningProcessor { link, join })
     }
 
-    /// Hands all queues of a processor over to those that do not retire.
+    /// Moves all queues of a worker to workers that do not retire.
     fn empty_processor(&mut self, id: ProcessorId, retiring: &[ProcessorId]) {
         let owned: Vec<QueueId> = self
             .queues
@@ -308,7 +312,7 @@ impl Registry {
         }
     }
 
-    /// All processors, ascending; `now` is on their clock.
+    /// Returns all workers in ascending order. `now` is on their clock.
     pub(crate) fn processors(&self, now: Time) -> Vec<ProcessorView> {
         let views = self.links().map(|link| {
             let (stages, asleep) = link.tally.stages.read(now);

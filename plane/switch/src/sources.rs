@@ -1,32 +1,32 @@
-//! The ingress queues of a processor, and which of them a round has to look at.
+//! Ingress queues of a worker, and the subset that a round polls.
 //!
-//! Queues that wait for their notification are not among those, so that hundreds of
-//! idle ones cost a busy one nothing.
+//! Queues that wait for their notification are not polled, so that hundreds of idle queues cost a
+//! busy worker nothing.
 
 use suimon_ports::Wakeup;
 use suimon_quantity::QueueId;
 
 use crate::owned::{OwnedSource, Readiness};
 
-/// One queue, and what its owner remembers of polling it.
+/// Queue with its polling state.
 pub(crate) struct PolledSource {
     pub owned: Box<OwnedSource>,
-    /// Polls in a row that brought nothing.
+    /// Consecutive empty polls.
     pub empty_polls: u32,
-    /// Whether its token is in [`Sources::active`].
+    /// True if its token is in [`Sources::active`].
     is_active: bool,
 }
 
-/// See the module. A token is a queue's place from [`Sources::insert`] to
+/// Ingress queues of one worker. A token is the index of a queue from [`Sources::insert`] to
 /// [`Sources::remove`].
 #[derive(Default)]
 pub(crate) struct Sources {
     /// By token.
     places: Vec<Option<PolledSource>>,
-    /// Tokens of all that do not wait, each once; behind a change perhaps also some
-    /// that do, until [`Sources::forget_waiting`].
+    /// Tokens of all queues that do not wait, each once. After a change it may contain waiting
+    /// queues, until [`Sources::forget_waiting`].
     active: Vec<usize>,
-    /// Whether one of `active` waits.
+    /// True if `active` contains a waiting queue.
     is_stale: bool,
     len: usize,
 }
@@ -36,12 +36,12 @@ impl Sources {
         self.len
     }
 
-    /// Whether a queue waits for its notification.
+    /// Returns true if a queue waits for its notification.
     pub(crate) fn has_waiting(&self) -> bool {
         self.active.len() < self.len
     }
 
-    /// Tokens to look at: those from 0 to below this, by [`Sources::active_token`].
+    /// Returns the number of tokens to poll, for [`Sources::active_token`].
     pub(crate) fn active(&self) -> usize {
         self.active.len()
     }
@@ -50,7 +50,7 @@ impl Sources {
         self.active.get(nth).copied()
     }
 
-    /// Those that are polled or left alone for a while.
+    /// Returns the queues that are polled or throttled.
     pub(crate) fn iter_active(&self) -> impl Iterator<Item = &OwnedSource> + '_ {
         let sources = self.active.iter().filter_map(|token| self.places.get(*token)?.as_ref());
         sources.map(|source| &*source.owned)
@@ -71,7 +71,7 @@ impl Sources {
             .position(|source| matches!(source, Some(source) if source.owned.id == queue))
     }
 
-    /// Takes a queue in, which is polled at first; gives its token.
+    /// Adds a queue in the polling state. Returns its token.
     pub(crate) fn insert(&mut self, mut owned: Box<OwnedSource>) -> usize {
         owned.readiness = Readiness::Polling;
         let token = self.places.iter().position(Option::is_none).unwrap_or(self.places.len());
@@ -91,11 +91,11 @@ impl Sources {
         Some(source.owned)
     }
 
-    /// Lets a queue wait for its notification, unless something just came.
+    /// Arms the notification of a queue, unless frames have just arrived.
     pub(crate) fn arm(&mut self, token: usize) -> Wakeup {
         let Some(source) = self.get_mut(token) else { return Wakeup::Armed };
         let owned = &mut source.owned;
-        // Perhaps all that came since the last frame was dropped by the source.
+        // The source may have dropped everything that arrived since the last frame.
         owned.count_malformed();
         let wakeup = owned.source.arm();
         match wakeup {
@@ -108,7 +108,7 @@ impl Sources {
         wakeup
     }
 
-    /// Lets all queues wait. `false` if something came meanwhile.
+    /// Arms all queues. Returns false if frames arrived meanwhile.
     pub(crate) fn arm_all(&mut self) -> bool {
         let mut all_quiet = true;
         for nth in 0..self.active.len() {
@@ -124,7 +124,7 @@ impl Sources {
         all_quiet
     }
 
-    /// A queue that waited is polled again.
+    /// Makes a waiting queue polled again.
     pub(crate) fn wake(&mut self, token: usize) {
         let Some(source) = self.get_mut(token) else { return };
         if source.owned.readiness != Readiness::Waiting {
@@ -137,7 +137,7 @@ impl Sources {
         }
     }
 
-    /// Leaves out those that began to wait since the last time.
+    /// Removes queues that have begun to wait from the active ones.
     pub(crate) fn forget_waiting(&mut self) {
         if !std::mem::take(&mut self.is_stale) {
             return;

@@ -1,8 +1,8 @@
-//! A processor's account of its time, as others read it.
+//! A worker's time by stage, as other threads read it.
 //!
-//! Its thread writes it as a whole, and whoever reads it gets a whole, so that the
-//! stages add up. Writing takes no lock: a version that is odd while something is
-//! written tells readers to read again.
+//! The worker's thread writes a consistent snapshot, and readers get one, so that the stages add
+//! up. Writing takes no lock (sequence lock): readers repeat while the version is odd or has
+//! changed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
@@ -11,24 +11,24 @@ use suimon_quantity::Time;
 use crate::stages::{Nanoseconds, Stage};
 use crate::view::StageTimes;
 
-/// How often a reader tries. It is kept from a whole only while the processor does
-/// not run in the middle of a few stores.
+/// Maximum number of read attempts. They only fail repeatedly if the worker was preempted between a
+/// few stores.
 const TRIES: u32 = 1000;
 
-/// See the module.
+/// Snapshot of a worker's times.
 #[derive(Debug, Default)]
 pub(crate) struct StageTally {
     version: AtomicU64,
     ns: [AtomicU64; Stage::COUNT],
-    /// Until when `ns` accounts.
+    /// Time up to which `ns` is complete.
     as_of_ns: AtomicU64,
     is_asleep: AtomicBool,
-    /// The longest idle time that somebody was told.
+    /// Longest idle time that was returned to a reader.
     told_idle_ns: AtomicU64,
 }
 
 impl StageTally {
-    /// From now on these. Called by the processor's thread only.
+    /// Writes a snapshot. Must be called by the worker's thread only.
     pub(crate) fn publish(&self, totals: &Nanoseconds, as_of: Time, is_asleep: bool) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version.wrapping_add(1), Ordering::Relaxed);
@@ -41,8 +41,8 @@ impl StageTally {
         self.version.store(version.wrapping_add(2), Ordering::Release);
     }
 
-    /// The account, and whether the processor sleeps; then it is the account until
-    /// `now`, which is to be read from the processors' clock just before.
+    /// Returns the times, and whether the worker sleeps. In that case the times are complete up to
+    /// `now`, which must be read from the workers' clock just before.
     pub(crate) fn read(&self, now: Time) -> (StageTimes, bool) {
         let mut read = self.try_read(now);
         for _ in 1..TRIES {
@@ -53,8 +53,8 @@ impl StageTally {
             read = self.try_read(now);
         }
         let (mut times, is_asleep) = read.unwrap_or_else(|| (self.load(), false));
-        // A processor that wakes at this moment may say that it slept a little less
-        // than it was asked about. A counter never goes back.
+        // A worker that wakes at this moment may publish slightly less idle time than was returned
+        // before. The counter never decreases.
         let idle = &mut times[Stage::Idle.index()];
         *idle = (*idle).max(self.told_idle_ns.fetch_max(*idle, Ordering::Relaxed));
         (StageTimes::new(times), is_asleep)

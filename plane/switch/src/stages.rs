@@ -1,61 +1,58 @@
-//! Where a processor's time goes.
+//! Attribution of a worker's time to stages.
 //!
-//! All of it is accounted for, and each nanosecond once. A processor reads the clock
-//! once in a round anyway, so the length of every round is known. Sleep is idle, and a
-//! round that found nothing is [`Stage::Poll`]. A round that moved frames is split by
-//! samples, because a look at the clock at each stage of each batch would cost more
-//! than some stages take:
+//! Each nanosecond is attributed to exactly one stage. A worker reads the clock once per round
+//! anyway, so the duration of every round is known. Sleep is idle, and a round without work is
+//! [`Stage::Poll`]. A round that moved frames is divided by sampling, because reading the clock at
+//! each stage of each batch would cost more than some stages take:
 //!
-//! - About every 64th of these rounds is timed, and the first after one of a length that
-//!   was not timed lately: the clock is read at the end of each stage, for each frame
-//!   where software segments or completes a checksum.
-//! - Rounds are kept apart by length, each class from some length to twice that. The
-//!   time that all rounds of a class took is split as the timed ones of that class
-//!   were, later ones counting more and old ones nothing. So the time of rare long
-//!   rounds among many short ones is not split as that of short ones is, once one of
+//! - About every 64th of these rounds is timed, and the first one after a round of a duration that
+//!   was not timed recently. In a timed round, the clock is read at the end of each stage; where
+//!   software segments or completes a checksum, for each frame.
+//! - Rounds are classified by duration, each class spanning a factor of two. The total duration of
+//!   a class is divided in proportion to its timed rounds, with exponentially decreasing weights.
+//!   Rare long rounds among many short ones are thus divided by their own proportions once one of
 //!   them was timed.
 //!
-//! Gaps between timed rounds vary, so that no pattern of the traffic falls into step
-//! with them. They follow a fixed sequence: the same rounds give the same account.
+//! Gaps between timed rounds vary, so that no traffic pattern can synchronise with them. They
+//! follow a fixed sequence: the same rounds give the same result.
 
 use suimon_ports::Wait;
 use suimon_quantity::Time;
 
 use crate::stage_tally::StageTally;
 
-/// What a processor does with its time.
+/// Stage of a worker's processing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Frames are taken from an ingress queue: copied out of a ring or read from a
-    /// device, checked, and captured if somebody wants that.
+    /// Receiving frames from an ingress queue: copying from a ring or reading from a device,
+    /// validation, and captures.
     CopyIn,
-    /// Headers are read and a destination is decided.
+    /// Parsing of headers and the forwarding decision.
     Classify,
-    /// Segments of streams are looked for and joined.
+    /// Search for segments of streams, and coalescing.
     Coalesce,
-    /// Large frames are cut for an egress that does not take them; without the
-    /// checksums of the segments.
+    /// Segmentation for an egress that does not support it, without the checksums of the segments.
     Segment,
-    /// Checksums of frames and segments are completed for an egress that lacks it.
+    /// Completion of checksums of frames and segments for an egress that does not support it.
     Checksum,
-    /// Frames are handed to egress queues, or to the processors that own those.
+    /// Transmission of frames to egress queues, or to the workers that own these.
     CopyOut,
-    /// What was handed over is made visible, and the other sides are notified.
+    /// Making transmitted frames visible, and notification of the other sides.
     Notify,
-    /// Requests of disks are taken, translated, handed to the device and answered.
+    /// Requests of disks: receipt, translation, submission to the device and completion.
     Storage,
-    /// Work is looked for: polls that bring nothing, descriptors, mail, commands of
-    /// the control plane, arming of notifications.
+    /// Search for work: empty polls, descriptors, mail, commands of the control plane, arming of
+    /// notifications.
     Poll,
-    /// It sleeps.
+    /// Sleep until a notification or a deadline.
     Idle,
 }
 
 impl Stage {
-    /// How many there are.
+    /// Number of stages.
     pub const COUNT: usize = 10;
 
-    /// All of them, in the order of a frame's life.
+    /// Every stage, in the order of a frame's processing.
     pub const ALL: [Self; Self::COUNT] = [
         Self::CopyIn,
         Self::Classify,
@@ -74,7 +71,7 @@ impl Stage {
     }
 }
 
-/// What a timed round took for its ingress and its egress queues.
+/// Time of a timed round for its ingress and its egress queues.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sides {
     pub ingress_ns: u64,
@@ -84,31 +81,30 @@ pub(crate) struct Sides {
 /// Nanoseconds by stage.
 pub(crate) type Nanoseconds = [u64; Stage::COUNT];
 
-/// Classes of rounds by length: up to 127 ns, up to 255 ns, …, from a second on.
+/// Number of classes of rounds by duration: up to 127 ns, up to 255 ns, …, from one second on.
 const CLASSES: usize = 24;
 
-/// The length in bits of the longest time that is still of the first class.
+/// Bits of the longest duration in ns that belongs to the first class.
 const FIRST_CLASS_BITS: u32 = 7;
 
-/// Each timed round displaces a part of what is known from earlier ones of its class:
-/// one in so many.
+/// Inverse weight of a timed round in the moving average of its class.
 const MEMORY: u64 = 16;
 
-/// What is known from rounds so long before the next timed one of their class is
-/// forgotten: it was another load.
+/// Age in ns of a class's last timed round after which its proportions are discarded, because the
+/// load has changed.
 const MEMORY_NS: u64 = 100_000_000;
 
-/// The longest gap between two timed rounds; on average it is half of that.
+/// Longest gap between two timed rounds; the average is half of it.
 const GAP_MAX: u64 = 127;
 
-/// Rounds of about the same length.
+/// Rounds of similar duration.
 #[derive(Clone, Copy, Default)]
 struct Class {
-    /// What its rounds took since it was last split.
+    /// Duration of its rounds that is not divided yet, in ns.
     unsplit_ns: u64,
-    /// What timed rounds of it took, to be taken as proportions; later ones count more.
+    /// Weighted durations of its timed rounds by stage, used as proportions.
     seen: Nanoseconds,
-    /// When the last of them ended.
+    /// End of the last timed round in ns.
     seen_at_ns: u64,
 }
 
@@ -117,7 +113,7 @@ impl Class {
         self.seen.iter().any(|ns| *ns > 0)
     }
 
-    /// Whether what is known is too old, so that a round is to be timed out of turn.
+    /// Returns true if the proportions are too old, so that a round must be timed out of turn.
     fn is_forgotten(&self, now: Time) -> bool {
         now.as_ns().saturating_sub(self.seen_at_ns) > MEMORY_NS
     }
@@ -128,28 +124,28 @@ impl Class {
         }
         self.seen_at_ns = now.as_ns();
         for (seen, spent) in self.seen.iter_mut().zip(spent) {
-            // Times so many, or a sixteenth of a short stage would be rounded to nothing.
+            // Scaled by MEMORY, as the decay of a short stage would otherwise be rounded to zero.
             *seen = (*seen - *seen / MEMORY).saturating_add(spent.saturating_mul(MEMORY));
         }
     }
 }
 
-/// The account of one processor, as its own thread keeps it.
+/// Time accounting of one worker, used by its own thread.
 pub(crate) struct StageClock {
-    /// Since the processor started, but for what is not split yet.
+    /// Time since the worker started, without the undivided part.
     totals: Nanoseconds,
     classes: [Class; CLASSES],
-    /// The class of the last timed round: what is known best of others.
+    /// Class of the last timed round, the best estimate for classes without proportions.
     latest: usize,
     round_began: Time,
-    /// Whether this round is timed; it stays so until a round moves frames.
+    /// True if this round is timed; stays true until a round moves frames.
     is_timed: bool,
-    /// In a timed round: until when time is attributed, and to what so far.
+    /// In a timed round: time up to which it is attributed, and the attribution so far.
     marked: Time,
     spent: Nanoseconds,
     rounds_to_timed: u64,
     gaps: Gaps,
-    /// What one look at the clock takes; no stage's work.
+    /// Duration of one clock read in ns, which is attributed to no stage.
     look_ns: u64,
 }
 
@@ -171,7 +167,7 @@ impl StageClock {
         }
     }
 
-    /// Marks the ends of stages in this round, if it is timed.
+    /// Returns a probe for this round; its marks have an effect if the round is timed.
     #[inline]
     pub(crate) fn probe<'a>(&'a mut self, clock: &'a dyn Wait) -> Probe<'a> {
         Probe(if self.is_timed { Some((self, clock)) } else { None })
@@ -183,8 +179,8 @@ impl StageClock {
         self.marked = now;
     }
 
-    /// A round ends and the next one begins. `moved`: it moved frames.
-    /// Returns how long it took in ns.
+    /// Ends a round and begins the next one. `moved` is true if frames were moved. Returns the
+    /// round's duration in ns.
     #[inline]
     pub(crate) fn end_round(&mut self, now: Time, moved: bool) -> u64 {
         let ns = ns_between(self.round_began, now);
@@ -195,7 +191,7 @@ impl StageClock {
                 self.end_timed(class, now);
             } else {
                 self.rounds_to_timed -= 1;
-                // The next one is most likely of the same kind.
+                // The next round is most likely of the same kind.
                 let is_unknown = self.classes[class].is_forgotten(now);
                 self.is_timed = self.rounds_to_timed == 0 || is_unknown;
             }
@@ -210,8 +206,8 @@ impl StageClock {
         ns
     }
 
-    /// What this round took so far for either side, until the last mark; `None` if it is
-    /// not timed.
+    /// Returns the time of this round for either side up to the last mark; `None` if it is not
+    /// timed.
     #[inline]
     pub(crate) fn sides(&self) -> Option<Sides> {
         if !self.is_timed {
@@ -234,21 +230,21 @@ impl StageClock {
         self.is_timed = false;
     }
 
-    /// The processor slept since the last round ended.
+    /// Attributes the time since the end of the last round to sleep.
     pub(crate) fn end_sleep(&mut self, now: Time) {
         self.totals[Stage::Idle.index()] += ns_between(self.round_began, now);
         self.round_began = now;
         self.marked = now;
     }
 
-    /// Tells everybody, as of the end of the last round.
+    /// Publishes the times up to the end of the last round.
     pub(crate) fn publish(&mut self, tally: &StageTally, is_asleep: bool) {
         self.split();
         tally.publish(&self.totals, self.round_began, is_asleep);
     }
 
-    /// Attributes what rounds took that was not attributed yet. Those of a class of
-    /// which nothing is known, or only what is too old, are split as the last timed ones.
+    /// Divides the duration of rounds that was not divided yet. Classes without recent proportions
+    /// use those of the last timed class.
     fn split(&mut self) {
         let fallback = self.classes[self.latest].seen;
         let now = self.round_began;
@@ -260,7 +256,7 @@ impl StageClock {
     }
 }
 
-/// Adds `ns` to `totals` in the proportions of `seen`, to the last nanosecond.
+/// Adds `ns` to `totals` in the proportions of `seen`. The sum is exact.
 fn split_like(ns: u64, seen: &Nanoseconds, totals: &mut Nanoseconds) {
     let whole: f64 = seen.iter().map(|ns| *ns as f64).sum();
     let mut left = ns;
@@ -272,21 +268,21 @@ fn split_like(ns: u64, seen: &Nanoseconds, totals: &mut Nanoseconds) {
             left -= part;
         }
     }
-    // What rounding left over, and all of it as long as nothing is known.
+    // The rounding error, and everything as long as no proportions are known.
     totals[Stage::Poll.index()] += left;
 }
 
-/// The ends of stages in a round; nothing in a round that is not timed.
+/// Marks the ends of stages in a round; without effect in a round that is not timed.
 pub(crate) struct Probe<'a>(Option<(&'a mut StageClock, &'a dyn Wait)>);
 
 impl Probe<'_> {
-    /// Marks nothing.
+    /// Creates a probe without effect.
     #[cfg(test)]
     pub(crate) const fn none() -> Self {
         Self(None)
     }
 
-    /// What was done since the last mark, or since the round began, was this.
+    /// Attributes the time since the last mark, or the beginning of the round, to a stage.
     #[inline]
     pub(crate) fn mark(&mut self, stage: Stage) {
         if let Some((stages, clock)) = &mut self.0 {
@@ -295,20 +291,20 @@ impl Probe<'_> {
     }
 }
 
-/// Gaps of 1 to [`GAP_MAX`] rounds, all equally often in the long run.
+/// Generator of gaps of 1 to [`GAP_MAX`] rounds, uniformly distributed.
 #[derive(Clone, Default)]
 struct Gaps(u64);
 
 impl Gaps {
     fn next_gap(&mut self) -> u64 {
-        // Knuth's linear congruential generator (MMIX); its high bits are good.
+        // Knuth's linear congruential generator (MMIX), of which the high bits are used.
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         1 + (self.0 >> 32) % GAP_MAX
     }
 }
 
-/// The shortest of some looks at the clock.
+/// Returns the shortest measured duration of a clock read in ns.
 fn look_ns(clock: &dyn Wait) -> u64 {
     let looks = (0..16).map(|_| ns_between(clock.now(), clock.now()));
     looks.min().unwrap_or(0)

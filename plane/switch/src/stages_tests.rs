@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::view::StageTimes;
 
-/// A clock that goes on when it is told to, and by a step when it is looked at.
+/// Clock that advances when `pass` is called, and by a fixed step on each read.
 #[derive(Default)]
 struct Clock {
     ns: AtomicU64,
@@ -43,13 +43,13 @@ impl Wait for Clock {
     }
 }
 
-/// A processor that does as it is told.
+/// Simulated worker that follows a script.
 struct Script {
     clock: Clock,
     stages: StageClock,
     tally: StageTally,
     began: Time,
-    /// What it truly did; looks at the clock are nothing of it.
+    /// True times by stage, without clock reads.
     done: Nanoseconds,
 }
 
@@ -61,7 +61,7 @@ impl Script {
         Self { clock, stages, tally: StageTally::default(), began, done: Nanoseconds::default() }
     }
 
-    /// One round; `moved` if there is anything in it but polls.
+    /// Runs one round; it moves frames if it contains anything but polls.
     fn round(&mut self, work: &[(Stage, u64)]) {
         for (stage, ns) in work {
             self.clock.pass(*ns);
@@ -88,7 +88,7 @@ impl Script {
         ns_between(self.began, self.stages.round_began)
     }
 
-    /// What is told of a stage, as a share of all time awake; and what is true.
+    /// Returns the reported and the true share of a stage in the time awake.
     fn shares(&mut self, stage: Stage) -> [f64; 2] {
         let told = self.told();
         let awake = told.awake_ns() as f64;
@@ -173,7 +173,7 @@ fn rare_long_rounds_get_what_is_theirs_whatever_their_period() {
         }
         for stage in [Stage::Segment, Stage::Checksum, Stage::CopyOut, Stage::Classify] {
             let [told, done] = script.shares(stage);
-            // Until the first of them was timed, long rounds are split as short ones.
+            // Until the first of them was timed, long rounds are divided like short ones.
             assert!((told - done).abs() < 0.03, "{stage:?}, each {period}th: {told} of {done}");
         }
     }
@@ -220,7 +220,7 @@ fn another_load_is_known_by_its_first_timed_round() {
     }
     script.told();
     script.sleep(1_000_000_000);
-    // The second of these is timed, because the first tells that it is time.
+    // The second round is timed, because the first one has a class without recent proportions.
     for _ in 0..2 {
         script.round(&SMALL);
     }
@@ -242,7 +242,7 @@ fn a_rare_round_of_a_length_that_was_forgotten_is_split_as_the_load_is() {
         script.round(&SMALL);
     }
     let before = script.told().ns(Stage::Segment);
-    // One in which the CPU was taken away, say.
+    // A round in which the CPU was preempted, for example.
     script.round(&[(Stage::CopyOut, 4_000_000)]);
     for _ in 0..1000 {
         script.round(&SMALL);
@@ -269,7 +269,7 @@ fn absurd_times_are_survived() {
         script.round(&[(Stage::CopyIn, ns), (Stage::CopyOut, ns / 3)]);
         script.sleep(ns);
     }
-    // A clock that goes back.
+    // Clock that goes back.
     script.stages.end_round(Time::ZERO, true);
     script.stages.end_round(Time::ZERO, false);
     script.stages.end_sleep(Time::ZERO);

@@ -1,4 +1,4 @@
-//! Counters. Their owners add to them once per batch, everybody may read them.
+//! Counters, updated once per batch by their owners and readable by all threads.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -7,7 +7,7 @@ use suimon_quantity::Time;
 
 use crate::stage_tally::StageTally;
 
-/// A counter that only grows, and that anybody may add to.
+/// Monotonic counter that any thread may increment.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(AtomicU64);
 
@@ -23,9 +23,9 @@ impl Tally {
     }
 }
 
-/// A counter that only grows, and that one thread at a time adds to: a queue's or a
-/// processor's own. Who hands it over has written it before the other one reads it.
-/// It needs no locked instruction, of which each costs as much as a frame's lookup.
+/// Monotonic counter that one thread at a time increments: that of a queue or a worker. Moving a
+/// queue synchronises its old and new owner. No locked instruction is needed, each of which costs
+/// as much as a frame's lookup.
 #[derive(Debug, Default)]
 pub(crate) struct OwnTally(AtomicU64);
 
@@ -39,7 +39,7 @@ impl OwnTally {
     }
 }
 
-/// What one queue carried since it was made.
+/// Counters of one queue since it was attached.
 #[derive(Debug, Default)]
 pub(crate) struct QueueTally {
     pub frames: OwnTally,
@@ -50,9 +50,8 @@ pub(crate) struct QueueTally {
     pub busy_ns: OwnTally,
 }
 
-/// What became of one port's frames since it was made, over all its queues, whoever
-/// owned them and however often a VM came and went. What they carried the queues
-/// count themselves.
+/// Counters of one port since it was created, over all its queues and their owners and all restarts
+/// of its VM. Frames and bytes are counted by the queues.
 #[derive(Debug)]
 pub(crate) struct PortTally {
     pub flooded: Tally,
@@ -79,22 +78,22 @@ impl Default for PortTally {
 }
 
 impl PortTally {
-    /// A frame that came in here went nowhere.
+    /// Counts frames received from the port that were dropped.
     pub(crate) fn drop_rx(&self, reason: DropReason, frames: u64) {
         self.rx_dropped[reason.index()].add(frames);
     }
 
-    /// A frame meant for this port did not go out.
+    /// Counts frames for the port that were dropped.
     pub(crate) fn drop_tx(&self, reason: DropReason, frames: u64) {
         self.tx_dropped[reason.index()].add(frames);
     }
 
-    /// The reasons that occurred, with their counts.
+    /// Returns the reasons that occurred for received frames, with their counts.
     pub(crate) fn dropped_rx(&self) -> Vec<(&'static str, u64)> {
         occurred(&self.rx_dropped)
     }
 
-    /// The reasons that occurred, with their counts.
+    /// Returns the reasons that occurred for frames to transmit, with their counts.
     pub(crate) fn dropped_tx(&self) -> Vec<(&'static str, u64)> {
         occurred(&self.tx_dropped)
     }
@@ -108,32 +107,32 @@ fn occurred(counters: &[Tally; DropReason::COUNT]) -> Vec<(&'static str, u64)> {
         .collect()
 }
 
-/// What one processor did since it started.
+/// Counters of one worker since it started.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessorTally {
     pub batches: OwnTally,
     pub frames: OwnTally,
     pub sleeps: OwnTally,
-    /// Times it began to rest from polling, because others want its CPU.
+    /// Number of pauses in polling because other threads compete for the CPU.
     pub rests: OwnTally,
-    /// When the last rest ends, or has ended, on the processors' clock.
+    /// End of the last such pause on the workers' clock, in ns.
     rests_until_ns: AtomicU64,
-    /// What rounds took that moved something.
+    /// Duration of rounds that moved frames or requests, in ns.
     pub working_ns: OwnTally,
-    /// CPU time of the thread in ns, as last written by the thread itself.
+    /// CPU time of the thread in ns, as last published by the thread itself.
     pub cpu_time_ns: AtomicU64,
     pub queues: AtomicU64,
     pub stages: StageTally,
 }
 
 impl ProcessorTally {
-    /// The processor rests from now until then.
+    /// Records a pause in polling until this time.
     pub(crate) fn note_rest(&self, until: Time) {
         self.rests.add(1);
         self.rests_until_ns.store(until.as_ns(), Relaxed);
     }
 
-    /// Whether the processor rests.
+    /// Returns true while polling is paused.
     pub(crate) fn is_resting(&self, now: Time) -> bool {
         now.as_ns() < self.rests_until_ns.load(Relaxed)
     }

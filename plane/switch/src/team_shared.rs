@@ -1,4 +1,4 @@
-//! What all processors share of one team, over all generations.
+//! State of one team that all workers share, kept over all generations.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -10,16 +10,16 @@ use suimon_teaming::{BUCKETS, Bucket, BucketLoad, FlowletState};
 use crate::registry::PROCESSORS_MAX;
 use crate::tally::OwnTally;
 
-/// What one processor carried, by bucket, in bytes.
+/// Bytes that one worker carried, by bucket.
 pub(crate) type BucketTallies = Arc<[OwnTally]>;
 
-/// See the module.
+/// Flowlets, loads and recent source addresses of a team.
 #[derive(Debug)]
 pub(crate) struct TeamShared {
-    /// By bucket.
+    /// Flowlet state of each bucket.
     flowlets: Box<[AtomicU64]>,
-    /// By processor; made when one first has the team. Each adds to its own, so that
-    /// counting takes no locked instruction.
+    /// By worker; created when the worker first has the team. Each worker increments its own
+    /// counters, so that no locked instruction is needed.
     carried: Box<[OnceLock<BucketTallies>]>,
     pub sent: SentLately,
 }
@@ -33,22 +33,23 @@ impl TeamShared {
         }
     }
 
-    /// The state of a bucket's flowlet.
+    /// Returns the state of a bucket's flowlet.
     #[inline]
     pub(crate) fn flowlet(&self, bucket: Bucket) -> Option<&AtomicU64> {
         self.flowlets.get(bucket.index())
     }
 
-    /// Where this processor counts.
+    /// Returns the counters of this worker.
     pub(crate) fn tallies_of(&self, processor: ProcessorId) -> BucketTallies {
         let new = || (0..BUCKETS).map(|_| OwnTally::default()).collect();
-        // There are no more processors than that.
+        // Worker ids are below PROCESSORS_MAX.
         self.carried
             .get(usize::from(processor.0))
             .map_or_else(new, |tallies| Arc::clone(tallies.get_or_init(new)))
     }
 
-    /// For each bucket the bytes since the team began, and where its last frame left.
+    /// Returns for each bucket the bytes since the team was created, and the member of its last
+    /// frame.
     pub(crate) fn loads(&self) -> Box<[BucketLoad; BUCKETS]> {
         let mut loads = Box::new([BucketLoad::default(); BUCKETS]);
         for tallies in self.carried.iter().filter_map(OnceLock::get) {
@@ -63,29 +64,28 @@ impl TeamShared {
     }
 }
 
-/// So long may a frame take to come back.
+/// Longest time for a reflected frame to return, in ticks: one second.
 const LATELY_TICKS: u64 = 1_000_000_000 >> TICK_SHIFT;
-/// A tick is 2^26 ns, about 67 ms.
+/// Binary logarithm of the tick in ns: 2^26 ns, about 67 ms.
 const TICK_SHIFT: u32 = 26;
-/// Bits of the time: 208 days, until it wraps.
+/// Bits of the time in an entry; it wraps after 208 days.
 const TICK_BITS: u32 = 28;
 const TICK_MASK: u64 = (1 << TICK_BITS) - 1;
 
 const MAC_BITS: u32 = 48;
 const PLACE_BITS: u32 = 12;
-/// Bits of a mixed address that its place does not tell.
+/// Bits of a mixed address that are not part of its index.
 const REST_BITS: u32 = MAC_BITS - PLACE_BITS;
-/// Odd, so that different addresses stay different, and well spread.
+/// Odd multiplier: distinct addresses stay distinct and are spread well.
 const SPREAD: u64 = 0x9e37_79b9_7f4b;
 
-/// Which source addresses left by a team within the last second, so that such a frame
-/// is known when the switch on the other side gives it back. The forwarding table does
-/// not tell: it notes an address anew once in a quarter of its ageing.
+/// Source addresses of frames that a team sent within the last second, to recognise frames that the
+/// adjacent switch reflects. The forwarding table cannot be used: it refreshes an address only once
+/// in a quarter of its ageing time.
 ///
-/// Direct-mapped: of two addresses with the same place the later one is known. Then a
-/// frame of the other that comes back in that moment is taken for a stranger's, until
-/// its station speaks again. Addresses that stations have by configuration are known
-/// without this.
+/// Direct-mapped: of two addresses with the same index, only the later one is stored. A reflected
+/// frame of the other is then accepted as a foreign one, until its station sends again. Addresses
+/// that are configured for stations are recognised without this table.
 #[derive(Debug)]
 pub(crate) struct SentLately(Box<[AtomicU64]>);
 
@@ -96,26 +96,26 @@ impl Default for SentLately {
 }
 
 impl SentLately {
-    /// A frame with this source leaves.
+    /// Records that a frame with this source is sent.
     #[inline]
     pub(crate) fn note(&self, source: MacAddr, now: Time) {
         let (place, rest) = place(source);
         let entry = rest << TICK_BITS | tick(now);
         if let Some(known) = self.0.get(place) {
-            // A line that others read is not written without need.
+            // The cache line is shared: it is only written on a change.
             if known.load(Relaxed) != entry {
                 known.store(entry, Relaxed);
             }
         }
     }
 
-    /// Whether a frame with this source left within the last second.
+    /// Returns true if a frame with this source was sent within the last second.
     #[inline]
     pub(crate) fn holds(&self, source: MacAddr, now: Time) -> bool {
         let (place, rest) = place(source);
         let entry = self.0.get(place).map_or(0, |entry| entry.load(Relaxed));
         let age = tick(now).wrapping_sub(entry & TICK_MASK) & TICK_MASK;
-        // Another processor's clock may be a tick ahead.
+        // Another worker's clock may be a tick ahead.
         let is_late = age <= LATELY_TICKS || age == TICK_MASK;
         entry != 0 && entry >> TICK_BITS == rest && is_late
     }

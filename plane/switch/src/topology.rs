@@ -1,4 +1,4 @@
-//! What the control plane wants the data plane to be.
+//! Desired state of the data plane, set by the control plane.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,47 +8,46 @@ use suimon_quantity::{BitRate, PortId, ProcessorId, QueueId};
 use suimon_teaming::{Distribution, MemberId};
 use thiserror::Error;
 
-/// Switches and their ports. Queues come separately, from devices.
+/// Switches and their ports. Queues are attached separately by devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
-    /// The switches.
+    /// Switches of the host.
     pub switches: Vec<SwitchSpec>,
-    /// Their ports.
+    /// Ports of all switches.
     pub ports: Vec<PortTopology>,
-    /// The ports among them that are teams.
+    /// Ports that are teams.
     pub teams: Vec<TeamTopology>,
 }
 
-/// A port that has several devices in place of one.
+/// Port with several devices instead of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TeamTopology {
-    /// The uplink that the team is. What queues it has itself carry nothing out.
+    /// Uplink port of the team. Its own queues transmit nothing.
     pub port: PortId,
-    /// Its members' devices. Who is not here and in the distribution has no queues.
+    /// Devices of the members. A member of the distribution that is missing here has no queues.
     pub members: Vec<TeamMember>,
-    /// Where frames leave and which of those that arrive are taken. Live by
-    /// [`DataPlane::set_distribution`](crate::DataPlane::set_distribution).
+    /// Selection of members for frames to send, and acceptance of received frames. Can be changed
+    /// live with [`DataPlane::set_distribution`](crate::DataPlane::set_distribution).
     pub distribution: Arc<Distribution>,
 }
 
-/// A member of a team. Named by its identifier and not by its place in the distribution,
-/// which another member may have in the next one: whichever of members and
-/// distribution changes first, no frame leaves by the wrong device.
+/// Member of a team. It is identified by its id and not by its slot in the distribution, which may
+/// change: no frame leaves by the wrong device, whether members or distribution change first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TeamMember {
-    /// Who it is in the distribution.
+    /// Id of the member in the distribution.
     pub id: MemberId,
-    /// Under what its device's queues, counters and captures are; no port of a switch.
+    /// Port id of its device's queues, counters and captures; not a port of a switch.
     pub port: PortId,
 }
 
 impl Topology {
-    /// The members of all teams.
+    /// Returns the members of all teams.
     pub(crate) fn members(&self) -> impl Iterator<Item = &TeamMember> + '_ {
         self.teams.iter().flat_map(|team| &team.members)
     }
 
-    /// Whether each team is an uplink and each member's device is in one place only.
+    /// Checks that each team is an uplink and that each member's device is used once only.
     pub(crate) fn check_teams(&self) -> Result<(), TopologyError> {
         let mut taken: BTreeSet<PortId> = self.ports.iter().map(|port| port.spec.id).collect();
         let mut teams = BTreeSet::new();
@@ -72,61 +71,61 @@ impl Topology {
     }
 }
 
-/// One port and its limits.
+/// Port and its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortTopology {
-    /// What forwarding needs to know of it.
+    /// Properties used by the forwarding policy.
     pub spec: PortSpec,
-    /// Most bits per second that come in from it. What is beyond waits where it
-    /// is, in the guest's ring or the device's queue.
+    /// Maximum rate in bits per second of frames received from the port. Excess frames stay in the
+    /// guest's ring or the device's queue.
     pub bandwidth: Option<BitRate>,
-    /// Most frames per second it may cause to be flooded; the rest is dropped.
+    /// Maximum rate per second of frames from the port that are flooded; excess frames are dropped.
     pub storm_limit_fps: Option<u32>,
-    /// A NIC's: whether it may be given large frames that an uplink's device joined
-    /// from received segments, and segments of one stream joined here. Else those of a
-    /// device are segmented again for it, and nothing is joined. An uplink's: whether
-    /// what it received may be handed on so, to whoever wants it.
+    /// For a NIC: true if it may receive large frames that an uplink's device coalesced, and frames
+    /// coalesced in software. Otherwise frames coalesced by a device are segmented for it, and none
+    /// are coalesced. For an uplink: true if received frames may be forwarded coalesced, to ports
+    /// that accept them.
     pub receive_coalescing: bool,
 }
 
-/// Why a topology was not published. Everything is as before.
+/// Reason why a topology was not published.
 #[derive(Debug, Error)]
 pub enum TopologyError {
-    /// It makes no sense.
+    /// The forwarding tables are invalid.
     #[error(transparent)]
     Tables(#[from] TablesError),
-    /// A team is no port of a switch, or one of another kind.
+    /// A team is not a port of a switch, or not an uplink.
     #[error("port {} is a team and no uplink of a switch; give the team an uplink's port", .0.0)]
     TeamIsNoUplink(PortId),
-    /// A port is two teams.
+    /// Two teams have the same port.
     #[error("port {} is given as a team twice; give each team a port of its own", .0.0)]
     TeamTwice(PortId),
-    /// A device is a member twice or a port of a switch too, or two devices are the
-    /// same member.
+    /// A device is a member twice or a port of a switch too, or two devices have the same member
+    /// id.
     #[error(
         "port {} is a team's member and something else besides; a member is in one team, \
          once, and no port of a switch", .0.0
     )]
     MemberTwice(PortId),
-    /// A distribution for a port that is no team.
+    /// Distribution for a port that is not a team.
     #[error("port {} is no team now", .0.0)]
     NoSuchTeam(PortId),
-    /// A processor did not take it in time.
+    /// A worker did not adopt the change in time.
     #[error("a processor did not adopt the new tables within {0} s; see the log")]
     Stuck(u64),
 }
 
-/// Why a queue was not handed over, or not at once.
+/// Reason why a queue was not moved, or not in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MoveError {
-    /// There is no such queue now.
+    /// The queue does not exist.
     #[error("there is no such queue now; its VM or device may be gone")]
     NoSuchQueue(QueueId),
-    /// There is no such processor.
+    /// The worker does not exist.
     #[error("there is no processor {0}; see the list of processors")]
     NoSuchProcessor(ProcessorId),
-    /// A processor did not answer in time. The queue is counted where it is to go, and goes
-    /// there when the processor comes to it.
+    /// A worker did not respond in time. The queue is assigned to the new worker and moves as soon
+    /// as the worker runs.
     #[error("the hand-over was not confirmed in time; see the log")]
     Stuck,
 }

@@ -1,4 +1,4 @@
-//! What the data plane looks like now.
+//! Observed state of the data plane.
 
 use std::time::Duration;
 
@@ -8,62 +8,62 @@ use suimon_quantity::{PortId, ProcessorId, QueueId};
 
 use crate::stages::{Nanoseconds, Stage};
 
-/// One queue.
+/// Status of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueView {
-    /// Which queue.
+    /// Id of the queue.
     pub id: QueueId,
-    /// Its owner.
+    /// Worker that owns the queue.
     pub processor: ProcessorId,
     /// Frames carried since it was attached.
     pub frames: u64,
     /// Bytes carried since it was attached.
     pub bytes: u64,
-    /// Frames lost because the other side had no room.
+    /// Frames dropped because the other side had no room.
     pub full: u64,
-    /// Times it was handed over.
+    /// Number of moves to another worker.
     pub moves: u64,
-    /// Time in ns that its owners spent on it since it was attached, as of about a
-    /// millisecond of their work ago. Of an ingress queue, for taking batches, deciding
-    /// them and handing them to other processors; of an egress queue, for writing frames
-    /// there and making them visible. The parts of queues that are worked off in the same
-    /// round are estimated; their sum is never above the time of the rounds. To look for
-    /// frames in vain counts for no queue.
+    /// Time in ns that its owners spent on it since it was attached, up to about one millisecond of
+    /// work ago. Ingress queues are charged for receiving batches, deciding them and sending frames
+    /// to other workers; egress queues for writing frames and making them visible. The shares of
+    /// queues served in the same round are estimates; their sum never exceeds the duration of the
+    /// rounds. Polls without result are charged to no queue.
     pub busy_ns: u64,
 }
 
-/// One processor.
+/// Status of one worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessorView {
-    /// Which processor.
+    /// Id of the worker.
     pub id: ProcessorId,
-    /// Where it runs.
+    /// CPU and placement of the worker.
     pub placement: Placement,
-    /// Queues it owns.
+    /// Number of queues that it owns.
     pub queues: u64,
-    /// CPU time it used, as of about a millisecond of its work ago.
+    /// CPU time used, up to about one millisecond of work ago.
     pub cpu_time: Duration,
-    /// Time in ns of the rounds in which it moved something, since it started: all of it
-    /// in which it was neither asleep nor looked for work in vain.
+    /// Duration in ns of the rounds that moved frames or requests, since the worker started: all
+    /// time except sleep and polls without result.
     pub working_ns: u64,
-    /// Its time since it started, until it was asked if it sleeps, else until about a
-    /// millisecond or one round before.
+    /// Time by stage since the worker started: up to the query if it sleeps, otherwise up to about
+    /// a millisecond or one round earlier.
     pub stages: StageTimes,
-    /// Batches taken from queues.
+    /// Batches received from ingress queues.
     pub batches: u64,
-    /// Frames taken from queues.
+    /// Frames received from ingress queues.
     pub frames: u64,
-    /// Times it went to sleep.
+    /// Number of times the worker went to sleep.
     pub sleeps: u64,
-    /// Whether it sleeps.
+    /// True if the worker sleeps.
     pub asleep: bool,
-    /// Times it stopped polling for answers of devices for a while, because others want its CPU.
+    /// Number of times it stopped polling for completions of devices for a while, because other
+    /// threads compete for its CPU.
     pub rests: u64,
-    /// Whether it does not poll for that reason.
+    /// True while polling is paused for that reason.
     pub resting: bool,
 }
 
-/// A processor's time by stage.
+/// Time of a worker by stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StageTimes(Nanoseconds);
 
@@ -72,55 +72,56 @@ impl StageTimes {
         Self(times)
     }
 
-    /// Time spent in a stage, in ns.
+    /// Returns the time spent in a stage, in ns.
     pub const fn ns(&self, stage: Stage) -> u64 {
         self.0[stage.index()]
     }
 
-    /// Time in which it did not sleep, in ns.
+    /// Returns the time in which the worker did not sleep, in ns.
     pub fn awake_ns(&self) -> u64 {
         Stage::ALL.iter().filter(|stage| **stage != Stage::Idle).map(|stage| self.ns(*stage)).sum()
     }
 }
 
-/// Counters of one port since it was first published; `rx` came in from it.
+/// Counters of one port since it was first published; `rx` is received from the port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortCountersView {
-    /// Frames in.
+    /// Frames received from the port.
     pub rx_frames: u64,
-    /// Bytes in.
+    /// Bytes received from the port.
     pub rx_bytes: u64,
-    /// Frames out.
+    /// Frames transmitted to the port.
     pub tx_frames: u64,
-    /// Bytes out.
+    /// Bytes transmitted to the port.
     pub tx_bytes: u64,
-    /// Frames that came in and went nowhere, by reason.
+    /// Received frames that were dropped, by reason.
     pub rx_dropped: Vec<(&'static str, u64)>,
-    /// Frames for it that did not go out, by reason.
+    /// Frames for the port that were dropped, by reason.
     pub tx_dropped: Vec<(&'static str, u64)>,
-    /// Frames it caused to be flooded.
+    /// Received frames that were flooded.
     pub flooded: u64,
-    /// Frames segmented in software on their way out here.
+    /// Frames segmented in software before transmission to the port.
     pub software_segmented: u64,
-    /// Frames whose checksum was completed in software on their way out here.
+    /// Frames whose checksum was completed in software before transmission to the port.
     pub software_checksummed: u64,
-    /// Frames that were joined with others of their stream on their way out here.
+    /// Segments coalesced in software before transmission to the port.
     pub software_coalesced_segments: u64,
-    /// The large frames they became, which are among the frames out.
+    /// Large frames resulting from software coalescing; they are included in the transmitted
+    /// frames.
     pub software_coalesced_units: u64,
 }
 
-/// One line of a switch's forwarding table.
+/// Entry of a switch's forwarding table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressView {
-    /// The address.
+    /// MAC address of the entry.
     pub mac: MacAddr,
-    /// Its VLAN; `None` is the untagged network.
+    /// VLAN of the address; `None` is the untagged network.
     pub vlan: Option<VlanId>,
-    /// Where it is.
+    /// Port on which the address is reachable.
     pub port: PortId,
-    /// Whether it was configured.
+    /// True if the address is configured rather than learned.
     pub fixed: bool,
-    /// How long ago it was seen; `None` if configured.
+    /// Time since the address was last observed; `None` if configured.
     pub age: Option<Duration>,
 }

@@ -1,4 +1,4 @@
-//! Where the frames for each egress queue go, looked up once for each generation.
+//! Routes of the egress queues, computed once per generation.
 
 use std::collections::BTreeMap;
 
@@ -8,28 +8,27 @@ use crate::handover::{Route, Routes};
 use crate::post::Parcel;
 use crate::published::Published;
 
-/// Where a frame for an egress queue goes.
+/// Route of frames for an egress queue.
 #[derive(Clone, Copy)]
 pub(crate) enum Way {
-    /// To the sink with this number.
+    /// Sink with this index.
     Sink(usize),
-    /// To another processor.
+    /// Mailbox of another worker.
     At(ProcessorId),
-    /// It waits for the queue, which is on its way here.
+    /// Frames are held: the queue is being moved here.
     Hold,
     Nowhere,
 }
 
-/// What is to be done with a frame for a port.
+/// Action for frames to a port.
 #[derive(Clone, Copy)]
 pub(crate) enum Exit {
-    /// It goes to the sink with this number: the port's only egress queue is here and
-    /// nobody captures. Nothing else is looked at for its frames, so that many ports do
-    /// not take more of the cache than they must.
+    /// Deliver to the sink with this index: the port's only egress queue is here and there is no
+    /// capture. No other table is read for such frames, so that many ports use little of the cache.
     Sink(u32),
-    /// One of the port's queues is chosen.
+    /// Select one of the port's queues.
     Queues,
-    /// One of the members of the team with this number is chosen.
+    /// Select a member of the team with this index.
     Team(u32),
 }
 
@@ -42,7 +41,7 @@ pub(crate) struct Ways {
 }
 
 impl Ways {
-    /// Looks all of them up again.
+    /// Computes all routes.
     pub(crate) fn find(
         &mut self,
         published: &Published,
@@ -61,8 +60,7 @@ impl Ways {
         self.exits.clear();
         self.exits.extend(published.ports.iter().map(|port| {
             match (port.team, self.of_queues.get(port.egress.clone())) {
-                // Sinks and teams are counted by processors and by the control plane;
-                // neither comes near 2^32.
+                // Numbers of sinks and teams are far below 2^32.
                 (Some(team), _) => Exit::Team(team as u32),
                 (None, Some(&[Way::Sink(at)])) if port.capture.is_none() => Exit::Sink(at as u32),
                 _ => Exit::Queues,
@@ -70,12 +68,12 @@ impl Ways {
         }));
     }
 
-    /// That of the egress queue at a place of [`Published::owners`].
+    /// Returns the route of the egress queue at an index of [`Published::owners`].
     pub(crate) fn of_queue(&self, at: usize) -> Way {
         self.of_queues.get(at).copied().unwrap_or(Way::Nowhere)
     }
 
-    /// What is to be done with frames for the port at a place.
+    /// Returns the action for the port at an index of [`Published::ports`].
     #[inline]
     pub(crate) fn exit(&self, place: usize) -> Exit {
         self.exits.get(place).copied().unwrap_or(Exit::Queues)

@@ -1,24 +1,26 @@
-//! What a node may believe to have been given, at worst.
+//! Leader's upper bound of the grants one node may still apply.
 
 use suimon_quantity::Time;
 
 use crate::GrantId;
 use crate::grant::{Grant, Share};
 
-/// A grant to which a node may still adhere.
+/// Grant that a node may still apply.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     id: GrantId,
-    /// Of the report that it answers: a node that was started since does not take it.
+    /// Incarnation of the report that the grant answers. A later incarnation of the node does not
+    /// accept the grant.
     incarnation: u64,
     leased: u64,
-    /// On the leader's clock, when the lease has ended wherever the grant was heard.
+    /// Time on the leader's clock by which the lease has ended on the node, whenever the grant was
+    /// received.
     expires: Time,
     reserved: u64,
     late: u64,
 }
 
-/// What of a grant is not a share.
+/// Properties of a grant other than its share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Given {
     pub(crate) id: GrantId,
@@ -26,23 +28,22 @@ pub(crate) struct Given {
     pub(crate) expires: Time,
 }
 
-/// All grants to which one node may still adhere: those that it heard last and those that it may
-/// have heard since.
+/// Grants that one node may still apply: the last one acknowledged and all later ones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Account {
     entries: Vec<Entry>,
 }
 
 impl Account {
-    /// What an earlier leader gave, from its last record. Nobody knows when: the lease is counted
-    /// as if it were given now.
+    /// Creates the account from the last grant record of an earlier leader. The time of that grant
+    /// is unknown, so its lease is counted from the election.
     pub(crate) fn inherited(grant: &Grant, share: &Share, expires: Time) -> Self {
         let id = grant.id;
-        // What was given before the last is told by the last.
+        // The last record contains the totals of the grants before it.
         let before = GrantId { number: id.number.saturating_sub(1), ..id };
         let held = Entry {
             id: before,
-            // Nobody knows.
+            // The incarnation is unknown; restarts must not end the lease early.
             incarnation: u64::MAX,
             leased: share.leased_held_iops,
             expires,
@@ -60,7 +61,7 @@ impl Account {
         Self { entries: vec![held, last] }
     }
 
-    /// A node says that it has so much without end.
+    /// Records that a node reports a reservation of `reserved` without a matching grant.
     pub(crate) fn confess(&mut self, reserved: u64) {
         let id = self.entries.last().map_or_else(GrantId::default, |entry| entry.id);
         let incarnation = u64::MAX;
@@ -68,7 +69,7 @@ impl Account {
         self.entries.push(entry);
     }
 
-    /// Notes what is given now, and says what the record for the next leader is.
+    /// Adds a grant and returns its share with the totals that the next leader needs.
     pub(crate) fn give(&mut self, now: Time, given: Given, share: Share) -> Share {
         let Given { id, incarnation, expires } = given;
         let Share { leased_iops: leased, reserved_iops: reserved, late_iops: late, .. } = share;
@@ -82,19 +83,20 @@ impl Account {
         }
     }
 
-    /// The node heard this grant and never goes back to an earlier one.
+    /// Removes the grants before `heard`, which the node acknowledged. A node never returns to an
+    /// earlier grant.
     pub(crate) fn acknowledge(&mut self, heard: GrantId) {
         self.entries.retain(|entry| entry.id >= heard);
     }
 
-    /// The node was started anew: it has no lease of before.
+    /// Ends the leases of grants to earlier incarnations of the node.
     pub(crate) fn restart(&mut self, incarnation: u64) {
         for entry in self.entries.iter_mut().filter(|entry| entry.incarnation < incarnation) {
             entry.expires = Time::ZERO;
         }
     }
 
-    /// Whose leases have ended is one entry, so that memory is bounded.
+    /// Merges the entries whose leases have ended into one, which bounds the memory.
     fn forget_leases(&mut self, now: Time) {
         let mut ended: Option<Entry> = None;
         self.entries.retain(|entry| {
@@ -117,43 +119,43 @@ impl Account {
         self.entries.iter().map(of).max().unwrap_or_default()
     }
 
-    /// The most that a lease lets it do then.
+    /// Returns the largest leased share still in force at `then`.
     pub(crate) fn leased(&self, then: Time) -> u64 {
         self.most(|entry| if entry.expires > then { entry.leased } else { 0 })
     }
 
-    /// The most that it may do without one.
+    /// Returns the largest reserved share, which applies without a lease.
     pub(crate) fn reserved(&self) -> u64 {
         self.most(|entry| entry.reserved)
     }
 
-    /// What it has without a lease at least.
+    /// Returns the smallest reserved share, which the node certainly has.
     pub(crate) fn surely_reserved(&self) -> u64 {
         self.entries.iter().map(|entry| entry.reserved).min().unwrap_or_default()
     }
 
-    /// The most that it may go over to after long.
+    /// Returns the largest fallback share.
     pub(crate) fn late(&self) -> u64 {
         self.most(|entry| entry.late)
     }
 
-    /// The most that it may do when all leases have ended.
+    /// Returns the largest share that can apply once all leases have ended.
     pub(crate) fn end(&self) -> u64 {
         self.reserved().max(self.late())
     }
 
-    /// The most that it may do then, but for what it may go over to after long.
+    /// Returns the largest share that can apply at `then`, excluding the fallback share.
     pub(crate) fn held(&self, then: Time) -> u64 {
         self.leased(then).max(self.reserved())
     }
 
-    /// What it had leased when it made its last report: the first it may still adhere to is the one that
-    /// it had heard.
+    /// Returns the leased share in effect at the node's last report: the first entry is the
+    /// acknowledged grant.
     pub(crate) fn heard_leased(&self) -> u64 {
         self.entries.first().map_or(0, |entry| entry.leased)
     }
 
-    /// What it was given last.
+    /// Returns the share granted last.
     pub(crate) fn last(&self) -> Share {
         self.entries.last().map_or_else(Share::default, |entry| Share {
             leased_iops: entry.leased,
@@ -163,7 +165,7 @@ impl Account {
         })
     }
 
-    /// When it may next do less without having said so.
+    /// Returns the next lease expiry after `now`.
     pub(crate) fn next_expiry(&self, now: Time) -> Option<Time> {
         self.entries.iter().map(|entry| entry.expires).filter(|at| *at > now).min()
     }

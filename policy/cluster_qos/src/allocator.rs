@@ -1,4 +1,4 @@
-//! The leader's side of a store.
+//! Leader's side of a shared store.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -15,122 +15,123 @@ use crate::notice::{Notice, Stranger};
 use crate::watch::Lacks;
 use crate::{Capability, GrantId, NodeId, PolicyKey, Promises, ReportId, Term, Terms};
 
-/// Grants whose giving is remembered until one of them is heard.
+/// Maximum number of unacknowledged grants whose times are kept per node.
 const GIVEN_MAX: usize = 32;
 
-/// What disks of several nodes share.
+/// Limits that disks on several nodes share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyLimits {
-    /// What they get together whenever they want it, in normalised operations per second; 0:
-    /// nothing in particular.
+    /// Guaranteed rate of all disks together, in normalised operations per second; 0: no guarantee.
     pub min_iops: u64,
-    /// What they never exceed together.
+    /// Maximum rate of all disks together.
     pub max_iops: Option<u64>,
 }
 
-/// A past fact for the leader.
+/// Event for the leader's state machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum AllocatorEvent {
-    /// This node was elected. What is told is read after that: no earlier leader writes any more.
+    /// This node was elected. The state in the event is read after the election, when no earlier
+    /// leader can write any more.
     Elected {
-        /// Higher than any before.
+        /// Term of this leader, higher than all earlier terms.
         term: Term,
-        /// What the store can do.
+        /// Capacity of the store, declared or measured.
         capability: Capability,
-        /// The last grant of each node, as it was written.
+        /// Last recorded grant of each node.
         records: Vec<(NodeId, Grant)>,
-        /// All policies.
+        /// Policies that exist, with their limits.
         policies: Vec<(PolicyKey, PolicyLimits)>,
     },
-    /// This node is not the leader any more.
+    /// This node is no longer the leader.
     Deposed,
-    /// A node's report came.
+    /// A report of a node was received.
     Reported {
-        /// What.
+        /// Report received from the node.
         report: Report,
     },
-    /// What was to be written last is written.
+    /// The last write was committed.
     Written,
-    /// It is not written, or nobody knows.
+    /// The last write failed, or its outcome is unknown.
     WriteFailed,
-    /// What the store can do is now this.
+    /// The capacity of the store changed.
     CapabilitySet {
-        /// What.
+        /// Capacity in effect from now on.
         capability: Capability,
     },
-    /// A policy exists, or is now so.
+    /// A policy was created or changed.
     PolicySet {
-        /// Which.
+        /// Policy that was created or changed.
         policy: PolicyKey,
-        /// What.
+        /// Limits in effect from now on.
         limits: PolicyLimits,
     },
-    /// A policy is to be no more.
+    /// A policy is to be removed.
     PolicyRemoved {
-        /// Which.
+        /// Policy that is to be removed.
         policy: PolicyKey,
     },
-    /// A node does not use the store any more, and never will as what it was: it left, or was kept from it
-    /// by force. Said of a node that goes on, this breaks the promise.
+    /// A node has stopped using the store and never returns under this identity: it left the
+    /// cluster or was fenced. Reporting this for a node that continues breaks the guarantee.
     NodeGone {
-        /// Which.
+        /// Node that has stopped using the store.
         node: NodeId,
     },
-    /// Somebody who is not of this cluster was seen on the store.
+    /// An external user of the store, outside this cluster, was detected.
     StrangerSeen {
-        /// Who.
+        /// External user that was detected.
         stranger: Stranger,
     },
 }
 
-/// An imperative to the leader.
+/// Action for the owner of the leader's state machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum AllocatorAction {
-    /// Write this, if this node is still the leader of the term, and tell when all of it is written or
-    /// some of it is not. It may be several transactions, each of which fails when the term is over. Nodes
-    /// hear of it from where it is written. Nothing of a later action is to be written before.
+    /// Write these records if this node is still the leader of the term, then report
+    /// [`AllocatorEvent::Written`] or [`AllocatorEvent::WriteFailed`]. May be split into several
+    /// transactions, each of which must fail if the term is over. Nodes read their grants from the
+    /// store. No later action may be written before.
     Write {
-        /// The term in which this is decided.
+        /// Term in which the decision was made.
         term: Term,
-        /// The grants, which replace the nodes' earlier ones.
+        /// Grants, which replace the earlier grants of the nodes.
         grants: Vec<(NodeId, Grant)>,
-        /// Nodes whose records go.
+        /// Nodes whose records are deleted.
         forgotten: Vec<NodeId>,
     },
-    /// Do not be the leader of the store. Whether what was written last is, nobody knows;
-    /// whoever is elected next reads it.
+    /// Resign as the leader of the store. The outcome of the last write is unknown; the next leader
+    /// reads the records.
     Resign {
-        /// Of which term.
+        /// Term that the leader gives up.
         term: Term,
     },
-    /// Tell whoever looks after the cluster.
+    /// Report a notice to the operators of the cluster.
     Tell {
-        /// What.
+        /// Notice to report to the operator.
         notice: Notice,
     },
 }
 
-/// What is known of a node.
+/// Leader's state for one node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NodeState {
     pub(crate) report: Option<(Report, Time)>,
-    /// The last report that was answered.
+    /// Last report that was answered.
     pub(crate) answered: Option<ReportId>,
-    /// What was given since the last that was heard.
+    /// Grants since the last acknowledged one, with their times.
     pub(crate) given: VecDeque<(GrantId, Time)>,
-    /// When the last was given that was heard.
+    /// Time of the last acknowledged grant.
     pub(crate) heard_given: Option<Time>,
-    /// What is to be reserved for it.
+    /// Reservation admitted for the node.
     pub(crate) admitted: u64,
     pub(crate) admitted_late: u64,
-    /// What it asked for and did not get.
+    /// Rejected reservation, with the admission calculation.
     pub(crate) refused: Option<(u64, Promises)>,
     pub(crate) is_silent: bool,
 }
 
-/// A leader in office.
+/// State of the leader during its term.
 #[derive(Clone, Debug)]
 pub(crate) struct Office {
     pub(crate) term: Term,
@@ -139,7 +140,7 @@ pub(crate) struct Office {
     pub(crate) store: Ledger,
     pub(crate) shared: BTreeMap<PolicyKey, Ledger>,
     pub(crate) policies: BTreeMap<PolicyKey, PolicyLimits>,
-    /// Policies that are to go when no disk has them.
+    /// Policies to remove once no disk uses them.
     pub(crate) leaving: BTreeSet<PolicyKey>,
     pub(crate) unknown: BTreeSet<PolicyKey>,
     pub(crate) forgotten: BTreeSet<NodeId>,
@@ -148,14 +149,14 @@ pub(crate) struct Office {
     pub(crate) lacks: Lacks,
     pub(crate) elected: Time,
     pub(crate) is_writing: bool,
-    /// Something is to be decided.
+    /// A round of decisions is due.
     pub(crate) is_due: bool,
-    /// Somebody could have more if others had less.
+    /// A node could get more once other nodes release shares.
     pub(crate) is_waiting: bool,
     pub(crate) last_round: Option<Time>,
 }
 
-/// See the crate.
+/// Leader's state machine of a shared store. See the crate documentation.
 #[derive(Clone, Debug)]
 pub struct Allocator {
     pub(crate) terms: Terms,
@@ -166,7 +167,7 @@ pub struct Allocator {
 }
 
 impl Allocator {
-    /// Leads nothing yet.
+    /// Creates an allocator that does not lead.
     pub const fn new(terms: Terms) -> Self {
         Self {
             terms,
@@ -177,7 +178,7 @@ impl Allocator {
         }
     }
 
-    /// Something happened.
+    /// Processes an event that occurred at `now`.
     pub fn handle(&mut self, now: Time, event: &AllocatorEvent) {
         self.now = self.now.max(now);
         match event {
@@ -196,18 +197,18 @@ impl Allocator {
         self.go_on();
     }
 
-    /// The time of [`Allocator::next_deadline`] has come.
+    /// Processes the deadline returned by [`Allocator::next_deadline`].
     pub fn handle_deadline(&mut self, now: Time) {
         self.now = self.now.max(now);
         self.go_on();
     }
 
-    /// The next thing to do.
+    /// Returns the next action, or `None` if none is pending.
     pub fn poll_action(&mut self) -> Option<AllocatorAction> {
         self.actions.pop_front()
     }
 
-    /// When [`Allocator::handle_deadline`] is to be called, unless an event comes before.
+    /// Returns when to call [`Allocator::handle_deadline`] unless an event occurs before.
     pub fn next_deadline(&self) -> Option<Time> {
         let office = self.office.as_ref()?;
         let look = office.estimate.next_look();
@@ -223,7 +224,7 @@ impl Allocator {
         Some(expiry.map_or(look, |at| at.min(look)))
     }
 
-    /// Whether this node leads.
+    /// Returns the term if this node is the leader.
     pub fn term(&self) -> Option<Term> {
         self.office.as_ref().map(|office| office.term)
     }
@@ -300,7 +301,7 @@ impl Allocator {
         if office.is_writing || is_pause {
             return;
         }
-        // Whose lease has ended since the last round has made room.
+        // A lease that ended since the last round has freed capacity.
         let ends = last.filter(|_| office.is_waiting).and_then(|last| office.next_expiry(last));
         let has_ended = ends.is_some_and(|at| at <= self.now);
         if office.is_due || has_ended {
@@ -345,14 +346,14 @@ impl Office {
         self.is_due = true;
     }
 
-    /// When the first lease ends after a time, wherever it was heard.
+    /// Returns the first lease expiry after `after` over all nodes.
     fn next_expiry(&self, after: Time) -> Option<Time> {
         let all = self.shared.values().chain([&self.store]);
         let accounts = all.flat_map(|ledger| ledger.accounts.values());
         accounts.filter_map(|account| account.next_expiry(after)).min()
     }
 
-    /// Where a policy's disks are.
+    /// Returns the nodes with disks of a policy.
     pub(crate) fn nodes_with(&self, policy: PolicyKey) -> impl Iterator<Item = NodeId> + '_ {
         let has = move |state: &NodeState| {
             let report = state.report.as_ref();
@@ -441,7 +442,7 @@ impl NodeState {
         self.answered = Some(answers);
     }
 
-    /// Its report, if it can still have a lease by it.
+    /// Returns the report of the node if it is recent enough for a lease.
     pub(crate) fn current(&self, now: Time, within: Duration) -> Option<&Report> {
         let (report, at) = self.report.as_ref()?;
         (now.since(*at) < within).then_some(report)

@@ -1,31 +1,34 @@
-//! When a node tries to lead a store that nobody leads.
+//! Timing of candidacies for the leadership of a store.
 
 use core::time::Duration;
 
 use suimon_quantity::Time;
 
-/// Of terms that end sooner, more than [`FREE`] are a sign that leading does not work for now.
+/// Duration below which a term counts as short. More than [`FREE`] short terms in a row indicate
+/// that leading fails at present.
 const SOON: Duration = Duration::from_secs(30);
-/// So many terms may end soon, one after another, and the store is led again at once.
+/// Number of consecutive short terms after which a candidacy is still immediate.
 const FREE: u32 = 2;
-/// What is waited then, and at most.
+/// First pause before a candidacy, and its maximum.
 const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(16);
 
-/// Tells when a store without a leader is to have one again. A leader that resigned because it could not
-/// write is followed by the next, which has to read everything first: where etcd is full, elections keep it
-/// full. So all nodes wait, longer each time, if the terms before were short. What is reserved for nodes
-/// does not need a leader.
+/// Back-off of candidacies for the leadership of a store.
+///
+/// A leader that resigned because it could not write is followed by another, which first has to
+/// read the whole state: if etcd is full, elections keep it full. So all nodes back off
+/// exponentially after consecutive short terms. Reservations of nodes stay in effect without a
+/// leader.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Candidacy {
     ended: Option<Time>,
-    /// Terms that ended soon, one after another.
+    /// Number of consecutive short terms.
     short: u32,
     stands_at: Time,
 }
 
 impl Candidacy {
-    /// Nobody leads the store any more.
+    /// Records that the store has no leader.
     pub fn handle_vacant(&mut self, now: Time) {
         let is_soon = self.ended.is_some_and(|ended| now.since(ended) < SOON + self.pause());
         self.short = if is_soon { self.short.saturating_add(1) } else { 1 };
@@ -41,7 +44,7 @@ impl Candidacy {
         .min(PAUSE_MAX)
     }
 
-    /// When it is to be tried, if nobody leads then.
+    /// Returns the time from which this node may stand for election if there is no leader.
     pub const fn stands_at(&self) -> Time {
         self.stands_at
     }
@@ -51,7 +54,7 @@ impl Candidacy {
 mod tests {
     use super::*;
 
-    /// How long is waited after each of these terms.
+    /// Returns the pause after each of these terms, in seconds.
     fn waited(terms_s: &[u64]) -> Vec<u64> {
         let (mut of, mut now) = (Candidacy::default(), Time::from_ns(1 << 50));
         let wait = |term: &u64| {

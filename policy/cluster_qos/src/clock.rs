@@ -1,11 +1,11 @@
-//! Whether this node's clock goes as fast as the leader's.
+//! Detection of node clocks that are slower than the leader's.
 //!
-//! A lease is a span on the node's clock, and the leader waits for as long on its own. That
-//! is safe as long as the node's clock is not slower by more than [`Terms::drift_ppm`]. Two
-//! grants of one leader prove it if it is: the report that the first answers was made before the
-//! first was given, and the second was given before it is heard. So between the making and the
-//! hearing at least as much has passed as between the two givings. A network that delays
-//! can hide that for as long as the delay grows, never make it up.
+//! A lease is a time span on the node's clock, and the leader waits for the same span on its own.
+//! This is safe while the node's clock is slower by at most [`Terms::drift_ppm`]. Two grants of one
+//! leader prove a larger drift: the report that the first one answers was made before the first
+//! grant, and the second grant was given before it is received. So the time between making the
+//! report and receiving the second grant is at least the time between the grants. Network delay can
+//! hide a slow clock while the delay grows, but never indicates one falsely.
 
 use core::time::Duration;
 
@@ -13,27 +13,27 @@ use suimon_quantity::Time;
 
 use crate::{Term, Terms};
 
-/// So long after the first of two grants another becomes the first.
+/// Time after which the reference grant is replaced by a later one.
 const WINDOW: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug)]
 struct Anchor {
     term: Term,
-    /// When the report was made that the grant answers, on this node's clock.
+    /// Time on this node's clock at which the report answered by the grant was made.
     made: Time,
-    /// When the grant was given, on the leader's.
+    /// Time on the leader's clock at which the grant was given.
     given: Time,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ClockCheck {
     anchor: Option<Anchor>,
-    /// The clock is too slow; it must be right for a while before it is trusted again.
+    /// Time until which a slow clock is distrusted.
     slow_until: Option<Time>,
 }
 
 impl ClockCheck {
-    /// A grant was heard. Whether its lease may be used.
+    /// Processes a received grant and returns whether its lease may be used.
     pub(crate) fn hear(
         &mut self,
         terms: &Terms,

@@ -1,27 +1,27 @@
-//! Which minimums of a node are in effect.
+//! Minimums of a node that are in effect.
 
-/// What is reserved for a node, beside all that its disks on the store are to have whenever they want it.
+/// Reservation of a node compared with the minimums of its disks on the store.
 ///
-/// That may be more than what is reserved: the cluster has not said yes yet, or cannot be asked. They
-/// would have it at the cost of those whose minimums are reserved, here or on other nodes. So until
-/// what is reserved covers all, each has the minimum that was last in effect for it, or less where
-/// less is asked for now.
+/// The minimums may exceed the reservation while the cluster has not admitted them or cannot be
+/// reached. Enforcing them would reduce disks with reserved minimums, here or on other nodes. Until
+/// the reservation covers all minimums, each disk has the minimum last in effect for it, or the
+/// configured one if that is lower.
 ///
-/// A policy whose disks are on several nodes does not count: what of it is here
-/// ([`PolicyCap`](crate::PolicyCap)) is reserved by whoever says it.
+/// A policy with disks on several nodes does not count: its part on this node
+/// ([`PolicyCap`](crate::PolicyCap)) is reserved by the grant that contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coverage {
     is_whole: bool,
 }
 
 impl Coverage {
-    /// Of these minimums, in normalised operations per second.
+    /// Compares these minimums with the reservation, in normalised operations per second.
     pub fn new(reserved_iops: u64, minimums: impl IntoIterator<Item = u64>) -> Self {
         let sum = minimums.into_iter().fold(0_u64, u64::saturating_add);
         Self { is_whole: sum <= reserved_iops }
     }
 
-    /// What is in effect of one of them, if `before` was until now.
+    /// Returns the minimum in effect for a disk; `before` is the one in effect until now.
     #[must_use]
     pub fn of(self, minimum: u64, before: u64) -> u64 {
         if self.is_whole { minimum } else { minimum.min(before) }
@@ -41,7 +41,7 @@ mod tests {
         let raised = [(2000, 2000), (900, 500), (100, 0)];
         assert_eq!(in_effect(2999, raised), [2000, 500, 0]);
         assert_eq!(in_effect(3000, raised), [2000, 900, 100]);
-        // What asks for less has less, whatever others ask for.
+        // A lowered minimum takes effect, whatever other disks request.
         assert_eq!(in_effect(2564, [(800, 2000), (0, 500), (9000, 0)]), [800, 0, 0]);
         assert_eq!(in_effect(0, [(u64::MAX, 0), (u64::MAX, 7), (0, 0)]), [0, 7, 0]);
     }

@@ -1,37 +1,37 @@
-//! Dividing what there is by weight.
+//! Division of a rate by weight.
 //!
-//! What is divided rises like water in vessels that are as wide as weights and as high as what is
-//! wanted for each: at a *level*, each has the level times its weight, or all that it wants.
+//! Weighted max-min division by water filling: at a *level*, each claim gets the level times its
+//! weight, at most what it demands.
 
 use serde::{Deserialize, Serialize};
 
-/// Levels are counted in so many bits behind the point, so that a step is less than an operation for
-/// weights together of 2³².
+/// Fractional bits of levels, so that one step is less than one operation for a total weight of up
+/// to 2³².
 const LEVEL_BITS: u32 = 32;
 
-/// What is wanted, and by what weight it is divided.
+/// Demand and weight of one claim in a division.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// In normalised operations per second.
+    /// Demand in normalised operations per second.
     pub wanted_iops: u64,
-    /// Its share of what many want.
+    /// Weight in the division among claims.
     pub weight: u64,
 }
 
-/// Who wants some of it.
+/// Claimant in a division.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claimant<'a> {
     pub(crate) claims: &'a [Claim],
-    /// So much of what is claimed it has already, of something else.
+    /// Part of the claims that is already satisfied from another source.
     pub(crate) has: u64,
-    /// It gets so much whatever others want, as far as there is any.
+    /// Minimum share, independent of the other claimants, as far as available.
     pub(crate) least: u64,
-    /// And no more than this.
+    /// Maximum share, also if more is available.
     pub(crate) most: u64,
 }
 
 impl<'a> Claimant<'a> {
-    /// One that gets what comes of its claims.
+    /// Creates a claimant whose share is determined by its claims alone.
     pub(crate) const fn of(claims: &'a [Claim]) -> Self {
         Self { claims, has: 0, least: 0, most: u64::MAX }
     }
@@ -46,15 +46,14 @@ impl<'a> Claimant<'a> {
     }
 }
 
-/// Divides `total` by weight, so that nobody has more than it wants and what one does not want
-/// is divided among the others. The sum is never above `total`, and below it only if all
-/// have what they want.
+/// Divides `total` by weight. No claimant gets more than it demands, and the unused part is divided
+/// among the others. The sum never exceeds `total` and is less only if every demand is satisfied.
 pub(crate) fn divide(total: u64, claimants: &[Claimant<'_>]) -> Vec<u64> {
     let fits = |level: u128| {
         let sum = claimants.iter().map(|of| u128::from(of.at(level))).sum::<u128>();
         sum <= u128::from(total)
     };
-    // Where all have what they want, or one has all that there is.
+    // Level at which every demand is satisfied, or one claimant has the total.
     let has = claimants.iter().map(|of| of.has).max().unwrap_or_default();
     let top = (u128::from(total) + u128::from(has) + 1) << LEVEL_BITS;
     let (mut low, mut high) = (0, top);
@@ -75,7 +74,7 @@ pub(crate) fn divide(total: u64, claimants: &[Claimant<'_>]) -> Vec<u64> {
             share
         })
         .collect();
-    // The next step is too high for all of them, but not for the first.
+    // The next level exceeds the total for all claimants together, but not for the first ones.
     for (share, of) in shares.iter_mut().zip(claimants) {
         let more = of.at(low + 1).saturating_sub(*share).min(left);
         *share += more;

@@ -1,8 +1,8 @@
-//! What a store is seen to do.
+//! Estimate of the current capacity of a store.
 //!
-//! Nodes that could do more, and whose requests wait for the store while it takes longer than it
-//! did, show that it does all it can. What it does then is what there is to share, for now. It
-//! never carries a promise: what is reserved stays reserved.
+//! The store is saturated if nodes with unused shares have requests queued at the store and its
+//! latency has increased. Its throughput is then used as the capacity for the time being. The
+//! estimate never affects guarantees: reservations stay reserved.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -11,31 +11,31 @@ use suimon_quantity::Time;
 
 use crate::Capability;
 
-/// So often it is looked at.
+/// Interval between evaluations of the observed throughput.
 pub(crate) const LOOKED_EVERY: Duration = Duration::from_secs(1);
-/// What was delivered within so long is proved.
+/// Time for which delivered throughput counts as proof of capacity.
 const PROVED: Duration = Duration::from_secs(10);
-/// After it has been lowered it is left alone for so long.
+/// Time after a reduction in which the estimate is not raised.
 const HOLD: Duration = Duration::from_secs(10);
-/// So many looks in a row have to agree before it is lowered.
+/// Consecutive evaluations that must agree before a reduction.
 const LOOKS: u32 = 3;
-/// Above so many percent of what it took at best, the store is full.
+/// Latency, in percent of the lowest observed, above which the store is saturated.
 const FULL_PERCENT: u64 = 150;
-/// So long the store does too little, or enough again, before it is told.
+/// Time for which the capacity must be low, or sufficient again, before it is reported.
 const TOLD_AFTER: Duration = Duration::from_secs(10);
-/// Below so many percent of what it can do it does too little.
+/// Estimate, in percent of the capacity, below which the capacity counts as low.
 const LOW_PERCENT: u64 = 95;
 
-/// What all nodes together saw.
+/// Observations of all nodes together.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) delivered: u64,
-    /// What those may do that wait for the store, and what they got.
+    /// Shares of the nodes with requests queued at the store, and their throughput.
     pub(crate) waiting_may: u64,
     pub(crate) waiting_got: u64,
-    /// Somebody waits for a grant.
+    /// True if a node is limited by its grant.
     pub(crate) wants_more: bool,
-    /// The mean, by what was delivered; 0: nothing was.
+    /// Mean latency weighted by throughput, in ns; 0 if nothing was delivered.
     pub(crate) latency_ns: u64,
 }
 
@@ -43,13 +43,13 @@ pub(crate) struct Seen {
 pub(crate) struct Estimate {
     capability: Capability,
     iops: u64,
-    /// What was there to share, and what was delivered, lately.
+    /// Recent estimates and delivered throughput, with their times.
     proved: VecDeque<(Time, u64, u64)>,
     best_latency_ns: u64,
     looks: u32,
     held_until: Time,
     looked: Time,
-    /// Since when it is otherwise than was told.
+    /// Time since which the state differs from the reported one.
     since: Option<Time>,
     is_low: bool,
 }
@@ -83,13 +83,14 @@ impl Estimate {
         self.capability
     }
 
-    /// What there is to share.
+    /// Returns the capacity available for division.
     pub(crate) const fn iops(&self) -> u64 {
         self.iops
     }
 
-    /// What all nodes together may do at most: what there was to share lately. What is given goes
-    /// by [`Estimate::iops`], and reaches that when leases have ended or nodes have heard.
+    /// Returns the upper bound of all shares together: the largest recent estimate. New grants are
+    /// based on [`Estimate::iops`]; the sum reaches that once leases have ended or nodes have
+    /// acknowledged lower grants.
     pub(crate) fn bound(&self) -> u64 {
         let lately = self.proved.iter().map(|(_, iops, _)| *iops).max().unwrap_or_default();
         self.capability.iops().max(self.iops).max(lately)
@@ -99,7 +100,7 @@ impl Estimate {
         self.looked + LOOKED_EVERY
     }
 
-    /// Whether it does less than it can do, and that is news.
+    /// Evaluates observations. Returns whether the capacity is low if that is to be reported now.
     pub(crate) fn look(&mut self, now: Time, seen: Seen) -> Option<bool> {
         self.looked = now;
         self.proved.retain(|(at, ..)| now.since(*at) < PROVED);
@@ -137,7 +138,7 @@ impl Estimate {
         let step = (known / 32).max(1);
         let most = match self.capability {
             Capability::Declared(iops) => iops,
-            // What was seen, and a step beyond while somebody wants it.
+            // Proven throughput, and one step above it while nodes demand more.
             Capability::Measured(iops) if seen.wants_more => iops.max(proved.saturating_add(step)),
             Capability::Measured(iops) => iops.max(proved),
         };

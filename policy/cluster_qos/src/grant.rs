@@ -1,4 +1,4 @@
-//! What the leader gives nodes, and what that allows them at each moment.
+//! Grants of the leader and the rates they permit over time.
 
 use core::time::Duration;
 
@@ -7,55 +7,56 @@ use suimon_quantity::Time;
 
 use crate::{GrantId, PolicyKey, Promises, ReportId};
 
-/// A node's part of a store, or of a policy's maximum. All are normalised operations per second.
+/// Node's share of a store or of a policy's maximum. Rates are in normalised operations per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
-    /// While the lease is in force.
+    /// Rate while the lease is in force.
     pub leased_iops: u64,
-    /// Without end, lease or not.
+    /// Rate that applies indefinitely, with or without a lease.
     pub reserved_iops: u64,
-    /// A long while after the last grant, instead; 0: never.
+    /// Fallback rate that replaces the reserved one long after the last grant; 0: none.
     pub late_iops: u64,
-    /// The most that grants still in force, this one included, let the node have. It is for the
-    /// next leader.
+    /// Largest leased rate of all grants still in force, including this one. Read by the next
+    /// leader.
     pub leased_held_iops: u64,
-    /// The most that any grant to which the node may still adhere reserves.
+    /// Largest reserved rate of all grants the node may still apply. Read by the next leader.
     pub reserved_held_iops: u64,
-    /// The same of `late_iops`.
+    /// Largest fallback rate of all grants the node may still apply. Read by the next leader.
     pub late_held_iops: u64,
 }
 
-/// A node's part of a policy.
+/// Node's share of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyShare {
-    /// Which.
+    /// Identifier of the policy, unique in the cluster.
     pub policy: PolicyKey,
-    /// What the policy's disks on this node are to get whenever they want it.
+    /// Guaranteed rate of the policy's disks on this node.
     pub min_iops: u64,
-    /// What they may do; `None`: the policy has no maximum.
+    /// Maximum rate of the policy's disks on this node; `None`: the policy has no maximum.
     pub max: Option<Share>,
 }
 
-/// What a node may do, until it hears otherwise.
+/// Grant of a leader: rates a node may use until it receives another grant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// [`crate::VERSION`].
+    /// Protocol version, [`crate::VERSION`].
     pub version: u16,
-    /// Which.
+    /// Identifier of the grant, increasing across leaders.
     pub id: GrantId,
-    /// The report that it answers: the lease counts from when that was made.
+    /// Report that the grant answers. The lease counts from the time at which the report was made.
     pub answers: ReportId,
-    /// When it was given, on the leader's clock.
+    /// Time of the grant on the leader's clock.
     pub at: Time,
-    /// For how long.
+    /// Duration of the lease, from the answered report on.
     pub lease: Duration,
-    /// What all nodes together may do.
+    /// Rate of all nodes together.
     pub limit_iops: u64,
-    /// Of the store.
+    /// Share of the store's capacity.
     pub store: Share,
-    /// Of policies, ascending.
+    /// Shares of policies, in ascending order.
     pub policies: Vec<PolicyShare>,
-    /// Why what the report asks for is not reserved, and will not be unless others ask for less.
+    /// Admission calculation if the requested reservation was rejected. It stays rejected until
+    /// others request less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Promises>,
 }

@@ -1,44 +1,44 @@
-//! Identifiers in a cluster.
+//! Identifiers of nodes, disks, policies, terms, grants and reports.
 
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A node of the cluster. Never used again for another.
+/// Identifier of a node of the cluster, never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NodeId(pub u32);
 
-/// A disk, the same on whichever node it is.
+/// Identifier of a disk, independent of the node it is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DiskKey(pub u64);
 
-/// A policy whose limits disks of several nodes share.
+/// Identifier of a policy whose limits disks on several nodes share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PolicyKey(pub u32);
 
-/// A leader's time in office: each has a higher one than the leaders before it.
+/// Term of a leader, higher than the terms of all earlier leaders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Term(pub u64);
 
-/// A grant: later ones are greater, whoever gave them.
+/// Identifier of a grant. Later grants compare greater, across leaders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GrantId {
-    /// The leader's term.
+    /// Term of the leader that gave the grant.
     pub term: Term,
-    /// Counts from 1 within the term.
+    /// Number of the grant within the term, from 1.
     pub number: u64,
 }
 
-/// A node's report: later ones are greater, restarts of the node included.
+/// Identifier of a node's report. Later reports compare greater, across restarts of the node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ReportId {
-    /// Which start of the node's daemon; each has a higher one than those before.
+    /// Incarnation of the node's daemon, higher after each start.
     pub incarnation: u64,
-    /// Counts from 1 within the incarnation.
+    /// Number of the report within the incarnation, from 1.
     pub number: u64,
 }
 

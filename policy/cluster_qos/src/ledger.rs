@@ -1,4 +1,4 @@
-//! What there is, and who may have how much of it, at worst.
+//! Capacity and the upper bounds of the shares nodes may use.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use crate::NodeId;
 use crate::account::{Account, Given};
 use crate::grant::Share;
 
-/// Something of which nodes have shares: a store, or the maximum of a policy.
+/// Accounts of a divided capacity: a store or the maximum of a policy.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) accounts: BTreeMap<NodeId, Account>,
 }
 
-/// What the next grants may give so that the sum stays below the limit.
+/// Capacity left for new grants such that the sum stays within the limit.
 ///
-/// It is looked at three moments: now; when all leases have ended and all nodes have gone over to what
-/// they may do late; and when the first of those nodes that have not been heard of
-/// for long goes over to that. Between them no node may do more than at the
-/// earlier, because leases only end.
+/// The sum is evaluated at three times: now, when all leases have ended and all nodes use their
+/// fallback shares, and when the first node without recent contact may change to its fallback
+/// share. Between these times no node may use more than at the earlier one, because leases only
+/// end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     limit: u64,
@@ -27,24 +27,24 @@ pub(crate) struct Room {
     then: Option<Time>,
     sum_now: u64,
     sum_then: u64,
-    /// What nodes may have without any lease, all late.
+    /// Sum of the rates without leases, including fallback rates.
     sum_end: u64,
 }
 
-/// What a node may be given.
+/// Upper bounds of the share that a node can be granted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Most {
-    /// For a lease's time.
+    /// Bound for the duration of a lease.
     pub(crate) leased: u64,
-    /// Without end.
+    /// Bound of the indefinite part.
     pub(crate) reserved: u64,
-    /// When it has heard nothing for long.
+    /// Bound of the fallback part.
     pub(crate) late: u64,
 }
 
 impl Ledger {
-    /// Sums up who has what. `late_from`: when a node may go over to its late share, if that
-    /// comes before a lease that is given now has ended.
+    /// Sums up the accounts. `late_from` returns when a node may change to its fallback share, if
+    /// that is before the end of a lease given now.
     pub(crate) fn room(
         &self,
         limit: u64,
@@ -72,11 +72,11 @@ impl Room {
         account.held(then).max(late)
     }
 
-    /// How much a node may be given in all: what others cannot have.
+    /// Returns the bounds of a node's total share: the capacity that the others cannot use.
     ///
-    /// An account is the worst case. Where all accounts together are above the limit, a node does not
-    /// have all that its account says, so giving that again may be giving more. What it surely
-    /// has it may be given again.
+    /// An account is an upper bound. If all accounts together exceed the limit, a node does not
+    /// have all that its account contains, so granting that amount could be an increase. Only the
+    /// amount it certainly has may be granted again.
     pub(crate) fn for_node(&self, account: &Account, is_late: bool) -> Most {
         let held = account.held(self.now);
         let mut most = held.saturating_add(self.limit).saturating_sub(self.sum_now);
@@ -87,12 +87,12 @@ impl Room {
         let surely = account.surely_reserved();
         let leased = most.max(surely);
         let end = account.end().saturating_add(self.limit).saturating_sub(self.sum_end);
-        // One that may be late now needs the room now.
+        // A node that may use its fallback share now needs the capacity now.
         let late = if is_late { end.min(leased) } else { end };
         Most { leased, reserved: end.min(leased).max(surely), late }
     }
 
-    /// Gives a node a share, which it must have room for; the record.
+    /// Grants a share, for which capacity must be left, and returns its record.
     pub(crate) fn give(
         &mut self,
         account: &mut Account,

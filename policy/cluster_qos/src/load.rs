@@ -1,4 +1,4 @@
-//! What nodes say of their disks.
+//! Loads and reports of nodes.
 
 use std::collections::BTreeMap;
 
@@ -7,56 +7,56 @@ use serde::{Deserialize, Serialize};
 use crate::divide::Claim;
 use crate::{DiskKey, GrantId, NodeId, PolicyKey, ReportId};
 
-/// The version of what nodes tell each other. Another one is not understood.
+/// Version of reports and grants. Other versions are rejected.
 pub const VERSION: u16 = 2;
-/// So many disks a report names of each kind.
+/// Maximum number of disks of each kind named in a report.
 pub const NAMED_MAX: usize = 8;
-/// So many claims a report has at most: for what is wanted for a unit of weight, one for each power of four.
+/// Maximum number of claims in a report: one for each power of four of demand per weight.
 pub const CLAIMS_MAX: usize = 34;
-/// A demand of all there is.
+/// Demand that counts as unlimited, in normalised operations per second.
 pub const UNBOUNDED: u64 = u64::MAX / 4;
-/// Delivered below so many percent of what is entitled, a minimum is not met.
+/// Delivered rate, in percent of the guaranteed rate, below which a minimum is unmet.
 pub(crate) const MET_PERCENT: u64 = 95;
 
-/// What one disk did since it was last told. All rates are in normalised operations per second.
+/// Load of one disk since the previous sample. Rates are in normalised operations per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskLoad {
-    /// Which.
+    /// Identifier of the disk, unique in the cluster.
     pub disk: DiskKey,
-    /// The policy that it shares with others; its minimum and maximum are the policy's then, and
-    /// the next two are not looked at.
+    /// Policy that the disk shares with others. If set, the policy's minimum and maximum apply and
+    /// the next two fields are ignored.
     pub policy: Option<PolicyKey>,
-    /// Its own minimum; 0: none.
+    /// Minimum of the disk; 0: none.
     pub min_iops: u64,
-    /// Its own maximum.
+    /// Maximum of the disk; `None`: none.
     pub max_iops: Option<u64>,
-    /// What it may do when its node has heard nothing for long, if that was configured: more than
-    /// its minimum, less than it may have while nodes hear each other.
+    /// Fallback rate long after the last grant, if configured: at least the minimum, at most the
+    /// maximum in normal operation.
     pub fallback_iops: Option<u64>,
-    /// Its share of what nobody is entitled to, 1 to 10 000.
+    /// Weight in the division of spare capacity, 1 to 10 000.
     pub weight: u32,
-    /// What it asked for.
+    /// Demand: rate of submitted requests.
     pub demanded_iops: u64,
-    /// What it got.
+    /// Delivered rate: rate of completed requests.
     pub delivered_iops: u64,
-    /// Its requests waited because the node may do no more, so that more may be wanted than was
-    /// asked for.
+    /// True if requests were queued because of the node's cap, so that the demand may exceed the
+    /// submitted rate.
     pub waits_for_grant: bool,
-    /// Its requests waited for the store itself.
+    /// True if requests were queued at the store itself.
     pub waits_for_store: bool,
-    /// It had something to do nearly all the time, so that it may be that it asks for no more than it
-    /// gets because it gets no more.
+    /// True if requests were in flight nearly all the time, so that the submitted rate may be
+    /// limited by the delivered rate.
     #[serde(default)]
     pub is_busy: bool,
 }
 
 impl DiskLoad {
-    /// What it would use, as far as is known.
+    /// Returns the estimated demand in normalised operations per second.
     pub(crate) fn wanted_iops(&self) -> u64 {
         let demand = if self.waits_for_grant {
             UNBOUNDED
         } else {
-            // What is asked for tells nothing of the next second.
+            // The demand may rise until the next sample.
             let demand = self.demanded_iops.min(UNBOUNDED);
             demand.saturating_add(demand / 8).saturating_add(1)
         };
@@ -66,13 +66,13 @@ impl DiskLoad {
         }
     }
 
-    /// What of that is what it is to have anyway.
+    /// Returns the part of the demand within the minimum.
     fn within_minimum(&self) -> u64 {
         let own = if self.policy.is_none() { self.min_iops } else { 0 };
         self.wanted_iops().min(own)
     }
 
-    /// What it is entitled to of what it asks for.
+    /// Returns the guaranteed part of the demand.
     pub(crate) fn entitled_iops(&self) -> u64 {
         let is_own = self.policy.is_none();
         let is_open = self.waits_for_grant || self.is_busy;
@@ -81,16 +81,16 @@ impl DiskLoad {
     }
 }
 
-/// A disk as a report names it.
+/// Disk named in a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedDisk {
-    /// Which.
+    /// Identifier of the disk, unique in the cluster.
     pub disk: DiskKey,
-    /// What it is entitled to of what it asks for, in normalised operations per second.
+    /// Guaranteed part of the demand, in normalised operations per second.
     pub entitled_iops: u64,
-    /// What it asked for.
+    /// Demand, in normalised operations per second.
     pub demanded_iops: u64,
-    /// What it got.
+    /// Delivered rate, in normalised operations per second.
     pub delivered_iops: u64,
 }
 
@@ -105,71 +105,72 @@ impl From<&DiskLoad> for NamedDisk {
     }
 }
 
-/// The disks of one policy on one node.
+/// Load of the disks of one policy on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyLoad {
-    /// Which policy.
+    /// Identifier of the policy, unique in the cluster.
     pub policy: PolicyKey,
-    /// What they would use, [`UNBOUNDED`] if they wait for grants.
+    /// Demand; [`UNBOUNDED`] if limited by grants.
     pub wanted_iops: u64,
-    /// What they got.
+    /// Delivered rate, in normalised operations per second.
     pub delivered_iops: u64,
-    /// Their weights together.
+    /// Sum of the disks' weights.
     pub weight: u64,
 }
 
-/// All disks of a store on one node.
+/// Load of all disks of a store on one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeLoad {
-    /// How many disks.
+    /// Number of disks of the store that are open on the node.
     pub disks: u32,
-    /// What their own minimums come to.
+    /// Sum of the disks' own minimums.
     pub minimums_iops: u64,
-    /// What they may do when the node has heard nothing for long, if each has such a maximum.
+    /// Sum of the fallback rates, if every disk has one.
     pub fallback_iops: Option<u64>,
-    /// What they are entitled to of what they ask for.
+    /// Guaranteed part of the demand of all disks.
     pub entitled_iops: u64,
-    /// What they would use; at most [`UNBOUNDED`].
+    /// Demand of all disks, at most [`UNBOUNDED`].
     pub wanted_iops: u64,
-    /// What they got.
+    /// Delivered rate of all disks.
     pub delivered_iops: u64,
-    /// The weights of those that want something, together.
+    /// Sum of the weights of disks with demand.
     pub weight: u64,
-    /// Requests waited for the store although the node may do more.
+    /// True if requests were queued at the store although the node's cap was not reached.
     pub waits_for_store: bool,
-    /// What the store took for a request in the mean, in nanoseconds; 0: none was done.
+    /// Mean latency of a request at the store, in ns; 0 if none completed.
     pub latency_ns: u64,
 }
 
-/// What a node tells the leader of a store.
+/// Report of a node to the leader of a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// [`VERSION`].
+    /// Protocol version, [`VERSION`].
     pub version: u16,
-    /// Who.
+    /// Node that made the report.
     pub node: NodeId,
-    /// Which of its reports.
+    /// Identifier of the report, increasing per node.
     pub id: ReportId,
-    /// The last grant that it heard and applies. It never goes back to an earlier one.
+    /// Last grant received and applied. A node never returns to an earlier one.
     pub heard: Option<GrantId>,
-    /// What it does at most without a lease.
+    /// Largest rate of the node without a lease.
     pub reserved_iops: u64,
-    /// It can use leases: its clock is right.
+    /// True if the node can use leases, that is, its clock is not slow.
     pub takes_leases: bool,
-    /// Its disks together.
+    /// Load of all disks together.
     pub load: NodeLoad,
-    /// What its disks want. One of an earlier version has none, and is read so far that it can be told.
+    /// Demand of the disks. Missing in version 1, for which the default permits decoding and
+    /// reporting the version.
     #[serde(default)]
     pub wants: Wants,
-    /// Its policies that others share, each once, ascending.
+    /// Loads of shared policies, each once, in ascending order.
     pub policies: Vec<PolicyLoad>,
-    /// Disks that got the most beyond what they are entitled to, [`NAMED_MAX`] at most.
+    /// Disks with the most throughput above the guaranteed rate, at most [`NAMED_MAX`].
     pub largest: Vec<NamedDisk>,
-    /// Disks that did not get what they are entitled to, [`NAMED_MAX`] at most, the worst first.
+    /// Disks below their guaranteed rate, at most [`NAMED_MAX`], largest deficit first.
     pub unmet: Vec<NamedDisk>,
 }
 
-/// Sums up what disks did.
+/// Sums up the loads of disks.
 pub(crate) fn sum(disks: &[DiskLoad], latency_ns: u64) -> NodeLoad {
     let mut load = NodeLoad { latency_ns, ..NodeLoad::default() };
     let mut fallback = (!disks.is_empty()).then_some(0_u64);
@@ -191,17 +192,18 @@ pub(crate) fn sum(disks: &[DiskLoad], latency_ns: u64) -> NodeLoad {
     load
 }
 
-/// What disks of a node want, where their minimums are in effect.
+/// Demand of a node's disks, assuming their minimums are in effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wants {
-    /// Within their minimums.
+    /// Demand within the minimums, in normalised operations per second.
     pub within_minimums_iops: u64,
-    /// Beyond, [`CLAIMS_MAX`] at most. Those that want about as much for their weight are one claim, so that
-    /// one with a large weight that wants a little claims nothing for another.
+    /// Demand beyond the minimums, at most [`CLAIMS_MAX`] claims. Disks with similar demand per
+    /// weight form one claim, so that a disk with a large weight and a small demand does not
+    /// increase the share of another.
     pub beyond_minimums: Vec<Claim>,
 }
 
-/// What disks want.
+/// Returns the demand of disks.
 pub(crate) fn wants(disks: &[DiskLoad]) -> Wants {
     let mut within_minimums_iops = 0_u64;
     let mut found: BTreeMap<u32, Claim> = BTreeMap::new();
@@ -211,7 +213,7 @@ pub(crate) fn wants(disks: &[DiskLoad]) -> Wants {
         let beyond = disk.wanted_iops().saturating_sub(within);
         let kind = match (beyond / weight).checked_ilog2() {
             _ if beyond == 0 => continue,
-            // All there is, whatever its weight.
+            // Unlimited demand, independent of the weight.
             _ if beyond >= UNBOUNDED / 2 => u32::MAX,
             Some(each) => 1 + each / 2,
             None => 0,
@@ -223,7 +225,7 @@ pub(crate) fn wants(disks: &[DiskLoad]) -> Wants {
     Wants { within_minimums_iops, beyond_minimums: found.into_values().collect() }
 }
 
-/// The policies that disks have, and what they do for each.
+/// Returns the loads of disks by policy.
 pub(crate) fn by_policy(disks: &[DiskLoad]) -> Vec<PolicyLoad> {
     let mut found = BTreeMap::new();
     for disk in disks {
@@ -237,8 +239,8 @@ pub(crate) fn by_policy(disks: &[DiskLoad]) -> Vec<PolicyLoad> {
     found.into_values().collect()
 }
 
-/// The disks that a report names: those that got the most beyond their right, and those
-/// that did not get it.
+/// Returns the disks to name in a report: those with the most throughput above the guaranteed rate,
+/// and those below it.
 pub(crate) fn named(disks: &[DiskLoad]) -> (Vec<NamedDisk>, Vec<NamedDisk>) {
     let all = disks.iter().map(NamedDisk::from);
     let beyond = |disk: &NamedDisk| disk.delivered_iops.saturating_sub(disk.entitled_iops);
@@ -290,7 +292,7 @@ mod tests {
         assert!(wants(&all.collect::<Vec<_>>()).beyond_minimums.len() <= CLAIMS_MAX);
     }
 
-    /// The leader tells of it by its version, and can only if it can read it.
+    /// The leader reports the version, which requires that it can decode the report.
     #[test]
     fn a_report_of_an_earlier_version_is_read() {
         let report = Report {

@@ -1,4 +1,4 @@
-//! A node's side of a store.
+//! Node's side of a shared store.
 
 use std::collections::VecDeque;
 
@@ -10,99 +10,98 @@ use crate::grant::{Grant, PolicyShare, Share};
 use crate::load::{self, DiskLoad, NamedDisk, NodeLoad, PolicyLoad, Report, VERSION, Wants};
 use crate::{GrantId, NodeId, PolicyKey, ReportId, Terms};
 
-/// A past fact on a node.
+/// Event for a node's state machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum MemberEvent {
-    /// What the disks of the store did lately: all of them, so that one that is not among them is
-    /// not there any more.
+    /// Load of all disks of the store. Disks not listed no longer exist.
     Loads {
-        /// Each once.
+        /// Loads of the disks, each disk once.
         disks: Vec<DiskLoad>,
-        /// What the store took for a request in the mean; 0: none was done.
+        /// Mean latency of a request at the store, in ns; 0 if none completed.
         latency_ns: u64,
     },
-    /// A grant came for this node.
+    /// A grant for this node was received.
     Granted {
-        /// What.
+        /// Grant received from the leader.
         grant: Grant,
     },
 }
 
-/// An imperative to a node. They are to be carried out in order, and each is in effect before
-/// the next is begun: a report says what is in effect.
+/// Action for a node. Actions are carried out in order, and each is in effect before the next is
+/// started: a report describes the state in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum MemberAction {
-    /// Hold the store's disks together to this, and those of each policy to that.
+    /// Enforce these caps on all disks of the store together and on those of each policy.
     Apply {
-        /// For the store.
+        /// Cap on all disks of the store together.
         store: Cap,
-        /// For each policy; those that are not named may do nothing.
+        /// Caps of policies; disks of policies not listed may do no I/O.
         policies: Vec<PolicyCap>,
     },
-    /// Have this be there after a restart, whatever happens.
+    /// Persist this state durably for the next start.
     Keep {
-        /// What.
+        /// State to restore after a restart.
         kept: Kept,
     },
-    /// Tell the leader.
+    /// Send a report to the leader.
     Send {
-        /// What.
+        /// Report to send.
         report: Report,
     },
-    /// Tell whoever looks after the node.
+    /// Report a notice to the operator of the node.
     Tell {
-        /// What.
+        /// Notice to report to the operator.
         notice: MemberNotice,
     },
 }
 
-/// What a node holds a policy's disks to.
+/// Limits of a policy's disks on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyCap {
-    /// Which policy.
+    /// Identifier of the policy, unique in the cluster.
     pub policy: PolicyKey,
-    /// What they are to get whenever they want it.
+    /// Guaranteed rate of the disks together.
     pub min_iops: u64,
-    /// The most they may do; `None`: the policy has no maximum.
+    /// Maximum rate of the disks together; `None`: the policy has no maximum.
     pub max: Option<Cap>,
 }
 
-/// What a node knows after a restart.
+/// State of a node that survives a restart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
-    /// Of the store.
+    /// Share of the store's capacity.
     pub store: KeptShare,
-    /// Of policies, with their minimums.
+    /// Policies with their minimums and shares of their maximums.
     pub policies: Vec<(PolicyKey, u64, Option<KeptShare>)>,
 }
 
-/// A share, as far as it is without end.
+/// Part of a [`Share`] that applies indefinitely.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptShare {
-    /// As in [`Share`].
+    /// Reserved rate, as in [`Share`].
     pub reserved_iops: u64,
-    /// As in [`Share`].
+    /// Fallback rate, as in [`Share`].
     pub late_iops: u64,
 }
 
-/// Something about a node.
+/// Notice about the lease or clock of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberNotice {
     /// The node has a lease.
     Leased,
-    /// Its lease ended and no other came: it keeps to what is reserved for it.
+    /// The lease ended without another; the node is limited to its reservation.
     Lapsed,
-    /// Its clock is slower than that of the leader by more than the terms allow, so it uses
-    /// no lease until the two agree.
+    /// The clock is slower than the leader's by more than the terms permit. The node uses no lease
+    /// until the clocks agree.
     ClockSlow,
-    /// A grant came that it does not understand.
+    /// A grant of an unsupported version was received.
     OtherVersion(u16),
 }
 
-/// See the crate.
+/// Node's state machine of a shared store. See the crate documentation.
 #[derive(Clone, Debug)]
 pub struct Member {
     terms: Terms,
@@ -130,8 +129,8 @@ pub struct Member {
 }
 
 impl Member {
-    /// A node that was started at `now`, with what it was last told to keep. `incarnation` must be
-    /// higher than at each earlier start.
+    /// Creates the state machine of a node started at `now` with the state it persisted.
+    /// `incarnation` must be higher than at each earlier start.
     pub fn new(terms: Terms, now: Time, node: NodeId, incarnation: u64, kept: Kept) -> Self {
         let share = |kept: KeptShare| Share {
             reserved_iops: kept.reserved_iops,
@@ -171,7 +170,7 @@ impl Member {
         member
     }
 
-    /// Something happened.
+    /// Processes an event that occurred at `now`.
     pub fn handle(&mut self, now: Time, event: &MemberEvent) {
         self.handle_time(now);
         match event {
@@ -181,25 +180,25 @@ impl Member {
         self.report_if_due();
     }
 
-    /// The time of [`Member::next_deadline`] has come.
+    /// Processes the deadline returned by [`Member::next_deadline`].
     pub fn handle_deadline(&mut self, now: Time) {
         self.handle_time(now);
         self.report_if_due();
     }
 
-    /// The next thing to do.
+    /// Returns the next action, or `None` if none is pending.
     pub fn poll_action(&mut self) -> Option<MemberAction> {
         self.actions.pop_front()
     }
 
-    /// When [`Member::handle_deadline`] is to be called, unless an event comes before.
+    /// Returns when to call [`Member::handle_deadline`] unless an event occurs before.
     pub fn next_deadline(&self) -> Option<Time> {
         let lapses = self.leased_until.filter(|_| self.is_leased);
         let due = self.load.map(|_| self.due());
         lapses.into_iter().chain(due).min()
     }
 
-    /// What the node may do of the store at a time.
+    /// Returns the cap of the node as a function of time.
     pub fn cap(&self) -> Cap {
         self.cap_of(&self.store)
     }
@@ -244,10 +243,10 @@ impl Member {
                 || before.fallback_iops != load.fallback_iops
                 || (before.disks == 0) != (load.disks == 0)
         }) || policies(&by_policy) != policies(&self.by_policy);
-        // More is wanted than may be done, and was not when the leader was last told.
+        // The demand exceeds the cap and did not at the last report.
         let told = self.reported.map_or(0, |(_, load)| load.wanted_iops);
         let is_more = load.wanted_iops > self.cap().iops_at(self.now) && told < load.wanted_iops;
-        // Much was wanted, and what was given for it is others' again once this is said.
+        // The demand has dropped; other nodes can use the leased share after the next report.
         let leased = self.leased_until.map_or(0, |_| self.store.leased_iops);
         let is_spare = leased > self.store.reserved_iops && load.wanted_iops < leased / 2;
         let is_less = is_spare && told >= leased;
@@ -270,7 +269,7 @@ impl Member {
         }
         let before = self.cap().iops_at(self.now);
         self.heard = Some(grant.id);
-        // A report that is not remembered was made longer ago than any lease lasts.
+        // A report that is not remembered is older than any lease lasts.
         let made = self.made.iter().find(|(id, _)| *id == grant.answers).map(|(_, made)| *made);
         let clock = made
             .map(|made| self.clock.hear(&self.terms, self.now, (grant.id.term, grant.at), made));
@@ -291,11 +290,11 @@ impl Member {
         }
         self.apply();
         let is_kept = self.keep();
-        // Others wait for what this node may not do any more.
+        // Other nodes may be waiting for the share that this node released.
         self.is_urgent |= is_kept || self.cap().iops_at(self.now) < before;
     }
 
-    /// Keeps what is without end, if it is something else than before.
+    /// Persists the indefinite shares if they changed, and returns whether they did.
     fn keep(&mut self) -> bool {
         let kept = |share: &Share| KeptShare {
             reserved_iops: share.reserved_iops,
@@ -313,7 +312,7 @@ impl Member {
         is_other
     }
 
-    /// When the leader is next told something.
+    /// Returns when the next report is due.
     fn due(&self) -> Time {
         let Some(((last, _), load)) = self.reported.zip(self.load) else { return self.now };
         let is_leasing = self.is_leased && self.store.leased_iops > self.store.reserved_iops;

@@ -1,4 +1,4 @@
-//! What the leader of a store tells those who look after it.
+//! Notices of the leader to the operators of the cluster.
 
 use core::time::Duration;
 
@@ -6,139 +6,139 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DiskKey, NodeId, PolicyKey, Promises};
 
-/// So many disks are named that a minimum was displaced by.
+/// Maximum number of disks named as causes of an unmet minimum.
 pub const AGGRESSORS_MAX: usize = 8;
 
-/// A disk that got more than it is entitled to while another did not get its minimum.
+/// Disk that got more than its guaranteed rate while another disk's minimum was unmet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Aggressor {
-    /// Where it is.
+    /// Node on which the disk is open.
     pub node: NodeId,
-    /// Which.
+    /// Identifier of the disk, unique in the cluster.
     pub disk: DiskKey,
-    /// What it got, in normalised operations per second.
+    /// Delivered rate, in normalised operations per second.
     pub delivered_iops: u64,
-    /// What of it it is entitled to.
+    /// Guaranteed part of the delivered rate.
     pub entitled_iops: u64,
 }
 
-/// Why a minimum is not met.
+/// Cause of an unmet minimum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// It was not admitted, because more would be promised than the store can keep.
+    /// The minimum was not admitted, because the guarantees would exceed the capacity.
     NotAdmitted,
-    /// Others have not made room yet.
+    /// Other nodes have not released their shares yet.
     OtherNodes,
-    /// The node may do enough, and its own other disks have it.
+    /// The cap of the node is sufficient, but its other disks use it.
     OwnNode,
-    /// The store does less than it can do: something that the cluster does not know uses it,
-    /// or it has become slower.
+    /// The store delivers less than its capacity: it has external load or has become slower.
     ForeignLoad,
-    /// The node may do enough, and the store takes too long for so few requests at a time.
+    /// The cap of the node is sufficient, but the store's latency is too high for the queue depth.
     StoreLatency,
 }
 
-/// A minimum that is not met.
+/// Unmet minimum of a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unmet {
-    /// Where the disk is.
+    /// Node on which the disk is open.
     pub node: NodeId,
-    /// Which.
+    /// Identifier of the disk, unique in the cluster.
     pub disk: DiskKey,
-    /// For how long so far.
+    /// Time since the minimum has been unmet.
     pub lasting: Duration,
-    /// What it is entitled to of what it asks for, in normalised operations per second.
+    /// Guaranteed part of the demand, in normalised operations per second.
     pub entitled_iops: u64,
-    /// What it asks for.
+    /// Demand, in normalised operations per second.
     pub demanded_iops: u64,
-    /// What it gets.
+    /// Delivered rate, in normalised operations per second.
     pub delivered_iops: u64,
-    /// Why.
+    /// Cause of the deficit, as far as known.
     pub cause: Cause,
-    /// Who gets more than it is entitled to on any node, most first.
+    /// Disks on any node above their guaranteed rate, largest excess first.
     pub aggressors: Vec<Aggressor>,
 }
 
-/// Something that uses the store and is not of this cluster, as it was seen on the store itself.
+/// External user of the store, outside this cluster, detected on the store itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stranger {
-    /// Its name: that of another cluster, or of a node.
+    /// Name of the other cluster or node.
     pub name: String,
-    /// What it does, as far as it says so.
+    /// Throughput it reports, in normalised operations per second; 0 if unknown.
     pub delivered_iops: u64,
 }
 
-/// Something happened in the cluster.
+/// Notice about a store of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Notice {
-    /// More minimums were asked for than can be kept. The node keeps what it had.
+    /// A requested minimum exceeds the capacity. The node keeps its previous reservation.
     Refused {
-        /// Whose.
+        /// Node that requested the reservation.
         node: NodeId,
-        /// The arithmetic.
+        /// Admission calculation that shows the excess.
         promises: Promises,
     },
-    /// A minimum has not been met for a minute.
+    /// A minimum has been unmet for a minute.
     MinimumUnmet(Unmet),
-    /// One of which this was told is met, or nobody asks for it.
+    /// A minimum reported as unmet is met or no longer requested.
     MinimumMet {
-        /// Where it is.
+        /// Node on which the disk is open.
         node: NodeId,
-        /// Whose.
+        /// Identifier of the disk, unique in the cluster.
         disk: DiskKey,
     },
-    /// The store does less than it can do.
+    /// The store delivers less than its capacity.
     ForeignLoad {
-        /// What it does for all nodes together.
+        /// Throughput of all nodes together.
         delivered_iops: u64,
-        /// What it can do.
+        /// Capacity of the store, declared or measured.
         capability_iops: u64,
-        /// Who was seen on it.
+        /// External users detected on the store.
         strangers: Vec<Stranger>,
-        /// Nodes that say nothing and may use what is reserved for them.
+        /// Nodes that send no reports and may use their reservations.
         silent: Vec<NodeId>,
     },
-    /// The store does what it can do again.
+    /// The store delivers its capacity again.
     ForeignLoadGone,
-    /// Somebody uses the store who is not of this cluster.
+    /// An external user of the store was detected.
     StrangerSeen(Stranger),
-    /// A node says nothing any more. It may use what is reserved for it.
+    /// A node sends no reports. It may use its reservation.
     NodeSilent {
-        /// Which.
+        /// Node that has stopped sending reports.
         node: NodeId,
-        /// Normalised operations per second.
+        /// Reservation of the node, in normalised operations per second.
         reserved_iops: u64,
     },
-    /// A node has reserved what nobody here knows to have given. It is counted from now on.
+    /// A node holds a reservation that the cluster has no record of granting. It is counted from
+    /// now on.
     Unaccounted {
-        /// Which.
+        /// Node that reported the reservation.
         node: NodeId,
-        /// What it says.
+        /// Reservation reported by the node.
         reserved_iops: u64,
-        /// What was known.
+        /// Reservation according to the leader's account.
         known_iops: u64,
     },
-    /// A node speaks another version. It gets nothing, and keeps what is reserved for it.
+    /// A node uses an unsupported version. It gets no grants and keeps its reservation.
     OtherVersion {
-        /// Which.
+        /// Node with the other version.
         node: NodeId,
-        /// What it speaks.
+        /// Protocol version of the node.
         version: u16,
     },
-    /// A policy that was to be removed has disks still. It stays in force until there are none.
+    /// A policy to be removed is in use by disks. It stays in effect until none uses it.
     PolicyInUse {
-        /// Which.
+        /// Policy that is to be removed.
         policy: PolicyKey,
-        /// Where.
+        /// Node on which such disks are open.
         node: NodeId,
     },
-    /// Disks have a policy that does not exist. They may do nothing until it does.
+    /// Disks refer to a policy that does not exist. They may do no I/O until it does.
     PolicyUnknown {
-        /// Which.
+        /// Policy that does not exist.
         policy: PolicyKey,
-        /// Where.
+        /// Node on which such disks are open.
         node: NodeId,
     },
 }

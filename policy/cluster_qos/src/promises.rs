@@ -1,52 +1,52 @@
-//! What may be promised in a cluster.
+//! Admission of guarantees in a cluster.
 
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// So many percent of what a store can do may be promised, on all nodes together.
+/// Maximum sum of all guarantees on all nodes, in percent of the store's capacity.
 pub const PROMISED_PERCENT_MAX: u64 = 90;
 
-/// What a store can do, in normalised operations per second.
+/// Capacity of a store, in normalised operations per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Capability {
-    /// The operator says so. All nodes together never do more.
+    /// Declared by the operator. All nodes together never exceed it.
     Declared(u64),
-    /// It was measured with the requests that suit the store least. With others it may do more,
-    /// which nodes may use as far as it was seen to.
+    /// Measured with the least favourable requests. Nodes may exceed it up to the observed
+    /// throughput.
     Measured(u64),
 }
 
 impl Capability {
-    /// The number.
+    /// Returns the capacity as a number.
     pub const fn iops(self) -> u64 {
         match self {
             Self::Declared(iops) | Self::Measured(iops) => iops,
         }
     }
 
-    /// What all promises may come to.
+    /// Returns the maximum sum of all guarantees.
     pub fn promisable_iops(self) -> u64 {
         let iops = u128::from(self.iops()) * u128::from(PROMISED_PERCENT_MAX) / 100;
         u64::try_from(iops).unwrap_or(u64::MAX)
     }
 }
 
-/// The arithmetic of a cluster's promises, with what was asked for.
+/// Admission calculation of a cluster with a requested guarantee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Promises {
-    /// What is promised to nodes: minimums, and a floor for each node. While a
-    /// node has not confirmed that it has less, it counts with what it had.
+    /// Guarantees of all nodes: minimums and a floor for each node. Until a node acknowledges a
+    /// decrease, its previous reservation counts.
     pub promised_iops: u64,
-    /// How much more was asked for.
+    /// Requested increase, in normalised operations per second.
     pub asked_iops: u64,
-    /// What the store can do.
+    /// Capacity of the store, declared or measured.
     pub capability: Capability,
 }
 
 impl Promises {
-    /// Whether they fit.
+    /// Returns true if the request can be admitted.
     pub fn fit(&self) -> bool {
         self.promised_iops.saturating_add(self.asked_iops) <= self.capability.promisable_iops()
     }

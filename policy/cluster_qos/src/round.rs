@@ -1,4 +1,4 @@
-//! Deciding who gets what.
+//! Round of the leader: admission, targets and grants.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,29 +14,30 @@ use crate::notice::Notice;
 use crate::shared::PolicyPlan;
 use crate::{CLAIMS_MAX, GrantId, NodeId, PolicyKey, Promises, Terms};
 
-/// A node that waits surely uses so many times what it had.
+/// Factor by which a saturated node's share may grow per round without proof of its use.
 const CLIMB: u64 = 4;
-/// Or of what is spare this part of what the store can do.
+/// Fraction of the capacity that a saturated node may get at least per round.
 const LEAST_STEP: u64 = 32;
 
-/// What a node asks for of what is spare.
+/// Demand of a node for spare capacity.
 #[derive(Clone, Debug)]
 struct Asked {
     claims: Vec<Claim>,
-    /// So much of that it has of what is reserved for it and is not wanted by whom it is for.
+    /// Unused part of the node's reservation, which its other disks can use.
     idle: u64,
-    /// So much it may be believed to use.
+    /// Share the node is assumed to use.
     surely: u64,
 }
 
 impl Asked {
-    /// What is asked for by a node that had `before` in all when it said so; it may be believed to use `least` at least.
+    /// Returns the demand of a node whose share was `before` at the time of its report. `least` is
+    /// the lower bound of the assumed use.
     fn of(state: &NodeState, report: &Report, before: u64, least: u64) -> Self {
-        // Of all it had: what of that is promised to it says nothing of what it wants.
+        // Based on the total share: the reservation alone does not indicate the demand.
         let surely = before.saturating_mul(CLIMB).saturating_sub(state.admitted).max(least);
         if state.refused.is_some() {
-            // Its scheduler does not divide by weight alone: what disks want for themselves says nothing of
-            // what each gets.
+            // The node's scheduler does not divide by weight alone, so the demands of single disks
+            // do not determine their throughput.
             let wanted_iops = report.load.wanted_iops.saturating_sub(state.admitted);
             let all = Claim { wanted_iops, weight: report.load.weight };
             return Self { claims: vec![all], idle: 0, surely };
@@ -50,9 +51,10 @@ impl Asked {
     }
 }
 
-/// Divides what is spare. A node that waits says that it wants more, and not how much: often a little. So first
-/// each has what it may be believed to use, and then who may want still more has the rest. Else half of what is spare
-/// lies idle with one that wanted little, until it has said so.
+/// Divides spare capacity. A saturated node reports that its demand is higher than its share, but
+/// not by how much; often it is little. In a first pass each node gets what it is assumed to use;
+/// the second pass divides the rest among nodes with further demand. Otherwise half of the spare
+/// capacity would be unused by a node with a small demand until its next report.
 fn divide_spare(spare: u64, asked: &[Asked]) -> Vec<u64> {
     let first: Vec<Claimant<'_>> = asked
         .iter()
@@ -67,11 +69,11 @@ fn divide_spare(spare: u64, asked: &[Asked]) -> Vec<u64> {
     divide(spare, &second)
 }
 
-/// What nodes are to have.
+/// Target shares by node.
 pub(crate) type Targets = BTreeMap<NodeId, Share>;
 
 impl Office {
-    /// Gives what there is, as far as those who have it now let it go.
+    /// Grants capacity to nodes, as far as it is free or was released.
     pub(crate) fn round(
         &mut self,
         terms: &Terms,
@@ -142,8 +144,8 @@ impl Office {
         }
     }
 
-    /// When nodes that were not heard of may go over to their late share, of those that may
-    /// before a lease that is given now has ended.
+    /// Returns the times at which nodes without recent contact may change to their fallback shares,
+    /// if before the end of a lease given now.
     pub(crate) fn late(&self, terms: &Terms, now: Time) -> BTreeMap<NodeId, Time> {
         let soon = now + terms.at_most(terms.lease);
         let from = |state: &NodeState| {
@@ -154,7 +156,7 @@ impl Office {
         all.filter(|(_, from)| *from <= soon).collect()
     }
 
-    /// Decides what is reserved for whom.
+    /// Determines the reservations of nodes.
     fn admit(&mut self, terms: &Terms, actions: &mut VecDeque<AllocatorAction>) {
         let shares = self.shares_of_minimums();
         let capability = self.estimate.capability();
@@ -188,7 +190,7 @@ impl Office {
                 actions.push_back(AllocatorAction::Tell { notice });
             }
         }
-        // What is fallen back on is promised last: it is no right.
+        // Fallback shares are admitted last, because they are not guaranteed.
         for state in self.nodes.values_mut() {
             let Some((report, _)) = &state.report else { continue };
             let late = report.load.fallback_iops.unwrap_or_default();
@@ -218,7 +220,8 @@ impl Office {
             let account = self.store.accounts.get(node);
             let (reserved, late_held) =
                 account.map_or((0, 0), |account| (account.reserved(), account.late()));
-            // One that is not heard of keeps what it had, and may go over to its maximums.
+            // A node without a recent report keeps its reservation and may change to its fallback
+            // share.
             let Some(report) = state.current(now, terms.lease) else {
                 let late = if late.contains_key(node) { late_held } else { 0 };
                 base = base.saturating_add(reserved.max(state.admitted).max(late));
@@ -228,7 +231,7 @@ impl Office {
             if !report.takes_leases {
                 continue;
             }
-            // Not what it was given since: it has not said yet what came of that.
+            // Grants since then are excluded: their effect has not been reported yet.
             let before = account.map_or(0, Account::heard_leased);
             claims.push((*node, Asked::of(state, report, before, least)));
         }
@@ -242,7 +245,7 @@ impl Office {
         targets
     }
 
-    /// Who is given something now: those who get less before those who get more.
+    /// Returns the nodes that get a grant now, decreases before increases.
     fn order(&self, now: Time, targets: &Targets) -> Vec<NodeId> {
         let mut order = Vec::new();
         for (node, target) in targets {
@@ -251,7 +254,8 @@ impl Office {
             let empty = Account::default();
             let account = self.store.accounts.get(node).unwrap_or(&empty);
             let (last, held) = (account.last(), account.leased(now));
-            // An old answer is worth another only if it is far from what it should be.
+            // A report answered before gets another grant only if the share differs considerably
+            // from the target.
             let is_far = differs(last.leased_iops, target.leased_iops) && held > 0
                 || last.reserved_iops != target.reserved_iops;
             let is_new = state.answered.is_none_or(|answered| answered < report.id);
@@ -265,7 +269,7 @@ impl Office {
         order.into_iter().map(|(_, _, node)| node).collect()
     }
 
-    /// Reports that count.
+    /// Returns the reports that are recent enough for a lease.
     pub(crate) fn current<'a>(
         &'a self,
         terms: &Terms,
@@ -278,7 +282,7 @@ impl Office {
     }
 }
 
-/// As much of a share as there is room for.
+/// Limits a share to the capacity left.
 pub(crate) fn fit(target: &Share, most: Most) -> Share {
     Share {
         leased_iops: target.leased_iops.min(most.leased),
@@ -288,7 +292,7 @@ pub(crate) fn fit(target: &Share, most: Most) -> Share {
     }
 }
 
-/// By more than an eighth.
+/// Returns true if the values differ by more than an eighth.
 fn differs(had: u64, has: u64) -> bool {
     had.abs_diff(has) > had.max(has) / 8
 }

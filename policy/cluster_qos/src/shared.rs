@@ -1,9 +1,9 @@
-//! Policies whose disks are on several nodes.
+//! Policies with disks on several nodes.
 //!
-//! A policy's minimum is a part of what is reserved for each node that has its disks, in equal parts,
-//! so that it counts once; who gets it while all is well goes by demand. Its maximum is given
-//! away like a store: half of it, or the minimum if that is more, without end in equal parts, the rest
-//! by lease and demand.
+//! The minimum of a policy is divided equally among the reservations of the nodes with its disks,
+//! so that it counts once; in operation it is distributed by demand. The maximum is granted like a
+//! store's capacity: half of it, or the minimum if larger, indefinitely in equal parts, the rest by
+//! lease and demand.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,20 +17,20 @@ use crate::ledger::Room;
 use crate::round::{Targets, fit};
 use crate::{NodeId, PolicyKey, Terms};
 
-/// What nodes are to have of a policy.
+/// Target shares of a policy by node.
 pub(crate) struct PolicyPlan {
-    /// Of its maximum.
+    /// Shares of the policy's maximum by node.
     targets: Targets,
-    /// Of its minimum.
+    /// Shares of the policy's minimum by node.
     pub(crate) minimums: BTreeMap<NodeId, u64>,
-    /// Where its disks are.
+    /// Nodes with disks of the policy.
     users: BTreeSet<NodeId>,
-    /// Whether there is a maximum. One that is not known has one, of nothing.
+    /// True if the policy has a maximum. An unknown policy has a maximum of 0.
     has_max: bool,
 }
 
 impl Office {
-    /// Policies that exist, and those of which a node may still have something.
+    /// Returns the policies that exist and those of which a node may still hold a share.
     pub(crate) fn known_policies(&self) -> BTreeSet<PolicyKey> {
         self.policies.keys().chain(self.shared.keys()).copied().collect()
     }
@@ -56,7 +56,7 @@ impl Office {
         });
     }
 
-    /// What each node's part of policies' minimums comes to.
+    /// Returns the sum of each node's parts of policy minimums.
     pub(crate) fn shares_of_minimums(&self) -> BTreeMap<NodeId, u64> {
         let mut shares = BTreeMap::<NodeId, u64>::new();
         for (policy, limits) in &self.policies {
@@ -68,7 +68,7 @@ impl Office {
         shares
     }
 
-    /// Divides something equally among the nodes with disks of a policy.
+    /// Divides `total` equally among the nodes with disks of a policy.
     fn equally(&self, policy: PolicyKey, total: u64) -> Vec<(NodeId, u64)> {
         let nodes: Vec<NodeId> = self.nodes_with(policy).collect();
         let count = u64::try_from(nodes.len()).unwrap_or(u64::MAX).max(1);
@@ -76,7 +76,7 @@ impl Office {
         nodes.iter().copied().zip((0..count).map(share)).collect()
     }
 
-    /// Plans a policy.
+    /// Determines the target shares of a policy.
     pub(crate) fn policy_targets(&self, policy: PolicyKey, terms: &Terms, now: Time) -> PolicyPlan {
         let limits = self.policies.get(&policy).copied().unwrap_or_default();
         let mut claims: Vec<(NodeId, Claim)> = Vec::new();
@@ -117,8 +117,8 @@ impl Office {
         plan
     }
 
-    /// Gives a node its part of a policy: `None` if it has none and had none, and a share of
-    /// nothing of one that does not exist.
+    /// Grants a node its share of a policy. Returns `None` if the node has no disks and no share of
+    /// it. The share of a policy that does not exist is 0.
     pub(crate) fn give_policy(
         &mut self,
         policy: PolicyKey,
@@ -129,7 +129,8 @@ impl Office {
     ) -> Option<Option<Share>> {
         let is_there = plan.users.contains(&node);
         if !plan.has_max {
-            // It had one, and a node may still adhere to what it was given of it.
+            // The policy's maximum was removed; earlier shares of it are irrelevant, although nodes
+            // may still apply them.
             self.shared.remove(&policy);
             return is_there.then_some(None);
         }

@@ -1,4 +1,4 @@
-//! What all nodes of a cluster agree on.
+//! Timing and limits on which all nodes of a cluster agree.
 
 use core::time::Duration;
 
@@ -7,28 +7,28 @@ use thiserror::Error;
 
 const MILLION: u128 = 1_000_000;
 
-/// How long grants last and how often who says what. All nodes of a store have the same.
+/// Durations of grants and intervals of reports. Equal on all nodes of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
-    /// For how long a grant is in force, from the moment at which the report that it answers
-    /// was made, on the node's own clock.
+    /// Duration of a lease, from the time at which the answered report was made, on the node's
+    /// clock.
     pub lease: Duration,
-    /// By how many millionths the clocks of two nodes may differ in rate. How they are set does
-    /// not matter: no time is compared with that of another clock.
+    /// Maximum difference in rate between the clocks of two nodes, in parts per million. The
+    /// setting of clocks is irrelevant: times of different clocks are not compared.
     pub drift_ppm: u32,
-    /// A node that asks for more than is reserved for it reports so often.
+    /// Report interval of a node with a demand above its reservation.
     pub report_every: Duration,
-    /// No node reports more often, whatever happens.
+    /// Minimum interval between reports of a node.
     pub report_pause: Duration,
-    /// A node that asks for no more than is reserved for it reports so often.
+    /// Report interval of a node with a demand within its reservation.
     pub idle_every: Duration,
-    /// The leader gives grants no more often.
+    /// Minimum interval between rounds of grants.
     pub round_pause: Duration,
-    /// A node that has heard nothing for so long goes over to what its disks may fall back on, if
-    /// that was configured.
+    /// Time without a grant after which a node changes to the fallback rates of its disks, if
+    /// configured.
     pub fallback_after: Duration,
-    /// So much is reserved for each node with disks beside its minimums, in normalised operations
-    /// per second, so that no disk stands still.
+    /// Reservation of each node with disks in addition to its minimums, in normalised operations
+    /// per second, so that no disk stalls.
     pub floor_iops: u64,
 }
 
@@ -47,28 +47,29 @@ impl Default for Terms {
     }
 }
 
-/// Terms that cannot be kept. Nothing was changed.
+/// Reason for which terms are rejected. The previous terms stay in effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TermsError {
-    /// One time is not below another.
+    /// A duration is not less than another.
     #[error("{shorter} must be less than {longer}; lower the one or raise the other")]
     Order {
-        /// What has to be shorter.
+        /// Duration that must be shorter.
         shorter: &'static str,
-        /// What has to be longer.
+        /// Duration that must be longer.
         longer: &'static str,
     },
-    /// Clocks are not that bad.
+    /// The drift is outside the permitted range.
     #[error("drift_ppm {0} is not from 1 to 100000; quartz is within 200")]
     Drift(u32),
 }
 
 impl Terms {
-    /// Whether they can be kept.
+    /// Validates the terms.
     ///
     /// # Errors
-    /// What contradicts what.
+    ///
+    /// The contradicting fields.
     pub fn check(&self) -> Result<(), TermsError> {
         if self.drift_ppm == 0 || self.drift_ppm > 100_000 {
             return Err(TermsError::Drift(self.drift_ppm));
@@ -79,7 +80,8 @@ impl Terms {
             ("twice report_every", self.report_every * 2, "lease", self.lease),
             ("report_pause", self.report_pause, "report_every", self.report_every),
             ("report_every", self.report_every, "idle_every", self.idle_every),
-            // A leader hears of a grant of an idle node's one report by the next.
+            // The leader receives the acknowledgement of a grant, which answers one report of an
+            // idle node, with the next report.
             (
                 "twice idle_every and three leases",
                 self.idle_every * 2 + self.lease * 3,
@@ -95,13 +97,13 @@ impl Terms {
         Ok(())
     }
 
-    /// How long a span of one clock may take on another, at most.
+    /// Returns the longest time that a span of one clock can take on another.
     pub(crate) fn at_most(&self, span: Duration) -> Duration {
         let ns = (span.as_nanos() * (MILLION + u128::from(self.drift_ppm))).div_ceil(MILLION);
         Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 
-    /// How long a span of one clock takes on another, at least.
+    /// Returns the shortest time that a span of one clock can take on another.
     pub(crate) fn at_least(&self, span: Duration) -> Duration {
         let ns = span.as_nanos() * MILLION / (MILLION + u128::from(self.drift_ppm));
         Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))

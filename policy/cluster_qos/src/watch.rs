@@ -1,4 +1,4 @@
-//! Who does not get its minimum, and what the store does.
+//! Detection of unmet minimums and of stores below their capacity.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
@@ -11,7 +11,7 @@ use crate::load::{MET_PERCENT, NamedDisk, Report};
 use crate::notice::{AGGRESSORS_MAX, Aggressor, Cause, Notice, Unmet};
 use crate::{DiskKey, NodeId, Terms};
 
-/// So long a minimum is not met before it is told.
+/// Time for which a minimum must be unmet before it is reported.
 pub const TOLD_AFTER: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug)]
@@ -21,14 +21,14 @@ struct Lack {
     is_told: bool,
 }
 
-/// Minimums that are not met.
+/// Unmet minimums by node and disk.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lacks {
     lacks: BTreeMap<(NodeId, DiskKey), Lack>,
 }
 
 impl Lacks {
-    /// What a report says of it.
+    /// Processes the unmet minimums in a report and returns notices for those now met.
     pub(crate) fn hear(&mut self, now: Time, report: &Report) -> Vec<Notice> {
         let node = report.node;
         let mut met = Vec::new();
@@ -52,19 +52,19 @@ impl Lacks {
 }
 
 impl Allocator {
-    /// All minimums that are not met now, with their aggressors.
+    /// Returns the minimums unmet at present, with the disks that cause it.
     pub fn unmet(&self) -> Vec<Unmet> {
         let Some(office) = &self.office else { return Vec::new() };
         let lacks = office.lacks.lacks.iter();
         lacks.map(|((node, disk), lack)| office.explain(self.now, *node, *disk, lack)).collect()
     }
 
-    /// What all nodes together may do of the store; `None`: this node does not lead.
+    /// Returns the rate of all nodes together; `None` if this node is not the leader.
     pub fn limit_iops(&self) -> Option<u64> {
         self.office.as_ref().map(|office| office.estimate.iops())
     }
 
-    /// The most that all nodes may do together now, whatever they have heard.
+    /// Returns the upper bound of the current rates of all nodes, for any set of received grants.
     pub fn held_iops(&self) -> Option<u64> {
         let office = self.office.as_ref()?;
         let accounts = office.store.accounts.values();
@@ -73,7 +73,7 @@ impl Allocator {
 }
 
 impl Office {
-    /// Looks at what nodes said, once in a while.
+    /// Evaluates the reports of all nodes. Called periodically.
     pub(crate) fn look(
         &mut self,
         terms: &Terms,
@@ -95,7 +95,7 @@ impl Office {
                 Notice::ForeignLoadGone
             });
         }
-        // The leader has to have been there for as long.
+        // The leader must have been in office for this time.
         let patience = terms.idle_every * 2 + terms.lease;
         for (node, state) in &mut self.nodes {
             let heard = state.report.as_ref().map_or(self.elected, |(_, at)| *at);

@@ -1,4 +1,4 @@
-//! What is to be done.
+//! Actions of the state machine.
 
 use core::fmt;
 
@@ -7,85 +7,85 @@ use suimon_quantity::PortId;
 
 use crate::VfId;
 
-/// An imperative.
+/// Action for the owner of the state machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum Action {
-    /// Plug a VF into the VM of a NIC.
+    /// Hot-plug a VF into the VM of a NIC.
     GiveVf {
-        /// Which NIC.
+        /// NIC that gets the VF.
         nic: PortId,
-        /// What it gets.
+        /// VF to hot-plug into the VM.
         vf: VfId,
-        /// Why.
+        /// Reason, as reported with the action.
         why: Why,
     },
-    /// Have the NIC's frames take its VF.
+    /// Switch the data path of the NIC to its VF.
     UseVf {
-        /// Which NIC.
+        /// NIC whose data path is switched.
         nic: PortId,
-        /// What it has.
+        /// VF that the NIC has.
         vf: VfId,
-        /// Why.
+        /// Reason, as reported with the action.
         why: Why,
     },
-    /// Have the NIC's frames take the synthetic path.
+    /// Switch the data path of the NIC to the paravirtual path.
     UseSynthetic {
-        /// Which NIC.
+        /// NIC whose data path is switched.
         nic: PortId,
-        /// Why.
+        /// Reason, as reported with the action.
         why: Why,
     },
-    /// Unplug a VF, and tell when it is free.
+    /// Hot-unplug a VF, then report [`Event::VfReleased`](crate::Event::VfReleased).
     TakeVf {
-        /// Which NIC.
+        /// NIC that loses the VF.
         nic: PortId,
-        /// What it had.
+        /// VF to hot-unplug from the VM.
         vf: VfId,
-        /// Why.
+        /// Reason, as reported with the action.
         why: Why,
     },
-    /// Tell that a NIC that is to have a VF stays on the synthetic path.
+    /// Report that a NIC with a weight stays on the paravirtual path.
     StaySynthetic {
-        /// Which NIC.
+        /// NIC that waits for a VF.
         nic: PortId,
-        /// Why.
+        /// Reason, as reported with the action.
         why: Why,
     },
 }
 
-/// Why something is to be done.
+/// Cause of an action, reported with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// It is its turn, by its weight.
+    /// The NIC is next by its weight.
     Turn,
-    /// The guest has the VF.
+    /// The guest's driver uses the VF.
     Ready,
-    /// The VF is no more.
+    /// The VF no longer exists.
     VfLost,
-    /// The adapter resets itself.
+    /// The adapter is being reset.
     Reset,
     /// The adapter has no driver.
     DriverUnbound,
-    /// Its VM is being moved.
+    /// The VM is being migrated.
     Migration,
-    /// The guest cannot use the VF, or it could not be plugged in.
+    /// Hot-plugging failed, or the guest cannot use the VF.
     PathFailed,
-    /// The guest did not take the VF in time.
+    /// The guest did not use the VF in time.
     NotReadyInTime,
-    /// Its `iov_weight` is 0 now.
+    /// The `iov_weight` of the NIC is 0.
     WeightZero,
-    /// The VF is of an adapter that it cannot be reached by any more.
+    /// The VF belongs to an adapter that does not connect the NIC's switch.
     OtherAdapters,
-    /// The NIC is no more.
+    /// The NIC was removed from its switch.
     NicRemoved,
-    /// All VFs that it could have are given away or held down.
+    /// All suitable VFs are assigned or held down.
     NoVfFree,
 }
 
 impl Why {
-    /// Whether it is a failure, after which what failed is left alone for a while.
+    /// Returns true if the reason is a failure, after which NIC and VF are held down.
     pub const fn is_failure(self) -> bool {
         match self {
             Self::VfLost
@@ -124,7 +124,7 @@ impl fmt::Display for Why {
 }
 
 impl Action {
-    /// The NIC that it is about.
+    /// Returns the NIC that the action concerns.
     pub const fn nic(&self) -> PortId {
         match self {
             Self::GiveVf { nic, .. }
@@ -136,7 +136,7 @@ impl Action {
     }
 }
 
-/// As an event tells it, of the NIC that it is about.
+/// Formats the action as text of an event about the NIC.
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

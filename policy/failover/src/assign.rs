@@ -1,4 +1,4 @@
-//! Which NIC gets which VF.
+//! Assignment of VFs to NICs.
 
 use core::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use crate::state::{Adapter, Nic, Stage};
 use crate::{AdapterId, VfId};
 
 impl Failover {
-    /// Gives free VFs to the NICs whose turn it is, and tells those that get none.
+    /// Assigns free VFs to waiting NICs by weight, and reports NICs that get none.
     pub(crate) fn assign(&mut self) {
         let now = self.now;
         let ready = self.nics.iter().filter(|(_, nic)| nic.wants() && nic.held_until <= now);
@@ -37,7 +37,7 @@ impl Failover {
         }
     }
 
-    /// The VF that a NIC would be given now.
+    /// Returns the VF that a NIC would get now.
     fn choose(&self, nic: &Nic, given: &BTreeMap<AdapterId, usize>) -> Option<VfId> {
         let free = nic.adapters.iter().enumerate().flat_map(|(place, adapter)| {
             let first = VfId { adapter: *adapter, index: 0 };
@@ -69,7 +69,7 @@ impl Failover {
         self.adapters.get(&adapter).copied().unwrap_or_default()
     }
 
-    /// When something that waits is to be looked at again.
+    /// Returns the next time at which a waiting NIC, an offer or a held VF changes state.
     pub(crate) fn earliest(&self) -> Option<Time> {
         let wanting = || self.nics.values().filter(|nic| nic.wants());
         let nics = wanting().map(|nic| nic.held_until);
@@ -77,7 +77,7 @@ impl Failover {
             Stage::Offered { until, .. } => Some(until),
             _ => None,
         });
-        // Held VFs matter only to somebody who waits for one.
+        // Held VFs matter only while a NIC waits for one.
         let vfs = self.vfs.values().filter(|vf| vf.is_there && vf.owner.is_none());
         let vfs = vfs.map(|vf| vf.held_until).filter(|_| wanting().next().is_some());
         let times = nics.chain(vfs).filter(|time| *time > self.now);

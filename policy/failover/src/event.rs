@@ -1,97 +1,96 @@
-//! What happened.
+//! Events for the state machine.
 
 use serde::{Deserialize, Serialize};
 use suimon_quantity::PortId;
 
 use crate::{AdapterId, VfId};
 
-/// A past fact.
+/// Event about NICs, VFs and adapters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// A NIC exists, or is now so.
+    /// A NIC was added or changed.
     NicSet {
-        /// Which.
+        /// NIC that was added or changed.
         nic: PortId,
-        /// How much it is to have a VF, 0 (never) to 100.
+        /// Weight in the assignment of VFs, 0 (no VF) to 100.
         iov_weight: u8,
-        /// The adapters that it can be reached by: those of its switch.
+        /// Adapters that connect the NIC's switch.
         adapters: Vec<AdapterId>,
     },
-    /// A NIC exists whose guest has had a VF since before this was asked: its owner was started
-    /// anew.
+    /// A NIC was added whose guest already has a VF, because the daemon was restarted.
     VfHeld {
-        /// Which.
+        /// NIC that the VF is assigned to.
         nic: PortId,
-        /// As in [`Event::NicSet`].
+        /// Weight, as in [`Event::NicSet`].
         iov_weight: u8,
-        /// As in [`Event::NicSet`].
+        /// Adapters, as in [`Event::NicSet`].
         adapters: Vec<AdapterId>,
-        /// What it has.
+        /// VF that the guest has.
         vf: VfId,
     },
-    /// A NIC is no more.
+    /// A NIC was removed from its switch.
     NicRemoved {
-        /// Which.
+        /// Identifier of the removed NIC.
         nic: PortId,
     },
-    /// A VF exists and could be given away.
+    /// A VF exists and can be assigned.
     VfFound {
-        /// Which.
+        /// VF that can be assigned from now on.
         vf: VfId,
     },
-    /// A VF is no more.
+    /// A VF no longer exists.
     VfLost {
-        /// Which.
+        /// VF that no longer exists.
         vf: VfId,
     },
-    /// An adapter began to reset itself: its VFs carry nothing.
+    /// A reset of an adapter began: its VFs carry no frames.
     ResetBegan {
-        /// Which.
+        /// Adapter whose reset has begun.
         adapter: AdapterId,
     },
-    /// An adapter has reset itself.
+    /// The reset of an adapter has ended.
     ResetEnded {
-        /// Which.
+        /// Adapter whose reset has ended.
         adapter: AdapterId,
     },
-    /// An adapter has no driver: its VFs carry nothing.
+    /// An adapter has no driver: its VFs carry no frames.
     DriverUnbound {
-        /// Which.
+        /// Adapter whose driver was unbound.
         adapter: AdapterId,
     },
-    /// An adapter has its driver again.
+    /// An adapter has a driver again.
     DriverBound {
-        /// Which.
+        /// Adapter whose driver was bound.
         adapter: AdapterId,
     },
-    /// The VM of a NIC is being moved to another host, where a VF of this one is not.
+    /// The VM of a NIC is being migrated to another host, where the VF is not available.
     MigrationBegan {
-        /// Which NIC.
+        /// NIC of the VM being migrated.
         nic: PortId,
     },
-    /// The VM of a NIC is not being moved any more: it came, or stays.
+    /// The migration of a NIC's VM has ended: it arrived here or stays.
     MigrationEnded {
-        /// Which NIC.
+        /// NIC of the VM being migrated.
         nic: PortId,
     },
-    /// The guest has a VF that its NIC was given, and could use it.
+    /// The guest's driver uses the VF assigned to its NIC.
     VfPathReady {
-        /// Which NIC.
+        /// NIC that the VF is assigned to.
         nic: PortId,
-        /// What it was given.
+        /// VF that is assigned to the NIC.
         vf: VfId,
     },
-    /// A VF could not be plugged in, or the guest cannot use it any more.
+    /// Hot-plugging a VF failed, or the guest can no longer use it.
     VfPathFailed {
-        /// Which NIC.
+        /// NIC that the VF is assigned to.
         nic: PortId,
-        /// What it was given.
+        /// VF that is assigned to the NIC.
         vf: VfId,
     },
-    /// A VF that was taken from a NIC is free.
+    /// A VF taken from a NIC is free.
     VfReleased {
-        /// Which.
+        /// VF that no guest uses any longer.
         vf: VfId,
     },
 }

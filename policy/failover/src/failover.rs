@@ -1,4 +1,4 @@
-//! The state machine.
+//! State machine of the failover between paths.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
@@ -10,23 +10,24 @@ use crate::event::Event;
 use crate::state::{Adapter, Nic, Path, Stage, Vf};
 use crate::{AdapterId, VfId};
 
-/// How patient it is.
+/// Hold-down and time limit of the failover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailoverSpec {
-    /// For how long what failed is left alone.
+    /// Time for which a NIC and VF are held down after a failure.
     pub hold_down: Duration,
-    /// How long a guest is given to take a VF.
+    /// Time within which a guest must use an assigned VF.
     pub ready_limit: Duration,
 }
 
 impl Default for FailoverSpec {
-    /// A guest's driver needs some seconds for a new VF; an adapter's reset less than that.
+    /// Returns defaults above the usual durations: a guest's driver needs some seconds for a new
+    /// VF, an adapter's reset less.
     fn default() -> Self {
         Self { hold_down: Duration::from_secs(10), ready_limit: Duration::from_secs(60) }
     }
 }
 
-/// See the crate.
+/// State machine of the failover. See the crate documentation.
 #[derive(Clone, Debug)]
 pub struct Failover {
     pub(crate) spec: FailoverSpec,
@@ -38,7 +39,7 @@ pub struct Failover {
 }
 
 impl Failover {
-    /// Knows nothing yet.
+    /// Creates a state machine without NICs, VFs and adapters.
     pub fn new(spec: FailoverSpec) -> Self {
         Self {
             spec,
@@ -50,7 +51,7 @@ impl Failover {
         }
     }
 
-    /// Something happened.
+    /// Processes an event that occurred at `now`.
     pub fn handle(&mut self, now: Time, event: &Event) {
         self.now = self.now.max(now);
         match event {
@@ -105,7 +106,7 @@ impl Failover {
         self.assign();
     }
 
-    /// The time of [`Failover::next_deadline`] has come.
+    /// Processes the deadline returned by [`Failover::next_deadline`].
     pub fn handle_deadline(&mut self, now: Time) {
         self.now = self.now.max(now);
         let late = self.nics.iter().filter(
@@ -118,17 +119,17 @@ impl Failover {
         self.assign();
     }
 
-    /// The next thing to do.
+    /// Returns the next action, or `None` if none is pending.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
-    /// When [`Failover::handle_deadline`] is to be called, unless an event comes before.
+    /// Returns when to call [`Failover::handle_deadline`] unless an event occurs before.
     pub fn next_deadline(&self) -> Option<Time> {
         self.earliest()
     }
 
-    /// The path that a NIC's frames take; `None` if there is no such NIC.
+    /// Returns the path of a NIC's frames; `None` if the NIC does not exist.
     pub fn path(&self, nic: PortId) -> Option<Path> {
         self.nics.get(&nic).map(Nic::path)
     }
@@ -146,7 +147,7 @@ impl Failover {
         }
     }
 
-    /// A NIC has a VF already. One of which something else is known has none.
+    /// Records that a NIC already has a VF. Ignored for a known NIC and for an assigned VF.
     fn hold_vf(&mut self, id: PortId, vf: VfId) {
         let state = self.vfs.entry(vf).or_default();
         if state.owner.is_some() || self.nics.contains_key(&id) {
@@ -157,7 +158,7 @@ impl Failover {
         self.actions.push_back(Action::UseVf { nic: id, vf, why: Why::Ready });
     }
 
-    /// Has a NIC leave the VF that it was given, if it was given one.
+    /// Takes the VF assigned to a NIC away, if any.
     fn leave(&mut self, id: PortId, why: Why) {
         let held_until = self.now + self.spec.hold_down;
         let Some(nic) = self.nics.get_mut(&id) else { return };
@@ -220,7 +221,7 @@ impl Failover {
         let Some(owner) = state.owner else { return };
         match self.nics.get_mut(&owner) {
             Some(nic) if nic.stage == (Stage::Leaving { vf }) => nic.stage = Stage::Synthetic,
-            // It has not been told to leave it: somebody is mistaken.
+            // The VF is in use and was not requested back: the event is erroneous.
             Some(nic) if nic.given() == Some(vf) => return,
             _ => {}
         }

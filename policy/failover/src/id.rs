@@ -4,17 +4,17 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// An adapter with SR-IOV. Never used again for another while the daemon runs.
+/// Identifier of an adapter with SR-IOV, not reused while the daemon runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct AdapterId(pub u32);
 
-/// A virtual function: its adapter, and its number there.
+/// Identifier of a virtual function: adapter and index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct VfId {
-    /// The adapter.
+    /// Adapter that provides the VF.
     pub adapter: AdapterId,
-    /// Counts from 0.
+    /// Index of the VF on its adapter, from 0.
     pub index: u16,
 }
 

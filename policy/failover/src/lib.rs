@@ -1,35 +1,33 @@
-//! Which path a NIC's frames take: that of a virtual function (VF) of an adapter with
-//! SR-IOV, or the synthetic one, through the switch.
+//! Failover of a NIC between the path through a virtual function (VF) of an SR-IOV adapter and the
+//! paravirtual path through the switch.
 //!
-//! [`Failover`] is a state machine: it is told what happened to NICs, adapters and VFs, and
-//! answers with what is to be done. It plugs nothing and unplugs nothing itself, and reads no
-//! clock.
+//! [`Failover`] is a state machine: it processes events about NICs, adapters and VFs and returns
+//! actions. It performs no hot-plug operations itself and reads no clock.
 //!
 //! Lifecycle
-//! - [`Failover::new`] from a [`FailoverSpec`]. All that is known is told as [`Event`]s, which
-//!   are facts, with [`Failover::handle`]; [`Failover::poll_action`] is asked after each until
-//!   nothing is left to do.
+//! - [`Failover::new`] with a [`FailoverSpec`]. The owner reports [`Event`]s with
+//!   [`Failover::handle`] and calls [`Failover::poll_action`] after each until no action is left.
 //! - At [`Failover::next_deadline`] the owner calls [`Failover::handle_deadline`].
-//! - A NIC gets a VF by [`Action::GiveVf`], and its frames take it by [`Action::UseVf`] once
-//!   [`Event::VfPathReady`] says that the guest has it. They leave it by
-//!   [`Action::UseSynthetic`], at once; [`Action::TakeVf`] follows, and the VF is nobody
-//!   else's before [`Event::VfReleased`].
+//! - A NIC gets a VF by [`Action::GiveVf`]; its frames use it from [`Action::UseVf`] on, once
+//!   [`Event::VfPathReady`] reports that the guest uses it. [`Action::UseSynthetic`] ends the use
+//!   immediately; [`Action::TakeVf`] follows, and the VF is not assigned again before
+//!   [`Event::VfReleased`].
 //!
-//! Who gets a VF
-//! - NICs with an `iov_weight` above 0, the highest first, among equals the lower identifier.
-//!   A NIC that has a VF keeps it, whatever others weigh, unless its own weight becomes 0.
-//! - A NIC is given a VF of an adapter that it can be reached by, the one of those that has
-//!   given the fewest away.
-//! - What failed is left alone for [`FailoverSpec::hold_down`]: a VF that was lost or whose
-//!   adapter was reset, and a NIC that had to leave its VF. Migration and wishes are no
-//!   failures.
+//! Assignment of VFs
+//! - NICs with an `iov_weight` above 0 get VFs in descending order of weight, among equals in
+//!   ascending order of identifiers. A NIC with a VF keeps it, whatever the weights of others,
+//!   unless its own weight becomes 0.
+//! - A NIC gets a VF of an adapter that connects its switch, the one with the fewest assigned VFs.
+//! - After a failure, NIC and VF are held down for [`FailoverSpec::hold_down`]: a VF that was lost
+//!   or whose adapter was reset, and the NIC that had to leave it. Migrations and configuration
+//!   changes are not failures.
 //!
 //! Invariants
-//! - A NIC has exactly one path at any time. The synthetic one is always there.
-//! - No VF is given to two NICs, and no NIC is given two VFs.
-//! - What is not known, or comes too late, changes nothing; time does not run backwards.
+//! - A NIC has exactly one path at any time. The paravirtual path always exists.
+//! - No VF is assigned to two NICs, and no NIC has two VFs.
+//! - Events that are unknown or too late have no effect; time does not run backwards.
 //! - The same events at the same times lead to the same actions; events and actions can be
-//!   written down and read again (serde).
+//!   serialized (serde).
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

@@ -1,28 +1,28 @@
-//! What is known of NICs, VFs and adapters.
+//! State of NICs, VFs and adapters.
 
 use suimon_quantity::{PortId, Time};
 
 use crate::{AdapterId, VfId};
 
-/// The path that a NIC's frames take.
+/// Path of a NIC's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Path {
-    /// Through the switch.
+    /// Paravirtual path through the switch.
     Synthetic,
-    /// Through this VF.
+    /// Path through this virtual function, bypassing the switch.
     Vf(VfId),
 }
 
-/// Where a NIC is between its two paths.
+/// Stage of a NIC between its two paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// It has no VF.
+    /// The NIC has no VF.
     Synthetic,
-    /// A VF is being plugged in; given up at this time.
+    /// A VF is being hot-plugged; abandoned at `until`.
     Offered { vf: VfId, until: Time },
-    /// Its frames take a VF.
+    /// The NIC's frames use a VF.
     OnVf { vf: VfId },
-    /// A VF is being unplugged.
+    /// A VF is being hot-unplugged.
     Leaving { vf: VfId },
 }
 
@@ -31,19 +31,19 @@ pub(crate) struct Nic {
     pub(crate) iov_weight: u8,
     pub(crate) adapters: Vec<AdapterId>,
     pub(crate) is_migrating: bool,
-    /// It gets no VF before this time.
+    /// Time before which the NIC gets no VF.
     pub(crate) held_until: Time,
     pub(crate) stage: Stage,
-    /// It was told that no VF is free.
+    /// True if the lack of a free VF was reported.
     pub(crate) is_told: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Vf {
     pub(crate) is_there: bool,
-    /// Nobody gets it before this time.
+    /// Time before which the VF is not assigned.
     pub(crate) held_until: Time,
-    /// Who has it, or has not let go of it yet.
+    /// NIC that has the VF or has not released it yet.
     pub(crate) owner: Option<PortId>,
 }
 
@@ -60,7 +60,7 @@ impl Adapter {
 }
 
 impl Nic {
-    /// A NIC that wants nothing yet.
+    /// Creates a NIC without a weight.
     pub(crate) const fn new() -> Self {
         Self {
             iov_weight: 0,
@@ -72,7 +72,7 @@ impl Nic {
         }
     }
 
-    /// The VF that it was given and has not been told to leave.
+    /// Returns the VF assigned to the NIC and not requested back.
     pub(crate) const fn given(&self) -> Option<VfId> {
         match self.stage {
             Stage::Offered { vf, .. } | Stage::OnVf { vf } => Some(vf),
@@ -80,7 +80,7 @@ impl Nic {
         }
     }
 
-    /// Whether it is to have a VF and has none.
+    /// Returns true if the NIC waits for a VF.
     pub(crate) fn wants(&self) -> bool {
         self.iov_weight > 0 && !self.is_migrating && self.stage == Stage::Synthetic
     }

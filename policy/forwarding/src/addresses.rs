@@ -1,15 +1,15 @@
-//! The table of learned addresses of one replica.
+//! Table of the addresses learned by one replica.
 //!
-//! Set-associative: an address may stand in one of two buckets of four, each one
-//! cache line, and nearly always stands in the first. Removing frees the place
-//! at once; there are no tombstones. At most half of the places are ever used,
-//! and an address that finds both its buckets full moves one neighbour to that
-//! one's other bucket, so that honest addresses always find a place.
+//! Set-associative hash table: an address is stored in one of two buckets of four entries, each one
+//! cache line, nearly always in the first. Removal frees the entry immediately; there are no
+//! tombstones. At most half of the entries are used, and an address whose buckets are both full
+//! moves one entry to that entry's other bucket, so that addresses not chosen by an attacker always
+//! find a place.
 //!
-//! The hash is fixed, so somebody who may use any source address can construct
-//! addresses that fill two buckets. What that costs: another address of those
-//! buckets is not learned, and frames to it are flooded within its VLAN.
-//! Configured addresses do not stand here and are not concerned.
+//! The hash is fixed, so a guest that may use any source address can construct addresses that fill
+//! two buckets. The effect is limited: other addresses of these buckets are not learned, and frames
+//! to them are flooded within their VLAN. Configured addresses are stored elsewhere and not
+//! affected.
 
 use core::time::Duration;
 
@@ -20,44 +20,45 @@ use crate::tables::Key;
 
 const WAYS: usize = 4;
 const KEY_BITS: u64 = (1 << 60) - 1;
-/// No other replica has been told of this one yet.
+/// Flag: the address has not been announced to the other replicas.
 const UNANNOUNCED: u64 = 1 << 62;
 const OCCUPIED: u64 = 1 << 63;
-/// A tick is 2^24 ns, about 17 ms: ages of up to a year fit 32 bits.
+/// Base-2 logarithm of the nanoseconds per tick. A tick is about 17 ms: ages of up to a year fit 32
+/// bits.
 const TICK_SHIFT: u32 = 24;
 
-/// A span in ticks, rounded down.
+/// Converts a duration to ticks, rounded down.
 pub(crate) fn ticks(span: Duration) -> u32 {
     u32::try_from(span.as_nanos() >> TICK_SHIFT).unwrap_or(u32::MAX)
 }
 
-/// A point in time in ticks; wraps.
+/// Converts a time to ticks; wraps.
 #[inline]
 pub(crate) fn tick(at: Time) -> u32 {
     (at.as_ns() >> TICK_SHIFT) as u32
 }
 
-/// Ticks from `stamp` to `now`; 0 if `stamp` is later, as another processor's
-/// clock reading may be.
+/// Returns the ticks from `stamp` to `now`; 0 if `stamp` is later, as the clock of another worker
+/// may be.
 #[inline]
 pub(crate) fn age(now: u32, stamp: u32) -> u32 {
     (now.wrapping_sub(stamp) as i32).max(0) as u32
 }
 
-/// A number of ticks as a span.
+/// Converts ticks to a duration.
 pub(crate) fn span(ticks: u32) -> Duration {
     Duration::from_nanos(u64::from(ticks) << TICK_SHIFT)
 }
 
-/// One learned address: a quarter of a cache line.
+/// Learned address, a quarter of a cache line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Note {
     word: u64,
-    /// Which of `Tables::switches`.
+    /// Index into `Tables::switches`.
     pub(crate) switch: u16,
-    /// Which of `Tables::ports`.
+    /// Index into `Tables::ports`.
     pub(crate) slot: u16,
-    /// When it was noted, in ticks.
+    /// Time of the entry's last renewal, in ticks.
     pub(crate) stamp: u32,
 }
 
@@ -97,7 +98,7 @@ impl Note {
 #[repr(align(64))]
 struct Bucket([Note; WAYS]);
 
-/// Where a note stands; good until the next change.
+/// Position of an entry, valid until the next change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     bucket: usize,
@@ -113,7 +114,7 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
-    /// An empty table for up to `capacity` addresses.
+    /// Creates an empty table for up to `capacity` addresses.
     pub(crate) fn new(capacity: usize) -> Self {
         let count = (capacity.max(1) * 2).div_ceil(WAYS).next_power_of_two();
         Self { buckets: vec![Bucket::default(); count].into(), mask: count - 1, len: 0, capacity }
@@ -131,7 +132,7 @@ impl Addresses {
     fn bucket_pair(&self, hash: u64) -> [usize; 2] {
         let first = hash as usize & self.mask;
         let second = (hash >> 32) as usize & self.mask;
-        // Two different buckets, if there are two.
+        // Two different buckets, if there are at least two.
         [first, if first == second { (second + 1) & self.mask } else { second }]
     }
 
@@ -148,8 +149,8 @@ impl Addresses {
         None
     }
 
-    /// Loads where a key with this hash nearly always stands. What a later
-    /// [`Addresses::find`] would wait for is then already on its way.
+    /// Loads the cache line in which a key with this hash nearly always is, so that a later
+    /// [`Addresses::find`] does not stall.
     #[inline]
     pub(crate) fn touch(&self, hash: u64) -> u64 {
         self.buckets.get(hash as usize & self.mask).map_or(0, |bucket| bucket.0[0].word)
@@ -159,8 +160,8 @@ impl Addresses {
         self.buckets.get_mut(place.bucket)?.0.get_mut(place.way)
     }
 
-    /// Adds an address that is not in the table. `false` if there is no place.
-    /// `salts` are those of `Tables::switches`.
+    /// Adds an address that is not in the table. Returns `false` if there is no free entry. `salts`
+    /// are those of `Tables::switches`.
     pub(crate) fn insert(&mut self, key: &Key, note: Note, salts: &[u64]) -> bool {
         if self.len >= self.capacity {
             return false;
@@ -186,7 +187,7 @@ impl Addresses {
         Some(Place { bucket: at, way })
     }
 
-    /// A place made free by moving one note to its other bucket.
+    /// Frees an entry by moving its address to the other bucket.
     fn made_place(&mut self, hash: u64, salts: &[u64]) -> Option<Place> {
         for at in self.bucket_pair(hash) {
             for way in 0..WAYS {
@@ -206,13 +207,13 @@ impl Addresses {
         None
     }
 
-    /// The notes of `count` buckets from bucket `first` on, for looking.
+    /// Returns the occupied entries of `count` buckets from bucket `first` on.
     pub(crate) fn notes(&self, first: usize, count: usize) -> impl Iterator<Item = &Note> + '_ {
         let buckets = self.buckets.iter().skip(first).take(count);
         buckets.flat_map(|bucket| &bucket.0).filter(|note| note.is_occupied())
     }
 
-    /// Keeps or removes the notes of `count` buckets from bucket `first` on.
+    /// Keeps or removes the entries of `count` buckets from bucket `first` on, as `keep` decides.
     pub(crate) fn retain(
         &mut self,
         first: usize,

@@ -1,4 +1,4 @@
-//! Building the tables, and refusing what contradicts itself.
+//! Construction of the tables and validation of their input.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -15,11 +15,11 @@ use crate::tables::{ACCESS, Ageing, Key, NO_VLAN, Port, Switch};
 use crate::vlan_set::number;
 use crate::{PortRole, PortSlot, PortSpec, SwitchSpec, Tables, VlanMode, VlanSet};
 
-/// Bytes of an Ethernet header without tag.
+/// Length of an untagged Ethernet header in bytes.
 const ETHERNET_HEADER_BYTES: u16 = 14;
 
-/// Why tables could not be built. Nothing was changed; correct the named switch
-/// or port and build again.
+/// Reason for which tables could not be built. Nothing was changed; correct the named switch or
+/// port and build again.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TablesError {
@@ -29,80 +29,80 @@ pub enum TablesError {
     /// Two ports have the same identifier.
     #[error("port {} is given twice; give each port once", .0.0)]
     DuplicatePort(PortId),
-    /// A port is on a switch that is not given.
+    /// A port refers to a switch that does not exist.
     #[error("port {} is on switch {}, which does not exist; name one that does", .port.0, .switch.0)]
     UnknownSwitch {
-        /// The port.
+        /// Port with the invalid reference.
         port: PortId,
-        /// The switch it names.
+        /// Switch that the port refers to.
         switch: SwitchId,
     },
     /// More switches or ports than tables can hold.
     #[error("{count} {what} are more than the {max} one host can have; remove some")]
     TooMany {
-        /// `switches` or `ports`.
+        /// Kind of the objects: `switches` or `ports`.
         what: &'static str,
-        /// How many were given.
+        /// Number of objects given.
         count: usize,
-        /// How many there can be.
+        /// Maximum number of objects.
         max: usize,
     },
-    /// An ageing outside [`AGEING_MIN`] to [`AGEING_MAX`].
+    /// The ageing is outside [`AGEING_MIN`] to [`AGEING_MAX`].
     #[error("switch {}: ageing of {ageing:?} is not from {AGEING_MIN:?} to {AGEING_MAX:?}", .switch.0)]
     Ageing {
-        /// The switch.
+        /// Switch with the invalid ageing.
         switch: SwitchId,
-        /// What was asked for.
+        /// Configured value of the ageing.
         ageing: Duration,
     },
-    /// An MTU outside [`MTU_MIN`] to [`MTU_MAX`].
+    /// The MTU is outside [`MTU_MIN`] to [`MTU_MAX`].
     #[error("port {}: an MTU of {mtu} is not from {MTU_MIN} to {MTU_MAX}", .port.0)]
     Mtu {
-        /// The port.
+        /// Port with the invalid MTU.
         port: PortId,
-        /// What was asked for.
+        /// Configured MTU in bytes.
         mtu: u16,
     },
-    /// An address, configured or bound, that no station can have.
+    /// A configured or bound address is a group address or zero.
     #[error("port {}: {mac} is a group address or zero; a NIC needs a station's address", .port.0)]
     NotAStation {
-        /// The port.
+        /// Port with the invalid address.
         port: PortId,
-        /// What was asked for.
+        /// Configured or bound address.
         mac: MacAddr,
     },
-    /// An uplink with a configured address: its guard would cut off all that is
-    /// behind it.
+    /// An uplink has a configured address. Port security would block every station behind it.
     #[error("port {} is an uplink and cannot have an address; leave `mac` out", .port.0)]
     UplinkAddress {
-        /// The port.
+        /// Uplink with the address.
         port: PortId,
     },
-    /// The address of a port is said to be reached by what is no uplink of its switch.
+    /// The port named in `reached_by` is not an uplink of the same switch.
     #[error("port {} is reached by port {}, which is no uplink of its switch; name one", .port.0, .by.0)]
     NotReachedBy {
-        /// The port.
+        /// Port with the invalid reference.
         port: PortId,
-        /// By what it is to be reached.
+        /// Port named in `reached_by`.
         by: PortId,
     },
-    /// Two ports have the same address, configured or bound, on the same VLAN of a switch.
+    /// Two ports have the same configured or bound address on a common VLAN of a switch.
     #[error("ports {} and {} both have {mac} on a VLAN they share; change one of them", .port.0, .other.0)]
     AddressTaken {
-        /// The port with the higher identifier.
+        /// Port with the higher identifier.
         port: PortId,
-        /// The port that has the address too.
+        /// Port with the lower identifier.
         other: PortId,
-        /// The address.
+        /// Address of both ports.
         mac: MacAddr,
     },
 }
 
 impl Tables {
-    /// Builds tables from all switches and ports of the host, given in any order.
+    /// Builds the tables of all switches and ports of the host, given in any order.
     ///
     /// # Errors
-    /// What is wrong with which of them.
+    ///
+    /// The defect and the switch or port concerned.
     pub fn build(switches: &[SwitchSpec], ports: &[PortSpec]) -> Result<Self, TablesError> {
         let switch_specs = checked_switches(switches)?;
         let port_specs = checked_ports(&switch_specs, ports)?;
@@ -128,7 +128,7 @@ impl Tables {
     }
 }
 
-/// Ascending by identifier, each once, all valid.
+/// Validates the switches and returns them in ascending order of identifiers.
 fn checked_switches(specs: &[SwitchSpec]) -> Result<Vec<&SwitchSpec>, TablesError> {
     let max = usize::from(u16::MAX);
     if specs.len() > max {
@@ -147,13 +147,14 @@ fn checked_switches(specs: &[SwitchSpec]) -> Result<Vec<&SwitchSpec>, TablesErro
     Ok(sorted)
 }
 
-/// A port with the place of its switch.
+/// Port with the index of its switch.
 struct Placed<'a> {
     switch: u16,
     spec: &'a PortSpec,
 }
 
-/// In the order of their slots: by switch, trunks first, then by VLAN.
+/// Validates the ports and returns them in the order of their slots: by switch, trunks first, then
+/// by VLAN.
 fn checked_ports<'a>(
     switches: &[&SwitchSpec],
     specs: &'a [PortSpec],
@@ -201,7 +202,7 @@ fn check_port(spec: &PortSpec) -> Result<(), TablesError> {
     }
 }
 
-/// By which ports others are reached whose address is elsewhere.
+/// Returns the uplinks by which the addresses of other ports are reached.
 fn reached_by(specs: &[PortSpec]) -> Result<BTreeMap<PortId, PortId>, TablesError> {
     let mut found = BTreeMap::new();
     for spec in specs {
@@ -234,8 +235,8 @@ fn empty_switch(spec: &SwitchSpec) -> Switch {
     Switch {
         id: spec.id,
         salt: hash::salt(spec.id),
-        // A note is up to `refresh` older than the last frame; one tick more
-        // because both ends of the interval are rounded down.
+        // An entry is up to `refresh` older than the last frame; one tick more, because both ends
+        // of the interval are rounded down.
         ageing: Ageing { refresh, expiry: ageing.saturating_add(refresh).saturating_add(1) },
         trunks_first: 0,
         access_first: 0,
@@ -261,7 +262,7 @@ fn place_ports(tables: &mut Tables, placed: &[Placed<'_>]) {
                     untagged = native.get();
                 }
                 trunks.push(*carried.words());
-                // At most as many trunks as ports, which a u16 counts.
+                // There are at most as many trunks as ports, whose number fits a u16.
                 (u32::try_from(trunks.len() - 1).unwrap_or(ACCESS), untagged)
             }
         };
@@ -297,16 +298,17 @@ fn place_ports(tables: &mut Tables, placed: &[Placed<'_>]) {
     tables.by_id = by_id.into();
 }
 
-/// An address and the port that has it.
+/// Address with the port that has it.
 type Owner = (PortSlot, MacAddr);
 
-/// The ports for which `address` returns one, ascending by slot.
+/// Returns the ports for which `address` returns an address, in ascending order of slots.
 fn owners(placed: &[Placed<'_>], address: impl Fn(&PortSpec) -> Option<MacAddr>) -> Vec<Owner> {
     let slots = (0..=u16::MAX).map(PortSlot).zip(placed);
     slots.filter_map(|(slot, placed)| Some((slot, address(placed.spec)?))).collect()
 }
 
-/// One pass over the ports of each (switch, address): each VLAN is taken once.
+/// Rejects addresses that ports share on a VLAN. Takes one pass over the ports of each (switch,
+/// address), because each VLAN is taken once.
 fn refuse_shared_addresses(tables: &Tables, owners: &[Owner]) -> Result<(), TablesError> {
     let port = |(slot, mac): &Owner| Some((*mac, tables.port(*slot)?));
     let mut owners: Vec<(MacAddr, &Port)> = owners.iter().filter_map(port).collect();
@@ -342,7 +344,7 @@ fn carried(tables: &Tables, port: &Port) -> VlanSet {
     set
 }
 
-/// A table of addresses. One that is reached by another port stands there with that port.
+/// Builds a table of addresses. An address reached by another port is stored with that port.
 fn placed_addresses(
     tables: &Tables,
     owners: &[Owner],
@@ -364,7 +366,7 @@ fn placed_addresses(
     addresses
 }
 
-/// Over all that decides where a learned address may stand.
+/// Returns a hash of everything that determines the validity of learned addresses.
 fn fingerprint(tables: &Tables, bound: &[Owner]) -> u64 {
     let fold = |sum: u64, word: u64| hash::mix(word, sum.rotate_left(23));
     let mut sum = fold(tables.switches.len() as u64, tables.ports.len() as u64);

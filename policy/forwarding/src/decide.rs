@@ -1,4 +1,4 @@
-//! The verdicts on a batch of frames.
+//! Forwarding decisions for a batch of frames.
 
 use suimon_frame::{BATCH_FRAMES_MAX, Frame, VlanId, VlanTag};
 use suimon_quantity::Time;
@@ -8,17 +8,17 @@ use crate::egress::{TagRule, fits};
 use crate::tables::{Key, Port, Switch};
 use crate::{DropReason, FloodKind, Forwarder, PortSlot, Tables, Verdict};
 
-/// The group bit of an address as a number.
+/// Group bit of a MAC address stored as a number.
 const GROUP: u64 = 1 << 40;
-/// 01:80:c2:00:00:00 to 0f, without the last four bits.
+/// Prefix of the reserved addresses 01:80:c2:00:00:00 to 0f, without the last four bits.
 const LINK_LOCAL: u64 = 0x0180_c200_0000;
 
-/// From so many learned addresses on, all of a batch are loaded before the first is
-/// looked up: they no longer fit the nearest caches, and loads that wait for each
-/// other take as long as all of them together. Fewer stay in the cache by themselves.
+/// Number of learned addresses from which all addresses of a batch are loaded before the first
+/// lookup: the table then exceeds the nearest caches, and independent loads overlap. A smaller
+/// table stays in the cache.
 const TOUCH_ADDRESSES_MIN: usize = 1024;
 
-/// What all frames of a batch have in common.
+/// State common to all frames of a batch.
 pub(crate) struct Batch<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) now: Time,
@@ -28,7 +28,7 @@ pub(crate) struct Batch<'a> {
     pub(crate) switch: &'a Switch,
 }
 
-/// What the course of a frame depends on.
+/// Frame fields that determine the forwarding decision.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Flow {
     destination: u64,
@@ -41,9 +41,8 @@ enum Course<'a> {
     Flood(Option<VlanId>, FloodKind),
 }
 
-/// Where a unicast goes. It is good for the next frame of the batch too, if that
-/// is of the same flow, as most are: in between nothing is learned and no time
-/// passes.
+/// Result of a unicast lookup. It is reused for the next frame of the batch if that belongs to the
+/// same flow, as most do: nothing is learned and no time passes in between.
 #[derive(Clone, Copy)]
 struct Route<'a> {
     flow: Flow,
@@ -66,15 +65,14 @@ impl Flow {
 }
 
 impl Forwarder {
-    /// Gives each frame of a batch its verdict and learns from it. `frames` are
-    /// at most [`BATCH_FRAMES_MAX`]; further ones get no verdict.
+    /// Decides about each frame of a batch and learns its source address. At most
+    /// [`BATCH_FRAMES_MAX`] `frames`; further ones get no verdict.
     ///
-    /// Dropped frames teach nothing, unless they are dropped at the egress. A
-    /// source that is another port's configured address is dropped if that port
-    /// is held to its address; if it may use others (an address shared by a
-    /// cluster, say), the frame is forwarded and nothing is learned: the
-    /// configured port keeps the address. A frame of a NIC whose source is bound to
-    /// another NIC is dropped.
+    /// No address is learned from dropped frames, unless they are dropped at the egress. A frame
+    /// whose source is the configured address of another port is dropped if that port is restricted
+    /// to its address. If it may use others (for example an address shared by a cluster), the frame
+    /// is forwarded and nothing is learned: the configured port keeps the address. A frame of a NIC
+    /// whose source is bound to another NIC is dropped.
     pub fn decide(
         &mut self,
         tables: &Tables,
@@ -96,8 +94,8 @@ impl Forwarder {
         }
         let mut last = None;
         for (frame, verdict) in frames.iter_mut().zip(verdicts) {
-            // Written where it goes: a verdict that is put together elsewhere and copied
-            // is read back before it has arrived there.
+            // Verdicts are written in place: one that is built elsewhere and copied would be read
+            // before the store has completed.
             match self.route(&batch, frame, &mut last) {
                 Ok(Course::Unicast(route)) if fits(route.port, frame) => {
                     frame.meta.tag = route.rule.apply(frame.meta.tag);
@@ -110,9 +108,8 @@ impl Forwarder {
         }
     }
 
-    /// Loads what will be looked up for these frames. Where it stands is worked out
-    /// first, so that nothing but loads follow each other and the CPU waits for all of
-    /// them at once.
+    /// Loads the table entries of these frames. The hashes are computed first, so that the loads
+    /// are consecutive and overlap.
     fn touch(&self, batch: &Batch<'_>, frames: &[Frame]) {
         let mut hashes = [0; 2 * BATCH_FRAMES_MAX];
         let mut noted = 0;
@@ -137,7 +134,7 @@ impl Forwarder {
         core::hint::black_box(loads.fold(0, |all, word| all ^ word));
     }
 
-    /// The course of a frame: that of the one before, if it is of the same flow.
+    /// Returns the decision for a frame: the previous one if it belongs to the same flow.
     #[inline]
     fn route<'a>(
         &mut self,
@@ -157,7 +154,7 @@ impl Forwarder {
         course
     }
 
-    /// Everything that depends on addresses and tag only; learns the source.
+    /// Decides from addresses and tag only, and learns the source.
     #[inline]
     fn course<'a>(&mut self, batch: &Batch<'a>, flow: Flow) -> Result<Course<'a>, DropReason> {
         let vlan = batch.tables.ingress_vlan(batch.port, flow.tag)?;
@@ -170,9 +167,9 @@ impl Forwarder {
             let owner = batch.tables.static_slot(&key);
             match owner.and_then(|slot| batch.tables.port(slot)) {
                 None => self.learn(batch, &key)?,
-                // Of a port that is reached by this one.
+                // Address of a port that is reached by the ingress port.
                 Some(_) if owner == Some(batch.ingress) => {}
-                // Reached by another than it is of, or held to it.
+                // Address of a port that is reached by another port or restricted to its address.
                 Some(owner) if owner.guarded || owner.mac != flow.source => {
                     return Err(DropReason::SpoofedSource);
                 }
@@ -207,12 +204,11 @@ impl Forwarder {
     }
 }
 
-/// Whether the source is the port's own configured address, which needs no
-/// further look.
+/// Returns true if the source is the port's own configured address, which needs no further check.
 #[inline]
 fn check_source(batch: &Batch<'_>, source: u64) -> Result<bool, DropReason> {
     if source == batch.port.mac {
-        // A configured address is a station's; without one `mac` is zero.
+        // A configured address is never zero; `mac` is zero only without one.
         return if source == 0 { Err(DropReason::ZeroSource) } else { Ok(true) };
     }
     if source & GROUP != 0 {

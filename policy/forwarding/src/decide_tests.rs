@@ -26,8 +26,8 @@ fn decide(forwarder: &mut Forwarder, tables: &Tables, frames: &mut [Frame]) -> V
     verdicts[..frames.len()].to_vec()
 }
 
-/// Addresses of a batch are loaded ahead of it once many are learned. What a batch
-/// teaches in between, and frames of which there is nothing to load, do not get lost.
+/// Addresses of a batch are loaded ahead once many are learned. Addresses learned within the batch,
+/// and frames without an address to load, are handled correctly.
 #[test]
 fn a_batch_is_decided_alike_whether_few_or_many_addresses_are_learned() {
     let uplink = |id| PortSpec {
@@ -41,7 +41,7 @@ fn a_batch_is_decided_alike_whether_few_or_many_addresses_are_learned() {
         frames.extend((0..10).flat_map(|n| {
             [
                 frame(mac(n), mac(1_000_000 + n), None),
-                // To who has just spoken, here.
+                // To a source of an earlier frame in this batch.
                 frame(mac(1_000_000 + n), mac(n + 20), None),
                 frame(MacAddr::BROADCAST.octets(), mac(2_000_000), tag),
             ]
@@ -68,7 +68,8 @@ fn a_batch_is_decided_alike_whether_few_or_many_addresses_are_learned() {
     assert_eq!(verdicts[0][2], Verdict::Drop(DropReason::SameEgress));
 }
 
-/// A guest that has a virtual function is behind the uplink, and its port is still its own.
+/// With a virtual function assigned, the guest is reached by the uplink, and its port still has the
+/// address.
 #[test]
 fn an_address_that_is_reached_by_the_uplink_is_looked_for_there() {
     let port = |id, role| PortSpec::new(PortId(id), SWITCH, role);
@@ -94,13 +95,13 @@ fn an_address_that_is_reached_by_the_uplink_is_looked_for_there() {
     let vf = Some(PortId(9));
     assert_eq!(ask(None, 2, 2, 1), Ok(1));
     assert_eq!(ask(vf, 2, 2, 1), Ok(9));
-    // From the function, by way of the uplink, and from the standby, which is on its way out.
+    // From the function by way of the uplink, and from the paravirtual path that is being left.
     assert_eq!(ask(vf, 9, 1, 2), Ok(2));
     assert_eq!(ask(vf, 1, 1, 2), Ok(2));
     assert_eq!(ask(None, 9, 1, 2), Err(DropReason::SpoofedSource));
-    // It is nobody else's for that.
+    // No other port may use the address.
     assert_eq!(ask(vf, 2, 1, 9), Err(DropReason::SpoofedSource));
-    // What the uplink has to say to it comes from there.
+    // A frame from the uplink to the address stays on the uplink's side.
     assert_eq!(ask(vf, 9, 77, 1), Err(DropReason::SameEgress));
     let wrong = [nic(1, Some(PortId(2))), nic(2, None)];
     assert!(Tables::build(&[SwitchSpec::new(SWITCH)], &wrong).is_err());

@@ -1,4 +1,4 @@
-//! What reaches an egress: members of a VLAN, tags, lengths.
+//! Egress properties: VLAN membership, tags and frame lengths.
 
 use core::ops::Range;
 
@@ -8,18 +8,18 @@ use crate::tables::{ACCESS, Port};
 use crate::vlan_set::number;
 use crate::{FloodKind, PortSlot, Tables};
 
-/// The tag a VLAN's frames have on the wire of a port.
+/// Tag of a VLAN's frames at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagRule {
-    /// None.
+    /// Frames are sent untagged.
     Untagged,
-    /// This VLAN's.
+    /// Frames are sent with the tag of this VLAN.
     Tagged(VlanId),
 }
 
 impl TagRule {
-    /// The tag for a frame that came with `original`, whose priority and
-    /// drop-eligible bits are kept.
+    /// Returns the tag for a frame received with `original`, whose priority and drop-eligible bits
+    /// are kept.
     #[inline]
     pub fn apply(self, original: Option<VlanTag>) -> Option<VlanTag> {
         match self {
@@ -39,20 +39,19 @@ impl TagRule {
     }
 }
 
-/// A port that gets a flooded frame.
+/// Port that gets a copy of a flooded frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FloodMember {
-    /// The port.
+    /// Slot of the port in the tables.
     pub slot: PortSlot,
-    /// How its copy is tagged.
+    /// Tag of the copy.
     pub rule: TagRule,
 }
 
 impl Tables {
-    /// The ports that get a flooded frame: those of the ingress port's switch
-    /// that carry the VLAN, without the ingress port, without isolated ports if
-    /// the ingress port is isolated, and for an unknown unicast without those
-    /// that have only their configured address.
+    /// Returns the ports that get a flooded frame: those of the ingress port's switch that carry
+    /// the VLAN, except the ingress port, isolated ports if the ingress port is isolated, and for
+    /// an unknown unicast ports restricted to their configured address.
     #[inline]
     pub fn flood(&self, ingress: PortSlot, vlan: Option<VlanId>, kind: FloodKind) -> Flood<'_> {
         let vlan = number(vlan);
@@ -73,14 +72,14 @@ impl Tables {
             .ports
             .get(usize::from(switch.access_first)..usize::from(switch.end))
             .unwrap_or_default();
-        // Both are at most the number of ports, which a u16 counts.
+        // Both are at most the number of ports, which fits a u16.
         let first = access.partition_point(|port| port.untagged < vlan) as u16;
         let end = access.partition_point(|port| port.untagged <= vlan) as u16;
         flood.access = switch.access_first + first..switch.access_first + end;
         flood
     }
 
-    /// How a VLAN's frames are tagged at a port; `None` if it does not carry it.
+    /// Returns the tag of a VLAN's frames at a port; `None` if the port does not carry the VLAN.
     #[inline]
     pub fn tag_rule(&self, slot: PortSlot, vlan: Option<VlanId>) -> Option<TagRule> {
         let vlan = number(vlan);
@@ -88,15 +87,15 @@ impl Tables {
         Some(TagRule::of(port, vlan))
     }
 
-    /// Whether a port's MTU takes the frame. Tags do not count. A large frame
-    /// counts as what it will be segmented into, wherever that happens.
+    /// Returns true if the frame fits the MTU of a port. Tags do not count. A large frame counts
+    /// with the length of its segments, wherever it is segmented.
     #[inline]
     pub fn fits(&self, slot: PortSlot, frame: &Frame) -> bool {
         self.port(slot).is_some_and(|port| fits(port, frame))
     }
 }
 
-/// The members of a flood, from [`Tables::flood`].
+/// Iterator over the members of a flood, from [`Tables::flood`].
 #[derive(Clone, Debug)]
 pub struct Flood<'a> {
     tables: &'a Tables,
@@ -105,7 +104,7 @@ pub struct Flood<'a> {
     skip_isolated: bool,
     skip_guarded: bool,
     slots: Range<u16>,
-    /// Follows `slots`.
+    /// Range of access ports, visited after `slots`.
     access: Range<u16>,
 }
 
@@ -139,9 +138,8 @@ pub(crate) fn fits(port: &Port, frame: &Frame) -> bool {
     frame.len() <= bytes_max || segment_bytes(frame).is_some_and(|bytes| bytes <= bytes_max)
 }
 
-/// Length of the longest frame that a large frame is segmented into, untagged;
-/// `None` if it is not a large frame. Its metadata is true of its bytes: the
-/// checksum starts at the transport header.
+/// Returns the length of the longest segment of a large frame, untagged; `None` if the frame is not
+/// large. The metadata is consistent with the frame: the checksum starts at the transport header.
 fn segment_bytes(frame: &Frame) -> Option<usize> {
     let gso = frame.meta.gso?;
     let Checksum::Partial { start, .. } = frame.meta.checksum else { return None };

@@ -1,4 +1,4 @@
-//! One processor's replica of what was learned.
+//! Learned addresses of one worker (a replica), and its forwarding decisions.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -13,27 +13,27 @@ use crate::tables::{Ageing, Key, Port};
 use crate::vlan_set::number;
 use crate::{DropReason, PortSlot, Tables};
 
-/// News kept for the other replicas. What does not fit is not lost: the address
-/// is announced with one of its next frames.
+/// Maximum number of pending announcements. Further ones are not lost: the address is announced
+/// with one of its next frames.
 const NEWS_MAX: usize = 1024;
-/// Buckets looked at in one call of [`Forwarder::handle_age`]: 64 KB.
+/// Buckets processed in one call of [`Forwarder::handle_age`]: 64 KB.
 const SWEEP_BUCKETS: usize = 1024;
-/// What one processor knows of where addresses are, and its verdicts.
+/// Replica of the learned addresses of one worker, and its forwarding decisions.
 ///
-/// Every processor has one and tells the others: whoever owns it passes what
-/// [`Forwarder::poll_learned`] gives to [`Forwarder::handle_learned`] of the
-/// others. The newest sighting wins, everywhere; of two in the same instant the
-/// one on the port with the higher identifier. So the replicas agree once news
-/// has spread. An address in use is announced again when its note is a quarter
-/// of the ageing old, so that no replica forgets what only another one sees.
+/// Each worker has one. The owner passes the results of [`Forwarder::poll_learned`] to
+/// [`Forwarder::handle_learned`] of the others. The latest sighting of an address takes precedence
+/// in every replica; of two at the same time the one on the port with the higher identifier. So
+/// replicas converge once announcements have been delivered. An address in use is announced again
+/// when its entry is a quarter of the ageing old, so that no replica removes an address that only
+/// another one sees.
 ///
-/// A port that has as many addresses as it may have learns no more, and takes
-/// over none: frames of further addresses are forwarded, and frames to them are
-/// flooded or go where the address was last learned.
+/// A port with its maximum number of addresses neither learns nor takes over further ones: their
+/// frames are forwarded, and frames to them are flooded or sent to the port where the address was
+/// last learned.
 #[derive(Debug)]
 pub struct Forwarder {
     pub(crate) addresses: Addresses,
-    /// Learned addresses by slot.
+    /// Number of learned addresses by slot.
     counts: Vec<u32>,
     news: VecDeque<Learned>,
     known: Known,
@@ -41,14 +41,14 @@ pub struct Forwarder {
     sweep_due: Time,
 }
 
-/// What the replica keeps of the tables it has adopted.
+/// Properties of the tables adopted last.
 #[derive(Debug, Default)]
 struct Known {
-    /// That of the tables; 0 before the first.
+    /// Fingerprint of the tables; 0 before the first.
     fingerprint: u64,
     is_adopted: bool,
     ports: Vec<PortId>,
-    /// Whether the first source of each port is to be bound, by slot.
+    /// True for ports whose first source address is to be bound, by slot.
     binds_source: Vec<bool>,
     switches: Vec<(SwitchId, Ageing)>,
     salts: Vec<u64>,
@@ -56,8 +56,8 @@ struct Known {
 }
 
 impl Forwarder {
-    /// An empty replica for up to `capacity` addresses of all switches; takes 32
-    /// to 64 bytes for each.
+    /// Creates an empty replica for up to `capacity` addresses of all switches. Uses 32 to 64 bytes
+    /// per address.
     pub fn new(capacity: usize) -> Self {
         Self {
             addresses: Addresses::new(capacity),
@@ -69,15 +69,14 @@ impl Forwarder {
         }
     }
 
-    /// Adopts new tables: forgets the addresses learned on ports that are gone,
-    /// moved to another switch or no longer carry the VLAN, those that are
-    /// configured now, those on a NIC that are bound to another one now, and all on a
-    /// port with `binds_source` that had it not before, so that its next frame is a
-    /// first sighting. All others stay. Tables may be skipped: only the last
-    /// adopted and these are compared.
+    /// Adopts new tables. Removes the addresses learned on ports that were removed, moved to
+    /// another switch or no longer carry the VLAN; those that are now configured; those on a NIC
+    /// that are now bound to another one; and all on a port on which `binds_source` was enabled, so
+    /// that its next frame is a first sighting. All others are kept. Tables may be skipped: only
+    /// the last adopted ones and these are compared.
     ///
-    /// The other functions do this by themselves when they see tables that
-    /// differ; calling it early keeps the work out of the first batch.
+    /// The other functions call this when they see changed tables; an early call keeps the work out
+    /// of the first batch.
     pub fn handle_tables(&mut self, tables: &Tables) {
         let slots: Vec<Option<PortSlot>> =
             self.known.ports.iter().map(|port| tables.slot(*port)).collect();
@@ -110,14 +109,13 @@ impl Forwarder {
         self.known = Known::of(tables, self.addresses.buckets());
     }
 
-    /// What the other replicas should know; `None` if they know everything.
+    /// Returns the next announcement for the other replicas; `None` if there is none.
     pub fn poll_learned(&mut self) -> Option<Learned> {
         self.news.pop_front()
     }
 
-    /// Takes in what another replica has learned. News of ports, VLANs or
-    /// switches that are not in `tables`, or older than what is known, changes
-    /// nothing.
+    /// Processes an announcement of another replica. Announcements of ports, VLANs or switches not
+    /// in `tables`, or older than the own entry, have no effect.
     pub fn handle_learned(&mut self, tables: &Tables, now: Time, learned: Learned) {
         self.adopt(tables);
         let vlan = number(learned.vlan);
@@ -155,9 +153,9 @@ impl Forwarder {
         }
     }
 
-    /// Forgets some of what is too old: a bounded amount of work, and none
-    /// before [`Forwarder::next_deadline`]. An address that is too old is not
-    /// used in any case; this makes room, and must not be put off for months.
+    /// Removes some of the expired addresses: a bounded amount of work, and none before
+    /// [`Forwarder::next_deadline`]. Expired addresses are unused in any case; removal frees their
+    /// entries and must not be delayed by months.
     pub fn handle_age(&mut self, now: Time) {
         if now < self.sweep_due {
             return;
@@ -180,14 +178,13 @@ impl Forwarder {
         self.sweep_due = now + self.known.sweep_interval;
     }
 
-    /// When [`Forwarder::handle_age`] wants to be called; `None` while there is
-    /// nothing to forget.
+    /// Returns when to call [`Forwarder::handle_age`]; `None` while no address is learned.
     pub fn next_deadline(&self) -> Option<Time> {
         if self.addresses.len() == 0 { None } else { Some(self.sweep_due) }
     }
 
-    /// The learned addresses that are not too old, in no particular order.
-    /// Configured ones are not among them.
+    /// Returns the learned addresses that have not expired, in no particular order. Configured ones
+    /// are not included.
     pub fn entries(&self, now: Time) -> impl Iterator<Item = Entry> + '_ {
         let tick = tick(now);
         self.addresses.notes(0, usize::MAX).filter_map(move |note| {
@@ -205,12 +202,12 @@ impl Forwarder {
         })
     }
 
-    /// How many addresses are learned, those too old but not yet swept included.
+    /// Returns the number of learned addresses, including expired ones not yet removed.
     pub fn len(&self) -> usize {
         self.addresses.len()
     }
 
-    /// Whether nothing is learned.
+    /// Returns true if no address is learned.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -225,8 +222,9 @@ impl Forwarder {
     /// Learns a source address on the ingress port.
     ///
     /// # Errors
-    /// The address is bound to another NIC. This is not checked for an address that is learned on the
-    /// ingress port: [`Forwarder::handle_tables`] forgets those that are bound elsewhere.
+    ///
+    /// The address is bound to another NIC. This is not checked for an address already learned on
+    /// the ingress port: [`Forwarder::handle_tables`] removes those bound elsewhere.
     #[inline]
     pub(crate) fn learn(&mut self, batch: &Batch<'_>, key: &Key) -> Result<(), DropReason> {
         match self.addresses.find(key) {
@@ -242,7 +240,7 @@ impl Forwarder {
         Ok(())
     }
 
-    /// The uncommon part of learning: new, moved, or due to be announced.
+    /// Handles the uncommon part of learning: new, moved, or due to be announced.
     #[cold]
     fn learn_news(&mut self, batch: &Batch<'_>, key: &Key, found: Option<(Place, Note)>) {
         let (ingress, port) = (batch.ingress, batch.port);
@@ -300,7 +298,8 @@ impl Forwarder {
         is_inserted
     }
 
-    /// Notes that a known address is on another port now.
+    /// Records that a known address is on another port now. Returns false if that port has its
+    /// maximum number of addresses.
     fn relocate(
         &mut self,
         place: Place,
@@ -335,7 +334,7 @@ impl Known {
             binds_source: tables.ports.iter().map(|port| port.binds_source).collect(),
             switches: tables.switches.iter().map(|switch| (switch.id, switch.ageing)).collect(),
             salts: tables.switches.iter().map(|switch| switch.salt).collect(),
-            // A whole sweep takes as long as the shortest refresh.
+            // A complete sweep takes as long as the shortest refresh interval.
             sweep_interval: (span(refresh.unwrap_or(u32::MAX)) / steps.max(1))
                 .max(Duration::from_millis(1)),
         }

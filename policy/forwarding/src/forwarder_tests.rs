@@ -22,7 +22,7 @@ fn tables(ports: &[PortSpec]) -> Tables {
     Tables::build(&[SwitchSpec::new(SWITCH)], ports).unwrap()
 }
 
-/// One frame of 60 bytes, and its verdict.
+/// Forwards one frame of 60 bytes and returns its verdict.
 fn send(
     forwarder: &mut Forwarder,
     tables: &Tables,
@@ -46,7 +46,7 @@ fn says_hello(forwarder: &mut Forwarder, tables: &Tables, now: Time, from: u32, 
     send(forwarder, tables, now, from, source, MacAddr::BROADCAST);
 }
 
-/// Where a frame to `destination` from port 9 goes; `None` if it is flooded.
+/// Returns the port that gets a frame to `destination` from port 9; `None` if it is flooded.
 fn whereabouts(
     forwarder: &mut Forwarder,
     tables: &Tables,
@@ -72,7 +72,7 @@ fn a_change_leaves_the_addresses_of_other_ports() {
     let before = tables(&[port(5), port(7), port(9)]);
     says_hello(&mut forwarder, &before, at(1), 5, mac(5));
     says_hello(&mut forwarder, &before, at(1), 7, mac(7));
-    // Slots move: a trunk sorts first, and port 5 is gone.
+    // Slots change: a trunk sorts first, and port 5 is removed.
     let uplink = PortSpec::new(PortId(50), SWITCH, PortRole::Uplink);
     let after = tables(&[uplink, port(1), port(7), port(9)]);
     assert_ne!(before.slot(PortId(7)), after.slot(PortId(7)));
@@ -170,7 +170,7 @@ fn a_stale_slot_is_no_port() {
 fn an_address_ages_from_its_last_frame() {
     let mut forwarder = Forwarder::new(64);
     let tables = tables(&[port(5), port(9)]);
-    // One frame each minute keeps it for ever.
+    // One frame per minute keeps the entry.
     for minute in 0..20 {
         says_hello(&mut forwarder, &tables, at(minute * 60), 5, mac(5));
     }
@@ -218,7 +218,7 @@ fn a_full_port_neither_learns_nor_takes_over() {
         sorted(&forwarder, at(1)),
         [(mac(1), PortId(5)), (mac(2), PortId(5)), (mac(7), PortId(7))]
     );
-    // An address that leaves makes room for another.
+    // A removed address frees capacity for another.
     says_hello(&mut forwarder, &tables, at(2), 7, mac(1));
     says_hello(&mut forwarder, &tables, at(2), 5, mac(3));
     assert_eq!(whereabouts(&mut forwarder, &tables, at(2), mac(1)), Some(PortId(7)));
@@ -243,7 +243,7 @@ fn a_configured_address_cannot_be_hijacked() {
     assert!(forwarder.is_empty());
     assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(5)), Some(PortId(5)));
     assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(7)), Some(PortId(7)));
-    // Not by another processor's news either.
+    // An announcement of another worker does not change it either.
     let news = Learned {
         switch: SWITCH,
         vlan: None,
@@ -264,7 +264,7 @@ fn a_bound_address_is_refused_from_other_nics_and_follows_its_station_to_an_upli
     bound[0].bound = Some(mac(5));
     let (unbound, tables) = (tables(&unbound), tables(&bound));
     let mut forwarder = Forwarder::new(64);
-    // Another NIC has sent from it before it was bound.
+    // Another NIC has sent from the address before it was bound.
     says_hello(&mut forwarder, &unbound, at(1), 6, mac(5));
     assert_eq!(whereabouts(&mut forwarder, &unbound, at(1), mac(5)), Some(PortId(6)));
     assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(5)), None, "that is forgotten");
@@ -276,7 +276,7 @@ fn a_bound_address_is_refused_from_other_nics_and_follows_its_station_to_an_upli
     assert_eq!(send(&mut forwarder, &tables, at(1), 6, mac(5), all), spoofed);
     assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(5)), Some(PortId(5)));
     assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(50)), Some(PortId(5)));
-    // Nor by another processor's news.
+    // An announcement of another worker does not change it either.
     let news = Learned {
         switch: SWITCH,
         vlan: None,
@@ -290,7 +290,7 @@ fn a_bound_address_is_refused_from_other_nics_and_follows_its_station_to_an_upli
     assert_eq!(whereabouts(&mut forwarder, &tables, at(2), mac(5)), Some(PortId(5)));
     says_hello(&mut forwarder, &tables, at(3), 7, mac(5));
     assert_eq!(whereabouts(&mut forwarder, &tables, at(3), mac(5)), Some(PortId(7)));
-    // It has not been heard of for long.
+    // The entry has expired.
     assert_eq!(send(&mut forwarder, &tables, at(1000), 6, mac(5), all), spoofed);
 }
 
@@ -307,7 +307,7 @@ fn a_move_is_reported_with_the_port_of_the_previous_sighting() {
     assert_eq!(report(5, 1), (PortId(5), None, true));
     assert_eq!(report(6, 2), (PortId(6), Some(PortId(5)), false));
     assert_eq!(report(5, 3), (PortId(5), Some(PortId(6)), false));
-    // A sighting that is due to be announced again is neither a move nor the first.
+    // A sighting due for another announcement is neither a move nor the first.
     assert_eq!(report(5, 200), (PortId(5), None, false));
 }
 
@@ -378,8 +378,7 @@ fn a_unicast_carries_the_tag_of_its_egress_and_keeps_its_priority() {
 fn replicas_agree_once_news_has_spread() {
     let tables = tables(&[port(5), port(7), port(9)]);
     let mut replicas = [Forwarder::new(256), Forwarder::new(256), Forwarder::new(256)];
-    // The same addresses seen on different ports by different processors, some
-    // of them in the same instant.
+    // The same addresses seen on different ports by different workers, some at the same time.
     for step in 0..200u64 {
         let replica = (step * 7 % 3) as usize;
         let from = [5, 7, 9][(step * 5 % 3) as usize];
@@ -433,7 +432,7 @@ fn one_address_on_two_switches_is_two_addresses() {
     let there = |id| PortSpec { switch: other, ..port(id) };
     let switches = [SwitchSpec::new(SWITCH), SwitchSpec::new(other)];
     let tables = Tables::build(&switches, &[port(5), port(9), there(6), there(8)]).unwrap();
-    // So small that both stand in the same bucket.
+    // A capacity so small that both are in the same bucket.
     let mut forwarder = Forwarder::new(2);
     for from in [5, 6] {
         says_hello(&mut forwarder, &tables, at(1), from, mac(1));

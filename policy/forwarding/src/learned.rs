@@ -1,4 +1,4 @@
-//! What is told of learned addresses, by identifiers that outlive tables.
+//! Learned addresses by identifiers that are independent of tables.
 
 use core::time::Duration;
 
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 use suimon_frame::{MacAddr, VlanId};
 use suimon_quantity::{PortId, SwitchId, Time};
 
-/// An address was seen: news from one processor's replica for the others'.
+/// Sighting of an address, announced by one worker's replica to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Learned {
-    /// The switch.
+    /// Switch that the port belongs to.
     pub switch: SwitchId,
-    /// The VLAN; `None` is the untagged VLAN.
+    /// VLAN of the frame; `None` is the untagged VLAN.
     pub vlan: Option<VlanId>,
-    /// The address.
+    /// MAC address that was seen.
     pub mac: MacAddr,
-    /// The port it was seen on.
+    /// Port on which the address was seen.
     pub port: PortId,
-    /// When.
+    /// Time at which the address was seen.
     pub seen: Time,
     /// Port of the previous sighting if the address has moved, as known to the replica that reports
     /// this one.
@@ -28,18 +28,18 @@ pub struct Learned {
     pub is_first: bool,
 }
 
-/// A learned address, for people to look at.
+/// Learned address, for display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Entry {
-    /// The switch.
+    /// Switch that the port belongs to.
     pub switch: SwitchId,
-    /// The VLAN; `None` is the untagged VLAN.
+    /// VLAN of the address; `None` is the untagged VLAN.
     pub vlan: Option<VlanId>,
-    /// The address.
+    /// MAC address that was learned.
     pub mac: MacAddr,
-    /// The port it was learned on.
+    /// Port on which it was learned.
     pub port: PortId,
-    /// How long ago it was noted. Frames do not renew the note until it is a
-    /// quarter of the switch's ageing old.
+    /// Time since the last renewal of the entry. Frames renew an entry only once it is a quarter of
+    /// the switch's ageing old.
     pub age: Duration,
 }

@@ -1,26 +1,25 @@
-//! What a switch does with a frame: pure functions over immutable tables and a
-//! replica of what was learned.
+//! Forwarding of frames by a switch: pure functions over immutable tables and a replica of the
+//! learned addresses.
 //!
-//! What it does not do: it moves no frame, reads no clock, counts nothing and
-//! keeps no limit's state. The switching plane asks [`Forwarder::decide`] for a
-//! batch's verdicts, carries them out, and counts.
+//! This crate moves no frames, reads no clock, keeps no traffic counters and stores no limiter
+//! state. The switching plane calls [`Forwarder::decide`] for the verdicts on a batch, carries them
+//! out, and counts.
 //!
 //! Lifecycle
-//! - [`Tables::build`] turns the switches and ports of the host into one
-//!   immutable value, shared by all processors. Every change makes a new one.
-//! - Each processor has a [`Forwarder`]: its replica of the learned addresses.
-//!   It adopts new tables without forgetting what the change did not touch.
-//!   What one processor learns reaches the others as [`Learned`].
-//! - [`Limit`] is a port's or storm's limit; its state is one number that the
-//!   plane keeps in an atomic shared by all queues of the port.
+//! - [`Tables::build`] converts the switches and ports of the host into one immutable value, shared
+//!   by all workers. Every change creates a new one.
+//! - Each worker has a [`Forwarder`]: its replica of the learned addresses. It adopts new tables
+//!   and keeps addresses that the change does not affect. Addresses learned by one worker reach the
+//!   others as [`Learned`].
+//! - [`Limit`] is a limit of a port's rate or of flooded frames; its state is one number that the
+//!   data plane keeps in an atomic shared by all queues of the port.
 //!
 //! Invariants
-//! - A frame never reaches a port of another switch or one that does not carry
-//!   its VLAN.
+//! - A frame never reaches a port of another switch or one that does not carry its VLAN.
 //! - A configured address belongs to its port: it is never learned elsewhere.
-//! - Two isolated ports never reach each other.
-//! - Memory is fixed when a `Forwarder` is made, but for what grows with the
-//!   number of ports; nothing allocates per frame.
+//! - Isolated ports never reach each other.
+//! - The memory of a `Forwarder` is fixed on creation, except for a part proportional to the number
+//!   of ports; no allocation per frame.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

@@ -8,8 +8,8 @@ fn bits(rate: u64, burst: u32) -> Limit {
     Limit::of_bits(BitRate::new(rate).unwrap(), burst)
 }
 
-/// A caller that always has something to send and comes back exactly when told.
-/// Returns what was admitted from `from` to `until`.
+/// Simulates a caller that always has work and returns exactly when told. Returns the cost admitted
+/// from `from` to `until`.
 fn backlogged(limit: Limit, from: Time, until: Time, cost: u32) -> u64 {
     let mut state = LimitState::default();
     let (mut now, mut admitted) = (from, 0);
@@ -97,14 +97,14 @@ fn the_slowest_and_the_fastest_rate_do_not_overflow() {
 }
 
 fn any_rate() -> impl Strategy<Value = u64> {
-    // Evenly over the magnitudes from 8 bit/s to 1.6 Tbit/s.
+    // Uniform over the magnitudes from 8 bit/s to 1.6 Tbit/s.
     (3u32..41, any::<u64>()).prop_map(|(bits, low)| (1 << bits) | (low & ((1 << bits) - 1)))
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Any caller, in any window: at most rate × window + burst, and a unit.
+    /// For any caller, in any window: at most rate × window + burst + one unit.
     #[test]
     fn never_more_than_the_rate(
         rate in any_rate(),
@@ -125,7 +125,7 @@ proptest! {
                     admitted.push((now, cost));
                 }
                 Err(at) if patience && at != Time::NEVER => {
-                    // The answer is the first moment of a yes.
+                    // The returned time is the earliest at which the cost is admitted.
                     let before = Time::from_ns(at.as_ns() - 1);
                     prop_assert!(limit.admit(state, before, cost).is_err());
                     state = limit.admit(state, at, cost).unwrap();
@@ -148,8 +148,7 @@ proptest! {
         }
     }
 
-    /// A backlogged caller gets what the rate allows, but for less than one
-    /// cost.
+    /// A backlogged caller gets the permitted rate, except for less than one cost.
     #[test]
     fn never_less_than_the_rate(
         rate in any_rate(),
@@ -158,10 +157,10 @@ proptest! {
         // Up to 18 years: before the units first wrap.
         start in 0u64..(1 << 59),
     ) {
-        // The clock is read in nanoseconds: the burst bridges one, too.
+        // The clock has a resolution of 1 ns, which the burst has to bridge.
         let per_ns = u32::try_from(rate / (8 * SECOND)).unwrap() + 1;
         let limit = bits(rate, cost * bursts + per_ns);
-        // As long as a thousand costs take, whatever the rate.
+        // As long as a thousand costs take, at any rate.
         let span = BitRate::new(rate).unwrap().time_for_bytes(u64::from(cost) * 1000);
         let start = Time::from_ns(start);
         let admitted = backlogged(limit, start, start + span, cost);

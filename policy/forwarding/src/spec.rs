@@ -1,4 +1,4 @@
-//! What the tables are built from.
+//! Input from which tables are built.
 
 use core::time::Duration;
 
@@ -7,104 +7,103 @@ use suimon_quantity::{PortId, SwitchId};
 
 use crate::VlanSet;
 
-/// Ageing of learned addresses unless configured (IEEE 802.1Q-2022, table 8-6).
+/// Default ageing of learned addresses (IEEE 802.1Q-2022, table 8-6).
 pub const AGEING_DEFAULT: Duration = Duration::from_secs(300);
-/// The shortest ageing a switch takes.
+/// Shortest permitted ageing of a switch.
 pub const AGEING_MIN: Duration = Duration::from_secs(1);
-/// The longest ageing a switch takes (IEEE 802.1Q-2022, table 8-6).
+/// Longest permitted ageing of a switch (IEEE 802.1Q-2022, table 8-6).
 pub const AGEING_MAX: Duration = Duration::from_secs(1_000_000);
-/// Addresses one port may have learned unless configured.
+/// Default maximum of addresses learned on a port.
 pub const LEARNED_MAX_DEFAULT: u32 = 1024;
-/// The smallest MTU of a port: what IPv4 demands (RFC 791).
+/// Smallest MTU of a port in bytes, as IPv4 requires (RFC 791).
 pub const MTU_MIN: u16 = 68;
-/// The largest MTU of a port.
+/// Largest MTU of a port in bytes.
 pub const MTU_MAX: u16 = 9216;
 
-/// A switch.
+/// Configuration of one switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchSpec {
-    /// Which switch.
+    /// Identifier of the switch.
     pub id: SwitchId,
-    /// A learned address is forgotten between 1 and 1.25 times this long after
-    /// its last frame. From [`AGEING_MIN`] to [`AGEING_MAX`].
+    /// Ageing, from [`AGEING_MIN`] to [`AGEING_MAX`]. A learned address expires between 1 and 1.25
+    /// times this long after its last frame.
     pub ageing: Duration,
 }
 
 impl SwitchSpec {
-    /// A switch with the default ageing.
+    /// Creates the configuration of a switch with the default ageing.
     pub const fn new(id: SwitchId) -> Self {
         Self { id, ageing: AGEING_DEFAULT }
     }
 }
 
-/// What a port is for.
+/// Role of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortRole {
-    /// A guest's NIC.
+    /// NIC of a guest.
     Nic,
-    /// The host's own NIC on an internal or external switch.
+    /// NIC of the host on an internal or external switch.
     HostNic,
-    /// The way out of an external switch.
+    /// Uplink of an external switch.
     Uplink,
 }
 
-/// Which VLANs a port carries, and how.
+/// VLANs of a port, and their tagging.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VlanMode {
-    /// One VLAN, without tags on the wire. `None` is the switch's untagged VLAN.
-    /// A frame that arrives with a VLAN's tag is dropped, even with its own.
+    /// One VLAN, untagged on the link. `None` is the switch's untagged VLAN. A frame received with
+    /// a VLAN tag is dropped, even with the tag of this VLAN.
     Access(Option<VlanId>),
-    /// Several VLANs, told apart by tags.
+    /// Several VLANs, distinguished by tags.
     Trunk {
-        /// The VLANs it carries. The untagged VLAN, if the set holds it, travels
-        /// without a tag; it is left out if there is a `native` VLAN, because
-        /// an untagged frame has only one meaning.
+        /// VLANs that the port carries. The untagged VLAN is sent without a tag. It is excluded if
+        /// `native` is set, because an untagged frame can belong to one VLAN only.
         allowed: VlanSet,
-        /// The numbered VLAN that travels without a tag, if any; always carried.
-        /// It is also accepted with its tag.
+        /// Numbered VLAN that is sent without a tag, if any; always carried. Also accepted with its
+        /// tag.
         native: Option<VlanId>,
     },
 }
 
-/// A port.
+/// Configuration of one port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortSpec {
-    /// Which port.
+    /// Identifier of the port.
     pub id: PortId,
-    /// The switch it is on.
+    /// Switch that the port belongs to.
     pub switch: SwitchId,
-    /// What it is for.
+    /// Role of the port.
     pub role: PortRole,
-    /// The VLANs it carries.
+    /// VLANs that the port carries.
     pub vlan: VlanMode,
-    /// The address it has on all its VLANs. It is known without being learned,
-    /// and nobody else can take it. Uplinks have none.
+    /// Configured address of the port on all its VLANs. Known without learning, and no other port
+    /// can take it over. Uplinks have none.
     pub mac: Option<MacAddr>,
-    /// The port of the same switch by which `mac` is reached in place of this one: an uplink
-    /// whose adapter has given the guest a virtual function. Frames from `mac` are taken from
-    /// both, those to it leave by that one. Means nothing without `mac`.
+    /// Uplink of the same switch by which `mac` is reached instead of this port, because a virtual
+    /// function of its adapter is assigned to the guest. Frames from `mac` are accepted on both
+    /// ports; frames to it leave by the uplink. Ignored without `mac`.
     pub reached_by: Option<PortId>,
-    /// Whether it may send from addresses other than `mac`. Means nothing
-    /// without `mac`: then every address is allowed and learned.
+    /// True if source addresses other than `mac` are permitted. Ignored without `mac`: then every
+    /// address is permitted and learned.
     pub spoofing_allowed: bool,
-    /// Address that no other NIC may send from on the VLANs of this port. NICs only. Unlike `mac` it
-    /// is not fixed to the port but learned, also on an uplink after the guest has moved to another
-    /// host.
+    /// Address that no other NIC may send from on the VLANs of this port. NICs only. Unlike `mac`,
+    /// it is not fixed to the port but learned, also on an uplink after the guest has moved to
+    /// another host.
     pub bound: Option<MacAddr>,
-    /// True if the first source address of the port is to be bound to it. The switching plane reports
-    /// first sightings on the port; the control plane publishes tables with `bound`.
+    /// True if the first source address of the port is to be bound to it. The switching plane
+    /// reports first sightings on the port; the control plane publishes tables with `bound`.
     pub binds_source: bool,
-    /// Isolated ports reach only ports that are not isolated.
+    /// True for isolated ports, which reach only ports that are not isolated.
     pub isolated: bool,
-    /// The largest IP packet it is given, in bytes, [`MTU_MIN`] to [`MTU_MAX`].
+    /// MTU: largest IP packet sent to the port, in bytes, [`MTU_MIN`] to [`MTU_MAX`].
     pub mtu: u16,
-    /// Addresses that may be learned on it at a time; 0 learns none.
+    /// Maximum number of addresses learned on the port; 0 disables learning.
     pub learned_max: u32,
 }
 
 impl PortSpec {
-    /// A port on the untagged VLAN (an uplink: on every VLAN), with MTU 1500,
-    /// without a configured address, and not isolated.
+    /// Creates a port on the untagged VLAN (an uplink: on every VLAN), with MTU 1500, without a
+    /// configured address, and not isolated.
     pub fn new(id: PortId, switch: SwitchId, role: PortRole) -> Self {
         Self {
             id,

@@ -1,11 +1,11 @@
-//! Addresses that ports have by configuration.
+//! Table of configured addresses.
 
 use crate::PortSlot;
 use crate::hash;
 use crate::tables::Key;
 
 const OCCUPIED: u64 = 1 << 63;
-/// Stands for "every VLAN the port carries". Not a VLAN itself.
+/// Marker for "every VLAN the port carries"; not a valid VLAN.
 const ANY_VLAN: u64 = 4095 << 48;
 const MAC_BITS: u64 = (1 << 48) - 1;
 
@@ -16,18 +16,18 @@ struct Place {
     slot: u16,
 }
 
-/// A hash table with open addressing, at most a quarter full, built once.
+/// Hash table with open addressing, at most a quarter full, built once.
 ///
-/// An access port stands under its VLAN, a trunk once under [`ANY_VLAN`]: a
-/// trunk that carries every VLAN must not cost 4094 places.
+/// The address of an access port is stored under its VLAN, that of a trunk once under [`ANY_VLAN`]:
+/// a trunk that carries every VLAN must not use 4094 entries.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Statics {
-    /// Empty, or a power of two.
+    /// Entries; their number is 0 or a power of two.
     places: Box<[Place]>,
 }
 
 impl Statics {
-    /// A table with room for `count` addresses.
+    /// Creates a table for `count` addresses.
     pub(crate) fn with_room(count: usize) -> Self {
         if count == 0 {
             return Self::default();
@@ -35,12 +35,12 @@ impl Statics {
         Self { places: vec![Place::default(); (count * 4).next_power_of_two()].into() }
     }
 
-    /// Adds an access port's address. The caller has made room.
+    /// Adds the address of an access port. The caller has reserved the capacity.
     pub(crate) fn insert_access(&mut self, key: &Key, slot: PortSlot) {
         self.insert(key.word, key.hash, key.switch, slot);
     }
 
-    /// Adds a trunk's address; the VLAN of `key` does not matter.
+    /// Adds the address of a trunk; the VLAN of `key` is ignored.
     pub(crate) fn insert_trunk(&mut self, key: &Key, salt: u64, slot: PortSlot) {
         let word = key.word & MAC_BITS | ANY_VLAN;
         self.insert(word, hash::mix(word, salt), key.switch, slot);
@@ -61,13 +61,13 @@ impl Statics {
         }
     }
 
-    /// The access port that has the address on its VLAN.
+    /// Returns the access port that has the address on its VLAN.
     #[inline]
     pub(crate) fn of_access(&self, key: &Key) -> Option<PortSlot> {
         self.find(key.word, key.hash, key.switch, |_| true)
     }
 
-    /// The trunk that has the address and carries the VLAN.
+    /// Returns the trunk that has the address and carries the VLAN.
     pub(crate) fn of_trunk(
         &self,
         key: &Key,
@@ -87,7 +87,7 @@ impl Statics {
         accept: impl Fn(PortSlot) -> bool,
     ) -> Option<PortSlot> {
         let mask = self.places.len().wrapping_sub(1);
-        // A quarter full at most, so an empty place ends the search.
+        // At most a quarter of the entries is occupied, so an empty one ends the search.
         for step in 0..self.places.len() {
             let place = self.places.get((hash as usize).wrapping_add(step) & mask)?;
             if place.word == 0 {

@@ -1,4 +1,4 @@
-//! The immutable tables of all switches of a host.
+//! Immutable tables of all switches of a host.
 
 use suimon_frame::{MacAddr, VlanId, VlanTag};
 use suimon_quantity::{PortId, SwitchId};
@@ -6,40 +6,40 @@ use suimon_quantity::{PortId, SwitchId};
 use crate::statics::Statics;
 use crate::verdict::DropReason;
 
-/// A port's place in one [`Tables`]. It means nothing to any other: after new
-/// tables, ask again with [`Tables::slot`].
+/// Index of a port in one [`Tables`], invalid for others: look it up again with [`Tables::slot`]
+/// after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortSlot(pub(crate) u16);
 
 impl PortSlot {
-    /// Counts from 0 and is below [`Tables::slots`], for tables of the caller's.
+    /// Returns the slot as an index below [`Tables::slots`] into tables of the caller.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// `Port::trunk` of an access port.
+/// Value of `Port::trunk` for an access port.
 pub(crate) const ACCESS: u32 = u32::MAX;
-/// `Port::untagged` of a trunk without a VLAN for untagged frames.
+/// Value of `Port::untagged` for a trunk without a VLAN for untagged frames.
 pub(crate) const NO_VLAN: u16 = u16::MAX;
 
-/// A port as the switch sees it for each frame: half a cache line.
+/// Port properties used for each frame, half a cache line.
 #[derive(Clone, Debug)]
 pub(crate) struct Port {
-    /// The configured address, 0 if there is none.
+    /// Configured address; 0 if there is none.
     pub(crate) mac: u64,
     pub(crate) id: PortId,
-    /// Which of `Tables::trunks`, or [`ACCESS`].
+    /// Index into `Tables::trunks`, or [`ACCESS`].
     pub(crate) trunk: u32,
     pub(crate) learned_max: u32,
-    /// Number of the VLAN whose frames have no tag on the wire, or [`NO_VLAN`].
+    /// Number of the VLAN whose frames are untagged on the link, or [`NO_VLAN`].
     pub(crate) untagged: u16,
-    /// Which of `Tables::switches`.
+    /// Index into `Tables::switches`.
     pub(crate) switch: u16,
-    /// The longest frame it takes, untagged.
+    /// Length of the longest frame sent to the port, untagged, in bytes.
     pub(crate) frame_bytes_max: u16,
-    /// Its only source address is `mac`.
+    /// True if `mac` is the only permitted source address.
     pub(crate) guarded: bool,
     /// True for a guest's NIC. It may not send from addresses bound to other NICs.
     pub(crate) is_nic: bool,
@@ -48,8 +48,8 @@ pub(crate) struct Port {
     pub(crate) binds_source: bool,
 }
 
-/// A switch as the tables hold it. Its ports lie side by side: trunks first, then
-/// access ports by VLAN, so that the members of a VLAN are two ranges.
+/// Switch in the tables. Its ports are contiguous: trunks first, then access ports by VLAN, so that
+/// the members of a VLAN are two ranges.
 #[derive(Clone, Debug)]
 pub(crate) struct Switch {
     pub(crate) id: SwitchId,
@@ -58,62 +58,62 @@ pub(crate) struct Switch {
     pub(crate) trunks_first: u16,
     pub(crate) access_first: u16,
     pub(crate) end: u16,
-    /// Whether a trunk of it has a configured address.
+    /// True if a trunk port of this switch has a configured address.
     pub(crate) has_trunk_address: bool,
     /// True if a trunk port of this switch has a bound address.
     pub(crate) has_trunk_bound: bool,
 }
 
-/// Ageing of a switch, in ticks of the learned addresses' clock.
+/// Ageing of a switch, in ticks of the learned addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ageing {
-    /// A note older than this is renewed by the next frame.
+    /// Age from which an entry is renewed by the next frame.
     pub(crate) refresh: u32,
-    /// A note older than this no longer counts.
+    /// Age above which an entry has expired.
     pub(crate) expiry: u32,
 }
 
-/// All switches and ports of a host, in the form that frames are decided with.
-/// Made by [`Tables::build`]; never changes.
+/// Switches and ports of a host in the form used for forwarding. Created by [`Tables::build`];
+/// immutable.
 #[derive(Clone, Debug)]
 pub struct Tables {
     pub(crate) ports: Box<[Port]>,
     pub(crate) switches: Box<[Switch]>,
     pub(crate) trunks: Box<[[u64; 64]]>,
-    /// Ascending.
+    /// Slots of ports in ascending order of identifiers.
     pub(crate) by_id: Box<[(PortId, PortSlot)]>,
     pub(crate) statics: Statics,
     /// Bound addresses, each with the one NIC that may send from it.
     pub(crate) bound: Statics,
-    /// Differs between tables that differ in what a replica depends on.
+    /// Hash that differs between tables that differ in properties a replica depends on.
     pub(crate) fingerprint: u64,
 }
 
 impl Tables {
-    /// The place of a port; `None` if the tables do not have it.
+    /// Returns the slot of a port; `None` if the tables do not contain it.
     pub fn slot(&self, port: PortId) -> Option<PortSlot> {
         let at = self.by_id.binary_search_by_key(&port, |(id, _)| *id).ok()?;
         self.by_id.get(at).map(|(_, slot)| *slot)
     }
 
-    /// The port at a place; `None` only for a place in other tables.
+    /// Returns the port in a slot; `None` only for a slot of other tables.
     #[inline]
     pub fn port_id(&self, slot: PortSlot) -> Option<PortId> {
         self.port(slot).map(|port| port.id)
     }
 
-    /// The switch of the port at a place; `None` only for a place in other tables.
+    /// Returns the switch of the port in a slot; `None` only for a slot of other tables.
     pub fn switch_of(&self, slot: PortSlot) -> Option<SwitchId> {
         self.switch(self.port(slot)?.switch).map(|switch| switch.id)
     }
 
-    /// How many ports there are; places are below this.
+    /// Returns the number of ports; slots are below it.
     #[inline]
     pub fn slots(&self) -> usize {
         self.ports.len()
     }
 
-    /// The port that has `mac` by configuration on a VLAN of a switch.
+    /// Returns the port that has `mac` by configuration on a VLAN of a switch.
     pub fn static_port(
         &self,
         switch: SwitchId,
@@ -126,7 +126,7 @@ impl Tables {
         self.static_slot(&key)
     }
 
-    /// Whether the port at a place carries a VLAN; `None` is the untagged VLAN.
+    /// Returns true if the port in a slot carries a VLAN; `None` is the untagged VLAN.
     pub fn carries(&self, slot: PortSlot, vlan: Option<VlanId>) -> bool {
         self.port(slot).is_some_and(|port| self.carries_number(port, crate::vlan_set::number(vlan)))
     }
@@ -154,7 +154,7 @@ impl Tables {
             .is_some_and(|word| word >> (vlan & 63) & 1 != 0)
     }
 
-    /// The number of the VLAN that a frame from `port` with this tag is on.
+    /// Returns the number of the VLAN of a frame received on `port` with this tag.
     #[inline]
     pub(crate) fn ingress_vlan(
         &self,
@@ -177,7 +177,7 @@ impl Tables {
         }
     }
 
-    /// The port that has this address by configuration.
+    /// Returns the port that has this address by configuration.
     #[inline]
     pub(crate) fn static_slot(&self, key: &Key) -> Option<PortSlot> {
         let slot = self.statics.of_access(key);
@@ -208,12 +208,12 @@ impl Tables {
     }
 }
 
-/// An address on a VLAN of a switch, with its hash.
+/// Address on a VLAN of a switch, with its hash.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
-    /// The address in bits 0 to 47, the VLAN's number in bits 48 to 59.
+    /// MAC address in bits 0 to 47, VLAN number in bits 48 to 59.
     pub(crate) word: u64,
-    /// Which of `Tables::switches`.
+    /// Index into `Tables::switches`.
     pub(crate) switch: u16,
     pub(crate) hash: u64,
 }

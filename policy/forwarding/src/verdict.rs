@@ -1,4 +1,4 @@
-//! What is to be done with a frame.
+//! Forwarding decisions (verdicts).
 
 use core::fmt;
 
@@ -7,26 +7,25 @@ use suimon_frame::VlanId;
 
 use crate::PortSlot;
 
-/// What is to be done with one frame of a batch.
+/// Forwarding decision for one frame of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Give it to this port. The tag in its metadata is already the one the
-    /// egress puts on the wire; isolation and MTU were checked.
+    /// The frame is sent to this port. The tag in its metadata is already the one to send;
+    /// isolation and MTU have been checked.
     Unicast {
-        /// The port.
+        /// Slot of the egress port.
         egress: PortSlot,
     },
-    /// Give it to every member of [`Tables::flood`](crate::Tables::flood). The
-    /// tag in its metadata is still the one it came with;
-    /// [`TagRule::apply`](crate::TagRule::apply) makes each member's from it,
-    /// and [`Tables::fits`](crate::Tables::fits) says who can take it.
+    /// The frame is sent to every member of [`Tables::flood`](crate::Tables::flood). The tag in its
+    /// metadata is the received one; [`TagRule::apply`](crate::TagRule::apply) derives that of each
+    /// member, and [`Tables::fits`](crate::Tables::fits) checks the MTU.
     Flood {
-        /// The VLAN it is on; `None` is the untagged VLAN.
+        /// VLAN of the frame; `None` is the untagged VLAN.
         vlan: Option<VlanId>,
-        /// Why it is flooded.
+        /// Reason for which the frame is flooded.
         kind: FloodKind,
     },
-    /// Drop and count it.
+    /// The frame is dropped and counted.
     Drop(DropReason),
 }
 
@@ -36,13 +35,13 @@ impl Default for Verdict {
     }
 }
 
-/// Why a frame is flooded.
+/// Reason for which a frame is flooded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FloodKind {
-    /// Its destination is a group: multicast or broadcast. All members get it.
+    /// The destination is a group address: multicast or broadcast. All members get the frame.
     Group,
-    /// Nobody knows where its destination is. Ports whose only address is
-    /// configured and enforced are left out: it cannot be for them.
+    /// The destination is unknown. Ports restricted to their configured address are excluded: the
+    /// frame cannot be for them.
     UnknownUnicast,
 }
 
@@ -58,7 +57,7 @@ macro_rules! drop_reasons {
         }
 
         impl DropReason {
-            /// All reasons, in the order of [`DropReason::index`].
+            /// Every reason, in the order of [`DropReason::index`].
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
             /// Number of reasons: the length of a table of counters.
             pub const COUNT: usize = Self::ALL.len();
@@ -134,7 +133,7 @@ drop_reasons! {
 }
 
 impl DropReason {
-    /// Its place in [`DropReason::ALL`].
+    /// Returns the index in [`DropReason::ALL`].
     #[inline]
     pub const fn index(self) -> usize {
         self as usize

@@ -1,4 +1,4 @@
-//! A set of VLANs.
+//! Sets of VLANs.
 
 use core::fmt;
 
@@ -6,23 +6,23 @@ use suimon_frame::VlanId;
 
 const WORDS: usize = 64;
 
-/// A set of VLANs of a switch: any of 1 to 4094, and the untagged VLAN.
+/// Set of VLANs of a switch: any of 1 to 4094, and the untagged VLAN.
 ///
-/// The untagged VLAN is the one of the ports that have no VLAN configured. It
-/// has no number, so on a trunk it travels without a tag.
+/// The untagged VLAN is that of ports without a configured VLAN. It has no number, so on a trunk
+/// its frames are untagged.
 #[derive(Clone, PartialEq, Eq)]
 pub struct VlanSet {
-    // Bit n stands for VLAN n, bit 0 for the untagged VLAN, bit 4095 for nothing.
+    // Bit n represents VLAN n, bit 0 the untagged VLAN; bit 4095 is always 0.
     words: Box<[u64; WORDS]>,
 }
 
 impl VlanSet {
-    /// No VLAN.
+    /// Returns the empty set of VLANs.
     pub fn empty() -> Self {
         Self { words: Box::new([0; WORDS]) }
     }
 
-    /// VLANs 1 to 4094, without the untagged VLAN.
+    /// Returns VLANs 1 to 4094, without the untagged VLAN.
     pub fn all_tagged() -> Self {
         let mut set = Self { words: Box::new([u64::MAX; WORDS]) };
         set.change(0, false);
@@ -30,44 +30,44 @@ impl VlanSet {
         set
     }
 
-    /// Every VLAN, the untagged one too: what an uplink carries by default.
+    /// Returns every VLAN including the untagged one, the default of an uplink.
     pub fn all() -> Self {
         let mut set = Self::all_tagged();
         set.insert_untagged();
         set
     }
 
-    /// Adds a VLAN.
+    /// Adds the numbered VLAN `vlan`.
     pub fn insert(&mut self, vlan: VlanId) {
         self.change(vlan.get(), true);
     }
 
-    /// Adds the untagged VLAN.
+    /// Adds the untagged VLAN to the set.
     pub fn insert_untagged(&mut self) {
         self.change(0, true);
     }
 
-    /// Takes the untagged VLAN out.
+    /// Removes the untagged VLAN from the set.
     pub fn remove_untagged(&mut self) {
         self.change(0, false);
     }
 
-    /// Whether the set holds `vlan`; `None` asks for the untagged VLAN.
+    /// Returns true if the set contains `vlan`; `None` is the untagged VLAN.
     pub fn contains(&self, vlan: Option<VlanId>) -> bool {
         self.holds(number(vlan))
     }
 
-    /// Whether the two sets have a VLAN in common.
+    /// Returns true if the two sets have a VLAN in common.
     pub fn intersects(&self, other: &Self) -> bool {
         self.words.iter().zip(other.words.iter()).any(|(a, b)| a & b != 0)
     }
 
-    /// Whether the set holds nothing.
+    /// Returns true if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|word| *word == 0)
     }
 
-    /// The VLANs in ascending order, the untagged one (`None`) first.
+    /// Returns the VLANs in ascending order, the untagged one (`None`) first.
     pub fn iter(&self) -> impl Iterator<Item = Option<VlanId>> + '_ {
         (0..4095).filter(|n| self.holds(*n)).map(VlanId::new)
     }
@@ -79,7 +79,7 @@ impl VlanSet {
         }
     }
 
-    /// Whether VLAN number `n` is in the set, 0 being the untagged VLAN.
+    /// Returns true if the set contains VLAN number `n`; 0 is the untagged VLAN.
     #[inline]
     pub(crate) fn holds(&self, n: u16) -> bool {
         self.words.get(usize::from(n >> 6)).is_some_and(|word| word >> (n & 63) & 1 != 0)
@@ -97,7 +97,7 @@ impl VlanSet {
     }
 }
 
-/// The number of a VLAN inside this crate: 0 is the untagged VLAN.
+/// Returns the number of a VLAN within this crate: 0 is the untagged VLAN.
 #[inline]
 pub(crate) fn number(vlan: Option<VlanId>) -> u16 {
     vlan.map_or(0, VlanId::get)
@@ -113,7 +113,7 @@ impl FromIterator<VlanId> for VlanSet {
     }
 }
 
-/// As ranges: `untagged,1-10,20`; `none` if empty.
+/// Formats the set as ranges: `untagged,1-10,20`; `none` if empty.
 impl fmt::Display for VlanSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {

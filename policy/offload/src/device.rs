@@ -1,54 +1,54 @@
-//! What the kernel says that a network device does itself.
+//! Offload features of a network device, as reported by the kernel.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// One feature of a network device that stands for one of our capabilities, by the
-/// names of the kernel's `ETH_SS_FEATURES` (`net/ethtool/common.c`,
-/// `netdev_features_strings`), which `ethtool -k` prints.
+/// Feature of a network device that corresponds to an offload capability, named as in the kernel's
+/// `ETH_SS_FEATURES` (`net/ethtool/common.c`, `netdev_features_strings`), which `ethtool -k`
+/// prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum DeviceFeature {
-    /// Transport checksums of any protocol are completed on sending.
+    /// Completes transport checksums of any protocol on transmission.
     #[serde(rename = "tx-checksum-ip-generic")]
     TxChecksum,
-    /// Those of TCP and UDP over IPv4 are.
+    /// Completes TCP and UDP checksums over IPv4 on transmission.
     #[serde(rename = "tx-checksum-ipv4")]
     TxChecksumIpv4,
-    /// Those of TCP and UDP over IPv6 are.
+    /// Completes TCP and UDP checksums over IPv6 on transmission.
     #[serde(rename = "tx-checksum-ipv6")]
     TxChecksumIpv6,
-    /// Large TCP/IPv4 frames are cut on sending.
+    /// Segments large TCP/IPv4 frames on transmission.
     #[serde(rename = "tx-tcp-segmentation")]
     TxTcp4,
-    /// Large TCP/IPv6 frames are.
+    /// Segments large TCP/IPv6 frames on transmission.
     #[serde(rename = "tx-tcp6-segmentation")]
     TxTcp6,
-    /// Large TCP frames with CWR are, so that it is on the first segment only.
+    /// Segments large TCP frames with CWR, setting it on the first segment only.
     #[serde(rename = "tx-tcp-ecn-segmentation")]
     TxTcpEcn,
-    /// Large UDP frames are.
+    /// Segments large UDP frames on transmission.
     #[serde(rename = "tx-udp-segmentation")]
     TxUdp,
-    /// Checksums of received frames are looked at.
+    /// Verifies checksums of received frames.
     #[serde(rename = "rx-checksum")]
     RxChecksum,
-    /// The kernel joins received segments.
+    /// The kernel coalesces received segments (GRO).
     #[serde(rename = "rx-gro")]
     RxGro,
-    /// The device joins them, so that they can be cut again.
+    /// The device coalesces received segments such that they can be segmented again.
     #[serde(rename = "rx-gro-hw")]
     RxGroHw,
-    /// The device joins them, and what they were is lost.
+    /// The device coalesces received segments irreversibly (LRO).
     #[serde(rename = "rx-lro")]
     RxLro,
-    /// The kernel joins received datagrams that are only passing.
+    /// The kernel coalesces received UDP datagrams that are forwarded.
     #[serde(rename = "rx-udp-gro-forwarding")]
     RxUdpGro,
 }
 
 impl DeviceFeature {
-    /// All of them.
+    /// Every feature, in the order of declaration.
     pub const ALL: [Self; 12] = [
         Self::TxChecksum,
         Self::TxChecksumIpv4,
@@ -64,7 +64,7 @@ impl DeviceFeature {
         Self::RxUdpGro,
     ];
 
-    /// The kernel's name.
+    /// Returns the kernel's name of the feature.
     pub const fn name(self) -> &'static str {
         match self {
             Self::TxChecksum => "tx-checksum-ip-generic",
@@ -82,33 +82,33 @@ impl DeviceFeature {
         }
     }
 
-    /// The feature of this name; `None` if it says nothing about our capabilities.
+    /// Returns the feature with this name; `None` if it corresponds to no capability.
     pub fn named(name: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|feature| feature.name().as_bytes() == name)
     }
 }
 
-/// How a feature is now, in the four sets of bits that the kernel keeps
-/// (`networking/ethtool-netlink`, `FEATURES_GET`).
+/// State of a feature, from the four bit sets of the kernel (`networking/ethtool-netlink`,
+/// `FEATURES_GET`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeatureState {
-    /// `hw`: it can be switched.
+    /// `hw`: the feature can be switched.
     pub can_change: bool,
-    /// `wanted`: somebody asked for it.
+    /// `wanted`: the feature was requested.
     pub is_wanted: bool,
-    /// `active`: it is in use.
+    /// `active`: the feature is in use.
     pub is_active: bool,
-    /// `nochange`: it can never be switched.
+    /// `nochange`: the feature can never be switched.
     pub is_fixed: bool,
 }
 
 impl FeatureState {
-    /// Whether the device has it at all.
+    /// Returns true if the device supports the feature.
     pub const fn is_supported(self) -> bool {
         self.is_active || (self.can_change && !self.is_fixed)
     }
 
-    /// As `ethtool -k` words it.
+    /// Returns the state in the words of `ethtool -k`.
     pub const fn word(self) -> &'static str {
         let is_fixed = self.is_fixed || !self.can_change;
         match (self.is_active, is_fixed, self.is_wanted) {
@@ -122,23 +122,22 @@ impl FeatureState {
     }
 }
 
-/// What the kernel says of one device. A feature that this kernel has no name for is
-/// not there, and counts as not supported.
+/// Features of one device. A feature unknown to this kernel is missing and counts as unsupported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceFeatures(BTreeMap<DeviceFeature, FeatureState>);
 
 impl DeviceFeatures {
-    /// How `feature` is.
+    /// Returns the state of `feature`; unsupported if missing.
     pub fn state(&self, feature: DeviceFeature) -> FeatureState {
         self.0.get(&feature).copied().unwrap_or_default()
     }
 
-    /// The state of `feature`, to be filled in.
+    /// Returns the state of `feature` for modification, adding it if missing.
     pub fn state_mut(&mut self, feature: DeviceFeature) -> &mut FeatureState {
         self.0.entry(feature).or_default()
     }
 
-    /// Those this kernel has a name for, in the order of [`DeviceFeature::ALL`].
+    /// Returns the known features with their states, in the order of [`DeviceFeature::ALL`].
     pub fn iter(&self) -> impl Iterator<Item = (DeviceFeature, FeatureState)> + '_ {
         self.0.iter().map(|(feature, state)| (*feature, *state))
     }

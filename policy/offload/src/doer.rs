@@ -1,37 +1,36 @@
-//! Who does the work that a capability is about, and why it is them.
+//! Component that performs the work of an offload capability.
 
 use crate::DeviceFeature as Feature;
 use crate::{Capability, DeviceFeatures, Finding, PortKind, Side};
 
-/// Who does it, whenever a frame asks for it.
+/// Component that performs the work when a frame requires it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doer {
-    /// The guest, or whoever else sends or receives at the ends.
+    /// Guest, or the remote end of the connection.
     Guest,
-    /// The uplink's device.
+    /// Network device of the uplink.
     Nic,
-    /// The host's kernel.
+    /// Kernel of the host.
     Kernel,
-    /// We.
+    /// Software of the data plane.
     Software,
-    /// Whoever does it for the port that the frame leaves by.
+    /// Component responsible at the port by which the frame leaves.
     Egress,
-    /// It is not done.
+    /// No component: the work is not done.
     Nobody,
 }
 
-/// Who does it at an uplink's device, and the feature that decides so.
+/// Component that performs the work at an uplink's device, and the deciding feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Assignment {
-    /// Who.
+    /// Component that performs the work.
     pub doer: Doer,
-    /// What the decision hangs on; `None` if not on the device.
+    /// Feature that decides; `None` if the device does not matter.
     pub by: Option<Feature>,
 }
 
-/// Who does it for a port whose other side is no network device with features of
-/// its own: a guest's NIC, or an uplink that is a TAP, behind which is this host's
-/// kernel.
+/// Returns the component for a port without a network device with features of its own: a guest's
+/// NIC, or an uplink that is a TAP device, connected to this host's kernel.
 pub fn doer(kind: PortKind, side: Side, finding: &Finding) -> Doer {
     let other_side = match kind {
         PortKind::Nic => Doer::Guest,
@@ -47,9 +46,8 @@ pub fn doer(kind: PortKind, side: Side, finding: &Finding) -> Doer {
     }
 }
 
-/// Who does it for an uplink whose frames pass the kernel to and from `device`. The
-/// kernel takes every form of frame and does what the device leaves to it; `device`
-/// says what that is.
+/// Returns the component for an uplink whose frames pass the kernel to and from `device`. The
+/// kernel accepts every form of frame and performs the work that `device` does not support.
 pub fn assign(side: Side, finding: &Finding, device: &DeviceFeatures) -> Assignment {
     let nobody_asked = |doer| Assignment { doer, by: None };
     match (finding.capability, side, finding.is_on()) {
@@ -57,7 +55,7 @@ pub fn assign(side: Side, finding: &Finding, device: &DeviceFeatures) -> Assignm
             nobody_asked(doer(PortKind::Uplink, side, finding))
         }
         (_, Side::Egress, true) => sending(finding.capability, device),
-        // What the device says of a checksum is not passed on: the receiver looks.
+        // The device's checksum verification is not passed on: the receiver verifies.
         (Capability::Checksum, Side::Ingress, false) => nobody_asked(Doer::Guest),
         (Capability::Checksum, Side::Ingress, true) => Assignment {
             doer: if is_active(device, Feature::RxChecksum) { Doer::Nic } else { Doer::Guest },
@@ -68,12 +66,12 @@ pub fn assign(side: Side, finding: &Finding, device: &DeviceFeatures) -> Assignm
     }
 }
 
-/// Whether `device` could do it, on or off.
+/// Returns true if `device` supports the work, switched on or off.
 pub fn is_supported(side: Side, capability: Capability, device: &DeviceFeatures) -> bool {
     let any = |features: &[Feature]| features.iter().any(|f| device.state(*f).is_supported());
     match (capability, side) {
         (Capability::IpChecksum, _) => false,
-        // It is ours.
+        // Receive coalescing is performed by the data plane.
         (Capability::ReceiveCoalescing, _) => true,
         (Capability::Checksum, Side::Egress) => {
             any(&[Feature::TxChecksum])
@@ -98,9 +96,8 @@ fn sending(capability: Capability, device: &DeviceFeatures) -> Assignment {
     Assignment { doer: if is_nic { Doer::Nic } else { Doer::Kernel }, by }
 }
 
-/// The feature that says whether the device completes the checksums of both IP
-/// versions: one for all protocols, or one for each version. Of two, the one that is
-/// not active.
+/// Returns the feature that decides whether the device completes checksums of both IP versions: one
+/// for all protocols, or one per version. Of two, the inactive one.
 fn checksummer(device: &DeviceFeatures) -> Option<Feature> {
     let per_version = [Feature::TxChecksumIpv4, Feature::TxChecksumIpv6];
     let has_generic = device.state(Feature::TxChecksum).is_supported();
@@ -121,7 +118,7 @@ const fn segmenter(capability: Capability) -> Option<Feature> {
     }
 }
 
-/// Who may have joined what comes in large, the device's own first.
+/// Returns the features that can have coalesced a large received frame, those of the device first.
 const fn joiners(capability: Capability) -> &'static [Feature] {
     match capability {
         Capability::UdpSegmentation => &[Feature::RxUdpGro],

@@ -1,37 +1,37 @@
-//! What a port uses of what it could.
+//! Offloads in effect on a port.
 
 use serde::{Deserialize, Serialize};
 use suimon_frame::Offloads;
 
 use crate::{Capability, Finding, OffloadSwitches, Reason, Switch};
 
-/// Which side of a port is meant, seen from the switch.
+/// Side of a port, seen from the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// Frames come in: the guest sends to us, or the uplink's device received.
+    /// Incoming frames: sent by the guest, or received by the uplink's device.
     Ingress,
-    /// Frames go out: to the guest, or by the uplink's device.
+    /// Outgoing frames: to the guest, or by the uplink's device.
     Egress,
 }
 
-/// Whose switches are meant. They are named as who uses the port sees it: the
-/// guest uses its NIC, and we use the uplink's device.
+/// Kind of a port, which determines the direction of its switches. They are named from the view of
+/// the port's user: the guest uses its NIC, the data plane uses the uplink's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortKind {
-    /// A guest's NIC: its `tx` comes in here.
+    /// Guest NIC: its `tx` is incoming here.
     Nic,
-    /// An uplink: its `tx` goes out here.
+    /// Uplink: its `tx` is outgoing here.
     Uplink,
 }
 
 impl PortKind {
-    /// Whether the port's user receives on this side.
+    /// Returns true if the port's user receives on this side.
     pub const fn receives(self, side: Side) -> bool {
         matches!((self, side), (Self::Nic, Side::Egress) | (Self::Uplink, Side::Ingress))
     }
 
-    /// The switch that governs a capability on this side.
+    /// Returns the switch that controls a capability on this side.
     pub const fn switch(self, side: Side, capability: Capability) -> Switch {
         match (capability, self.receives(side)) {
             (Capability::Checksum, false) => Switch::TxChecksum,
@@ -44,22 +44,22 @@ impl PortKind {
     }
 }
 
-/// What one side of a port uses.
+/// Offloads in effect on one side of a port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effective {
-    /// The forms of frame that may pass this side.
+    /// Forms of frames that may pass this side.
     pub offloads: Offloads,
-    /// The forms of frame that may pass this side if they came in by an uplink.
-    /// No wire carries a large frame, so a large one from there has been joined
-    /// on reception; without receive coalescing, of the uplink or of the guest's
-    /// NIC, the guest is given the segments.
+    /// Forms of frames from an uplink that may pass this side. No link carries a large frame, so a
+    /// large one from an uplink was coalesced on reception. Without receive coalescing of the
+    /// uplink or of the guest's NIC, the guest gets the segments.
     pub offloads_from_uplink: Offloads,
-    /// A reason for each capability of this side, in the order of [`Capability`].
+    /// Finding for each capability of this side, in the order of [`Capability`].
     pub findings: Vec<Finding>,
 }
 
 impl Effective {
-    /// Why `capability` is in use or not; `None` if this side has no such thing.
+    /// Returns the reason for which `capability` is in use or not; `None` if this side does not
+    /// have it.
     pub fn reason(&self, capability: Capability) -> Option<Reason> {
         self.findings
             .iter()
@@ -68,8 +68,8 @@ impl Effective {
     }
 }
 
-/// What one side of a port uses: what is supported by the other side, switched
-/// on by the operator, and possible together.
+/// Returns the offloads in effect on one side of a port: supported by the other side, switched on
+/// by the operator, and consistent with each other.
 pub fn effective(
     supported: Offloads,
     switches: &OffloadSwitches,
@@ -84,7 +84,7 @@ pub fn effective(
     };
     let tcp4 = large(Capability::Tcp4Segmentation, supported.tcp4_segmentation);
     let tcp6 = large(Capability::Tcp6Segmentation, supported.tcp6_segmentation);
-    // ECN is a form of the other two, nothing of its own.
+    // ECN is a variant of the other two, not a separate offload.
     let any_tcp = if tcp4 == Reason::On { tcp4 } else { tcp6 };
     let ecn = large(Capability::TcpEcnSegmentation, supported.tcp_ecn_segmentation)
         .or_needs(any_tcp, Capability::Tcp4Segmentation);
@@ -118,7 +118,8 @@ pub fn effective(
     Effective { offloads, offloads_from_uplink, findings }
 }
 
-/// The operator's word comes first: what is switched off is not missed.
+/// Judges one capability. The operator's setting has precedence: a disabled capability is not
+/// reported as unsupported.
 fn judge(is_supported: bool, switches: &OffloadSwitches, switch: Switch) -> Reason {
     match (switches.is_on(switch), is_supported) {
         (false, _) => Reason::SwitchedOff { switch },
@@ -132,9 +133,9 @@ fn ip_checksum(switches: &OffloadSwitches, switch: Switch) -> Reason {
 }
 
 impl Reason {
-    /// This reason, unless it is `On` while `other`, which it needs, is not for
-    /// `reason`. Where `other` is switched off, the other side was not asked for this
-    /// either, and does not lack it.
+    /// Returns this reason, or `Needs` if it is `On` and the required `other` is not, for `reason`.
+    /// If `other` is switched off, this capability was not offered to the other side and does not
+    /// count as unsupported.
     fn or_needs(self, reason: Self, other: Capability) -> Self {
         match (self, reason) {
             (Self::On, Self::On) => self,

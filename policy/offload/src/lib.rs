@@ -1,22 +1,20 @@
-//! Which offloads a port uses, why, and what software does in their place.
+//! Offloads in effect on ports, with reasons, and the software steps that replace missing ones.
 //!
-//! - [`effective`]: from what the other side supports and what the operator
-//!   switched on, what a port uses, with a reason for each capability.
-//! - [`plan`]: for one frame and one egress, what has to happen to the frame.
-//! - [`assign`], [`doer`]: who does the work: the guest, the uplink's device as
-//!   [`DeviceFeatures`] describes it, the kernel, or software.
+//! - [`effective`] combines the features of the other side with the operator's settings and returns
+//!   the offloads in effect, with a reason for each capability.
+//! - [`plan`] returns the step that one frame requires for one egress.
+//! - [`assign`] and [`doer`] return the component that performs the work: the guest, the uplink's
+//!   device described by [`DeviceFeatures`], the kernel, or software.
 //!
-//! What it does not do: it touches no frame's bytes (`suimon-frame` does), and
-//! it talks to no device. All functions are pure and keep no state; whoever
-//! calls [`effective`] does so again when a switch or the negotiated features
-//! change, and publishes the result to the data plane.
+//! This crate does not access frame data (`suimon-frame` does) or devices. All functions are pure
+//! and stateless; the caller of [`effective`] calls it again when a switch or the negotiated
+//! features change, and publishes the result to the data plane.
 //!
 //! Invariants
-//! - Nothing is effective that is not supported, or that is switched off.
-//! - Segmentation is effective only together with the checksum: a segment's
-//!   checksum cannot be known before it is cut.
-//! - After the step that [`plan`] names, every resulting frame is one that the
-//!   egress takes.
+//! - No offload is in effect that is unsupported or switched off.
+//! - Segmentation is in effect only together with the checksum: the checksum of a segment is
+//!   unknown before segmentation.
+//! - After the step returned by [`plan`], the egress accepts every resulting frame.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

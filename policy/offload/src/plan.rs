@@ -1,24 +1,23 @@
-//! What has to happen to one frame at one egress.
+//! Step that one frame requires at one egress.
 
 use suimon_frame::{Checksum, FrameMeta, LeavesAs, Offloads};
 
-/// What has to happen to a frame before an egress takes it.
+/// Step required before an egress accepts a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EgressStep {
-    /// Nothing.
+    /// The frame is forwarded unchanged.
     AsIs,
-    /// [`complete_checksum`](suimon_frame::complete_checksum).
+    /// Complete the checksum with [`complete_checksum`](suimon_frame::complete_checksum).
     CompleteChecksum,
-    /// [`segment`](suimon_frame::segment).
+    /// Segment the frame with [`segment`](suimon_frame::segment).
     Segment {
-        /// Whether the egress completes the segments' checksums.
+        /// True if the egress completes the segments' checksums.
         partial_checksum: bool,
     },
 }
 
-/// What has to happen to a frame with this metadata before an egress with these
-/// offloads takes it, and the port it came in by lets it go. Called for every frame
-/// and egress.
+/// Returns the step that a frame with this metadata requires before an egress with these offloads
+/// accepts it and the ingress port's restrictions are met. Called for every frame and egress.
 #[inline]
 pub const fn plan(frame: &FrameMeta, egress: Offloads) -> EgressStep {
     let egress = match frame.leaves_as {

@@ -1,4 +1,4 @@
-//! Why a capability is in use or not.
+//! Reasons for which capabilities are in use or not.
 
 use core::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Switch;
 
-/// Something that a port may do in place of software.
+/// Offload capability of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Capability {
@@ -14,15 +14,15 @@ pub enum Capability {
     Checksum,
     /// IPv4 header checksums.
     IpChecksum,
-    /// Large TCP/IPv4 frames.
+    /// Segmentation of large TCP/IPv4 frames.
     Tcp4Segmentation,
-    /// Large TCP/IPv6 frames.
+    /// Segmentation of large TCP/IPv6 frames.
     Tcp6Segmentation,
-    /// Large TCP frames with ECN's CWR set.
+    /// Segmentation of large TCP frames with the CWR flag (ECN).
     TcpEcnSegmentation,
-    /// Large UDP frames.
+    /// Segmentation of large UDP frames.
     UdpSegmentation,
-    /// Received segments handed over joined. Egress only.
+    /// Delivery of coalesced received segments. Receiving side only.
     ReceiveCoalescing,
 }
 
@@ -40,25 +40,25 @@ impl fmt::Display for Capability {
     }
 }
 
-/// Why a capability is in use or not.
+/// Reason for which a capability is in use or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Reason {
-    /// It is in use.
+    /// The capability is in use.
     On,
-    /// The other side of the port does not do it.
+    /// The other side of the port does not support it.
     NotNegotiated,
-    /// The operator does not want it.
+    /// The operator has switched it off.
     SwitchedOff {
-        /// The switch that says so.
+        /// Switch that controls the capability.
         switch: Switch,
     },
-    /// It works only together with another that is not in use.
+    /// It requires another capability that is not in use.
     Needs {
-        /// The one it needs.
+        /// Required capability that is not in use.
         other: Capability,
     },
-    /// There is no such feature in virtio.
+    /// The virtio specification has no such feature.
     NotInVirtio,
 }
 
@@ -74,18 +74,18 @@ impl fmt::Display for Reason {
     }
 }
 
-/// One line of `suimon nic show`: a capability and why it is in use or not.
+/// Line of `suimon nic show`: a capability with the reason for which it is in use or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The capability.
+    /// Capability that was judged.
     pub capability: Capability,
-    /// Why it is in use or not.
+    /// Reason for which it is in use or not.
     #[serde(flatten)]
     pub reason: Reason,
 }
 
 impl Finding {
-    /// Whether it is in use.
+    /// Returns true if the capability is in use.
     pub fn is_on(&self) -> bool {
         self.reason == Reason::On
     }

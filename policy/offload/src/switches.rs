@@ -1,11 +1,11 @@
-//! The operator's switches.
+//! Offload switches set by the operator.
 
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The switches of `[nic.offload]` and `[uplink.offload]`. All on by default. What
-/// each one governs is said at [`Switch`].
+/// Switches of `[nic.offload]` and `[uplink.offload]`, all on by default. See [`Switch`] for their
+/// meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OffloadSwitches {
@@ -24,7 +24,7 @@ pub struct OffloadSwitches {
 }
 
 impl OffloadSwitches {
-    /// Whether `switch` is on.
+    /// Returns true if `switch` is on.
     pub const fn is_on(&self, switch: Switch) -> bool {
         match switch {
             Switch::TxChecksum => self.tx_checksum,
@@ -36,8 +36,8 @@ impl OffloadSwitches {
         }
     }
 
-    /// The same switches as the other end of the port sees them: what is sent at
-    /// one end is received at the other.
+    /// Returns the switches seen from the other end of the port, where transmission and reception
+    /// are exchanged.
     #[must_use]
     pub const fn mirrored(self) -> Self {
         Self {
@@ -63,35 +63,34 @@ impl Default for OffloadSwitches {
     }
 }
 
-/// One switch, seen from who uses the port: the guest uses its NIC, we use an
-/// uplink's device.
+/// Offload switch, named from the view of the port's user: the guest uses its NIC, the data plane
+/// uses the uplink's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Switch {
-    /// NIC: the guest may leave TCP and UDP checksums of what it sends to us.
-    /// Uplink: we may leave those of what we send to the device and the kernel.
-    /// Off, they are in the bytes before the frame changes hands: the guest computes
-    /// them, or we do.
+    /// Partial TCP and UDP checksums on transmission. NIC: the guest may send frames with partial
+    /// checksums. Uplink: the data plane may pass them to the device and the kernel. If off,
+    /// checksums are completed before the frame is passed on: by the guest, or by the data plane.
     TxChecksum,
-    /// NIC: the guest may be given frames whose TCP or UDP checksum is not in the
-    /// bytes. Uplink: what the device says of a received frame's checksum is
-    /// believed. Off, a checksum that is left to us is completed before the frame goes
-    /// on, and one that is said to be good is left for the receiver to check.
+    /// Partial TCP and UDP checksums on reception. NIC: the guest may receive frames with partial
+    /// checksums. Uplink: the device's checksum verification is trusted. If off, a partial checksum
+    /// is completed before the frame is forwarded, and a verified one is left for the receiver to
+    /// verify.
     RxChecksum,
-    /// NIC: the guest may leave IPv4 header checksums to us; uplink: we may leave
-    /// them to the device. No virtio-net header can say so: they are always in the
-    /// bytes.
+    /// IPv4 header checksums on transmission. NIC: the guest may leave them to the data plane;
+    /// uplink: the data plane may leave them to the device. The virtio-net header cannot express
+    /// this, so they are always present in the frame.
     TxIpChecksum,
-    /// NIC: the guest may be given frames with unchecked IPv4 header checksums;
-    /// uplink: we may be. As above.
+    /// IPv4 header checksums on reception. NIC: the guest may receive frames with unverified ones;
+    /// uplink: the data plane may. The virtio-net header cannot express this either.
     RxIpChecksum,
-    /// Large frames, both ways. They need the checksum of their direction too. Off at
-    /// an uplink, no frame longer than its MTU is handed to the device, and large ones
-    /// that come in are cut before a guest is given them.
+    /// Large frames in both directions. They require the checksum of their direction too. If off at
+    /// an uplink, no frame longer than its MTU is passed to the device, and large received frames
+    /// are segmented before delivery to a guest.
     Segmentation,
-    /// NIC: segments of a stream that an uplink's device or the switch joined may reach
-    /// the guest joined. Uplink: what it received may go on joined, by its device or
-    /// here. Both must be on.
+    /// Coalesced frames on reception. NIC: segments coalesced by an uplink's device or the switch
+    /// may be delivered coalesced. Uplink: received segments may be coalesced by its device or the
+    /// switch. Both must be on.
     ReceiveCoalescing,
 }
 

@@ -1,37 +1,37 @@
-//! What a plan asks of a machine.
+//! Settings that a power plan requires on a machine.
 
 use crate::{Cpu, FrequencyPolicy, Machine, PowerSpec, SettingId, SettingKind, TurboFile, Why};
 
-/// The value that a file is to have.
+/// Required value of a setting's file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wanted {
-    /// Which setting.
+    /// Setting whose file is written.
     pub id: SettingId,
-    /// Its value.
+    /// Required value, as written to the file.
     pub value: String,
 }
 
-/// Whom something is about.
+/// Scope of a target: host or CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Whom {
-    /// The host.
+    /// The host as a whole.
     Host,
-    /// These CPUs, ascending.
+    /// CPUs in ascending order.
     Cpus(Vec<u16>),
 }
 
-/// One thing that a plan asks for.
+/// Single requirement of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Of whom.
+    /// Host or CPUs it applies to.
     pub whom: Whom,
-    /// What it is about.
+    /// Kind of the setting, as shown to users.
     pub kind: SettingKind,
-    /// What is wanted, in words.
+    /// Requirement in words, for display.
     pub wanted: String,
-    /// The settings that make it so; none if it cannot be.
+    /// Settings that fulfil the requirement; empty if it cannot be fulfilled.
     pub settings: Vec<Wanted>,
-    /// Why not all of it can be.
+    /// Reason for which the requirement is not or not fully met.
     pub why_not: Option<Why>,
 }
 
@@ -45,7 +45,8 @@ impl Target {
     }
 }
 
-/// All that a plan asks of a machine, as it can be had: frequencies, turbo, idle states.
+/// Returns all requirements of a plan with the settings that fulfil them: frequencies, turbo, idle
+/// states.
 pub fn decide(spec: &PowerSpec, machine: &Machine) -> Vec<Target> {
     let mut targets = Vec::new();
     turbo(spec, machine, &mut targets);
@@ -65,14 +66,14 @@ pub fn decide(spec: &PowerSpec, machine: &Machine) -> Vec<Target> {
     targets
 }
 
-/// What is wanted of frequencies, in words.
+/// Returns the frequency requirements in words.
 fn of_frequencies(spec: &PowerSpec, driver: &str) -> Vec<(SettingKind, String)> {
     let mut wanted = Vec::new();
     let governors = spec.governors(driver);
     if !governors.is_empty() {
         wanted.push((SettingKind::Governor, governors.join(" or ")));
     }
-    // What only some drivers have is a plan's by the way.
+    // Driver-specific settings are optional for a plan.
     if let Some(preference) = &spec.energy_preference {
         wanted.push((SettingKind::EnergyPreference, preference.clone()));
     }
@@ -112,7 +113,7 @@ fn turbo(spec: &PowerSpec, machine: &Machine, targets: &mut Vec<Target>) {
     });
     let before = targets.len();
     targets.extend(made);
-    // Where there is no turbo, it is off.
+    // A CPU without turbo meets the requirement that turbo is off.
     if targets.len() == before && (on || spec.turbo.is_some()) {
         targets.push(Target::lacking(Whom::Host, kind, word, Why::NoTurbo));
     }
@@ -155,7 +156,8 @@ fn preference(
     let (kind, whom) = (SettingKind::EnergyPreference, Whom::Cpus(policy.cpus.clone()));
     let driver = policy.driver.clone();
     if policy.preference.is_none() {
-        // Only some drivers have it: that is no lack of a plan that did not name it.
+        // Only some drivers support preferences; for a plan that does not name one, that is no
+        // shortcoming.
         spec.energy_preference.as_ref()?;
         let why = Why::NoPreferences { driver };
         return Some(Target::lacking(whom, kind, wanted.to_owned(), why));

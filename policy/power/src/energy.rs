@@ -1,50 +1,50 @@
-//! Energy and power, from counters that wrap.
+//! Energy and power from wrapping counters.
 //!
 //! Documentation/power/powercap/powercap.rst: `energy_uj` counts microjoules up to
-//! `max_energy_range_uj` and begins anew.
+//! `max_energy_range_uj` and restarts at 0.
 
 use std::collections::BTreeMap;
 
 use suimon_quantity::Time;
 
-/// No zone uses more: about what the largest sockets may take for a moment, doubled. A
-/// counter may have wrapped twice after it could have been filled at this.
+/// Upper bound of a zone's power, in mW: about twice the short-term limit of the largest sockets. A
+/// counter may have wrapped more than once if this power fills it between readings.
 const ZONE_MILLIWATTS_MAX: u64 = 2_000_000;
-/// Counters move in steps of about a millisecond; readings this close are one.
+/// Minimum interval between readings, in ns. Counters advance in steps of about a millisecond.
 const APART_MIN_NS: u64 = 20_000_000;
-/// Zones that are told; a machine has a few for each socket.
+/// Maximum number of zones recorded; a machine has a few per socket.
 const ZONES_MAX: usize = 256;
 
-/// One zone's counter, as it was read.
+/// Energy counter of one zone, as read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneReading {
-    /// The zone's folder, like `intel-rapl:0`.
+    /// Directory of the zone, for example `intel-rapl:0`.
     pub zone: String,
-    /// Its name, like `package-0`.
+    /// Name of the zone, for example `package-0`.
     pub name: String,
-    /// Microjoules.
+    /// Counter value in microjoules.
     pub energy_uj: u64,
-    /// The largest value of that.
+    /// Largest counter value in microjoules.
     pub energy_uj_max: u64,
 }
 
-/// What is known of a zone.
+/// Energy and power of a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneEnergy {
-    /// Its folder.
+    /// Directory of the zone below powercap.
     pub zone: String,
-    /// Its name.
+    /// Name of the zone, for example `package-0`.
     pub name: String,
-    /// Microjoules since it was first read, without those of gaps.
+    /// Energy since the first reading, excluding gaps, in microjoules.
     pub energy_uj: u64,
-    /// What it used of late, in milliwatts, unless it was read but once since a gap.
+    /// Power between the last two readings, in mW; `None` after a gap.
     pub milliwatts: Option<u64>,
-    /// Whether it is a part of the host's sum: packages and memory are; cores are in their
+    /// True if the zone is part of the host's sum: packages and memory are; cores are part of their
     /// package.
     pub is_counted: bool,
 }
 
-/// Adds up what zones tell.
+/// Accumulator of the energy of all zones.
 #[derive(Clone, Debug, Default)]
 pub struct EnergyMeter {
     zones: BTreeMap<String, Meter>,
@@ -62,8 +62,8 @@ struct Meter {
 }
 
 impl EnergyMeter {
-    /// Takes in what was read at `now`. Zones that are not among it any more keep their
-    /// energy and have no power.
+    /// Processes the counters read at `now`. Zones no longer listed keep their energy and have no
+    /// power.
     pub fn observe(&mut self, now: Time, readings: &[ZoneReading]) {
         let elapsed_ns = match self.read_at {
             Some(at) if now <= at => return,
@@ -104,7 +104,7 @@ impl EnergyMeter {
         match used {
             Some(uj) => {
                 meter.total_uj = meter.total_uj.saturating_add(uj);
-                // A microjoule a nanosecond is a thousand watts, a million milliwatts.
+                // 1 µJ/ns is 1000 W, 1 000 000 mW.
                 let milliwatts = u128::from(uj) * 1_000_000 / u128::from(elapsed_ns.max(1));
                 meter.milliwatts = u64::try_from(milliwatts).ok();
             }
@@ -112,7 +112,7 @@ impl EnergyMeter {
         }
     }
 
-    /// All zones that were ever read, by their folders.
+    /// Returns all zones ever read, by directory.
     pub fn zones(&self) -> Vec<ZoneEnergy> {
         let zones = self.zones.iter().map(|(zone, meter)| ZoneEnergy {
             zone: zone.clone(),
@@ -124,19 +124,19 @@ impl EnergyMeter {
         zones.collect()
     }
 
-    /// When the counters were last read.
+    /// Returns when the counters were last read.
     pub const fn read_at(&self) -> Option<Time> {
         self.read_at
     }
 
-    /// How often a zone was not read for so long that what it used meanwhile is not known.
+    /// Returns the number of gaps: intervals too long to determine the energy used.
     pub const fn gaps(&self) -> u64 {
         self.gaps
     }
 }
 
-/// What was used since the last reading; `None` if the counter may have wrapped more than
-/// once, or tells what it cannot.
+/// Returns the energy used since the last reading; `None` if the counter may have wrapped more than
+/// once or its value is invalid.
 fn used_uj(last_uj: u64, reading: &ZoneReading, elapsed_ns: u64) -> Option<u64> {
     let ZoneReading { energy_uj, energy_uj_max, .. } = *reading;
     let at_most_uj = u128::from(ZONE_MILLIWATTS_MAX) * u128::from(elapsed_ns) / 1_000_000;
@@ -150,8 +150,8 @@ fn used_uj(last_uj: u64, reading: &ZoneReading, elapsed_ns: u64) -> Option<u64> 
     (u128::from(used) <= at_most_uj).then_some(used)
 }
 
-/// Cores and graphics are parts of their package, `psys` is more than the packages, and
-/// what `intel-rapl-mmio` tells `intel-rapl` tells, too.
+/// Returns true if a zone counts towards the host's sum. Cores and graphics are parts of their
+/// package, `psys` includes more than the packages, and `intel-rapl-mmio` duplicates `intel-rapl`.
 fn is_counted(zone: &str, name: &str) -> bool {
     !zone.starts_with("intel-rapl-mmio") && (name.starts_with("package") || name == "dram")
 }

@@ -1,26 +1,26 @@
-//! Power plans, as values and pure functions.
+//! Power plans as values and pure functions.
 //!
-//! A [`PowerSpec`] is a plan and what the user asks for beside it; a [`Machine`] is what
-//! the kernel offers and how it stands. [`decide`] says which settings the plan asks for
-//! and what cannot be had and why; [`reconcile`] says what is to be written, in which
-//! order, what has to be remembered before that, and what goes back to what it was.
-//! [`EnergyMeter`] makes energy and power of counters that wrap.
+//! A [`PowerSpec`] is a plan with the operator's overrides; a [`Machine`] is the set of kernel
+//! settings with their current values. [`decide`] returns the settings that the plan requires, with
+//! reasons for those not available. [`reconcile`] returns the writes in their order, the records to
+//! persist before, and the settings to restore. [`EnergyMeter`] computes energy and power from
+//! wrapping counters.
 //!
-//! What it does not do: it reads and writes no file. [`SettingId::file`] names the file of
-//! a setting below sysfs; whoever owns the host reads and writes it.
+//! This crate reads and writes no files. [`SettingId::file`] names the file of a setting below
+//! sysfs, which the host's owner reads and writes.
 //!
-//! Lifecycle: read the machine, decide, reconcile; keep [`Reconciliation::records`]
-//! durably; write; read again. What turbo may do changes which frequencies there are, so
-//! this is repeated until nothing is left to write, three times at most. To restore,
-//! reconcile with nothing wanted.
+//! Lifecycle: read the machine, decide, reconcile; persist [`Reconciliation::records`] durably;
+//! write; read again. Turbo changes the available frequencies, so this is repeated until no writes
+//! are left, at most three times. To restore all settings, reconcile with an empty list of wanted
+//! settings.
 //!
 //! Invariants
-//! - Only values that the machine offers are written, and at no point is a minimum
-//!   frequency above the maximum.
-//! - A setting is written only if its value before is in a record; reconciling with
-//!   nothing wanted writes that value, unless somebody else has written another since.
-//! - What another has changed is left alone until the user sets a plan again.
-//! - Integer arithmetic; nothing here depends on an order that is not given.
+//! - Only values that the machine offers are written, and a minimum frequency never exceeds the
+//!   maximum.
+//! - A setting is written only if its previous value is in a record. Reconciling with an empty list
+//!   restores that value, unless an external agent has written another since.
+//! - External changes are left alone until the operator sets a plan again.
+//! - Arithmetic is integer, and results do not depend on an unspecified order.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

@@ -1,10 +1,10 @@
-//! What the kernel offers, and how it stands.
+//! Kernel settings of the CPUs with their current values.
 
 use serde::{Deserialize, Serialize};
 
 use crate::SettingId;
 
-/// The file by which turbo is turned on and off.
+/// File that switches turbo on and off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum TurboFile {
     /// `intel_pstate/no_turbo`, in which 1 means off.
@@ -13,79 +13,79 @@ pub enum TurboFile {
     Boost,
 }
 
-/// Turbo of the whole host.
+/// Turbo state of the whole host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turbo {
-    /// Where it is switched.
+    /// File that switches turbo.
     pub file: TurboFile,
-    /// Whether it is on.
+    /// True if turbo is on.
     pub on: bool,
 }
 
-/// CPUs that have one frequency, `cpufreq/policyN`.
+/// Frequency policy `cpufreq/policyN`: CPUs with a common frequency.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FrequencyPolicy {
-    /// Its number.
+    /// Number N of the policy.
     pub number: u16,
-    /// Its CPUs that are online, ascending.
+    /// Online CPUs of the policy, ascending.
     pub cpus: Vec<u16>,
-    /// `scaling_driver`.
+    /// cpufreq driver, from `scaling_driver`.
     pub driver: String,
-    /// `scaling_available_governors`.
+    /// Available governors, from `scaling_available_governors`.
     pub governors: Vec<String>,
-    /// `scaling_governor`.
+    /// Current governor, from `scaling_governor`.
     pub governor: Option<String>,
-    /// `energy_performance_available_preferences`.
+    /// Available preferences, from `energy_performance_available_preferences`.
     pub preferences: Vec<String>,
-    /// `energy_performance_preference`.
+    /// Current preference, from `energy_performance_preference`.
     pub preference: Option<String>,
-    /// `cpuinfo_min_freq` and `cpuinfo_max_freq` in kHz.
+    /// Frequency range in kHz, from `cpuinfo_min_freq` and `cpuinfo_max_freq`.
     pub khz_range: Option<(u32, u32)>,
-    /// `scaling_min_freq` in kHz.
+    /// Minimum frequency in kHz, from `scaling_min_freq`.
     pub khz_min: Option<u32>,
-    /// `scaling_max_freq` in kHz.
+    /// Maximum frequency in kHz, from `scaling_max_freq`.
     pub khz_max: Option<u32>,
-    /// `boost` of this policy alone, where the host has no file for all.
+    /// Turbo state of this policy, from `boost`, where the host has no common file.
     pub boost: Option<bool>,
 }
 
-/// One idle state, `cpuidle/stateN`.
+/// Idle state `cpuidle/stateN` of a CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IdleState {
-    /// Its number; deeper ones have higher numbers.
+    /// Number N of the state; higher numbers are deeper.
     pub number: u8,
-    /// `name`.
+    /// Name of the state, from `name`.
     pub name: String,
-    /// `latency` in microseconds.
+    /// Exit latency in microseconds, from `latency`.
     pub latency_us: u32,
-    /// `disable`, as the user has it.
+    /// True if disabled by the user, from `disable`.
     pub disabled: bool,
 }
 
-/// One logical CPU.
+/// Logical CPU with its idle states.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cpu {
-    /// Its number.
+    /// Number of the logical CPU.
     pub number: u16,
-    /// Whether it is online.
+    /// True if the CPU is online.
     pub online: bool,
-    /// Its idle states by number.
+    /// Idle states in ascending order of numbers.
     pub idle_states: Vec<IdleState>,
 }
 
-/// The host's CPUs.
+/// CPUs of the host with their settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
-    /// All CPUs by number.
+    /// CPUs in ascending order of numbers.
     pub cpus: Vec<Cpu>,
-    /// All frequency policies by number.
+    /// Frequency policies in ascending order of numbers.
     pub policies: Vec<FrequencyPolicy>,
-    /// Turbo of the whole host, where one file has it.
+    /// Turbo of the whole host, if a common file exists.
     pub turbo: Option<Turbo>,
 }
 
 impl Machine {
-    /// The value that a setting's file has; `None` if it has none now.
+    /// Returns the current value of a setting's file; `None` if it does not exist.
     pub fn value(&self, id: SettingId) -> Option<String> {
         let flag = |on: bool| u8::from(on).to_string();
         match id {
@@ -110,12 +110,12 @@ impl Machine {
         }
     }
 
-    /// The frequency policy of this number.
+    /// Returns the frequency policy with this number.
     pub fn policy(&self, number: u16) -> Option<&FrequencyPolicy> {
         self.policies.iter().find(|policy| policy.number == number)
     }
 
-    /// CPUs that are online, ascending.
+    /// Returns the online CPUs in ascending order.
     pub fn online(&self) -> Vec<u16> {
         self.cpus.iter().filter(|cpu| cpu.online).map(|cpu| cpu.number).collect()
     }

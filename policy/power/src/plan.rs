@@ -1,30 +1,29 @@
-//! Plans, and what a user may ask for beside them.
+//! Power plans and the operator's overrides.
 
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A power plan. The names are those of Windows (`powercfg`: `SCHEME_BALANCED`,
-/// `SCHEME_MIN`, `SCHEME_MAX`).
+/// Power plan, named as in Windows (`powercfg`: `SCHEME_BALANCED`, `SCHEME_MIN`, `SCHEME_MAX`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PowerPlan {
-    /// Clocks follow the load, without turbo.
+    /// Frequencies follow the load, without turbo.
     Balanced,
-    /// The highest clocks, with turbo.
+    /// Highest frequencies at all times, with turbo.
     HighPerformance,
-    /// Clocks follow the load reluctantly, without turbo.
+    /// Frequencies follow the load with delay, without turbo.
     PowerSaver,
-    /// Nothing but what is asked for.
+    /// No settings except the operator's overrides.
     Custom,
 }
 
 impl PowerPlan {
-    /// All plans.
+    /// Every plan, in the order of declaration.
     pub const ALL: [Self; 4] =
         [Self::Balanced, Self::HighPerformance, Self::PowerSaver, Self::Custom];
 
-    /// As it is written.
+    /// Returns the name of the plan in configuration files.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Balanced => "balanced",
@@ -35,54 +34,54 @@ impl PowerPlan {
     }
 }
 
-/// A plan, and what is to be otherwise than it says. `None`: as the plan has it.
+/// Power plan with overrides. `None` means the value of the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PowerSpec {
-    /// The plan.
+    /// Plan that supplies the defaults.
     pub plan: PowerPlan,
-    /// cpufreq governor by its name.
+    /// Name of a cpufreq governor.
     pub governor: Option<String>,
-    /// Energy-performance preference by its name.
+    /// Name of an energy-performance preference.
     pub energy_preference: Option<String>,
-    /// Lowest frequency, in percent of the highest that the CPU has; 0 to 100.
+    /// Minimum frequency, in percent of the CPU's highest; 0 to 100.
     pub performance_percent_min: Option<u8>,
-    /// Highest frequency, in percent of the highest that the CPU has; 1 to 100.
+    /// Maximum frequency, in percent of the CPU's highest; 1 to 100.
     pub performance_percent_max: Option<u8>,
-    /// Whether clocks above the nominal one may be used.
+    /// True to permit frequencies above the nominal one.
     pub turbo: Option<bool>,
-    /// Name of the deepest idle state that may be entered.
+    /// Name of the deepest permitted idle state.
     pub idle_state_max: Option<String>,
-    /// Longest exit latency of idle states that may be entered, in microseconds.
+    /// Maximum exit latency of permitted idle states, in microseconds.
     pub idle_latency_us_max: Option<u32>,
-    /// Whether processors of the data plane are emptied so that they park.
+    /// True to empty workers of the data plane so that they park.
     pub parking: Option<bool>,
-    /// How long a processor of the data plane polls before it sleeps, in microseconds.
+    /// Poll budget of a worker before it sleeps, in microseconds.
     pub poll_us: Option<u32>,
-    /// VMQ's high-water mark in percent of a processor, 50 to 95.
+    /// High water mark of VMQ in percent of a processor, 50 to 95.
     pub vmq_high_percent: Option<u8>,
-    /// VMQ's low-water mark in percent of a processor, 0 to 65.
+    /// Low water mark of VMQ in percent of a processor, 0 to 65.
     pub vmq_low_percent: Option<u8>,
 }
 
-/// What a plan makes the data plane do.
+/// Data-plane settings of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataPlaneShare {
-    /// Whether processors are emptied so that they park.
+    /// True if workers are emptied so that they park.
     pub parking: bool,
-    /// How long a processor polls before it sleeps.
+    /// Poll budget of a worker before it sleeps.
     pub poll: Duration,
-    /// Percent of a processor above which it sheds queues.
+    /// Load in percent above which a processor sheds queues.
     pub vmq_high_percent: u8,
-    /// Percent of a processor up to which it is under-used.
+    /// Load in percent up to which a processor is under-used.
     pub vmq_low_percent: u8,
 }
 
-/// So far apart both water marks are at the least, in percent of a processor: what is packed
-/// must have room below the high one.
+/// Minimum difference of the water marks in percentage points: packed queues must leave room below
+/// the high mark.
 const MARKS_APART: u8 = 30;
 
 impl DataPlaneShare {
-    /// Without a plan.
+    /// Settings without a plan.
     pub const DEFAULT: Self = Self {
         parking: true,
         poll: Duration::from_micros(50),
@@ -110,7 +109,7 @@ impl DataPlaneShare {
 }
 
 impl PowerSpec {
-    /// A plan as it is.
+    /// Creates a plan without overrides.
     pub const fn of(plan: PowerPlan) -> Self {
         Self {
             plan,
@@ -128,8 +127,8 @@ impl PowerSpec {
         }
     }
 
-    /// What it makes the data plane do. What is asked for wins over the plan; where both
-    /// water marks would come too close, the one that was not asked for gives way.
+    /// Returns the data-plane settings. Overrides take precedence over the plan; if the water marks
+    /// are too close, the one without an override is changed.
     pub fn data_plane(&self) -> DataPlaneShare {
         let plan = DataPlaneShare::of_plan(self.plan);
         let high = self.vmq_high_percent.unwrap_or(plan.vmq_high_percent);
@@ -148,9 +147,10 @@ impl PowerSpec {
         }
     }
 
-    /// The governors that do, the best first; empty if any does. A driver that chooses
-    /// frequencies itself (`intel_pstate` in active mode, `amd-pstate-epp`) has two, which
-    /// say how eagerly (Documentation/admin-guide/pm/intel_pstate.rst and amd-pstate.rst).
+    /// Returns the suitable governors in order of preference; empty if any is suitable. A driver
+    /// that selects frequencies itself (`intel_pstate` in active mode, `amd-pstate-epp`) has two,
+    /// which control how aggressively it does (Documentation/admin-guide/pm/intel_pstate.rst and
+    /// amd-pstate.rst).
     pub(crate) fn governors(&self, driver: &str) -> Vec<&str> {
         if let Some(governor) = &self.governor {
             return vec![governor];
@@ -174,9 +174,9 @@ impl PowerSpec {
         })
     }
 
-    /// Lowest and highest frequency in percent, both or none: who asks for one leaves the
-    /// other to the CPU, for it could be in the way. Where they contradict each other, the
-    /// one that was not asked for gives way.
+    /// Returns minimum and maximum frequency in percent, both or none. With one override, the other
+    /// limit is relaxed where it would conflict. If two overrides contradict each other, the
+    /// maximum takes precedence.
     pub(crate) fn percents(&self) -> (Option<u8>, Option<u8>) {
         let (min, max) = match self.plan {
             PowerPlan::Balanced | PowerPlan::PowerSaver => (Some(0), Some(100)),

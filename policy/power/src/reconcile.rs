@@ -1,4 +1,4 @@
-//! What is to be written, and what goes back to what it was.
+//! Writes that apply a plan, and restoration of previous values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,79 +6,78 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Machine, SettingId, Wanted};
 
-/// What is remembered of a setting before it is written.
+/// Record of a setting, persisted before it is written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// Its value before.
+    /// Value before the first write.
     pub before: String,
-    /// What was written, or was about to be.
+    /// Value written or about to be written.
     pub written: String,
-    /// What was read after that, where a driver made another value of it; `None` if nothing
-    /// was read yet.
+    /// Value read after the write, which a driver may have rounded; `None` if not read yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
 }
 
 impl Record {
-    /// Whether a value is what we made of the setting. Whoever died before it read again
-    /// cannot know what the driver made of it.
+    /// Returns true if `value` results from our write. After a crash between the write and the
+    /// read, the driver's rounded value is unknown.
     fn is_ours(&self, id: SettingId, value: &str) -> bool {
         let is_unread = self.found.is_none() && id.is_rounded() && value != self.before;
         self.written == value || self.found.as_deref() == Some(value) || is_unread
     }
 
-    /// Whether a setting with this record is as `wanted`, now that it reads `now`: a driver
-    /// takes the nearest frequency that it has.
+    /// Returns true if the setting with this record fulfils `wanted` although it reads `now`: a
+    /// driver selects the nearest frequency it supports.
     pub fn has_made(&self, id: SettingId, wanted: &str, now: &str) -> bool {
         self.written == wanted && self.is_ours(id, now)
     }
 }
 
-/// Records of all settings that are not as they were.
+/// Records of all settings that differ from their original values.
 pub type Records = BTreeMap<SettingId, Record>;
 
-/// Whose changes by somebody else are written over.
+/// Extent to which external changes are overwritten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Assert {
-    /// Nobody's.
+    /// No external change is overwritten.
     Nothing,
-    /// All: the user has just set a plan.
+    /// Every external change is overwritten: the operator has just set a plan.
     All,
-    /// Those of CPUs that came online: the kernel has begun anew with them.
+    /// Changes of CPUs that came online are overwritten: the kernel has reset them.
     Cpus(BTreeSet<u16>),
 }
 
-/// A setting that somebody else has changed.
+/// Setting changed by an external agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Foreign {
-    /// Which.
+    /// Setting that was changed.
     pub id: SettingId,
-    /// What it was before the plan.
+    /// Value before the plan was applied.
     pub before: String,
-    /// What the plan made it.
+    /// Value written for the plan.
     pub written: String,
-    /// What it is now.
+    /// Current value of the setting.
     pub now: String,
 }
 
-/// What is to be done.
+/// Result of a reconciliation: records, writes and exceptions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reconciliation {
-    /// The records as they have to be kept before anything is written.
+    /// Records to persist before anything is written.
     pub records: Records,
-    /// What is to be written, in this order.
+    /// Writes in the order in which they are carried out.
     pub writes: Vec<Wanted>,
-    /// Which of these give a setting its value before: its record is dropped once that has
-    /// succeeded.
+    /// Writes that restore the original value: the record is dropped once the write has succeeded.
     pub restored: BTreeSet<SettingId>,
-    /// Changed by somebody else, and left so. Without a plan for it, its record is dropped.
+    /// Settings changed by external agents and left alone. If the plan does not require the
+    /// setting, its record is dropped.
     pub foreign: Vec<Foreign>,
-    /// Not to be had now, such as those of CPUs that are offline; their records stay.
+    /// Settings not available now, such as those of offline CPUs; their records are kept.
     pub waiting: BTreeSet<SettingId>,
 }
 
-/// What has to be done so that all that is wanted is so, and all else that was changed is as
-/// it was before.
+/// Returns the writes after which all wanted settings are in effect and all other recorded settings
+/// are restored.
 pub fn reconcile(
     wanted: &[Wanted],
     machine: &Machine,
@@ -115,14 +114,15 @@ pub fn reconcile(
     outcome
 }
 
-/// What becomes of a change by somebody else.
+/// Treatment of an external change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Over {
-    /// It is left alone.
+    /// The change is left alone.
     Left,
-    /// It is written over, and is what comes back.
+    /// The change is overwritten and later restored as the original value.
     ComesBack,
-    /// It is written over and forgotten: it is nobody's wish but what a driver begins with.
+    /// The change is overwritten and not recorded: it is the driver's initial value, not chosen by
+    /// a user.
     Forgotten,
 }
 
@@ -160,12 +160,12 @@ impl Reconciliation {
             return;
         };
         if now == value && now == record.before {
-            // As it was and as it is to be: there is nothing to come back.
+            // The setting has its original value, which is the wanted one: no record is needed.
         } else if now == value || record.has_made(id, value, &now) {
             let found = Some(now);
             self.records.insert(id, Record { written: value.to_owned(), found, ..record.clone() });
         } else if record.is_ours(id, &now) || now == record.before || over == Over::Forgotten {
-            // Another plan, a write that was not reached, or a CPU that begins anew.
+            // Another plan, an interrupted write, or a CPU that was reset.
             self.write(id, value, record.before.clone());
         } else if over == Over::ComesBack {
             self.write(id, value, now);
@@ -199,9 +199,9 @@ fn foreign(id: SettingId, record: &Record, now: String) -> Foreign {
     Foreign { id, before: record.before.clone(), written: record.written.clone(), now }
 }
 
-/// Puts writes in an order in which the kernel takes them: turbo, governors, preferences,
-/// frequencies, idle states; and of a policy's frequencies the maximum first, unless it is
-/// lowered below the minimum.
+/// Orders writes such that the kernel accepts them: turbo, governors, preferences, frequencies,
+/// idle states. Of a policy's frequencies the maximum comes first, unless it is lowered below the
+/// current minimum.
 fn order(writes: &mut [Wanted], machine: &Machine) {
     writes.sort();
     let khz = |value: &str| value.parse::<u32>().ok();

@@ -1,4 +1,4 @@
-//! Settings, and the files that they are in.
+//! Settings and their sysfs files.
 
 use core::fmt;
 
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::TurboFile;
 
-/// One setting, which is one file. In the order in which settings are written: what turbo
-/// may do decides which frequencies there are, and a governor which preferences.
+/// Setting, which corresponds to one file. Ordered as settings are written: turbo determines the
+/// available frequencies, and a governor the available preferences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SettingId {
-    /// Turbo of the host.
+    /// Turbo of the whole host.
     Turbo(TurboFile),
     /// Turbo of one frequency policy.
     Boost(u16),
@@ -18,40 +18,40 @@ pub enum SettingId {
     Governor(u16),
     /// Energy-performance preference of a frequency policy.
     Preference(u16),
-    /// Highest frequency of a frequency policy, in kHz.
+    /// Maximum frequency of a frequency policy, in kHz.
     FrequencyMax(u16),
-    /// Lowest frequency of a frequency policy, in kHz.
+    /// Minimum frequency of a frequency policy, in kHz.
     FrequencyMin(u16),
-    /// Whether an idle state of a CPU is forbidden.
+    /// Disable flag of an idle state of a CPU.
     Idle {
-        /// The CPU.
+        /// Number of the logical CPU.
         cpu: u16,
-        /// Number of the state.
+        /// Number of the idle state.
         state: u8,
     },
 }
 
-/// What a setting is about, as users see it.
+/// Kind of a setting, as shown to users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SettingKind {
-    /// The cpufreq governor.
+    /// cpufreq governor of a frequency policy.
     Governor,
-    /// The energy-performance preference.
+    /// Energy-performance preference of a frequency policy.
     EnergyPreference,
-    /// The lowest frequency.
+    /// Minimum frequency in percent of the CPU's highest.
     PerformancePercentMin,
-    /// The highest frequency.
+    /// Maximum frequency in percent of the CPU's highest.
     PerformancePercentMax,
-    /// Turbo.
+    /// Use of frequencies above the nominal one.
     Turbo,
-    /// Which idle states may be entered.
+    /// Set of permitted idle states.
     IdleStates,
 }
 
 impl SettingKind {
-    /// As it is written: the key of the host file that it follows from, but for idle
-    /// states, which have two.
+    /// Returns the name of the kind: the corresponding key of the host file, except for idle
+    /// states, which have two keys.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Governor => "governor",
@@ -67,7 +67,7 @@ impl SettingKind {
 const CPUS: &str = "devices/system/cpu/";
 
 impl SettingId {
-    /// The setting's file below the root of sysfs
+    /// Returns the file of the setting below the root of sysfs
     /// (Documentation/admin-guide/pm/cpufreq.rst and cpuidle.rst).
     pub fn file(self) -> String {
         let of_policy = |policy: u16, file: &str| format!("{CPUS}cpufreq/policy{policy}/{file}");
@@ -83,10 +83,10 @@ impl SettingId {
         }
     }
 
-    /// The setting of this file; `None` if it is the file of no setting.
+    /// Returns the setting of this file; `None` if it belongs to no setting.
     pub fn from_file(file: &str) -> Option<Self> {
         let found = Self::read(file.strip_prefix(CPUS)?)?;
-        // A number like `007` would lead to another file.
+        // Rejects numbers such as `007`, which would name another file.
         (found.file() == file).then_some(found)
     }
 
@@ -114,7 +114,7 @@ impl SettingId {
         }
     }
 
-    /// What it is about.
+    /// Returns the kind of the setting.
     pub const fn kind(self) -> SettingKind {
         match self {
             Self::Turbo(_) | Self::Boost(_) => SettingKind::Turbo,
@@ -126,7 +126,7 @@ impl SettingId {
         }
     }
 
-    /// Whether a driver may make another value of what is written: the nearest that it has.
+    /// Returns true if a driver may round the written value to the nearest it supports.
     pub(crate) const fn is_rounded(self) -> bool {
         matches!(self, Self::FrequencyMax(_) | Self::FrequencyMin(_))
     }

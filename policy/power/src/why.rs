@@ -1,10 +1,10 @@
-//! Why a setting cannot be made.
+//! Reasons for which settings are not available.
 
 use core::fmt;
 
 use thiserror::Error;
 
-/// Why a setting that is wanted cannot be made, and what to do about it.
+/// Reason for which a required setting is not available, with a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Why {
     /// No CPU of the host has a frequency policy.
@@ -13,80 +13,80 @@ pub enum Why {
          frequencies; see the firmware's setup, or do this on the hypervisor"
     )]
     NoDriver,
-    /// Other CPUs have one.
+    /// No frequency policy contains the CPU, but other CPUs have one.
     #[error("no cpufreq driver serves this CPU")]
     NotServed,
-    /// The driver has none of these.
+    /// The driver supports none of the suitable governors.
     #[error("driver {driver} has no governor {}; it has {}", Choice(.wanted), Choice(.offered))]
     NoGovernor {
-        /// The driver.
+        /// Name of the cpufreq driver.
         driver: String,
-        /// What was wanted.
+        /// Suitable governors of the plan.
         wanted: Vec<String>,
-        /// What there is.
+        /// Governors that the driver supports.
         offered: Vec<String>,
     },
-    /// The driver knows no preferences.
+    /// The driver does not support energy-performance preferences.
     #[error("driver {driver} has no energy-performance preference")]
     NoPreferences {
-        /// The driver.
+        /// Name of the cpufreq driver.
         driver: String,
     },
-    /// The driver has others.
+    /// The driver does not support this preference.
     #[error("driver {driver} has no preference {wanted}; it has {}", Choice(.offered))]
     NoPreference {
-        /// The driver.
+        /// Name of the cpufreq driver.
         driver: String,
-        /// What was wanted.
+        /// Preference that the plan requires.
         wanted: String,
-        /// What there is.
+        /// Preferences that the driver supports.
         offered: Vec<String>,
     },
-    /// With this governor the driver takes no other preference.
+    /// The driver accepts no other preference with this governor.
     #[error("with governor performance driver {driver} takes no preference but performance")]
     GovernorForbids {
-        /// The driver.
+        /// Name of the cpufreq driver.
         driver: String,
     },
-    /// The driver does not tell which frequencies there are.
+    /// The driver does not report its frequency range.
     #[error("driver {driver} does not tell the CPU's lowest and highest frequency")]
     NoFrequencies {
-        /// The driver.
+        /// Name of the cpufreq driver.
         driver: String,
     },
-    /// Nothing switches turbo.
+    /// No file switches turbo.
     #[error(
         "there is no switch for turbo (intel_pstate/no_turbo, cpufreq/boost): the CPU has none, or \
          the firmware keeps it"
     )]
     NoTurbo,
-    /// The CPU has no idle states that can be chosen.
+    /// The CPU has no idle states that the kernel can select.
     #[error("the CPU has no idle states that the kernel chooses among")]
     NoIdleStates,
-    /// There is no idle state of this name.
+    /// The CPU has no idle state with this name.
     #[error("the CPU has no idle state {wanted}; it has {}", Choice(.offered))]
     NoIdleState {
-        /// What was wanted.
+        /// Required name of the idle state.
         wanted: String,
-        /// What there is.
+        /// Names of the existing idle states.
         offered: Vec<String>,
     },
-    /// Even the shallowest state takes longer.
+    /// The exit latency of even the shallowest state exceeds the limit.
     #[error(
         "no idle state is left within {limit_us} us; the shallowest, {name}, takes {latency_us} us \
          and is left"
     )]
     AllTooSlow {
-        /// The limit.
+        /// Maximum exit latency in microseconds.
         limit_us: u32,
-        /// The shallowest state.
+        /// Name of the shallowest state.
         name: String,
-        /// What it takes.
+        /// Exit latency of that state in microseconds.
         latency_us: u32,
     },
 }
 
-/// Words of which one is meant.
+/// Comma-separated list of alternatives.
 struct Choice<'a>(&'a [String]);
 
 impl fmt::Display for Choice<'_> {

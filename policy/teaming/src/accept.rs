@@ -1,4 +1,5 @@
-//! Which frames that arrive on a member are taken, and for which ports.
+//! Admission of frames that arrive on a team member, and selection of the switch ports that get
+//! them.
 
 use core::fmt;
 
@@ -9,46 +10,46 @@ use suimon_quantity::PortId;
 use crate::distribution::Receives;
 use crate::{Distribution, MemberSlot};
 
-/// What is to be known of a frame that arrived on a member.
+/// Properties of a received frame on which its admission depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Incoming {
-    /// Its source address.
+    /// Source MAC address of the frame.
     pub source: MacAddr,
-    /// Whether the switch heard this source on one of its other ports within the last
-    /// second. A frame that comes back does so within milliseconds; a station that
-    /// moved away has fallen silent here before it speaks from elsewhere.
+    /// True if the switch received a frame with this source on one of its other ports within the
+    /// last second. A reflected frame returns within milliseconds; a station that moved to another
+    /// host stops sending here before it sends from there.
     pub is_heard_here: bool,
 }
 
-/// Whether a frame that arrived is taken.
+/// Result of the admission check for a received frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acceptance {
-    /// For the ports that [`Distribution::reaches`] names.
+    /// The frame is forwarded to the ports for which [`Distribution::reaches`] returns true.
     Accept,
-    /// Not at all. To be counted.
+    /// The frame is dropped and counted under this reason.
     Drop(IncomingDrop),
 }
 
-/// Why a frame that arrived on a member is not taken.
+/// Reason for which a frame received on a member is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IncomingDrop {
-    /// The team is down.
+    /// The team is down and accepts no frames.
     TeamDown,
-    /// The member is not in the team, its link is down, or LACP does not let frames in.
+    /// The member is not in the team, its link is down, or LACP has it not collecting.
     NotCollecting,
     /// The member is the standby and not in use.
     Standby,
-    /// Another member receives: this is a copy of what it gets.
+    /// Another member receives for the team; this frame is a copy.
     NotPrimary,
-    /// This host sent it, or its source is an address of this host.
+    /// Reflected frame: this host sent it, or its source is an address of this host.
     Reflected,
-    /// The port it is for lives on another member, which gets a copy.
+    /// The destination port is assigned to another member, which receives its own copy.
     OtherMember,
 }
 
 impl IncomingDrop {
-    /// The stable name, in snake case.
+    /// Returns the stable name of the reason, in snake case.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::TeamDown => "team_down",
@@ -68,7 +69,7 @@ impl fmt::Display for IncomingDrop {
 }
 
 impl Incoming {
-    /// What is to be known of this frame.
+    /// Returns the admission properties of this frame.
     #[inline]
     pub fn of(frame: &Frame, is_heard_here: bool) -> Self {
         Self { source: frame.source(), is_heard_here }
@@ -76,12 +77,11 @@ impl Incoming {
 }
 
 impl Distribution {
-    /// Whether a frame that arrived on `member` is taken; asked before the switch
-    /// decides about it and learns from it.
+    /// Returns whether a frame received on `member` is accepted. Called before the switch forwards
+    /// the frame and learns its source.
     ///
-    /// In switch-independent mode an upstream switch gives a frame for a group, or for
-    /// an address that it does not know, to every member, and gives what one member
-    /// sent to a group back to the others.
+    /// In switch-independent mode an upstream switch floods group frames and frames for unknown
+    /// addresses to every member, and returns group frames sent by one member to the others.
     #[inline]
     pub fn accepts(&self, member: MemberSlot, incoming: &Incoming) -> Acceptance {
         match self.takes_from(member) {
@@ -91,11 +91,12 @@ impl Distribution {
         }
     }
 
-    /// Whether anything that arrives on `member` is taken: the part of
-    /// [`Distribution::accepts`] that is the same for all frames.
+    /// Checks whether frames received on `member` are accepted at all: the part of
+    /// [`Distribution::accepts`] that is independent of the frame.
     ///
     /// # Errors
-    /// Nothing is taken, for this reason.
+    ///
+    /// The reason for which every frame is dropped.
     #[inline]
     pub fn takes_from(&self, member: MemberSlot) -> Result<(), IncomingDrop> {
         if !self.is_up {
@@ -111,23 +112,23 @@ impl Distribution {
         }
     }
 
-    /// Whether a frame that arrives comes back: the other part, which is the same for all
-    /// frames with one source.
+    /// Returns true if a received frame is a reflection of one this host sent: the part of
+    /// [`Distribution::accepts`] that is the same for all frames with one source.
     #[inline]
     pub fn is_reflected(&self, incoming: &Incoming) -> bool {
         incoming.is_heard_here || self.own.find(incoming.source.to_u64()).is_some()
     }
 
-    /// Whether a frame that was accepted on `member` goes to this port of the switch;
-    /// if not, the port gets another member's copy, and the frame counts as
-    /// [`IncomingDrop::OtherMember`] if no port gets it. Asked for the egress of a
-    /// unicast and for each that a frame is flooded to.
+    /// Returns whether a frame accepted on `member` is forwarded to this port of the switch. If
+    /// not, the port receives another member's copy; the frame counts as
+    /// [`IncomingDrop::OtherMember`] if no port gets it. Called for the egress port of a unicast
+    /// and for each port a frame is flooded to.
     #[inline]
     pub fn reaches(&self, member: MemberSlot, egress: PortId) -> bool {
         self.receives != Receives::Homes || self.anchor(egress) == Some(member)
     }
 
-    /// Whether [`Distribution::reaches`] says no to anything.
+    /// Returns true if [`Distribution::reaches`] depends on the port, that is, may return false.
     #[inline]
     pub fn is_by_port(&self) -> bool {
         self.receives == Receives::Homes

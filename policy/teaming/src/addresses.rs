@@ -1,4 +1,4 @@
-//! The addresses that members show in place of others'.
+//! Replacement source addresses for frames that leave by a member other than their port's own.
 
 use std::collections::BTreeSet;
 
@@ -7,15 +7,15 @@ use suimon_frame::MacAddr;
 use crate::roster::Roster;
 use crate::slots::PerSlot;
 
-/// The bit of the first octet that says that an address was not given by a maker
-/// (IEEE 802-2014, section 8.4).
+/// Locally administered bit of the first octet of a MAC address (IEEE 802-2014, section 8.4).
 const LOCAL: u8 = 2;
 
-/// For each member the address that frames have whose own source it must not show.
+/// Returns for each member the replacement source address of frames whose own source it must not
+/// expose.
 ///
-/// It is the member's own, unless a port of the switch has that too, as a host's NIC
-/// often has its uplink's: then an upstream switch would see one address on two
-/// ports. In its place comes a local address made from it that nobody here has.
+/// The replacement is the member's own address, unless a port of the switch has the same address (a
+/// host NIC often has its uplink's); an upstream switch would then see one address on two ports. In
+/// that case a locally administered address is derived that is unused on this host.
 pub(crate) fn shown(roster: &Roster, ports: &BTreeSet<MacAddr>) -> PerSlot<MacAddr> {
     let mut shown = PerSlot::default();
     let members = roster.seats().map(|(_, seat)| seat.mac);
@@ -23,7 +23,7 @@ pub(crate) fn shown(roster: &Roster, ports: &BTreeSet<MacAddr>) -> PerSlot<MacAd
     for (slot, seat) in roster.seats() {
         *shown.at_mut(slot) = seat.mac;
         if ports.contains(&seat.mac) {
-            // One more than there are addresses, so that one of them is free.
+            // One candidate more than addresses in use, so that at least one is free.
             let mut candidates = (0..=taken.len()).map(|number| local(seat.mac, number));
             if let Some(free) = candidates.find(|mac| !taken.contains(mac)) {
                 *shown.at_mut(slot) = free;
@@ -34,8 +34,8 @@ pub(crate) fn shown(roster: &Roster, ports: &BTreeSet<MacAddr>) -> PerSlot<MacAd
     shown
 }
 
-/// The local address with this number made from `mac`; different for numbers that
-/// differ in their last 24 bits.
+/// Returns the `number`-th locally administered address derived from `mac`. Addresses differ if
+/// their numbers differ modulo 2^24.
 fn local(mac: MacAddr, number: usize) -> MacAddr {
     let [first, second, third, last @ ..] = mac.octets();
     let [fourth, fifth, sixth] = last;
@@ -64,7 +64,8 @@ mod tests {
         let ports = [members[0].mac, members[1].mac].into_iter().collect();
         let found = shown(&roster, &ports);
         assert_eq!(*found.at(slots[2]), members[2].mac);
-        // The next local address, and behind the other member's the next but one.
+        // The next local address; for the second member the one after it, because the next is
+        // taken.
         assert_eq!(found.at(slots[0]).to_string(), "02:1b:21:ff:ff:ff");
         assert_eq!(found.at(slots[1]).to_string(), "02:1b:21:00:00:01");
     }

@@ -1,4 +1,4 @@
-//! Making a distribution from what a team knows.
+//! Construction of a distribution from the state of a team.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::slots::{PerSlot, SlotSet};
 use crate::standing::Standing;
 use crate::{Algorithm, Distribution, MemberId, MemberSlot, TeamMode, TeamSpec};
 
-/// Everything a distribution is made of.
+/// Inputs of a distribution.
 pub(crate) struct Parts<'a> {
     pub(crate) spec: &'a TeamSpec,
     pub(crate) roster: &'a Roster,
@@ -26,7 +26,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) weights: &'a Weights,
 }
 
-/// Whether each port has a member of its own.
+/// Returns true if each port is assigned to one member.
 pub(crate) fn has_homes(mode: TeamMode, algorithm: Algorithm) -> bool {
     algorithm == Algorithm::HyperVPort || receives(mode, algorithm) == Receives::Homes
 }
@@ -39,21 +39,21 @@ fn receives(mode: TeamMode, algorithm: Algorithm) -> Receives {
     }
 }
 
-/// What homes are kept by: ports with the same address, on different VLANs, live
-/// together, for the switch on the other side may not tell VLANs apart in what it
-/// learns.
+/// Returns the key under which the home of a port is stored. Ports with the same address on
+/// different VLANs share a home, because the upstream switch may learn addresses independently of
+/// the VLAN.
 pub(crate) fn home_key(port: PortId, mac: Option<MacAddr>) -> u64 {
     mac.map_or(1 << 48 | u64::from(port.0), MacAddr::to_u64)
 }
 
-/// The places of members that carry frames.
+/// Returns the slots of members that carry frames.
 pub(crate) fn active_slots(standing: &Standing, roster: &Roster) -> SlotSet {
     let is_active = |id: MemberId| standing.active.contains(&id);
     roster.seats().filter(|(_, seat)| is_active(seat.id)).map(|(slot, _)| slot).collect()
 }
 
-/// Capacities of these members. One whose speed is not known counts as the slowest
-/// whose is.
+/// Returns the capacities of these members in Mbit/s. A member of unknown speed counts as the
+/// slowest of known speed.
 pub(crate) fn weights(active: SlotSet, roster: &Roster) -> Weights {
     let speed = |slot| roster.seat(slot).map_or(0, |seat| seat.link.speed_mbps);
     let slowest = active.iter().map(speed).filter(|speed| *speed > 0).min().unwrap_or(1);
@@ -128,7 +128,7 @@ impl Parts<'_> {
     }
 
     fn buckets(&self, primary: Option<MemberSlot>) -> [MemberSlot; BUCKETS] {
-        // Without active members nothing is chosen, whatever stands here.
+        // Without active members no bucket is looked up, so the value is irrelevant.
         let nowhere = primary.unwrap_or(MemberSlot::from_number(0));
         let mut buckets = [nowhere; BUCKETS];
         for (bucket, slot) in (0..).zip(&mut buckets) {
@@ -159,8 +159,8 @@ fn spread(algorithm: Algorithm) -> Spread {
     }
 }
 
-/// Addresses that only this host sends from: the ports', the members', and what
-/// members show.
+/// Returns the addresses that only this host sends from: those of the ports and members, and the
+/// replacement addresses of members.
 fn own(ports: &BTreeSet<MacAddr>, roster: &Roster, shown: &PerSlot<MacAddr>) -> Lookup {
     let members = roster.seats().flat_map(|(slot, seat)| [seat.mac, *shown.at(slot)]);
     let own: BTreeSet<MacAddr> = ports.iter().copied().chain(members).collect();

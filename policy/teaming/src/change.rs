@@ -1,4 +1,4 @@
-//! What follows from an event.
+//! Results of a team event: distribution, announcements and events.
 
 use core::fmt;
 use std::sync::Arc;
@@ -8,96 +8,96 @@ use suimon_quantity::{Count, PortId};
 
 use crate::{Distribution, MemberId};
 
-/// What follows from an event. The distribution is published before the
-/// announcements are sent.
+/// Results of a team event. The caller publishes the distribution before it sends the
+/// announcements.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Change {
-    /// The new distribution, if it differs from the one before.
+    /// New distribution, if it differs from the previous one.
     pub distribution: Option<Arc<Distribution>>,
-    /// What the switches on the other side have to be told, by port.
+    /// Addresses to announce to upstream switches, by port.
     pub announcements: Vec<Announcement>,
-    /// What happened, and why.
+    /// State changes, with their reasons.
     pub events: Vec<TeamEvent>,
 }
 
-/// The addresses of a port, configured and learned, are to be announced on a member
-/// with frames that have them as their source, unreplaced: gratuitous ARP (RFC 5227,
-/// section 3) where the IP address is known, RARP otherwise. So the switches on the
-/// other side learn where frames for the port are to go.
+/// Request to announce the addresses of a port, configured and learned, on a member.
+///
+/// The caller sends frames with these addresses as their unreplaced source: gratuitous ARP (RFC
+/// 5227, section 3) where the IP address is known, RARP otherwise. Upstream switches learn from
+/// them where to forward frames for the port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Announcement {
-    /// Whose addresses.
+    /// Port whose addresses are announced.
     pub port: PortId,
-    /// Where.
+    /// Member on which they are announced.
     pub member: MemberId,
 }
 
-/// Why a member is not usable.
+/// Reason for which a member is not usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberFault {
     /// The link is down.
     LinkDown,
-    /// LACP does not let frames out.
+    /// LACP has the member not distributing.
     NotDistributing,
 }
 
-/// Something that happened to a team.
+/// State change of a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum TeamEvent {
-    /// Fewer members can be used than the team needs; it carries nothing.
+    /// Fewer members are usable than the team requires; it carries no frames.
     Down {
-        /// How many can be used.
+        /// Number of members that are usable.
         usable: u32,
-        /// How many it needs.
+        /// Minimum number of usable members the team requires.
         min_links: u32,
     },
-    /// As many members can be used as the team needs.
+    /// As many members are usable as the team requires.
     Up {
-        /// How many can be used.
+        /// Number of members that are usable.
         usable: u32,
-        /// How many it needs.
+        /// Minimum number of usable members the team requires.
         min_links: u32,
     },
-    /// A member can no longer be used.
+    /// A member became unusable and carries no frames.
     MemberFailed {
-        /// The member.
+        /// Member that is no longer usable.
         member: MemberId,
-        /// Why.
+        /// Reason for which the member is not usable.
         fault: MemberFault,
     },
-    /// A member can be used, for the first time or again.
+    /// A member became usable, for the first time or again.
     MemberUsable {
-        /// The member.
+        /// Member that became usable.
         member: MemberId,
     },
-    /// The standby is used in place of a member.
+    /// The standby took over for a failed member.
     StandbyTookOver {
-        /// The standby.
+        /// Member configured as the standby.
         standby: MemberId,
-        /// The member that cannot be used.
+        /// Member that is not usable.
         failed: MemberId,
     },
-    /// The standby is not used any more: the others are all well, or it failed itself.
+    /// The standby is out of use: all other members are usable, or the standby itself failed.
     StandbyReleased {
-        /// The standby.
+        /// Member configured as the standby.
         standby: MemberId,
     },
-    /// Another member receives, because the one before no longer can, or by
-    /// configuration.
+    /// The primary (receiving) member changed, because of a failure or by configuration.
     PrimaryChanged {
-        /// The one before, if there was one.
+        /// Previous primary, if there was one.
         from: Option<MemberId>,
-        /// The one now.
+        /// Member that is the primary now.
         to: MemberId,
     },
-    /// The configured primary receives again in place of another.
+    /// The configured primary receives again.
     PrimaryRestored {
-        /// The other.
+        /// Member that was primary in its place.
         from: MemberId,
-        /// The configured one.
+        /// Member configured as the primary.
         to: MemberId,
     },
 }

@@ -1,5 +1,4 @@
-//! Each mode with each algorithm: what leaves where, what is taken, and what a failure
-//! changes.
+//! Every mode with every algorithm: outgoing member, admission, and effect of a failure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,17 +14,17 @@ use TeamMode::{Lacp, Static, SwitchIndependent};
 
 const STRANGER: MacAddr = MacAddr::new([2, 9, 9, 9, 9, 9]);
 
-/// By what outgoing frames of one port are told apart.
+/// Properties by which outgoing frames of one port are distributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Apart {
-    /// By nothing: one member has all.
+    /// None: one member carries all frames.
     Nothing,
     Flows,
     Addresses,
     Macs,
 }
 
-/// Who takes what arrives.
+/// Members that accept received frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Takes {
     All,
@@ -33,8 +32,8 @@ enum Takes {
     Homes,
 }
 
-/// Mode, algorithm, what tells one port's frames apart, whether sources are replaced,
-/// where ARP leaves (`None`: anywhere), who receives.
+/// Row: mode, algorithm, distribution of one port's frames, source replacement, binding of ARP to
+/// one member, receiving members.
 type Row = (TeamMode, Algorithm, Apart, bool, bool, Takes);
 
 const ROWS: [Row; 15] = [
@@ -68,7 +67,7 @@ fn outgoing_frames_are_spread_by_what_the_algorithm_says() {
     for (mode, algorithm, apart, ..) in ROWS {
         let mut world = World::new(mode, algorithm, 4, 8);
         let mut counts = BTreeMap::<MemberId, u32>::new();
-        // Flows of 4 share their addresses, and all that differ by 256 a MAC address.
+        // Groups of 4 flows share their addresses; flows that differ by 256 share a MAC address.
         for flow in 0..4096 {
             let (member, _) = world.send(0, &udp(port_mac(0), flow)).unwrap();
             *counts.entry(member).or_default() += 1;
@@ -87,7 +86,7 @@ fn outgoing_frames_are_spread_by_what_the_algorithm_says() {
             Apart::Addresses => assert!(counts.len() == 4 && *least > 850 && *most < 1200),
             Apart::Macs => assert!(counts.len() == 4 && *least > 600 && *most < 1500),
         }
-        // Over all ports all members are used, whatever the algorithm.
+        // Over all ports every member is used, for every algorithm.
         let all: BTreeSet<MemberId> =
             (0..8).filter_map(|port| Some(world.send(port, &udp(port_mac(port), 1))?.0)).collect();
         assert!(all.len() >= 2 && (algorithm != HyperVPort || all.len() == 4));
@@ -117,7 +116,7 @@ fn sources_are_replaced_where_the_definition_demands_it_and_nowhere_else() {
             if replaces {
                 assert_eq!(member, anchor(&world, port));
             }
-            // Many stations behind one port, as a nested host has.
+            // Many stations behind one port, as with a nested host.
             arps.extend(
                 (0..32)
                     .filter_map(|station| Some(world.send(0, &arp(port_mac(1000 + station)))?.0)),

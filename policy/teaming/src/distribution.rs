@@ -1,4 +1,4 @@
-//! Which member a frame leaves by.
+//! Selection of the member by which a frame leaves.
 
 use core::time::Duration;
 
@@ -11,52 +11,51 @@ use crate::lookup::Lookup;
 use crate::slots::{PerSlot, SlotSet};
 use crate::{Bucket, FlowletState, MemberId, MemberSlot, TeamId};
 
-/// Flows are spread over members in this many buckets, so that with 32 members and
-/// equal flows no member has more than 3 % above its share (1 + 31 / 1024), and with
-/// two members 0.1 %.
+/// Number of buckets into which flows are hashed. With 32 members and equal flows no member is more
+/// than 3 % above its share (1 + 31 / 1024), with two members 0.1 %.
 pub const BUCKETS: usize = 1 << BUCKET_BITS;
 pub(crate) const BUCKET_BITS: u32 = 10;
 
-/// How outgoing frames are spread.
+/// Method by which outgoing frames are distributed over members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum Spread {
-    /// Each port has its member.
+    /// Each port is assigned to a member.
     Homes,
-    /// Each bucket of flows has its member.
+    /// Each bucket of flows is assigned to a member.
     Buckets(FlowFields),
-    /// Each bucket of flows has a wanted member and changes to it in pauses.
+    /// Each bucket of flows has a target member, to which it changes between flowlets.
     Flowlets(FlowFields),
 }
 
-/// Which members take what arrives.
+/// Members on which received frames are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum Receives {
-    /// All that collect.
+    /// Every member that collects frames.
     All,
-    /// The primary.
+    /// Only the primary member.
     Primary,
-    /// For each port its member.
+    /// For each port the member it is assigned to (its home).
     Homes,
 }
 
-/// Where a team's frames leave and which of those that arrive are taken. Made by
-/// [`Team`](crate::Team); never changes.
+/// Snapshot of a team's forwarding decisions: by which member frames leave and which received
+/// frames are accepted. Created by [`Team`](crate::Team); immutable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Distribution {
     pub(crate) team: TeamId,
     pub(crate) is_up: bool,
     pub(crate) spread: Spread,
     pub(crate) receives: Receives,
-    /// Whether members show addresses of their own for ports that live elsewhere.
+    /// True if a member replaces the source address of frames whose port has another home.
     pub(crate) replaces_source: bool,
     pub(crate) primary: Option<MemberSlot>,
     pub(crate) collecting: SlotSet,
-    /// The standby that is not used.
+    /// Standby that is not in use.
     pub(crate) idle_standby: Option<MemberSlot>,
     pub(crate) ids: PerSlot<Option<MemberId>>,
-    /// What members show in place of addresses that live elsewhere.
+    /// Replacement source address of each member.
     pub(crate) shown: PerSlot<MacAddr>,
-    /// Where ports live; empty if that does not matter.
+    /// Home member of each port; empty if ports have no homes.
     pub(crate) homes: Lookup,
     /// Addresses that only this host sends from.
     pub(crate) own: Lookup,
@@ -65,59 +64,59 @@ pub struct Distribution {
     pub(crate) flowlets: FlowletRules,
 }
 
-/// The bucket's places, each as a digit to the base of 32.
+/// Serializes the slots of the buckets as one base-32 digit each.
 fn digits<S: Serializer>(buckets: &[MemberSlot; BUCKETS], into: S) -> Result<S::Ok, S::Error> {
     let digit = |slot: &MemberSlot| char::from_digit(u32::from(slot.number()), 32).unwrap_or('?');
     into.serialize_str(&buckets.iter().map(digit).collect::<String>())
 }
 
-/// What the choice of a member depends on, of the port of the switch that frames came in
-/// by. It is the same for all frames of a batch.
+/// Ingress-dependent input of the member selection, the same for all frames of a batch from one
+/// switch port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The one member that may show the source addresses of what lives there.
+    /// Only member that may expose the source addresses of the ingress port.
     anchor: Option<MemberSlot>,
 }
 
-/// What the choice of a member depends on, of one frame.
+/// Frame-dependent input of the member selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutgoingKey {
     hash: u32,
-    /// The one member that may show the frame's source address.
+    /// Only member that may expose the frame's source address.
     anchor: Option<MemberSlot>,
-    /// Whether the frame has to leave there.
+    /// True if the frame must leave by the anchor.
     is_bound: bool,
 }
 
-/// Where a frame leaves.
+/// Selected member for an outgoing frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// By this member.
+    /// Member by which the frame leaves.
     pub member: MemberSlot,
-    /// With this address in place of its source
-    /// ([`Frame::set_source`](suimon_frame::Frame::set_source)); `None` leaves it. Who
-    /// floods a frame to other ports too gives it its own source back for them.
+    /// Replacement source address ([`Frame::set_source`](suimon_frame::Frame::set_source)); `None`
+    /// leaves the source unchanged. A caller that also floods the frame to other ports restores the
+    /// original source for them.
     pub source: Option<MacAddr>,
 }
 
 impl Distribution {
-    /// Which team's.
+    /// Returns the team of this distribution.
     pub const fn team(&self) -> TeamId {
         self.team
     }
 
-    /// Whether the team carries frames.
+    /// Returns true if the team carries frames.
     pub const fn is_up(&self) -> bool {
         self.is_up
     }
 
-    /// The member at a place; `None` only for a place of another distribution.
+    /// Returns the member in a slot; `None` only for a slot of another distribution.
     pub fn member(&self, slot: MemberSlot) -> Option<MemberId> {
         *self.ids.at(slot)
     }
 
-    /// The member that flows of a bucket go to, where the algorithm has buckets; `None` for one that
-    /// there is not.
+    /// Returns the member that the flows of a bucket are assigned to. `None` if the algorithm has
+    /// no buckets or the bucket is out of range.
     pub fn member_of_bucket(&self, bucket: usize) -> Option<MemberId> {
         if self.spread == Spread::Homes {
             return None;
@@ -125,12 +124,12 @@ impl Distribution {
         self.member(*self.buckets.get(bucket)?)
     }
 
-    /// The place of a member; `None` if it is not in the team.
+    /// Returns the slot of a member; `None` if it is not in the team.
     pub fn slot(&self, member: MemberId) -> Option<MemberSlot> {
         self.ids.iter().find(|(_, id)| **id == Some(member)).map(|(slot, _)| slot)
     }
 
-    /// The pause after which a flow may take another member. [`Duration::ZERO`]
+    /// Returns the idle time after which a flow may change to another member. [`Duration::ZERO`]
     /// unless the algorithm is `Dynamic`.
     pub fn flowlet_gap(&self) -> Duration {
         match self.spread {
@@ -139,14 +138,14 @@ impl Distribution {
         }
     }
 
-    /// What the choice depends on, of this port of the switch.
+    /// Returns the part of the selection key that depends on the ingress port of the switch.
     #[inline]
     pub fn origin(&self, ingress: PortId) -> Origin {
         Origin { anchor: self.anchor(ingress) }
     }
 
-    /// What the choice depends on, of a frame from there. A large frame is asked for as a
-    /// whole, so that its segments leave together.
+    /// Returns the selection key of a frame from this origin. A frame that will be segmented is
+    /// looked up as a whole, so that its segments leave by the same member.
     #[inline]
     pub fn key(&self, frame: &Frame, Origin { anchor }: Origin) -> OutgoingKey {
         let (Spread::Buckets(fields) | Spread::Flowlets(fields)) = self.spread else {
@@ -157,16 +156,16 @@ impl Distribution {
         OutgoingKey { hash: flow.hash, anchor, is_bound }
     }
 
-    /// The bucket whose [`FlowletState`] decides about this frame; `None` if none
-    /// does, then [`Distribution::choose`] is to be asked.
+    /// Returns the bucket whose [`FlowletState`] determines the member of this frame. `None` if no
+    /// flowlet state applies; the caller then uses [`Distribution::choose`].
     #[inline]
     pub fn bucket(&self, key: &OutgoingKey) -> Option<Bucket> {
         let is_flowlet = matches!(self.spread, Spread::Flowlets(_)) && !key.is_bound;
         is_flowlet.then_some(bucket(key.hash))
     }
 
-    /// Where the frame leaves; `None` if the team is down. Of a frame that has a
-    /// [`Distribution::bucket`], where it would leave after a pause.
+    /// Returns the member by which the frame leaves; `None` if the team is down. For a frame with a
+    /// [`Distribution::bucket`], the member it would leave by after a pause.
     #[inline]
     pub fn choose(&self, key: &OutgoingKey) -> Option<Choice> {
         if !self.is_up {
@@ -179,15 +178,15 @@ impl Distribution {
         }
     }
 
-    /// Where a frame of `bytes` that has this bucket leaves at `now`, and the bucket's
-    /// new state; `None` if the team is down.
+    /// Returns the member by which a frame of `bytes` in this bucket leaves at `now`, and the new
+    /// state of the bucket; `None` if the team is down.
     ///
-    /// As long as frames of the bucket follow each other within
-    /// [`Distribution::flowlet_gap`], they take the same member while that carries
-    /// frames, so that none overtakes another. After a pause they take the bucket's
-    /// wanted member. A plane with several processors keeps the state in an atomic,
-    /// and exchanges it for the new one if it is unchanged, else asks again; if the
-    /// new one is the same, which it mostly is within a batch, nothing is to be done.
+    /// While frames of the bucket follow each other within [`Distribution::flowlet_gap`], they
+    /// leave by the same member as long as it carries frames, which preserves their order. After a
+    /// longer pause they leave by the bucket's target member. A data plane with several workers
+    /// keeps the state in an atomic and replaces it by compare-and-exchange, retrying this call on
+    /// failure. If the new state equals the old one, as it mostly does within a batch, no store is
+    /// needed.
     #[inline]
     pub fn choose_flowlet(
         &self,
@@ -204,15 +203,14 @@ impl Distribution {
         Some((self.at(slot, key)?, state))
     }
 
-    /// The member that a bucket has, or is to have after a pause.
+    /// Returns the target member of a bucket.
     #[inline]
     pub(crate) fn wanted(&self, bucket: Bucket) -> Option<MemberSlot> {
         self.buckets.get(bucket.index()).copied()
     }
 
-    /// The one member that may show the addresses of a port: its home, where ports
-    /// have one, else the primary. Ports that the team was not told of live on the
-    /// primary.
+    /// Returns the only member that may expose the addresses of a port: its home if ports have
+    /// homes, otherwise the primary. Ports unknown to the team are assigned to the primary.
     #[inline]
     pub(crate) fn anchor(&self, port: PortId) -> Option<MemberSlot> {
         self.homes.find(u64::from(port.0)).or(self.primary)
@@ -226,8 +224,8 @@ impl Distribution {
     }
 }
 
-/// The high bits: queues of a port are chosen by the low ones, and a member whose
-/// flows had some of these in common would leave queues empty.
+/// Returns the bucket of a hash: its high bits. The low bits select the queues of a port; a member
+/// whose flows shared low bits would leave queues unused.
 #[inline]
 fn bucket(hash: u32) -> Bucket {
     Bucket((hash >> (u32::BITS - BUCKET_BITS)) as u16)

@@ -1,6 +1,6 @@
-//! Flowlets: parts of a flow between pauses long enough that the next part may take
-//! another way without overtaking (Kandula, Katabi, Sinha, Berger: "Dynamic load
-//! balancing without packet reordering", 2007).
+//! Flowlets: bursts of a flow separated by pauses long enough that the next burst can take another
+//! path without reordering (Kandula, Katabi, Sinha, Berger: "Dynamic load balancing without packet
+//! reordering", 2007).
 
 use core::time::Duration;
 
@@ -10,57 +10,56 @@ use suimon_quantity::Time;
 use crate::MemberSlot;
 use crate::slots::PerSlot;
 
-/// By how much the ways behind two members may differ in delay. Within a data centre
-/// that is what queues in switches hold; CONGA (Alizadeh et al., 2014, section 3.2.3)
-/// measured 500 µs to be enough.
+/// Largest assumed difference in delay between the paths behind two members. Within a data centre
+/// it is caused by switch queues; CONGA (Alizadeh et al., 2014, section 3.2.3) found 500 µs to be
+/// sufficient.
 const PATH_DIFFERENCE_MAX: Duration = Duration::from_micros(500);
 
-/// Bytes that stand in a member's own queue at most when more are handed to it: what
-/// the kernel's byte queue limits let into a NIC's ring, and four of the largest
-/// frames.
+/// Largest number of bytes assumed in a member's own queue when more are submitted: the byte queue
+/// limit of the kernel for a NIC's ring plus four of the largest frames.
 const QUEUED_BYTES_MAX: u64 = 256 * 1024;
 
-/// Time is kept in units of 2 to this power of nanoseconds, about a microsecond.
+/// Base-2 logarithm of the nanoseconds per tick; a tick is about a microsecond.
 const TICK_SHIFT: u32 = 10;
-/// Bits of the time: 2^58 ns, nine years, until it wraps.
+/// Bits of the time in ticks. It wraps after 2^58 ns, nine years.
 const TICK_BITS: u32 = 48;
 const TICK_MASK: u64 = (1 << TICK_BITS) - 1;
-/// A state's time may be this far ahead of a clock: what a large frame takes on a
-/// slow member, and what another thread's clock lags. Any further, it is very old.
+/// Largest amount by which the time of a state may be ahead of a clock, in ticks: transmission of a
+/// large frame on a slow member plus clock differences between threads. A larger difference means a
+/// very old state.
 const AHEAD_MAX: u64 = 8_000_000_000 >> TICK_SHIFT;
 
-/// Which flowlets share a state. Counts from 0 and is below
-/// [`BUCKETS`](crate::BUCKETS).
+/// Index of the flowlets that share one state: at least 0 and below [`BUCKETS`](crate::BUCKETS).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bucket(pub(crate) u16);
 
 impl Bucket {
-    /// For tables of the caller's.
+    /// Returns the bucket as an index into tables of the caller.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What is remembered of a bucket's last frame: by which member it left, and until
-/// when that took. Starts as the default. Its number may be kept in an `AtomicU64`.
+/// State of a bucket: the member by which its last frame left and the time until which the
+/// transmission lasts. Starts as the default. The number can be kept in an `AtomicU64`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowletState(u64);
 
 impl FlowletState {
-    /// The state that was kept as this number.
+    /// Decodes the state from a number returned by [`FlowletState::to_u64`].
     #[inline]
     pub const fn from_u64(number: u64) -> Self {
         Self(number)
     }
 
-    /// The number to keep.
+    /// Encodes the state as a number.
     #[inline]
     pub const fn to_u64(self) -> u64 {
         self.0
     }
 
-    /// By which member the last frame left; `None` if there was none.
+    /// Returns the member by which the last frame left; `None` before the first frame.
     pub const fn member(self) -> Option<MemberSlot> {
         if self.generation() == 0 { None } else { Some(self.slot()) }
     }
@@ -86,16 +85,16 @@ impl FlowletState {
     }
 }
 
-/// What a flowlet's course depends on at a member.
+/// Properties of a member on which its flowlets depend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct FlowletSeat {
-    /// 0 for a member that carries nothing.
+    /// Generation of the slot; 0 for a member that carries no frames.
     pub(crate) generation: u8,
-    /// What 1024 bytes take.
+    /// Transmission time of 1024 bytes, in ns.
     pub(crate) ns_per_kib: u64,
 }
 
-/// The rules that one distribution has for flowlets.
+/// Flowlet parameters of one distribution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct FlowletRules {
     gap: Duration,
@@ -103,15 +102,14 @@ pub(crate) struct FlowletRules {
     seats: PerSlot<FlowletSeat>,
 }
 
-/// What 1024 bytes take at this speed.
+/// Returns the transmission time of 1024 bytes at this speed, in ns.
 pub(crate) fn ns_per_kib(speed_mbps: u32) -> u64 {
     (1024 * 8 * 1000u64).div_ceil(u64::from(speed_mbps.max(1)))
 }
 
 impl FlowletRules {
-    /// The gap is as long as the difference in delay that two members may have: the
-    /// slowest one's queue is full and the way behind it the longest, the other's is
-    /// empty.
+    /// Creates the parameters. The gap equals the largest difference in delay between two members:
+    /// the queue of the slowest is full and its path is the longest, the other's queue is empty.
     pub(crate) fn new(seats: PerSlot<FlowletSeat>) -> Self {
         let slowest = seats.iter().filter(|(_, seat)| seat.generation != 0);
         let slowest = slowest.map(|(_, seat)| seat.ns_per_kib).max().unwrap_or_default();
@@ -124,9 +122,9 @@ impl FlowletRules {
         self.gap
     }
 
-    /// The member for a frame of `bytes` that leaves at `now`, and the new state.
-    /// A flowlet that still runs keeps its member if that carries frames; otherwise
-    /// the frame begins one on the wanted member.
+    /// Returns the member for a frame of `bytes` that leaves at `now`, and the new state. A flowlet
+    /// in progress stays on its member while that carries frames; otherwise the frame starts a new
+    /// flowlet on the target member.
     #[inline]
     pub(crate) fn step(
         &self,
@@ -144,7 +142,7 @@ impl FlowletRules {
         let stays = runs && generation != 0 && generation == state.generation();
         let slot = if stays { current } else { wanted };
         let seat = self.seats.at(slot);
-        // One more, because both times were rounded down.
+        // One tick more, because both times were rounded down.
         let takes = (u64::from(bytes) * seat.ns_per_kib >> (10 + TICK_SHIFT)) + 1;
         let takes = takes.min(AHEAD_MAX);
         let until = if stays && ahead <= AHEAD_MAX && ahead > takes { ahead } else { takes };

@@ -6,7 +6,7 @@ fn slot(number: u8) -> MemberSlot {
     MemberSlot::from_number(number)
 }
 
-/// Members of these speeds, 0 for one that carries nothing, all of generation 1.
+/// Returns rules for members of these speeds, all of generation 1; speed 0 carries no frames.
 fn rules(speeds: &[u32]) -> FlowletRules {
     let mut seats = PerSlot::<FlowletSeat>::default();
     for (number, speed) in (0..).zip(speeds) {
@@ -53,12 +53,12 @@ fn a_flowlet_keeps_its_member_until_a_pause() {
 
 #[test]
 fn a_large_frame_lasts_until_it_has_left() {
-    // 64 KiB take 5.2 ms at 100 Mbit/s, before the gap of 21.5 ms begins.
+    // 64 KiB take 5.2 ms at 100 Mbit/s; the gap of 21.5 ms starts after that.
     let rules = rules(&[100, 100]);
     let (_, state) = rules.step(FlowletState::default(), slot(0), at_us(0), 65_536);
     assert_eq!(rules.step(state, slot(1), at_us(26_700), 1).0, slot(0));
     assert_eq!(rules.step(state, slot(1), at_us(26_720), 1).0, slot(1));
-    // A small one behind it does not shorten that.
+    // A small frame behind it does not shorten the time.
     let (_, state) = rules.step(state, slot(1), at_us(1), 1);
     assert_eq!(rules.step(state, slot(1), at_us(26_700), 1).0, slot(0));
 }
@@ -91,7 +91,7 @@ fn frames_of_one_batch_leave_the_state_as_it_is() {
     }
 }
 
-/// An idle bucket's state is as old as that; its time must not seem to be to come.
+/// The state of an idle bucket ages; its time must not appear to be in the future.
 #[test]
 fn old_states_have_ended_until_the_time_wraps() {
     let rules = rules(&[10_000, 10_000]);
@@ -107,8 +107,8 @@ fn old_states_have_ended_until_the_time_wraps() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Two members whose queues hold up to what the rules allow for, and ways behind
-    /// them that differ by as much: the frames of a bucket arrive in order.
+    /// Two members with queues up to the assumed limit and paths that differ by the assumed delay:
+    /// the frames of a bucket arrive in order.
     #[test]
     fn no_frame_overtakes_another(
         frames in prop::collection::vec((0u64..3_000_000, 60u32..65_536, 0u8..3), 1..200),
@@ -127,14 +127,14 @@ proptest! {
             state = after;
             let member = member.index();
             let per_kib = ns_per_kib(speeds[member]);
-            // Behind what others put into the queue and what of this bucket is in it;
-            // what finds no room is lost.
+            // The frame follows other traffic and frames of this bucket in the queue; it is dropped
+            // if the queue is full.
             let starts = (now + queued[at] * per_kib / 1024).max(busy_until[member]);
             if starts > now + QUEUED_BYTES_MAX * per_kib / 1024 {
                 continue;
             }
             busy_until[member] = starts + u64::from(bytes) * per_kib / 1024;
-            // The way behind a member is a queue too: nothing overtakes within it.
+            // The path behind a member is a queue too; it preserves order.
             last_on[member] = (busy_until[member] + delays[at]).max(last_on[member]);
             prop_assert!(last_on[member] >= last, "frame {} overtakes", at);
             last = last_on[member];

@@ -1,30 +1,25 @@
-//! The Link Aggregation Control Protocol, version 1, and the Marker Responder.
+//! Link Aggregation Control Protocol, version 1, and Marker Responder.
 //!
-//! What it does not do: it sends no frame, reads no clock and distributes no
-//! traffic. [`Lacp`] is told of links and frames and says which frames to send
-//! and which members collect and distribute.
+//! This module sends no frame, reads no clock and distributes no traffic. [`Lacp`] receives link
+//! changes and frames and returns the frames to send and the members that collect and distribute.
 //!
 //! Lifecycle
-//! - [`Lacp::new`] makes the aggregation of one team, [`Lacp::add_member`] its
-//!   ports.
-//! - After every `handle_*`, `set_*`, `add_*` and `remove_*`, and at
-//!   [`Lacp::next_deadline`], the owner calls [`Lacp::poll`] and carries out
-//!   what it says.
+//! - [`Lacp::new`] creates the aggregation of one team, [`Lacp::add_member`] its ports.
+//! - After every `handle_*`, `set_*`, `add_*` and `remove_*`, and at [`Lacp::next_deadline`], the
+//!   owner calls [`Lacp::poll`] and carries out the returned actions.
 //!
 //! Invariants
-//! - A member distributes only while its Partner is in sync and it is selected
-//!   for the one Aggregator that the team uses.
-//! - A member never aggregates with its own system.
-//! - No more than three LACPDUs, and three Marker Responses, leave a member in
-//!   any second, whatever is received.
+//! - A member distributes only while its Partner is in sync and it is selected for the one
+//!   Aggregator that the team uses.
+//! - A member never aggregates with its own System.
+//! - A member sends at most three LACPDUs and three Marker Responses in any second, independent of
+//!   the received frames.
 //! - A received frame costs a bounded amount of work and no allocation.
 //!
-//! Clauses are those of IEEE Std 802.1AX-2014, whose numbering most
-//! implementations cite. The 2020 edition keeps the protocol on the wire; the
-//! Mux machine is its 6.4.13 and the Transmit machine its 6.4.14. It allows up
-//! to ten frames a second; the three of 2014 are kept, which satisfy both. It
-//! describes coupled control as a case of one Mux machine; Figure 6-22 of 2014
-//! is that case.
+//! Clauses are those of IEEE Std 802.1AX-2014, whose numbering most implementations cite. The 2020
+//! edition keeps the protocol on the wire; its Mux machine is 6.4.13 and its Transmit machine
+//! 6.4.14. It permits up to ten frames a second; the limit of three of 2014 satisfies both. It
+//! describes coupled control as a case of one Mux machine; Figure 6-22 of 2014 is that case.
 
 mod action;
 mod churn;

@@ -1,29 +1,28 @@
-//! NIC teaming: which member of a team a frame leaves by, which frames that arrive on
-//! a member are taken, and what follows when a member fails or comes back.
+//! NIC teaming: selection of the member by which a frame leaves, admission of frames received on a
+//! member, and failover between members.
 //!
-//! - [`Team`] is the control side: it hears of links, of the switch's ports, of a new
-//!   [`TeamSpec`] and of loads, and answers with a [`Change`]: a new [`Distribution`]
-//!   where there is one, addresses to announce, and events with their reasons.
-//! - [`Distribution`] is the hot side: immutable, shared by all processors.
-//!   [`Distribution::choose`] and [`Distribution::choose_flowlet`] say where a frame
-//!   leaves, [`Distribution::accepts`] and [`Distribution::reaches`] who gets what
-//!   arrives.
-//! - [`lacp`] is the protocol by which a team's members and what is behind them agree
-//!   who carries frames (IEEE 802.1AX).
+//! - [`Team`] is the control side. It processes link changes, the ports of the switch, new
+//!   [`TeamSpec`]s and loads, and returns a [`Change`]: a new [`Distribution`] if it differs,
+//!   addresses to announce, and events with their reasons.
+//! - [`Distribution`] is the data-path side: immutable, shared by all workers.
+//!   [`Distribution::choose`] and [`Distribution::choose_flowlet`] select the member of an outgoing
+//!   frame, [`Distribution::accepts`] and [`Distribution::reaches`] the receivers of an incoming
+//!   one.
+//! - [`lacp`] implements link aggregation control (IEEE 802.1AX).
 //!
-//! What it does not do: it moves no frame, reads no clock, counts nothing, and keeps
-//! no flowlet's state, which is one number that the plane keeps in an atomic
-//! ([`FlowletState`]). It does not write the frames that announce an address.
+//! This crate moves no frames, reads no clock, keeps no traffic counters and stores no flowlet
+//! state, which is one number that the data plane keeps in an atomic ([`FlowletState`]). It does
+//! not build the frames that announce an address.
 //!
 //! Invariants
-//! - Nothing is sent on a member that is down, on a standby that is not needed, or by
-//!   a team with fewer usable members than it needs.
-//! - The same events give the same distribution. While nothing changes, a flow keeps
-//!   its member; a change of one member moves only what has to leave it or goes to it.
-//! - In switch-independent mode an upstream switch sees each source address on one of
-//!   its ports, until an event moves it, and the move is announced.
-//! - A frame that this host sent is not taken back, and of a group frame that several
-//!   members receive each port gets one copy.
+//! - No frame is sent on a member that is down, on an idle standby, or by a team with fewer usable
+//!   members than it requires.
+//! - The same events produce the same distribution. Without changes a flow keeps its member; a
+//!   change of one member moves only flows that must leave it or move to it.
+//! - In switch-independent mode an upstream switch sees each source address on one of its ports
+//!   until an event moves it, and the move is announced.
+//! - A frame that this host sent is not accepted when it is reflected. Of a group frame received by
+//!   several members each port gets one copy.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

@@ -1,27 +1,26 @@
-//! A small immutable map from a number to a place, for one look per frame.
+//! Immutable hash map from a number to a member slot, with one lookup per frame.
 
 use serde::Serialize;
 
 use crate::MemberSlot;
 
-/// The constant of Fibonacci hashing: neighbouring keys, which is what hosts are full
-/// of, fall far apart.
+/// Constant of Fibonacci hashing, which spreads neighbouring keys, as host addresses are.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Keys are below this.
+/// Exclusive upper bound of keys.
 const KEY_END: u64 = 1 << 55;
 
-/// Maps keys below 2^55 to places. It is at most half full, and its keys are the
-/// operator's, so that looking for a key that others made up does not take long.
+/// Hash map from keys below 2^55 to slots. Its load factor is at most one half and its keys come
+/// from the operator's configuration, so lookups of keys chosen by others stay short.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Lookup {
-    /// Key + 1 above eight bits of the place's number; 0 where there is none.
+    /// Entries: key + 1 above eight bits of the slot number; 0 if empty.
     entries: Box<[u64]>,
     shift: u32,
 }
 
 impl Lookup {
-    /// Of several places for a key the last one counts.
+    /// Creates the map. Of several slots for one key the last one is used.
     pub(crate) fn new(pairs: &[(u64, MemberSlot)]) -> Self {
         let bits = (pairs.len().max(1) * 2).next_power_of_two().trailing_zeros();
         let mut lookup =
@@ -41,12 +40,12 @@ impl Lookup {
         (entry != 0).then_some(MemberSlot::from_number(entry as u8))
     }
 
-    /// Where the key is or would be, and what is there.
+    /// Returns the index at which the key is or would be stored, and the entry there.
     #[inline]
     fn probe(&self, key: u64) -> Option<(usize, u64)> {
         let mask = self.entries.len().wrapping_sub(1);
         let mut at = (key.wrapping_mul(SPREAD) >> self.shift) as usize;
-        // Half of the entries are 0, so that this ends before it has seen them all.
+        // Half of the entries are 0, so the search ends before it has visited all entries.
         for _ in 0..self.entries.len() {
             let entry = *self.entries.get(at)?;
             if entry == 0 || entry >> 8 == key + 1 {
@@ -69,7 +68,8 @@ mod tests {
     #[test]
     fn every_key_is_found_and_no_other() {
         for count in [0, 1, 2, 3, 100, 5000] {
-            // Neighbours, as ports are, and one bit far up, as addresses have.
+            // Neighbouring keys, as port numbers are, and keys with one high bit, as addresses
+            // have.
             let keys: Vec<u64> = (0..count).flat_map(|n| [n, 0x0250_0000_0000 | n << 8]).collect();
             let pairs: Vec<_> = keys.iter().map(|key| (*key, slot(*key ^ *key >> 8))).collect();
             let lookup = Lookup::new(&pairs);

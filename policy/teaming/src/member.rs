@@ -1,11 +1,11 @@
-//! A team's member: an uplink of the host.
+//! Team members: uplinks of the host.
 
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
 use suimon_frame::MacAddr;
 
-/// A member of a team, for as long as the uplink exists on this host.
+/// Identifier of a team member, stable for the lifetime of the uplink on this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MemberId(pub u32);
@@ -16,26 +16,24 @@ impl fmt::Display for MemberId {
     }
 }
 
-/// A member as it is configured.
+/// Configuration of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberSpec {
-    /// Which uplink.
+    /// Identifier of the uplink.
     pub id: MemberId,
-    /// Its own address.
+    /// Own MAC address of the uplink.
     pub mac: MacAddr,
 }
 
-/// What is known of a member's link.
+/// Link state of a member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberLink {
-    /// Whether the link carries frames.
+    /// True if the link is up.
     pub up: bool,
-    /// Megabits per second; 0 if the device does not say, then it counts as the
-    /// slowest of the team that does.
+    /// Speed in Mbit/s; 0 if unknown, which counts as the lowest known speed of the team.
     pub speed_mbps: u32,
-    /// Whether LACP lets frames out (IEEE 802.1AX-2020, section 6.4.13). Means
-    /// nothing in other modes.
+    /// True if LACP permits sending (IEEE 802.1AX-2020, section 6.4.13). Ignored in other modes.
     pub distributing: bool,
-    /// Whether LACP lets frames in. Means nothing in other modes.
+    /// True if LACP permits receiving. Ignored in other modes.
     pub collecting: bool,
 }

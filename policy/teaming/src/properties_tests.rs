@@ -1,4 +1,4 @@
-//! What holds for any team and any events.
+//! Properties that hold for any team and any events.
 
 use proptest::prelude::*;
 use suimon_frame::MacAddr;
@@ -56,7 +56,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Carries out an event; says which ports were announced.
+/// Applies an event and returns the announced ports.
 fn carry_out(world: &mut World, event: Event) -> Vec<u32> {
     let change = match event {
         Event::Link(at, link) => {
@@ -83,7 +83,7 @@ fn carry_out(world: &mut World, event: Event) -> Vec<u32> {
     change.announcements.iter().map(|told| told.port.0).collect()
 }
 
-/// Frames of several kinds from several ports, and where each leaves.
+/// Sends frames of several kinds from several ports and returns their members.
 fn sent(world: &mut World) -> Vec<Option<(MemberId, MacAddr)>> {
     let mut all = Vec::new();
     for port in 0..12 {
@@ -95,7 +95,7 @@ fn sent(world: &mut World) -> Vec<Option<(MemberId, MacAddr)>> {
     all
 }
 
-/// Frames leave only by members that may carry some, if the team may.
+/// Asserts that frames leave only by usable members and only while the team is up.
 fn assert_only_usable(world: &mut World) -> Result<(), TestCaseError> {
     let spec = world.team.spec().clone();
     let status = |world: &World, id| world.team.member_status(id).unwrap();
@@ -116,7 +116,7 @@ fn assert_only_usable(world: &mut World) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Shares are those that the documentation states.
+/// Asserts the documented bounds of the shares.
 fn assert_fair(world: &World, ports: u32) -> Result<(), TestCaseError> {
     let spec = world.team.spec();
     let status = spec.members.iter().map(|member| world.team.member_status(member.id).unwrap());
@@ -128,7 +128,7 @@ fn assert_fair(world: &World, ports: u32) -> Result<(), TestCaseError> {
     for status in &active {
         let weight = weight(status.link.speed_mbps);
         let (count, of) = match spec.algorithm {
-            // Loads decide there.
+            // With `Dynamic`, loads determine the shares.
             Algorithm::Dynamic => continue,
             Algorithm::HyperVPort => (status.homes, u64::from(ports)),
             _ => (status.buckets, BUCKETS as u64),
@@ -184,7 +184,7 @@ proptest! {
         }
         let before = sent(&mut world);
         prop_assert_eq!(&sent(&mut world), &before);
-        // Of flowlets the first frames may have gone on where they were before.
+        // The first frames of flowlets may have stayed on their previous members.
         world.pause();
         let settled = sent(&mut world);
         world.pause();
@@ -279,7 +279,7 @@ proptest! {
     }
 }
 
-/// The fragment with this number of a datagram; those after the first have an offset.
+/// Returns fragment `at` of a datagram; fragments after the first have an offset.
 fn fragment(is_ipv6: bool, protocol: u8, at: u8, addresses: &[u8; 32], payload: &[u8]) -> Vec<u8> {
     let mut bytes = [&[0x52, 0x54, 0, 1, 2, 3][..], &port_mac(2).octets()].concat();
     if is_ipv6 {

@@ -1,4 +1,4 @@
-//! Which buckets of flows go to which member, by what they carry.
+//! Load-based assignment of flow buckets to members (algorithm `Dynamic`).
 
 use core::time::Duration;
 
@@ -9,48 +9,46 @@ use crate::distribution::BUCKETS;
 use crate::shares::Weights;
 use crate::slots::{PerSlot, SlotSet};
 
-/// How often loads are to be looked at: often enough to follow a load within a few
-/// seconds, seldom enough that a period holds many round trips of its flows.
+/// Interval of load measurements: short enough to follow a load within a few seconds, long enough
+/// that a period contains many round trips of its flows.
 pub const REBALANCE_PERIOD: Duration = Duration::from_secs(1);
 
-/// Less than this in a period, over all members, is not worth a move.
+/// Bytes per period over all members below which no bucket is moved.
 const QUIET_BYTES: u64 = 1 << 20;
-/// Nothing is moved while the busiest member is less than this far above the mean.
+/// Load of the busiest member, in percent of the mean, from which buckets are moved.
 const START_PERCENT: u128 = 110;
-/// Moving goes on until it is less than this far above the mean.
+/// Load of the busiest member, in percent of the mean, below which moving stops.
 const STOP_PERCENT: u128 = 103;
-/// Buckets moved in one period at most.
+/// Maximum number of buckets moved in one period.
 const MOVES_MAX: usize = BUCKETS / 16;
-/// A bucket that was moved stays for this many periods, so that a load that jumps
-/// about does not take buckets with it.
+/// Periods for which a moved bucket stays, so that buckets do not follow a fluctuating load.
 const REST_PERIODS: u8 = 8;
-/// A bucket that has not paused for this many periods is left where it is.
+/// Periods without a pause after which a bucket is left on its current member.
 const PATIENCE_PERIODS: u8 = 2;
 
-/// What a bucket carried in a period.
+/// Traffic of a bucket in one period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BucketLoad {
-    /// How much.
+    /// Bytes that the bucket carried.
     pub bytes: u64,
-    /// By which member its last frame left ([`FlowletState::member`]), if there was
-    /// one.
+    /// Member by which the last frame left ([`FlowletState::member`]), if there was one.
     ///
     /// [`FlowletState::member`]: crate::FlowletState::member
     pub member: Option<MemberSlot>,
 }
 
-/// What is remembered of a bucket.
+/// Rebalancing state of a bucket.
 #[derive(Clone, Copy, Debug, Default)]
 struct Memory {
-    /// Bytes of a period, smoothed over about four.
+    /// Bytes per period, smoothed over about four periods.
     load: u64,
-    /// Periods for which it is not moved.
+    /// Periods for which the bucket must not be moved.
     rest: u8,
-    /// Periods for which it has carried frames by another member than it should.
+    /// Periods for which the bucket has been carried by a member other than its target.
     waited: u8,
 }
 
-/// Moves buckets from busy members to idle ones.
+/// Moves buckets from busy members to less busy ones.
 #[derive(Clone, Debug)]
 pub(crate) struct Rebalancer {
     buckets: Box<[Memory]>,
@@ -63,8 +61,8 @@ impl Default for Rebalancer {
 }
 
 impl Rebalancer {
-    /// Hears what each bucket carried in the last period and corrects `wanted`, which
-    /// is by bucket.
+    /// Processes the traffic of each bucket in the last period and updates `wanted`, the target
+    /// member by bucket.
     pub(crate) fn handle_period(
         &mut self,
         loads: &[BucketLoad; BUCKETS],
@@ -110,10 +108,10 @@ impl Rebalancer {
         }
     }
 
-    /// The bucket of `from` whose move evens out the two members best: the largest
-    /// that does not make `to` the busier one, else the smallest that leaves `to` a
-    /// tenth less busy than `from` is now. A bucket that alone makes its member the
-    /// busiest is not moved, for that would only move the trouble.
+    /// Returns the bucket of `from` whose move balances the two members best: the largest that does
+    /// not make `to` the busier one, otherwise the smallest that leaves `to` at least 10 % less
+    /// busy than `from` is now. A bucket that alone makes its member the busiest is not moved,
+    /// because the move would only shift the overload.
     fn best(
         &self,
         from: MemberSlot,
@@ -143,8 +141,8 @@ impl Rebalancer {
 
 impl Memory {
     fn observe(&mut self, load: &BucketLoad, wanted: &mut MemberSlot, active: SlotSet) {
-        // Weighted before they are added, and rounded up, so that neither overflows
-        // nor is a small load forgotten at once.
+        // Scaled before the addition and rounded up, so that the sum does not overflow and a small
+        // load does not decay to zero immediately.
         self.load = (self.load / 4 * 3).saturating_add((load.bytes / 4).max(load.bytes.min(1)));
         self.rest = self.rest.saturating_sub(1);
         let elsewhere = load.member.filter(|slot| *slot != *wanted && active.contains(*slot));
@@ -165,7 +163,7 @@ impl Memory {
     }
 }
 
-/// The members with the highest and the lowest load per capacity; the first of equals.
+/// Returns the members with the highest and the lowest load per capacity; the first among equals.
 fn extremes(
     totals: &PerSlot<u64>,
     active: SlotSet,
@@ -181,13 +179,12 @@ fn extremes(
     busiest.zip(idlest)
 }
 
-/// Whether the busiest member has at least this many percent of the mean load per
-/// capacity.
+/// Returns true if the load per capacity of the busiest member is at least `percent` of the mean.
 fn is_uneven(totals: &PerSlot<u64>, active: SlotSet, weights: &Weights, percent: u128) -> bool {
     let Some((busiest, _)) = extremes(totals, active, weights) else { return false };
     let sum: u128 = active.iter().map(|slot| u128::from(*totals.at(slot))).sum();
     let capacity: u128 = active.iter().map(|slot| u128::from(*weights.at(slot))).sum();
-    // Each factor is below 2^64, 2^37 and 2^7 or so: the products fit.
+    // The factors are below 2^64, 2^37 and about 2^7, so the products fit into 128 bits.
     u128::from(*totals.at(busiest)) * capacity * 100
         >= sum * u128::from(*weights.at(busiest)) * percent
 }

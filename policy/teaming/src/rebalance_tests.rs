@@ -6,11 +6,11 @@ fn slot(number: usize) -> MemberSlot {
     MemberSlot::from_number(number as u8)
 }
 
-/// Buckets that carry what they are told to, on members of these capacities.
+/// Buckets with given loads on members of these capacities.
 struct Model {
     rebalancer: Rebalancer,
     wanted: [MemberSlot; BUCKETS],
-    /// By which member each bucket really goes.
+    /// Member by which each bucket leaves.
     actual: [MemberSlot; BUCKETS],
     active: SlotSet,
     weights: Weights,
@@ -34,8 +34,8 @@ impl Model {
         }
     }
 
-    /// One period with these bytes by bucket. Buckets of which `pauses` is true take
-    /// their wanted member at its end.
+    /// Simulates one period with these bytes by bucket. Buckets for which `pauses` returns true
+    /// change to their target member at its end.
     fn period(&mut self, bytes: &[u64], pauses: impl Fn(usize) -> bool) {
         let mut loads = [BucketLoad::default(); BUCKETS];
         for (at, load) in loads.iter_mut().enumerate() {
@@ -49,7 +49,7 @@ impl Model {
         }
     }
 
-    /// The busiest member's load per capacity, in percent of the mean.
+    /// Returns the load per capacity of the busiest member, in percent of the mean.
     fn peak(&self, bytes: &[u64]) -> u64 {
         let load = |slot| {
             let on_it = bytes.iter().zip(&self.wanted).filter(|(_, at)| **at == slot);
@@ -62,7 +62,7 @@ impl Model {
     }
 }
 
-/// Buckets `at` carry this much, the others nothing.
+/// Returns loads of `bytes` for the buckets in `at` and 0 for the others.
 fn some(at: impl IntoIterator<Item = usize>, bytes: u64) -> Vec<u64> {
     let mut all = vec![0; BUCKETS];
     for at in at {
@@ -101,7 +101,7 @@ fn elephants_part_and_one_alone_is_left_in_peace() {
         model.period(&some([6], 900_000_000), |_| true);
         assert!(model.moves.is_empty());
     }
-    // With mice beside it, those make room and the elephant stays.
+    // With small flows beside it, those move and the large flow stays.
     let mut mixed = some((0..BUCKETS).step_by(2), 1_000_000);
     mixed[6] = 300_000_000;
     for _ in 0..16 {
@@ -136,7 +136,7 @@ fn a_bucket_that_never_pauses_is_given_up_and_others_are_moved() {
     for _ in 0..40 {
         model.period(&crowd, |at| at == 0 || at == 2);
     }
-    // Whoever could move has moved; the others are wanted where they are.
+    // Buckets that paused have moved; the others are targeted at their current member.
     assert_eq!([model.actual[0], model.actual[2]], [slot(1), slot(1)]);
     assert_eq!([model.wanted[4], model.wanted[6]], [slot(0), slot(0)]);
     assert_eq!(model.peak(&crowd), 100);
@@ -157,7 +157,7 @@ fn absurd_loads_break_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Whatever stays as it is comes to rest, and no worse than it was.
+    /// A constant load reaches a stable assignment that is no worse than the initial one.
     #[test]
     fn steady_loads_come_to_rest(
         bytes in prop::collection::vec(prop::sample::select(vec![0u64, 1000, 100_000, 10_000_000, 200_000_000]), BUCKETS),
@@ -175,8 +175,7 @@ proptest! {
         }
     }
 
-    /// Whatever loads do, a bucket is moved once in eight periods at most, and only
-    /// to members that are active.
+    /// For any load, a bucket is moved at most once in eight periods, and only to active members.
     #[test]
     fn no_load_makes_buckets_oscillate(
         series in prop::collection::vec(prop::collection::vec(0u64..300_000_000, 16), 40),

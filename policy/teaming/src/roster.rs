@@ -1,11 +1,11 @@
-//! The members of a team with their places and links.
+//! Members of a team with their slots and links.
 
 use suimon_frame::MacAddr;
 
 use crate::slots::PerSlot;
 use crate::{MemberId, MemberLink, MemberSlot, MemberSpec};
 
-/// A member at its place.
+/// Member of the team in its slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seat {
     pub(crate) id: MemberId,
@@ -13,17 +13,17 @@ pub(crate) struct Seat {
     pub(crate) link: MemberLink,
 }
 
-/// Who sits where. Places are kept while a member is in the team.
+/// Assignment of members to slots. A member keeps its slot while it is in the team.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Roster {
     seats: PerSlot<Option<Seat>>,
-    /// Never 0 for a place that was taken; changes whenever what was sent at this
-    /// place no longer says anything of what will be.
+    /// Generation of each slot: never 0 for a slot that was used, and changed whenever the flowlet
+    /// states recorded for the slot become invalid.
     generations: PerSlot<u8>,
 }
 
 impl Roster {
-    /// Makes these the members, at most as many as there are places.
+    /// Sets the members, at most [`MEMBERS_MAX`](crate::MEMBERS_MAX).
     pub(crate) fn set_members(&mut self, members: &[MemberSpec]) {
         for slot in MemberSlot::all() {
             let seat = self.seats.at_mut(slot);
@@ -43,7 +43,7 @@ impl Roster {
         }
     }
 
-    /// Makes what is remembered of this place out of date.
+    /// Invalidates the flowlet states recorded for this slot.
     pub(crate) fn renew(&mut self, slot: MemberSlot) {
         let generation = self.generations.at_mut(slot);
         *generation = if *generation == u8::MAX { 1 } else { *generation + 1 };
@@ -61,7 +61,7 @@ impl Roster {
         self.seats.at(slot).as_ref()
     }
 
-    /// `false` if there is no such member.
+    /// Sets the link of a member. Returns `false` if the member is not in the team.
     pub(crate) fn set_link(&mut self, member: MemberId, link: MemberLink) -> bool {
         let seat = self.slot(member).and_then(|slot| self.seats.at_mut(slot).as_mut());
         let Some(seat) = seat else { return false };

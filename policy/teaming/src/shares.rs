@@ -1,41 +1,40 @@
-//! Who has which of many equal things: buckets of flows, or addresses of ports.
+//! Proportional assignment of equal items to members: flow buckets or port addresses.
 
 use std::collections::BTreeMap;
 
 use crate::MemberSlot;
 use crate::slots::{PerSlot, SlotSet};
 
-/// Capacities of members, in any unit; those of active members are not 0.
+/// Capacities of members in any common unit; not 0 for active members.
 pub(crate) type Weights = PerSlot<u32>;
 
-/// Things, each on one member, in shares by capacity.
+/// Items, each assigned to one member, in proportion to capacity.
 ///
-/// A thing stays where it is unless its member is lost or a move makes the most
-/// loaded member less loaded than the receiver becomes. What results is the
-/// allocation by highest averages (D'Hondt): no other has a lower greatest count per
-/// capacity, and losing or adding one member moves only things that leave or go to
-/// that member. Of n things on k members with capacities w and sum W, a member has at
-/// least ⌊n·w/W⌋ and at most (n + k − 1)·w/W of them.
+/// An item keeps its member unless the member is lost or a move makes the most loaded member less
+/// loaded than the receiver becomes. The result is the highest averages allocation (D'Hondt): no
+/// other has a lower maximum count per capacity, and removing or adding one member moves only items
+/// that leave or join that member. Of n items on k members with capacities w and sum W, a member
+/// has at least ⌊n·w/W⌋ and at most (n + k − 1)·w/W.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shares {
     homes: BTreeMap<u64, Option<MemberSlot>>,
 }
 
-/// Whether `a.0 / a.1` is above `b.0 / b.1`.
+/// Returns true if `a.0 / a.1` is greater than `b.0 / b.1`.
 fn is_above(a: (u32, u32), b: (u32, u32)) -> bool {
     u64::from(a.0) * u64::from(b.1) > u64::from(b.0) * u64::from(a.1)
 }
 
 impl Shares {
-    /// Makes these the things; those that were here stay where they are.
+    /// Sets the items; existing items keep their members.
     pub(crate) fn set_things(&mut self, things: impl Iterator<Item = u64>) {
         let mut before = core::mem::take(&mut self.homes);
         self.homes = things.map(|thing| (thing, before.remove(&thing).flatten())).collect();
     }
 
-    /// Gives every thing whose member is not active to one that is, then evens out
-    /// by moves to `receivers`. Without active members all stays as it is, so that
-    /// things find their way back to where they were.
+    /// Assigns every item whose member is inactive to an active one, then balances by moves to
+    /// `receivers`. Without active members no item is moved, so that items return to their previous
+    /// members.
     pub(crate) fn settle(&mut self, active: SlotSet, weights: &Weights, receivers: SlotSet) {
         if active.is_empty() {
             return;
@@ -55,11 +54,11 @@ impl Shares {
         self.carry_out(&mut moves(active, weights, receivers, &mut counts));
     }
 
-    /// Takes from each member the things with the highest numbers.
+    /// Carries out the moves: each member gives up its items with the highest numbers.
     fn carry_out(&mut self, moves: &mut PerSlot<Vec<MemberSlot>>) {
         for home in self.homes.values_mut().rev() {
             let Some(slot) = *home else { continue };
-            // Who gives never receives, so that no thing is moved twice.
+            // A member that gives items never receives any, so no item is moved twice.
             if let Some(to) = moves.at_mut(slot).pop() {
                 *home = Some(to);
             }
@@ -82,7 +81,8 @@ impl Shares {
     }
 }
 
-/// Where one more thing makes the lowest count per capacity; the first of equals.
+/// Returns the member on which one more item makes the lowest count per capacity; the first among
+/// equals.
 fn emptiest(among: SlotSet, counts: &PerSlot<u32>, weights: &Weights) -> Option<MemberSlot> {
     let after = |slot: MemberSlot| (counts.at(slot) + 1, *weights.at(slot));
     among.iter().reduce(|best, slot| if is_above(after(best), after(slot)) { slot } else { best })
@@ -93,8 +93,8 @@ fn fullest(among: SlotSet, counts: &PerSlot<u32>, weights: &Weights) -> Option<M
     among.iter().reduce(|best, slot| if is_above(now(slot), now(best)) { slot } else { best })
 }
 
-/// For each member, where things of it go. Every move lowers the greatest count per
-/// capacity among the two, so that there are at most as many as things.
+/// Returns for each member the receivers of its items. Every move lowers the maximum count per
+/// capacity of the two members, so there are at most as many moves as items.
 fn moves(
     active: SlotSet,
     weights: &Weights,

@@ -8,7 +8,7 @@ fn slot(number: usize) -> MemberSlot {
     MemberSlot::from_number(number as u8)
 }
 
-/// A settled state of members with these capacities, 0 for those that are not active.
+/// Settled assignment for members with these capacities; 0 marks an inactive member.
 struct Settled {
     shares: Shares,
     weights: Weights,
@@ -37,7 +37,7 @@ impl Settled {
         (0..things).map(|thing| self.shares.home(thing.into())).collect()
     }
 
-    /// The bounds that the documentation states.
+    /// Asserts the documented bounds.
     fn assert_fair(&self, things: u32) {
         let sum: u64 = self.active.iter().map(|slot| u64::from(*self.weights.at(slot))).sum();
         let members = self.active.iter().count() as u64;

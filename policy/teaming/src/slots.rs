@@ -1,12 +1,11 @@
-//! Places of members in a distribution, and sets of them.
+//! Slots of members in a distribution, sets of slots, and values by slot.
 
 use serde::{Deserialize, Serialize};
 
-/// Members one team can have, as many as a switch of the original could team.
+/// Maximum number of members of a team, the same as in Hyper-V.
 pub const MEMBERS_MAX: usize = 32;
 
-/// A member's place in its team, which it keeps until it leaves the team. Afterwards
-/// another member may get it.
+/// Slot of a member, kept until the member leaves the team. Afterwards another member may get it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "u8", into = "u8")]
 pub struct MemberSlot(u8);
@@ -24,31 +23,31 @@ impl From<MemberSlot> for u8 {
 }
 
 impl MemberSlot {
-    /// All of them.
+    /// Returns every slot in ascending order.
     pub(crate) fn all() -> impl DoubleEndedIterator<Item = Self> {
         (0..MEMBERS_MAX as u8).map(Self)
     }
 
-    /// The place with this number; the number counts modulo [`MEMBERS_MAX`].
+    /// Returns the slot with this number modulo [`MEMBERS_MAX`].
     #[inline]
     pub(crate) const fn from_number(number: u8) -> Self {
         Self(number % MEMBERS_MAX as u8)
     }
 
-    /// As a number.
+    /// Returns the slot as a number.
     #[inline]
     pub(crate) const fn number(self) -> u8 {
         self.0
     }
 
-    /// Counts from 0 and is below [`MEMBERS_MAX`], for tables of the caller's.
+    /// Returns the slot as an index below [`MEMBERS_MAX`] into tables of the caller.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A set of places.
+/// Set of member slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub(crate) struct SlotSet(u32);
@@ -67,7 +66,7 @@ impl SlotSet {
         self.0 == 0
     }
 
-    /// What is here and not in `other`.
+    /// Returns the slots of this set that are not in `other`.
     pub(crate) const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
@@ -79,7 +78,7 @@ impl FromIterator<MemberSlot> for SlotSet {
     }
 }
 
-/// One value for each place.
+/// Array with one value per member slot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub(crate) struct PerSlot<T>([T; MEMBERS_MAX]);

@@ -1,4 +1,4 @@
-//! What a team is to be, and what contradicts itself.
+//! Configuration of a team and its validation.
 
 use std::collections::BTreeSet;
 
@@ -8,34 +8,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::{MEMBERS_MAX, MemberId, MemberSpec, SpecError};
 
-/// A team, for as long as it exists on this host.
+/// Identifier of a team, stable for its lifetime on this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TeamId(pub u32);
 
-/// What the switch on the other side knows of the team.
+/// Teaming mode: configuration of the upstream switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TeamMode {
-    /// It has the members' ports in one group, by configuration.
+    /// The upstream switch has the members' ports in one statically configured group.
     Static,
-    /// It has them in one group, by agreement (IEEE 802.1AX).
+    /// The upstream switch forms the group by LACP (IEEE 802.1AX).
     Lacp,
-    /// Nothing: the members may be on different switches.
+    /// The upstream switches have no group configured; members may be on different switches.
     SwitchIndependent,
 }
 
-/// By what the team chooses a member for a frame.
+/// Load balancing algorithm: frame properties that select a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
-    /// The switch's port it came from: each port lives on one member.
+    /// Switch port of origin: each port is assigned to one member.
     HyperVPort,
-    /// IP addresses, protocol and ports.
+    /// IP addresses, protocol and transport ports.
     TransportPorts,
-    /// IP addresses.
+    /// Source and destination IP address.
     IpAddresses,
-    /// MAC addresses and VLAN.
+    /// Source and destination MAC address, and VLAN.
     MacAddresses,
     /// Flows as for `TransportPorts`, moved between members by load when they pause.
     Dynamic,
@@ -63,30 +63,31 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// A team as it is configured.
+/// Configuration of a team.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TeamSpec {
-    /// Which team.
+    /// Team identifier.
     pub id: TeamId,
-    /// What the switch on the other side knows of it.
+    /// Teaming mode, as configured on the upstream switch.
     pub mode: TeamMode,
-    /// By what it chooses a member.
+    /// Load balancing algorithm for outgoing frames.
     pub algorithm: Algorithm,
-    /// 1 to [`MEMBERS_MAX`], each once, with addresses of their own. Where nothing
-    /// else decides, the earlier is preferred.
+    /// Members: 1 to [`MEMBERS_MAX`], distinct, with distinct addresses. Earlier members are
+    /// preferred where no other criterion decides.
     pub members: Vec<MemberSpec>,
-    /// With fewer usable members the team is down. At least 1.
+    /// Minimum number of usable members, at least 1. The team is down with fewer.
     pub min_links: u32,
-    /// The member that is used only while another is not usable. Switch-independent
-    /// mode only: switches of the other modes would send to it.
+    /// Member used only while another is not usable. Switch-independent mode only, because switches
+    /// in the other modes would send to it.
     pub standby: Option<MemberId>,
-    /// The member that receives, if it is usable. Switch-independent mode only. Without
-    /// it the team chooses one and stays with it while it can.
+    /// Member that receives while it is usable. Switch-independent mode only. If unset, the team
+    /// chooses one and keeps it while it is usable.
     pub primary: Option<MemberId>,
 }
 
 impl TeamSpec {
-    /// A team that is up with one usable member, without standby and primary.
+    /// Creates the configuration of a team that needs one usable member and has no standby and no
+    /// primary.
     pub fn new(id: TeamId, mode: TeamMode, algorithm: Algorithm, members: &[MemberSpec]) -> Self {
         let members = members.to_vec();
         Self { id, mode, algorithm, members, min_links: 1, standby: None, primary: None }
@@ -96,10 +97,11 @@ impl TeamSpec {
         self.members.iter().any(|spec| spec.id == member)
     }
 
-    /// Whether nothing in it contradicts anything else.
+    /// Validates the configuration.
     ///
     /// # Errors
-    /// What does, and what would be accepted.
+    ///
+    /// The contradicting field and its accepted values.
     pub fn check(&self) -> Result<(), SpecError> {
         self.check_members()?;
         self.check_roles()?;

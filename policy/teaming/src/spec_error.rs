@@ -1,98 +1,98 @@
-//! Why a team is refused.
+//! Errors of team configurations.
 
 use suimon_frame::MacAddr;
 use thiserror::Error;
 
 use crate::{MEMBERS_MAX, MemberId, TeamId, TeamMode};
 
-/// Why a team cannot be as it was asked for. Nothing was changed.
+/// Reason for which a team configuration is rejected. The previous configuration stays in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// No member.
+    /// The team has no members.
     #[error("a team has no members; give it 1 to {MEMBERS_MAX}")]
     NoMembers,
-    /// More than [`MEMBERS_MAX`].
+    /// The team has more than [`MEMBERS_MAX`] members.
     #[error("{count} members are more than the {MEMBERS_MAX} a team can have; remove some")]
     TooManyMembers {
-        /// How many were given.
+        /// Number of members given.
         count: usize,
     },
-    /// A member is given twice.
+    /// A member is listed twice.
     #[error("member {0} is given twice; give each member once")]
     DuplicateMember(MemberId),
     /// Two members have the same address.
     #[error("members {member} and {other} both have {mac}; give each an address of its own")]
     DuplicateAddress {
-        /// The later one.
+        /// Later member.
         member: MemberId,
-        /// The earlier one.
+        /// Earlier member.
         other: MemberId,
-        /// The address.
+        /// Address of both.
         mac: MacAddr,
     },
-    /// A member's address is a group's or zero.
+    /// The address of a member is a group address or zero.
     #[error("member {member}: {mac} is a group address or zero; give it a station's address")]
     NotAStation {
-        /// The member.
+        /// Member that the action or error concerns.
         member: MemberId,
-        /// Its address.
+        /// Address of the member.
         mac: MacAddr,
     },
-    /// The primary or standby is no member.
+    /// The primary or standby is not a member.
     #[error("the {role} {member} is no member of the team; name one of {}", listed(.members))]
     NotAMember {
-        /// `primary` or `standby`.
+        /// Name of the field: `primary` or `standby`.
         role: &'static str,
-        /// What was named.
+        /// Member named in the configuration.
         member: MemberId,
-        /// What could be.
+        /// Members of the team, for messages.
         members: Vec<MemberId>,
     },
-    /// A primary or standby in a mode that has none.
+    /// The mode does not support a primary or standby.
     #[error(
         "a {role} means nothing in {mode} mode, in which the switch on the other side chooses \
          among all members; leave it out or use switch-independent mode"
     )]
     RoleInMode {
-        /// `primary` or `standby`.
+        /// Name of the field: `primary` or `standby`.
         role: &'static str,
-        /// The mode.
+        /// Teaming mode, as configured on the upstream switch.
         mode: TeamMode,
     },
     /// The standby is the only member.
     #[error("the standby {0} is the only member; add another member or leave the standby out")]
     OnlyStandby(MemberId),
-    /// One member is to be both.
+    /// One member is both primary and standby.
     #[error("member {0} cannot be both primary and standby; choose another for one of them")]
     PrimaryIsStandby(MemberId),
-    /// A minimum that no state of the team reaches.
+    /// `min_links` is 0 or more than the members in use when all are usable.
     #[error(
         "min_links of {min_links} is not from 1 to {max}, the members in use when all are well"
     )]
     MinLinks {
-        /// What was asked for.
+        /// Configured value of `min_links`.
         min_links: u32,
-        /// The most that is accepted.
+        /// Largest accepted value of `min_links`.
         max: usize,
     },
-    /// The specification is another team's.
+    /// The configuration belongs to another team.
     #[error("this is team {}, not team {}; a team's identifier does not change", .team.0, .other.0)]
     OtherTeam {
-        /// The team.
+        /// Team that was to be changed.
         team: TeamId,
-        /// Whose specification it was given.
+        /// Team named in the configuration.
         other: TeamId,
     },
 }
 
-/// Something was said of a member that the team does not have.
+/// Error: the member is not in the team.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("member {member} is not in the team; its members are {}", listed(.members))]
 pub struct UnknownMember {
-    /// The member.
+    /// Member that is not in the team.
     pub member: MemberId,
-    /// The team's members.
+    /// Members of the team, for messages.
     pub members: Vec<MemberId>,
 }
 

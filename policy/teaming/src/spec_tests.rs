@@ -18,7 +18,7 @@ fn a_plain_team_of_any_size_is_accepted() {
     }
 }
 
-/// A change to a good team, and what is said of it.
+/// Row: modification of a valid team, expected error and message.
 type Row = (fn(&mut TeamSpec), SpecError, &'static str);
 
 const GOOD: TeamMode = TeamMode::SwitchIndependent;

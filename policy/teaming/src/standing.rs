@@ -1,26 +1,26 @@
-//! Which members of a team are used, and what changed.
+//! Roles of a team's members, and the events caused by their changes.
 
 use std::collections::BTreeSet;
 
 use crate::roster::{Roster, Seat};
 use crate::{MemberFault, MemberId, TeamEvent, TeamMode, TeamSpec};
 
-/// Which members are used, as follows from configuration and links.
+/// Roles of members, derived from configuration and links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Standing {
-    /// Members that could carry frames, the standby among them.
+    /// Members that can carry frames, including the standby.
     pub(crate) usable: BTreeSet<MemberId>,
-    /// Those that do, if the team is up.
+    /// Members that carry frames if the team is up.
     pub(crate) active: BTreeSet<MemberId>,
-    /// The member that receives where one does. `None` without active members.
+    /// Member that receives in modes with a single receiver. `None` without active members.
     pub(crate) primary: Option<MemberId>,
-    /// In whose place the standby is active, if it is.
+    /// Failed member that the active standby replaces, if any.
     pub(crate) standby_for: Option<MemberId>,
     pub(crate) is_up: bool,
 }
 
 impl Standing {
-    /// What follows, if `before` was the primary so far.
+    /// Derives the roles; `before` is the previous primary.
     pub(crate) fn of(spec: &TeamSpec, roster: &Roster, before: Option<MemberId>) -> Self {
         let usable: BTreeSet<MemberId> = roster
             .seats()
@@ -42,7 +42,7 @@ impl Standing {
         Self { usable, active, primary, standby_for, is_up }
     }
 
-    /// What happened from `before` to this. `spec` and `roster` are those of now.
+    /// Returns the events between `before` and this state. `spec` and `roster` are current.
     pub(crate) fn events_since(
         &self,
         before: &Self,
@@ -82,7 +82,7 @@ impl Standing {
     }
 }
 
-/// Why frames cannot leave by this member; `None` if they can.
+/// Returns the reason for which frames cannot leave by this member; `None` if they can.
 pub(crate) fn fault(mode: TeamMode, seat: &Seat) -> Option<MemberFault> {
     if !seat.link.up {
         Some(MemberFault::LinkDown)

@@ -1,4 +1,4 @@
-//! A team as the control plane holds it.
+//! Control side of a team.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,42 +19,41 @@ use crate::{
     TeamMode, TeamSpec, UnknownMember,
 };
 
-/// A port of the switch that the team is the uplink of; not the team's own.
+/// Port of the switch that uses the team as its uplink; excludes the port of the team itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TeamPort {
-    /// Which port.
+    /// Port identifier.
     pub id: PortId,
-    /// The address it has by configuration, if any.
+    /// Configured MAC address of the port, if any.
     pub mac: Option<MacAddr>,
 }
 
-/// What one member does in the team.
+/// State of a member in its team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberStatus {
-    /// What was last said of its link.
+    /// Link state as last reported.
     pub link: MemberLink,
-    /// Whether it could carry frames.
+    /// True if the member can carry frames.
     pub is_usable: bool,
-    /// Whether frames leave by it. A standby in waiting is usable and not active.
+    /// True if frames leave by the member. An idle standby is usable but not active.
     pub is_active: bool,
-    /// Whether it receives where one member does, and is where ports live that the
-    /// team does not know.
+    /// True if the member is the single receiver and the home of ports unknown to the team.
     pub is_primary: bool,
-    /// Whether it is the standby.
+    /// True if the member is the standby.
     pub is_standby: bool,
-    /// Buckets of flows that leave by it, out of [`BUCKETS`].
+    /// Flow buckets assigned to the member, out of [`BUCKETS`].
     pub buckets: u32,
-    /// Addresses of ports that live on it; 0 where ports have no homes.
+    /// Port addresses assigned to the member; 0 if ports have no homes.
     pub homes: u32,
 }
 
-/// The face that a port shows to switches on the other side: its address and the
-/// member that it is on.
+/// Address and member by which upstream switches see a port.
 type Face = (Option<MacAddr>, MemberId);
 
-/// A team: hears of links, ports, configuration and loads, and says what follows.
+/// Control side of a team: processes links, ports, configuration and loads and returns the
+/// resulting [`Change`].
 ///
-/// It starts with all links down and no ports. What is said again changes nothing.
+/// A team starts with all links down and no ports. Repeating an input has no effect.
 #[derive(Clone, Debug)]
 pub struct Team {
     spec: TeamSpec,
@@ -65,16 +64,17 @@ pub struct Team {
     buckets: Shares,
     rebalancer: Rebalancer,
     faces: BTreeMap<PortId, Face>,
-    /// The places of active members.
+    /// Slots of the members that carry frames.
     active: SlotSet,
     distribution: Arc<Distribution>,
 }
 
 impl Team {
-    /// A team with all links down.
+    /// Creates a team with all links down.
     ///
     /// # Errors
-    /// What in the specification contradicts itself.
+    ///
+    /// The contradiction in the configuration.
     pub fn new(spec: TeamSpec) -> Result<Self, SpecError> {
         spec.check()?;
         let mut roster = Roster::default();
@@ -108,20 +108,21 @@ impl Team {
         })
     }
 
-    /// As it is configured.
+    /// Returns the configuration in effect.
     pub const fn spec(&self) -> &TeamSpec {
         &self.spec
     }
 
-    /// The current distribution.
+    /// Returns the distribution in effect.
     pub const fn distribution(&self) -> &Arc<Distribution> {
         &self.distribution
     }
 
-    /// Hears of a member's link.
+    /// Processes the link state of a member.
     ///
     /// # Errors
-    /// The team does not have this member.
+    ///
+    /// The member is not in the team.
     pub fn handle_member(
         &mut self,
         member: MemberId,
@@ -134,7 +135,7 @@ impl Team {
         Ok(self.refresh())
     }
 
-    /// Hears of all ports of the switch, each once, without the team's own.
+    /// Sets the ports of the switch, each once, without the port of the team.
     pub fn handle_ports(&mut self, ports: &[TeamPort]) -> Change {
         self.ports = ports.iter().map(|port| (port.id, port.mac)).collect();
         let keys: BTreeSet<u64> =
@@ -143,11 +144,12 @@ impl Team {
         self.refresh()
     }
 
-    /// Changes the configuration. Members that stay keep their links, ports and flows
-    /// where the new configuration lets them.
+    /// Changes the configuration. Remaining members keep their links, and their ports and flows
+    /// where the new configuration permits.
     ///
     /// # Errors
-    /// What in the specification contradicts itself; nothing was changed.
+    ///
+    /// The contradiction in the configuration; the previous one stays in effect.
     pub fn set_spec(&mut self, spec: TeamSpec) -> Result<Change, SpecError> {
         if spec.id != self.spec.id {
             return Err(SpecError::OtherTeam { team: self.spec.id, other: spec.id });
@@ -161,9 +163,8 @@ impl Team {
         Ok(self.refresh())
     }
 
-    /// Hears what each bucket carried in the last
-    /// [`REBALANCE_PERIOD`](crate::REBALANCE_PERIOD). Means nothing unless the
-    /// algorithm is `Dynamic`.
+    /// Processes the traffic of each bucket in the last
+    /// [`REBALANCE_PERIOD`](crate::REBALANCE_PERIOD). No effect unless the algorithm is `Dynamic`.
     pub fn handle_loads(&mut self, loads: &[BucketLoad; BUCKETS]) -> Change {
         if self.spec.algorithm != Algorithm::Dynamic || self.active.is_empty() {
             return Change::default();
@@ -177,7 +178,7 @@ impl Team {
         self.refresh()
     }
 
-    /// What a member does; `None` if it is not in the team.
+    /// Returns the state of a member; `None` if it is not in the team.
     pub fn member_status(&self, member: MemberId) -> Option<MemberStatus> {
         let slot = self.roster.slot(member)?;
         let is_active = self.standing.active.contains(&member);
@@ -193,8 +194,8 @@ impl Team {
         })
     }
 
-    /// The member that a port lives on, or would if the team were up; `None` if ports
-    /// have no homes, or the port is not known.
+    /// Returns the home of a port, also while the team is down; `None` if ports have no homes or
+    /// the port is unknown.
     pub fn home(&self, port: PortId) -> Option<MemberId> {
         if !has_homes(self.spec.mode, self.spec.algorithm) {
             return None;
@@ -203,7 +204,7 @@ impl Team {
         self.roster.seat(slot).map(|seat| seat.id)
     }
 
-    /// Works everything out anew and says what differs.
+    /// Recomputes the state of the team and returns the differences.
     fn refresh(&mut self) -> Change {
         let standing = Standing::of(&self.spec, &self.roster, self.standing.primary);
         let events = standing.events_since(&self.standing, &self.spec, &self.roster);
@@ -213,7 +214,8 @@ impl Team {
         }
         let weights = weights(active, &self.roster);
         self.homes.settle(active, &weights, active);
-        // Where loads decide, numbers do only for members that had no part in it yet.
+        // With `Dynamic`, loads determine the buckets; counts apply only to members that just
+        // became active.
         let receivers = match self.spec.algorithm {
             Algorithm::Dynamic => active.without(self.active),
             _ => active,
@@ -242,7 +244,7 @@ impl Team {
         }
     }
 
-    /// Notes the ports' faces; says which are new.
+    /// Updates the recorded faces of the ports and returns announcements for new ones.
     fn announce(&mut self) -> Vec<Announcement> {
         let faces = self.faces_now();
         let announcements = faces
@@ -254,8 +256,9 @@ impl Team {
         announcements
     }
 
-    /// Where ports show their addresses. In other modes than switch-independent the
-    /// switches on the other side see one port, and while the team is down, none.
+    /// Returns the address and member by which each port is seen. Empty in other modes than
+    /// switch-independent, where upstream switches see one logical port, and while the team is
+    /// down.
     fn faces_now(&self) -> BTreeMap<PortId, Face> {
         if self.spec.mode != TeamMode::SwitchIndependent || !self.standing.is_up {
             return BTreeMap::new();

@@ -78,7 +78,7 @@ fn a_failed_primary_is_replaced_and_restored_and_each_time_all_ports_are_announc
     assert_eq!(change.events, [usable, restored]);
     assert_eq!(announced(&change), [(0, 2), (1, 2)]);
 
-    // Another member's failure moves no address.
+    // The failure of another member moves no address.
     assert!(world.link(1, DOWN).announcements.is_empty());
 }
 
@@ -154,7 +154,7 @@ fn the_standby_takes_over_for_any_member_and_goes_back() {
     assert!(!status(&world).is_active);
     assert!(!world.link(0, DOWN).events.contains(&released));
 
-    // It takes the primary's part too, and is not preferred to it afterwards.
+    // The standby also becomes primary and does not keep the role afterwards.
     let _ = world.link(0, UP);
     let _ = world.link(1, DOWN);
     let _ = world.link(2, DOWN);
@@ -249,7 +249,7 @@ fn unequal_speeds_are_weighed_and_unknown_ones_count_as_the_slowest() {
     assert_eq!(buckets.iter().max().unwrap() - buckets.iter().min().unwrap(), 1);
 }
 
-/// Buckets of member 0 carry all there is.
+/// Returns loads in which the buckets of member 0 carry all traffic.
 fn one_sided(world: &World) -> [BucketLoad; BUCKETS] {
     let distribution = world.team.distribution();
     let busy = distribution.slot(MemberId(0)).unwrap();
@@ -277,7 +277,7 @@ fn loads_move_buckets_and_what_has_nothing_to_do_with_it_does_not_move_them_back
     let _ = world.link(2, DOWN);
     let after = world.team.distribution().buckets;
     assert!(before.iter().zip(&after).all(|(before, after)| before == after || *before == lost));
-    // Who comes back has no load to be judged by and gets its share by number.
+    // A returning member has no measured load and gets its share by count.
     let _ = world.link(2, UP);
     assert!(counts(&world)[2].abs_diff(341) < 60, "{:?}", counts(&world));
 }

@@ -1,4 +1,4 @@
-//! Teams, frames and a switch on the other side, for tests.
+//! Teams, frames and a model of an upstream switch for tests.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(crate) const UP: MemberLink =
 pub(crate) const DOWN: MemberLink =
     MemberLink { up: false, speed_mbps: 0, distributing: false, collecting: false };
 
-/// Members 0, 1, 2, …
+/// Returns members 0, 1, 2, …
 pub(crate) fn members(count: u32) -> Vec<MemberSpec> {
     (0..count)
         .map(|id| MemberSpec {
@@ -34,7 +34,7 @@ pub(crate) fn members(count: u32) -> Vec<MemberSpec> {
         .collect()
 }
 
-/// The configured address of a port of the switch.
+/// Returns the configured address of a switch port.
 pub(crate) fn port_mac(port: u32) -> MacAddr {
     let [_, _, c, d] = port.to_be_bytes();
     MacAddr::new([0x52, 0x54, 0, 0x12, c, d])
@@ -44,7 +44,7 @@ pub(crate) fn ports(count: u32) -> Vec<TeamPort> {
     (0..count).map(|id| TeamPort { id: PortId(id), mac: Some(port_mac(id)) }).collect()
 }
 
-/// A UDP/IPv4 frame of this flow.
+/// Returns a UDP/IPv4 frame of this flow.
 pub(crate) fn udp(source: MacAddr, flow: u32) -> Frame {
     let mut bytes = vec![0; 1000];
     bytes[0..6].copy_from_slice(&[0x52, 0x54, 0, 0x99, 0, flow as u8]);
@@ -57,7 +57,7 @@ pub(crate) fn udp(source: MacAddr, flow: u32) -> Frame {
     frame(&bytes)
 }
 
-/// An ARP request, to everybody.
+/// Returns a broadcast ARP request.
 pub(crate) fn arp(source: MacAddr) -> Frame {
     let mut bytes = vec![0; 60];
     bytes[0..6].fill(0xff);
@@ -72,7 +72,7 @@ pub(crate) fn frame(bytes: &[u8]) -> Frame {
     frame
 }
 
-/// A team with the plane's part around it: states of flowlets and a clock.
+/// Team with the data-plane part around it: flowlet states and a clock.
 pub(crate) struct World {
     pub(crate) team: Team,
     pub(crate) states: Vec<FlowletState>,
@@ -80,7 +80,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// With these members, all up, and these ports.
+    /// Creates a team with these members, all up, and these ports.
     pub(crate) fn new(mode: TeamMode, algorithm: Algorithm, members: u32, ports: u32) -> Self {
         Self::of(TeamSpec::new(TeamId(1), mode, algorithm, &self::members(members)), ports)
     }
@@ -101,12 +101,12 @@ impl World {
         self.team.handle_member(MemberId(member), link).unwrap()
     }
 
-    /// Lets all flowlets end.
+    /// Advances the clock until all flowlets have ended.
     pub(crate) fn pause(&mut self) {
         self.now = self.now + core::time::Duration::from_secs(20);
     }
 
-    /// Where a frame from this port leaves, and with which source it is seen.
+    /// Returns the member and the visible source of a frame sent from this port.
     pub(crate) fn send(&mut self, port: u32, frame: &Frame) -> Option<(MemberId, MacAddr)> {
         let distribution = self.team.distribution();
         let key = distribution.key(frame, distribution.origin(PortId(port)));
@@ -124,7 +124,7 @@ impl World {
         Some((member, source.unwrap_or(frame.source())))
     }
 
-    /// How many copies a port gets of a frame from this source that arrives on these
+    /// Returns the number of copies a port gets of a frame from this source received on these
     /// members.
     pub(crate) fn copies(&self, arrives_on: &[u32], source: MacAddr, port: u32) -> usize {
         let distribution = self.team.distribution();
@@ -137,12 +137,11 @@ impl World {
     }
 }
 
-/// A switch of the other side with each member on a port of its own, learning without
-/// regard to VLANs.
+/// Upstream switch with each member on its own port; it learns addresses independently of VLANs.
 #[derive(Default)]
 pub(crate) struct Upstream {
     pub(crate) learned: BTreeMap<MacAddr, MemberId>,
-    /// Addresses that it saw on one port after another.
+    /// Addresses seen on one port after another.
     pub(crate) moved: Vec<MacAddr>,
 }
 

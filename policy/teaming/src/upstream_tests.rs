@@ -1,5 +1,4 @@
-//! What switches on the other side see in switch-independent mode, and what comes back
-//! from them.
+//! View of upstream switches in switch-independent mode, and frames they reflect.
 
 use suimon_frame::MacAddr;
 use suimon_quantity::PortId;
@@ -10,7 +9,7 @@ use crate::{Acceptance, Algorithm, Incoming, IncomingDrop, MemberId, TeamMode};
 const INDEPENDENT: TeamMode = TeamMode::SwitchIndependent;
 const PORTS: u32 = 8;
 
-/// Every port speaks in many ways, in several flowlets.
+/// Sends frames of several kinds and flowlets from every port.
 fn speak(world: &mut World, upstream: &mut Upstream) {
     for flow in 0..200 {
         for port in 0..PORTS {
@@ -31,7 +30,7 @@ fn one_source_is_never_shown_on_two_switch_ports_while_nothing_changes() {
         let mut upstream = Upstream::default();
         speak(&mut world, &mut upstream);
         assert_eq!(upstream.moved, [], "{algorithm}");
-        // Each port was heard under its own address, and it is where it receives.
+        // Each port was seen under its own address, on the member by which it receives.
         for port in 0..PORTS {
             let member = upstream.learned[&port_mac(port)];
             assert_eq!(world.copies(&[member.0], MacAddr::new([2; 6]), port), 1, "{algorithm}");
@@ -43,7 +42,7 @@ fn one_source_is_never_shown_on_two_switch_ports_while_nothing_changes() {
 fn even_an_uplinks_address_that_a_port_has_too_is_shown_in_one_place() {
     for algorithm in ALGORITHMS {
         let mut world = World::new(INDEPENDENT, algorithm, 3, PORTS);
-        // A host's NIC has the address of the uplink that it took the place of.
+        // A host NIC has the address of the uplink it replaced.
         let mut ports = crate::test_teams::ports(PORTS);
         let members = world.team.spec().members.clone();
         ports[4].mac = Some(members[1].mac);
@@ -69,7 +68,7 @@ fn after_a_failure_and_a_return_only_announced_addresses_have_moved() {
             for link in [DOWN, UP] {
                 let before = upstream.learned.clone();
                 let change = world.link(failing, link);
-                // The announcements alone tell the switches where everybody is now.
+                // Announcements alone are sufficient for the switches to learn the new locations.
                 for told in &change.announcements {
                     upstream.learned.insert(port_mac(told.port.0), told.member);
                 }
@@ -132,7 +131,7 @@ fn an_address_learned_here_is_not_taken_back_either() {
         let slot = distribution.slot(MemberId(1)).unwrap();
         assert_eq!(distribution.accepts(slot, &incoming), expected);
     }
-    // Frames of a port that the team was not told of leave and arrive on the primary.
+    // Frames of a port unknown to the team leave and arrive on the primary.
     assert!(distribution.reaches(distribution.slot(MemberId(0)).unwrap(), PortId(99)));
     assert!(!distribution.reaches(distribution.slot(MemberId(1)).unwrap(), PortId(99)));
 }

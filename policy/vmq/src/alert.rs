@@ -1,4 +1,4 @@
-//! How quickly what is measured is acted on.
+//! Reaction speed of load shedding: alerts after load steps, and rests between single moves.
 
 use core::time::Duration;
 
@@ -10,18 +10,17 @@ use crate::marks::{
     UNPAID_FREE, USUAL_OF,
 };
 
-/// What a load is compared with to see whether it rose.
+/// Reference for the detection of a rise in load.
 #[derive(Clone, Copy, Debug, Default)]
 struct Past {
-    /// Its running mean.
+    /// Running mean of the load.
     usual: Load,
-    /// The most that it was, fading to the mean.
+    /// Recent maximum, which decays to the mean.
     peak: Load,
 }
 
 impl Past {
-    /// Adds a load to the past. Says whether it was more than any lately by so much more than
-    /// these differed that it is not chance.
+    /// Adds a load. Returns true if it exceeds the recent maximum by more than the usual variation.
     fn push(&mut self, load: Load) -> bool {
         let is_step = load > self.peak + (self.peak - self.usual).doubled().max(STEP_MIN);
         self.usual = self.usual.towards(load, USUAL_OF);
@@ -30,27 +29,30 @@ impl Past {
     }
 }
 
-/// After a step of load queues are shed as soon as two measurements say so, for a short
-/// time, which suffices to spread them. After that, one at a time and ever more rarely: a
-/// load that goes on as it is and was not solved by then is not solved by moves.
+/// State of alerts and rests.
+///
+/// After a load step, queues are shed as soon as two measurements agree, for the short time that
+/// spreading takes. Afterwards one queue is shed at a time, at growing intervals: moves do not
+/// solve a constant load that spreading did not solve.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alert {
-    /// Until when; `None`: from the next time that something is shed.
+    /// End of the alert; `None`: it starts with the next shed queue.
     until: Option<Time>,
-    /// How long it is from the last queue that was shed to the next.
+    /// Interval between the last shed queue and the next.
     rest: Duration,
     rest_until: Time,
-    /// Others may follow the last that was shed after a rest until then, to where there is room.
+    /// End of the time in which further queues may follow the last one shed after a rest, to
+    /// processors with room.
     followed_until: Time,
-    /// Of the sum of what queues take.
+    /// Reference of the sum of queue loads.
     sums: Past,
-    /// Of its running mean: a step among loads that vary much.
+    /// Reference of the running mean, for steps among strongly varying loads.
     means: Past,
-    /// When the last alert began.
+    /// Start of the last alert.
     began_at: Time,
-    /// Queues that were shed since then and whose way back was not paid for.
+    /// Queues shed since then without a prepaid return move.
     unpaid: u32,
-    /// When a processor with queues was last hot.
+    /// Time at which a processor with queues was last hot.
     hot_at: Time,
 }
 
@@ -69,7 +71,7 @@ impl Alert {
         }
     }
 
-    /// The load is another one.
+    /// Resets the state because the load has changed.
     pub(crate) fn rouse(&mut self) {
         self.until = None;
         self.rest = Duration::ZERO;
@@ -77,14 +79,14 @@ impl Alert {
         self.unpaid = 0;
     }
 
-    /// A queue that was shed could not be moved, so the load was not answered yet.
+    /// Continues the alert because a move failed, so the load is not spread yet.
     pub(crate) const fn handle_not_moved(&mut self) {
         self.until = None;
         self.rest_until = Time::ZERO;
     }
 
-    /// `sum` is what all queues took in the smaller of two measurements; whether a processor
-    /// with queues was hot in one of them. Says whether that is another load than before.
+    /// Processes the smaller total queue load of two measurements, and whether a processor with
+    /// queues was hot in one of them. Returns true if the load has changed.
     pub(crate) fn handle_measured(&mut self, sum: Load, is_any_hot: bool, now: Time) -> bool {
         let age = now.since(self.began_at);
         let is_high = self.sums.push(sum);
@@ -101,18 +103,17 @@ impl Alert {
         is_other
     }
 
-    /// Whether two measurements suffice to shed.
+    /// Returns true if two measurements suffice for shedding.
     pub(crate) fn is_on(&self, now: Time) -> bool {
         self.until.is_none_or(|until| now <= until)
     }
 
-    /// A queue is shed whose way back was not paid for.
+    /// Records a shed queue without a prepaid return move.
     pub(crate) const fn note_unpaid(&mut self) {
         self.unpaid = self.unpaid.saturating_add(1);
     }
 
-    /// Something was shed because two measurements said so. Says whether this was the first
-    /// time after a step.
+    /// Records that queues were shed during an alert. Returns true for the first time after a step.
     pub(crate) fn handle_shed(&mut self, now: Time) -> bool {
         let is_first = self.until.is_none();
         if is_first {
@@ -123,24 +124,24 @@ impl Alert {
         is_first
     }
 
-    /// When the next queue may be shed, where that needs more than two measurements.
+    /// Returns when the next queue may be shed outside of an alert.
     pub(crate) const fn rest_until(&self) -> Time {
         self.rest_until
     }
 
-    /// Whether others may follow it to where there is room.
+    /// Returns true if further queues may follow the last one shed after a rest.
     pub(crate) fn is_followed(&self, now: Time) -> bool {
         now <= self.followed_until
     }
 
-    /// One was.
+    /// Records that a queue was shed after a rest.
     pub(crate) fn handle_shed_after_rest(&mut self, now: Time) {
         self.rest = self.rest.saturating_mul(2).clamp(REST_NEXT, REST_MAX);
         self.rest_until = now + self.rest;
         self.followed_until = now + FOLLOWED;
     }
 
-    /// When a processor with queues was last hot.
+    /// Returns when a processor with queues was last hot.
     pub(crate) const fn hot_at(&self) -> Time {
         self.hot_at
     }

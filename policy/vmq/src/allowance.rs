@@ -1,4 +1,4 @@
-//! How many moves may still be made because of load.
+//! Budget of load-induced moves.
 
 use core::time::Duration;
 
@@ -6,7 +6,7 @@ use suimon_quantity::Time;
 
 use crate::marks::{MOVE_EVERY, MOVES_MIN, MOVES_PER_QUEUE};
 
-/// Moves that are saved up, as time; one comes each [`MOVE_EVERY`].
+/// Token bucket of moves, stored as time: one move per [`MOVE_EVERY`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
     saved: Duration,
@@ -15,13 +15,13 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    /// All that so many queues may save up.
+    /// Creates a full budget for this number of queues.
     pub(crate) fn full(queues: usize, now: Time) -> Self {
         let saved_max = saved_max(queues);
         Self { saved: saved_max, as_of: now, saved_max }
     }
 
-    /// A queue more brings its part with it.
+    /// Adapts the budget to the number of queues; a new queue adds its part.
     pub(crate) fn resize(&mut self, queues: usize, now: Time) {
         self.save(now);
         let saved_max = saved_max(queues);
@@ -29,7 +29,7 @@ impl Allowance {
         self.saved_max = saved_max;
     }
 
-    /// Takes so many moves; says no if there are fewer.
+    /// Takes `moves` from the budget. Returns false, taking none, if fewer are available.
     pub(crate) fn take(&mut self, moves: u32, now: Time) -> bool {
         self.save(now);
         match self.saved.checked_sub(MOVE_EVERY.saturating_mul(moves)) {
@@ -41,8 +41,8 @@ impl Allowance {
         }
     }
 
-    /// When so many moves will be there, unless others take them; never if they cannot
-    /// be saved up.
+    /// Returns when `moves` will be available if none are taken before; [`Time::NEVER`] if they
+    /// exceed the maximum.
     pub(crate) fn ready_at(&self, moves: u32, now: Time) -> Time {
         let due = MOVE_EVERY.saturating_mul(moves);
         if due > self.saved_max {
@@ -78,7 +78,7 @@ mod tests {
         assert!(!allowance.take(19, year));
         assert_eq!(allowance.ready_at(19, year), Time::NEVER);
         assert!(allowance.take(18, year));
-        // A clock that goes back gives nothing twice.
+        // A clock that goes backwards adds nothing.
         assert!(!allowance.take(1, start));
         assert!(!allowance.take(1, year));
         allowance.resize(4, year);

@@ -1,4 +1,4 @@
-//! Static assignment: evenly by weight, once.
+//! Static assignment: balanced by weight when queues are added or the configuration changes.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use suimon_quantity::{PortId, ProcessorId, QueueId, Time};
 use crate::{Move, Reason, Vmq};
 
 impl Vmq {
-    /// Processors that queues are assigned to.
+    /// Returns the processors to which queues are assigned.
     fn assignable(&self) -> impl Iterator<Item = ProcessorId> + '_ {
         self.order.iter().take(self.spec.max_processors.into()).copied()
     }
@@ -16,7 +16,7 @@ impl Vmq {
         self.nics.get(&queue.port).map_or(0, |nic| nic.vmq_weight)
     }
 
-    /// The weight of the queues of each processor.
+    /// Returns the total queue weight of each processor.
     fn weights(&self) -> BTreeMap<ProcessorId, u64> {
         let mut weights: BTreeMap<ProcessorId, u64> = self.assignable().map(|id| (id, 0)).collect();
         for (id, queue) in &self.queues {
@@ -27,16 +27,16 @@ impl Vmq {
         weights
     }
 
-    /// The processor with the least weight, the first of them in order: with equal weights
-    /// queues go round.
+    /// Returns the processor with the lowest total weight, the first in order among equals: equal
+    /// weights are assigned round robin.
     pub(crate) fn lightest(&self) -> ProcessorId {
         let weights = self.weights();
-        // The first of equals.
+        // The first among equals is chosen.
         self.assignable().min_by_key(|id| weights.get(id).copied()).unwrap_or_else(|| self.base())
     }
 
-    /// Queues of processors that may not be used any more go to the lightest. The others
-    /// stay.
+    /// Moves the queues of processors that are no longer permitted to the processors with the
+    /// lowest weight. Other queues stay.
     pub(crate) fn settle_static(&mut self, now: Time) -> Vec<Move> {
         let assignable: Vec<ProcessorId> = self.assignable().collect();
         let astray = self.queues.iter().filter(|(id, queue)| {
@@ -56,7 +56,7 @@ impl Vmq {
         moves
     }
 
-    /// Assigns the queues of a NIC as if they had been added now; others stay.
+    /// Reassigns the queues of a NIC as if they were added now; other queues stay.
     pub(crate) fn reassign(&mut self, nic: PortId, now: Time) -> Vec<Move> {
         let of_nic = self.queues.iter().filter(|(id, queue)| {
             id.port == nic && queue.may_move(now) && !self.uses_default_queue(**id)
@@ -65,7 +65,7 @@ impl Vmq {
         let mut moves = Vec::new();
         for queue in of_nic {
             let (weight, from) = (self.weight(queue), self.queues.get(&queue).map(|of| of.at));
-            // Its own weight is no reason to leave.
+            // The queue's own weight is excluded from its current processor.
             let others = self.weights();
             let lightest = self.assignable().min_by_key(|id| {
                 let own = if Some(*id) == from { u64::from(weight) } else { 0 };
@@ -78,8 +78,8 @@ impl Vmq {
         moves
     }
 
-    /// Evens out the weights with as few moves as that takes, after a change of the
-    /// specification. Each queue moves at most once.
+    /// Balances the weights with the fewest moves after a change of the configuration. Each queue
+    /// moves at most once.
     pub(crate) fn balance(&mut self, now: Time) -> Vec<Move> {
         let mut moves = Vec::new();
         while let Some((queue, to)) = self.evening_move(now) {
@@ -89,8 +89,8 @@ impl Vmq {
         moves
     }
 
-    /// The heaviest queue that makes the heaviest processor and the lightest more equal. A
-    /// queue on its way is none, so that there is an end.
+    /// Returns the heaviest queue whose move reduces the difference between the heaviest and the
+    /// lightest processor. Queues in transit are excluded, which bounds the loop.
     fn evening_move(&self, now: Time) -> Option<(QueueId, ProcessorId)> {
         let weights = self.weights();
         let to = self.lightest();

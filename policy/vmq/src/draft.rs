@@ -1,4 +1,4 @@
-//! A draft of the placement: moves are tried on it before they are made.
+//! Draft placement on which moves are evaluated before they are made.
 
 use std::collections::BTreeMap;
 
@@ -7,33 +7,33 @@ use suimon_quantity::{ProcessorId, QueueId};
 use crate::marks::SHED_MIN;
 use crate::{Figures, Load};
 
-/// A queue in a draft.
+/// Queue in a draft.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     pub queue: QueueId,
     pub at: ProcessorId,
-    /// What it is taken to need.
+    /// Assumed demand of the queue.
     pub load: Load,
-    /// What was measured of it; less, if it was not given more.
+    /// Measured load of the queue, which is below the demand on a saturated processor.
     pub seen: Load,
     pub may_move: bool,
 }
 
-/// A processor in a draft.
+/// Processor in a draft.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DraftSeat {
     pub rank: Option<usize>,
     pub core: u32,
-    /// What runs there besides the queues.
+    /// Load of other work on the processor.
     pub other: Load,
-    /// What its queues take.
+    /// Assumed demand of its queues.
     pub own: Load,
-    /// What was measured of its queues.
+    /// Measured load of its queues.
     pub own_seen: Load,
     pub queues: usize,
-    /// It is being emptied: nothing goes there, and it does not count as used.
+    /// True while the processor is being emptied: it accepts no queues and does not count as used.
     pub is_closed: bool,
-    /// What queues get here is not what they were expected to get.
+    /// True if queues moved here got less than expected.
     pub disappoints: bool,
 }
 
@@ -55,7 +55,7 @@ impl DraftSeat {
     }
 }
 
-/// A move in a draft.
+/// Move in a draft.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub queue: QueueId,
@@ -64,7 +64,7 @@ pub(crate) struct Step {
     pub predicted: Figures,
 }
 
-/// See the module.
+/// Draft placement. See the module documentation.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     seats: BTreeMap<ProcessorId, DraftSeat>,
@@ -94,13 +94,12 @@ impl Draft {
         self.seats.get(&id)
     }
 
-    /// The queues of a processor, those that take most first.
+    /// Returns the queues of a processor, highest load first.
     pub(crate) fn items_at(&self, id: ProcessorId) -> Vec<Item> {
         self.items_astray(|at| *at != id)
     }
 
-    /// The queues of processors that are not to keep them, those that take
-    /// most first.
+    /// Returns the queues of processors for which `stays` is false, highest load first.
     pub(crate) fn items_astray(&self, stays: impl Fn(&ProcessorId) -> bool) -> Vec<Item> {
         let mut items: Vec<Item> =
             self.items.values().filter(|item| !stays(&item.at)).copied().collect();
@@ -108,7 +107,7 @@ impl Draft {
         items
     }
 
-    /// Processors in use, in the order of use.
+    /// Returns the processors in use, in the order of use.
     pub(crate) fn used(&self) -> Vec<ProcessorId> {
         let mut used: Vec<_> = self
             .seats
@@ -126,15 +125,15 @@ impl Draft {
         }
     }
 
-    /// The queue stays where it is from now on.
+    /// Fixes a queue on its processor.
     pub(crate) fn pin(&mut self, queue: QueueId) {
         if let Some(item) = self.items.get_mut(&queue) {
             item.may_move = false;
         }
     }
 
-    /// The load that `to` has for its queues when `item` is there: a busy sibling takes half
-    /// of what it is busy from the core.
+    /// Returns the load of `to` with `item`. Half of the load of a sibling thread counts too,
+    /// because siblings share the core.
     pub(crate) fn after(&self, item: &Item, to: ProcessorId, seat: &DraftSeat) -> Load {
         let siblings = self.seats.iter().filter(|(id, of)| of.core == seat.core && **id != to);
         let siblings: Load = siblings
@@ -143,7 +142,7 @@ impl Draft {
         seat.load() + item.load + siblings.halved()
     }
 
-    /// Of the processors in use, where it will be least crowded with `item`.
+    /// Returns the processor in use with the lowest load including `item`, and that load.
     pub(crate) fn emptiest(&self, item: &Item) -> Option<(Load, ProcessorId)> {
         self.candidates(item, DraftSeat::is_used)
             .map(|(id, seat)| (self.after(item, id, seat), seat.rank, id))
@@ -151,8 +150,8 @@ impl Draft {
             .map(|(after, _, id)| (after, id))
     }
 
-    /// Of the processors that are or may be used, where `item` gets most if all queues that
-    /// take something there share alike, and how much.
+    /// Returns the processor, in use or free for use, on which `item` gets the largest share if all
+    /// active queues there share equally, and the share.
     pub(crate) fn largest_share(&self, item: &Item) -> Option<(Load, ProcessorId)> {
         let fresh = self.fresh(item).map(|(_, id)| id);
         self.candidates(item, |_| true)
@@ -167,7 +166,7 @@ impl Draft {
         (Load::WHOLE - seat.other).shared_by(here.count().saturating_add(1))
     }
 
-    /// The first processor in use that has room for `item` up to `limit`.
+    /// Returns the first processor in use on which the load including `item` is at most `limit`.
     pub(crate) fn first_fit(&self, item: &Item, limit: Load) -> Option<ProcessorId> {
         self.candidates(item, DraftSeat::is_used)
             .filter(|(id, seat)| self.after(item, *id, seat) <= limit)
@@ -175,8 +174,8 @@ impl Draft {
             .map(|(id, _)| id)
     }
 
-    /// Of the processors not in use, the one to begin to use with `item`, if another may
-    /// be used: the first in order unless another is emptier by a tenth of it.
+    /// Returns the unused processor to bring into use for `item`, if one more is permitted: the
+    /// first in order, unless another is less loaded by a tenth.
     pub(crate) fn fresh(&self, item: &Item) -> Option<(Load, ProcessorId)> {
         let used = self.seats.iter().filter(|(id, seat)| {
             let leaves_none = **id == item.at && seat.queues == 1;
@@ -201,7 +200,7 @@ impl Draft {
         all.filter(move |(id, seat)| *id != from && is_candidate(seat))
     }
 
-    /// Moves a queue; the loads are those of the processors alone, without siblings.
+    /// Moves a queue in the draft. The predicted loads exclude sibling threads.
     pub(crate) fn shift(&mut self, queue: QueueId, to: ProcessorId) -> Option<Step> {
         let item = self.items.get_mut(&queue)?;
         let Item { at: from, load, seen, .. } = *item;

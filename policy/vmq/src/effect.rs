@@ -1,4 +1,4 @@
-//! What moves did.
+//! Measured effects of moves.
 
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{ProcessorId, QueueId};
@@ -6,34 +6,34 @@ use suimon_quantity::{ProcessorId, QueueId};
 use crate::marks::EFFECT_MEASUREMENTS;
 use crate::{Figures, Load, Move, Reason};
 
-/// What was measured before a move and after it. Other moves at the same time, and a load
-/// that changes, are in it too.
+/// Measured and predicted effect of a move. Includes the effects of simultaneous moves and load
+/// changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effect {
-    /// The queue.
+    /// Queue that was moved.
     pub queue: QueueId,
-    /// Its owner before.
+    /// Processor that serviced the queue before.
     pub from: ProcessorId,
-    /// Its owner after.
+    /// Processor that services the queue now.
     pub to: ProcessorId,
-    /// What had been expected.
+    /// Loads predicted when the move was decided.
     pub predicted: Figures,
-    /// What was measured: before, when the move was decided; after, as the mean of some
-    /// measurements after it was carried out.
+    /// Measured loads: before, when the move was decided; after, the mean of several measurements
+    /// after it was carried out.
     pub measured: Figures,
 }
 
-/// A move whose effect is not known yet.
+/// Move whose effect is being measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     effect: Effect,
     is_carried_out: bool,
-    /// A queue that moved within a measurement was partly at either processor.
+    /// True once the measurement in which the queue moved is over; it covers both processors.
     is_first_past: bool,
     measurements: u32,
     from_sum: Load,
     to_sum: Load,
-    /// What the queue took before, if it was moved to get more.
+    /// Load of the queue before, if it was moved for a larger share.
     took: Option<Load>,
     takes_sum: Load,
 }
@@ -59,8 +59,8 @@ impl Watch {
         self.is_carried_out = true;
     }
 
-    /// Something was measured; `busy` says how busy a processor was, and the queue took
-    /// `takes`. Returns the effect when it is known.
+    /// Processes a measurement: `busy` returns the load of a processor, `takes` is the load of the
+    /// queue. Returns the effect once it is known.
     pub(crate) fn handle_measured(
         &mut self,
         busy: impl Fn(ProcessorId) -> Load,
@@ -85,7 +85,7 @@ impl Watch {
         Some(self.effect)
     }
 
-    /// Whether the queue was moved to get more and gets less.
+    /// Returns true if the queue was moved for a larger share and got a smaller one.
     pub(crate) fn disappoints(&self) -> bool {
         let takes = Load::from_ppm(self.takes_sum.ppm() / self.measurements.max(1));
         self.took.is_some_and(|took| takes < took)

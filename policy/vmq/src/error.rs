@@ -1,4 +1,4 @@
-//! What is refused, and what would be accepted.
+//! Errors of VMQ configurations and queues.
 
 use core::fmt;
 
@@ -7,28 +7,28 @@ use thiserror::Error;
 
 use crate::spec::WEIGHT_MAX;
 
-/// A specification that contradicts itself or the host. Nothing was changed.
+/// Reason for which a configuration is rejected. The previous configuration stays in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// The host has no processor.
+    /// The data plane has no processor.
     #[error("there is no processor to work off queues; give the data plane at least one")]
     NoProcessor,
-    /// A processor is given twice.
+    /// A processor is listed twice.
     #[error("processor {0} is given twice; give each processor once")]
     DuplicateProcessor(ProcessorId),
     /// `max_processors` is 0.
     #[error("max_processors is 0; give 1 or more ({permitted} may be used), or `enabled = false`")]
     MaxProcessors {
-        /// How many the rest of the specification permits.
+        /// Processors that the rest of the configuration permits.
         permitted: usize,
     },
     /// The base processor does not exist.
     #[error("base_processor {base} does not exist; there are {}", List(.known))]
     UnknownBase {
-        /// What was asked for.
+        /// Configured base processor number.
         base: ProcessorId,
-        /// What there is.
+        /// Existing processors of the data plane.
         known: Vec<ProcessorId>,
     },
     /// The highest processor is below the base processor.
@@ -39,12 +39,12 @@ pub enum SpecError {
         /// `base_processor`.
         base: ProcessorId,
     },
-    /// The NUMA node has no processor.
+    /// The NUMA node has no processor of the data plane.
     #[error("numa_node {node} has no processor; there are processors on {}", List(.known))]
     UnknownNode {
-        /// What was asked for.
+        /// Configured NUMA node number.
         node: u16,
-        /// Nodes with processors.
+        /// NUMA nodes with processors.
         known: Vec<u16>,
     },
     /// The base processor is on another NUMA node.
@@ -57,55 +57,55 @@ pub enum SpecError {
         /// Base processors that would be accepted.
         on_node: Vec<ProcessorId>,
     },
-    /// No processor is left below `max_processor_number`.
+    /// No processor is left at or below `max_processor_number`.
     #[error("no processor is left up to max_processor_number {highest}; give {lowest} or more")]
     NoneLeft {
         /// `max_processor_number`.
         highest: ProcessorId,
-        /// The lowest processor that the rest of the specification permits.
+        /// Lowest processor that the rest of the configuration permits.
         lowest: ProcessorId,
     },
-    /// A weight above 100.
+    /// A `vmq_weight` is above 100.
     #[error("NIC {}: vmq_weight {weight} is not from 0 to {WEIGHT_MAX}", .nic.0)]
     Weight {
-        /// The NIC.
+        /// NIC with the invalid configuration.
         nic: PortId,
-        /// What was asked for.
+        /// Configured value of `vmq_weight`.
         weight: u8,
     },
-    /// No queue, or more queues than the device has.
+    /// The number of queues is 0 or more than the device provides.
     #[error("NIC {}: {} not possible; {}", .nic.0, Count::irregular(*asked, "queue is", "queues are"), QueuesLeft(*.queues_max))]
     Queues {
-        /// The NIC.
+        /// NIC with the invalid configuration.
         nic: PortId,
-        /// What was asked for.
+        /// Configured number of queues.
         asked: u16,
-        /// How many the device has for it.
+        /// Queues that the device provides for the NIC.
         queues_max: u16,
     },
 }
 
-/// A queue that cannot be added. Nothing was changed.
+/// Reason for which a queue is rejected. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum QueueError {
-    /// Its NIC is not known.
+    /// The NIC of the queue is unknown.
     #[error("NIC {} is not on this team or uplink; set the NIC before its queues", .0.0)]
     UnknownNic(PortId),
-    /// It is there already.
+    /// The queue was added before and exists.
     #[error("queue {} ({}) of NIC {} is there already; remove it first", .0.index, .0.direction, .0.port.0)]
     Duplicate(QueueId),
-    /// The NIC has fewer queues.
+    /// The index exceeds the NIC's number of queues.
     #[error("NIC {} has {}; the highest index is {}", .queue.port.0, Count::new(*queues, "queue"), .queues.saturating_sub(1))]
     IndexTooHigh {
-        /// The queue.
+        /// Queue with the index.
         queue: QueueId,
-        /// Queues of its NIC.
+        /// Number of queues of its NIC.
         queues: u16,
     },
 }
 
-/// Numbers, with commas.
+/// Comma-separated list of numbers.
 struct List<'a, T>(&'a [T]);
 
 impl<T: fmt::Display> fmt::Display for List<'_, T> {

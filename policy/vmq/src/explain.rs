@@ -1,4 +1,4 @@
-//! Why a queue is where it is.
+//! Explanation of the placement of queues.
 
 use core::fmt;
 use core::time::Duration;
@@ -10,113 +10,112 @@ use crate::queue::Queue;
 use crate::spec::VmqMode;
 use crate::{Figures, Load, Reason, Vmq, WaterMarks};
 
-/// How a queue came to where it is.
+/// Reason for which a queue was placed on its processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum Why {
-    /// It started there.
+    /// Initial placement of the queue.
     Home,
-    /// It is the default queue, which the base processor works off.
+    /// Default queue, which the base processor services.
     DefaultQueue,
-    /// It was assigned there by weight.
+    /// Static assignment by weight.
     Assigned {
-        /// Its weight.
+        /// Weight of the queue's NIC.
         weight: u8,
     },
-    /// It was moved there.
+    /// The queue was moved there.
     Moved {
-        /// Where from.
+        /// Processor it was moved from.
         from: ProcessorId,
-        /// Why.
+        /// Reason for which the queue is moved.
         #[serde(rename = "because")]
         reason: Reason,
-        /// What was expected.
+        /// Predicted effect of the move.
         predicted: Figures,
     },
-    /// It was to be moved away, which was not carried out.
+    /// A move away from the processor failed.
     NotMoved {
-        /// Where it was to go.
+        /// Processor that the move was for.
         wanted: ProcessorId,
     },
-    /// It was found there: somebody else has put it there.
+    /// The queue was found there, moved by an external agent.
     Found,
 }
 
-/// Why a queue stays where it is, or how long.
+/// Reason for which a queue stays on its processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "stays", rename_all = "snake_case")]
 pub enum Stays {
-    /// It is on its way there.
+    /// The move to the processor is in progress.
     OnItsWay,
-    /// The default queue does not move.
+    /// The default queue is not moved.
     DefaultQueue,
-    /// Queues that are assigned once do not move.
+    /// Queues with static assignment are not moved.
     Assigned,
-    /// The processor is too busy, but nothing else of it can be moved away, and
-    /// elsewhere it would be the same.
+    /// The processor is above the high mark, but the queue is its only one and would overload any
+    /// other.
     Alone,
-    /// The processor is too busy, and a move there is would help, but queues were moved
-    /// lately and the load is the same since then.
+    /// The processor is above the high mark and a move would help, but queues were moved recently
+    /// and the load is unchanged since.
     Rests {
-        /// For so long.
+        /// Time until the next move is permitted.
         left: Duration,
     },
-    /// The processor is too busy for the moment but not usually, and was so before.
+    /// The processor is momentarily above the high mark, but its usual load is below it.
     Momentary,
-    /// The processor is too busy, and a move there is would help, but there were too many
-    /// lately.
+    /// The processor is above the high mark and a move would help, but the budget of moves is used
+    /// up.
     AllowanceUsedUp {
-        /// For so long, at the least.
+        /// Minimum time until a move is available.
         left: Duration,
     },
-    /// The processor is too busy, but there is no better place for this queue.
+    /// The processor is above the high mark, but no other is better for this queue.
     NoBetterPlace,
-    /// The processor is to be emptied, if this is still possible then.
+    /// The processor will be emptied if that stays possible.
     Packable {
-        /// After so long.
+        /// Time until it is emptied.
         left: Duration,
     },
-    /// The processor has room, and to empty it would fill another too much or gain
-    /// nothing.
+    /// The processor is below the high mark, and emptying it would overfill another or free none.
     Calm,
-    /// The processor has room, and none is to be emptied.
+    /// The processor is below the high mark, and parking is disabled.
     Unparked,
 }
 
-/// Why the queues of a NIC are where they are, and stay there.
+/// Explanation of the placement of a NIC's queues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation {
-    /// The NIC.
+    /// NIC that the queues belong to.
     pub nic: PortId,
-    /// Its queues.
+    /// Explanations of its queues.
     pub queues: Vec<QueueExplanation>,
 }
 
-/// Why a queue is where it is, and stays there.
+/// Explanation of the placement of one queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueExplanation {
-    /// The queue.
+    /// Queue that is explained.
     pub queue: QueueId,
-    /// Where it is.
+    /// Processor that services the queue.
     pub processor: ProcessorId,
-    /// For how long.
+    /// Time since the placement was decided.
     pub for_time: Duration,
-    /// How it came there.
+    /// Reason for which the queue is on its processor.
     pub why: Why,
-    /// What it takes.
+    /// Load of the queue, as a fraction of one processor.
     pub load: Load,
-    /// How busy its processor is.
+    /// Total load of its processor, including other work.
     pub processor_load: Load,
-    /// How much of that is not these queues'.
+    /// Part of the processor load that is other work.
     pub other_load: Load,
-    /// Why it stays.
+    /// Reason for which the queue stays.
     pub stays: Stays,
-    /// The water marks that this goes by.
+    /// Water marks that the placement uses.
     pub water: WaterMarks,
 }
 
 impl Vmq {
-    /// Why the queues of a NIC are where they are; `None` if the NIC is not known.
+    /// Returns the explanation of a NIC's queues; `None` if the NIC is unknown.
     pub fn explain(&self, nic: PortId, now: Time) -> Option<Explanation> {
         self.nics.get(&nic)?;
         let of_nic = self.queues.iter().filter(|(id, _)| id.port == nic);
@@ -208,7 +207,7 @@ impl fmt::Display for Why {
 }
 
 impl Stays {
-    /// In words that follow "it stays: ", where these are the water marks.
+    /// Returns the reason as words that follow "it stays: ", for these water marks.
     pub fn in_words(self, water: WaterMarks) -> String {
         let (high, fit) = (water.high, water.fit());
         match self {

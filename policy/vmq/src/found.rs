@@ -1,13 +1,13 @@
-//! Queues that are elsewhere than they were put.
+//! Queues moved by external agents.
 
 use suimon_quantity::{ProcessorId, QueueId, Time};
 
 use crate::{Vmq, Why};
 
 impl Vmq {
-    /// A queue that was not on its way was found at `at`: somebody else has put it there.
-    /// It counts as being there and is treated as if it had been added there: it stays
-    /// until its processor may not be used, sheds it or is packed.
+    /// Records that a queue, not in transit, was found on `at`, moved by an external agent. It is
+    /// treated as added there: it stays until its processor is no longer permitted, sheds it or is
+    /// emptied.
     pub fn handle_found(&mut self, queue: QueueId, at: ProcessorId, now: Time) {
         let Some(of) = self.queues.get_mut(&queue) else { return };
         if of.coming_from.is_some() || of.at == at {

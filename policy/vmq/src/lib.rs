@@ -1,42 +1,39 @@
-//! Which processor works off which queue of a team or uplink, and why.
+//! VMQ placement: assignment of the queues of a team or uplink to processors.
 //!
-//! [`Vmq`] is a state machine: it is told what queues and processors there are and
-//! what they cost, and it answers with moves. It moves nothing itself, reads no clock
-//! and measures nothing; whoever drives it does, and says what came of each move.
+//! [`Vmq`] is a state machine. It processes changes of queues and processors and measurements of
+//! their load, and returns moves. It moves nothing itself, reads no clock and measures nothing; its
+//! owner does, and reports the outcome of each move.
 //!
 //! Lifecycle
-//! - [`Vmq::new`] from a [`VmqSpec`] and the host's [`Processor`]s; [`Vmq::set_nic`] and
-//!   [`Vmq::add_queue`] as NICs attach.
-//! - [`Vmq::observe`] with [`Measurements`] some four times a second. It returns
-//!   [`Move`]s to carry out, and [`Effect`]s of earlier ones.
-//! - [`Vmq::handle_moved`] when a move was carried out, or was not; [`Vmq::handle_found`]
-//!   when somebody else has moved a queue.
+//! - [`Vmq::new`] with a [`VmqSpec`] and the host's [`Processor`]s; [`Vmq::set_nic`] and
+//!   [`Vmq::add_queue`] when NICs attach.
+//! - [`Vmq::observe`] with [`Measurements`], about four times a second. It returns [`Move`]s to
+//!   carry out and [`Effect`]s of earlier ones.
+//! - [`Vmq::handle_moved`] when a move was carried out or has failed; [`Vmq::handle_found`] when an
+//!   external agent moved a queue.
 //!
-//! Beside it, [`own_queues`] says which receive queue of an uplink's device a NIC has to
-//! itself, where the device can choose.
+//! In addition, [`own_queues`] assigns receive queues of an uplink's device to NICs, where the
+//! device supports it.
 //!
-//! What dynamic placement does, by the marks of [`marks`]
-//! - A processor above the high mark sheds one queue after another, the smallest that
-//!   solves it, to where it fits best. A saturated processor hides what its queues
-//!   want; they are taken to want twice what they got.
-//! - That is done at once after a step of load, for as long as spreading takes. What is
-//!   still too busy then is so because there is too much load, or because somebody else has
-//!   the CPU now and then: from then on one queue is shed at a time, ever more rarely, by what
-//!   is usual, until the load is another one.
-//! - An under-used processor is emptied, so that it can park, if all it has fits
-//!   elsewhere and did so all the time for some seconds; for longer if another is hot.
-//! - A move whose only effect would be another hot processor is not made. A queue that
-//!   alone is above the mark stays. Where a queue came to get more and got less, no other
-//!   goes to get more.
+//! Dynamic placement, with the thresholds of [`marks`]
+//! - A processor above the high mark sheds queues one after another, first the smallest that solves
+//!   the overload, to the best-fitting processor. On a saturated processor the demand of queues
+//!   cannot be measured; it is assumed to be twice their load.
+//! - Shedding is immediate after a load step, for the time that spreading takes. A later overload
+//!   is caused by too much load or by external load on the CPU: from then on one queue is shed at a
+//!   time, at growing intervals and based on the usual load, until the load changes.
+//! - An under-used processor is emptied, so that it can park, if its queues have fitted elsewhere
+//!   continuously for some seconds, longer if another processor is hot.
+//! - A move that would only make another processor hot is not made. A queue that alone exceeds the
+//!   mark stays. A processor on which a queue got less than expected gets no further queues that
+//!   seek a larger share.
 //!
 //! Invariants
-//! - A queue is on a permitted processor, or on its way to one; never are more than
-//!   `max_processors` in use.
-//! - Moves that load causes are at most as many as the allowance has ([`marks`]): one a
-//!   minute, and a store of some for each queue. Whatever packing has moved may be
-//!   moved back, because its way back was paid for; at once, if nothing was hot when it was
-//!   packed.
-//! - Memory and time grow with queues and processors and with nothing else.
+//! - A queue is on a permitted processor or in transit to one; at most `max_processors` are in use.
+//! - Load-induced moves are limited by a budget ([`marks`]): one a minute, and a burst per queue. A
+//!   queue moved by packing may be moved back, because its return is prepaid; immediately, if no
+//!   processor was hot when it was packed.
+//! - Memory and time grow only with the numbers of queues and processors.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

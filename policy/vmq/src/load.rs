@@ -1,4 +1,4 @@
-//! How busy a processor is, or how much of one a queue takes.
+//! Load of a processor or queue.
 
 use core::fmt;
 use core::ops::{Add, Sub};
@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::marks::USUAL_OF;
 
-/// A share of one processor's time, in parts per million. What is expected of a
-/// processor may be more than the whole of it. Arithmetic saturates.
+/// Fraction of one processor's time, in parts per million. Predicted loads may exceed the whole.
+/// Arithmetic saturates.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -17,28 +17,28 @@ use crate::marks::USUAL_OF;
 pub struct Load(u32);
 
 impl Load {
-    /// Idle.
+    /// Load of an idle processor.
     pub const ZERO: Self = Self(0);
-    /// All of a processor's time.
+    /// Load of a fully used processor, 100 %.
     pub const WHOLE: Self = Self(1_000_000);
 
-    /// `percent` of a processor.
+    /// Returns a load of `percent` of a processor.
     pub const fn percent(percent: u32) -> Self {
         Self(percent.saturating_mul(10_000))
     }
 
-    /// From parts per million.
+    /// Creates a load from parts per million.
     pub const fn from_ppm(ppm: u32) -> Self {
         Self(ppm)
     }
 
-    /// Parts per million.
+    /// Returns the load in parts per million.
     pub const fn ppm(self) -> u32 {
         self.0
     }
 
-    /// What was measured: `busy_ns` of `period`, no more than the whole. A period of
-    /// nothing has no load.
+    /// Returns the load of `busy_ns` in `period`, at most the whole. The load of an empty period is
+    /// 0.
     pub fn measured(busy_ns: u64, period: Duration) -> Self {
         let period_ns = period.as_nanos();
         if period_ns == 0 {
@@ -48,28 +48,28 @@ impl Load {
         Self(u32::try_from(ppm).unwrap_or(u32::MAX)).min(Self::WHOLE)
     }
 
-    /// Twice this.
+    /// Returns twice this load, saturating.
     #[must_use]
     pub const fn doubled(self) -> Self {
         Self(self.0.saturating_mul(2))
     }
 
-    /// Half of this, rounded down.
+    /// Returns half of this load, rounded down.
     #[must_use]
     pub const fn halved(self) -> Self {
         Self(self.0 / 2)
     }
 
-    /// This, moved by one part in `parts` to `other`.
+    /// Returns this load moved towards `other` by one part in `parts`.
     #[must_use]
     pub(crate) fn towards(self, other: Self, parts: u32) -> Self {
         let parts = u64::from(parts.max(1));
         let sum = u64::from(self.0) * (parts - 1) + u64::from(other.0);
-        // Not more than the larger of both.
+        // The result is at most the larger of both, so it fits.
         Self(u32::try_from(sum / parts).unwrap_or(u32::MAX))
     }
 
-    /// What each of `number` has of this, rounded down; all of it for none or one.
+    /// Returns this load divided by `number`, rounded down; unchanged for 0 and 1.
     #[must_use]
     pub(crate) fn shared_by(self, number: usize) -> Self {
         Self(self.0 / u32::try_from(number).unwrap_or(u32::MAX).max(1))
@@ -104,8 +104,8 @@ impl fmt::Display for Load {
     }
 }
 
-/// The last two measured loads, and what is usual. One alone may be chance; what two say is
-/// acted on, or what is usual where they vary much.
+/// Last two measured loads and the usual load. A single measurement may be an outlier; decisions
+/// use both, or the usual load if loads vary strongly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LastTwo {
     earlier: Load,
@@ -120,7 +120,7 @@ impl LastTwo {
         self.usual = self.usual.towards(load, USUAL_OF);
     }
 
-    /// Both of these and of `other` at the same times.
+    /// Returns the sums of simultaneous loads of both.
     pub(crate) fn with(self, other: Self) -> Self {
         Self {
             earlier: self.earlier + other.earlier,
@@ -133,7 +133,7 @@ impl LastTwo {
         self.latest
     }
 
-    /// The running mean of some seconds.
+    /// Returns the running mean over some seconds.
     pub(crate) const fn usual(self) -> Load {
         self.usual
     }

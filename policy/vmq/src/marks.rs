@@ -1,93 +1,91 @@
-//! The figures that placement goes by.
+//! Thresholds and intervals of dynamic placement.
 
 use core::time::Duration;
 
 use crate::Load;
 
-/// A processor above this in two measurements one after the other is hot, and sheds.
+/// High mark: a processor above it in two consecutive measurements is hot and sheds queues.
 pub const HIGH: Load = Load::percent(85);
-/// Shedding ends, and a queue fits where queues are shed to, at this at most.
+/// Load at which shedding ends, and up to which a processor accepts shed queues.
 pub const SHED_TO: Load = Load::percent(75);
-/// A queue fits where processors are emptied to at this at most, a good way below
-/// [`HIGH`]: what was packed is not hot by chance.
+/// Load up to which a processor accepts queues of emptied ones. Far below [`HIGH`], so that normal
+/// variation does not make it hot.
 pub const FIT: Load = Load::percent(60);
-/// A processor whose queues take no more than this is under-used.
+/// Low mark: a processor whose queues take at most this is under-used.
 pub const LOW: Load = Load::percent(30);
-/// A processor that was busy for so much of its time was not given more to do than it
-/// could, or it was: nobody knows.
+/// Load from which a processor counts as saturated, so that its demand is unknown.
 pub const SATURATED: Load = Load::percent(97);
-/// Where nothing fits, the fullest processor must become emptier by this much, or a move
-/// would only turn the hot spot round.
+/// Minimum reduction of the highest load where no processor has room; a smaller one would only move
+/// the hot spot.
 pub const GAIN_MIN: Load = Load::percent(10);
-/// A queue that takes less than this is shed only if that alone solves it.
+/// Load below which a queue is shed only if that alone solves the overload.
 pub const SHED_MIN: Load = Load::percent(1);
-/// A processor without queues parks if what else runs there takes no more than this.
+/// Load of other work up to which a processor without queues parks.
 pub const PARKED_MAX: Load = Load::percent(5);
 
-/// Shorter measurements are added up until they are this long.
+/// Minimum length of a measurement; shorter ones are added up.
 pub const PERIOD_MIN: Duration = Duration::from_millis(200);
-/// A processor is emptied if that was possible for so long without a break and none was hot;
-/// [`HOLD_BESIDE_HOT`] times as long if one was; longer after it turned out wrong. It turned out wrong if something had to be shed sooner after it
-/// than after two [`MOVE_EVERY`] for each move, or [`REGRET_MIN`].
+/// Minimum hold: time for which emptying a processor must have been possible continuously, with
+/// none hot; [`HOLD_BESIDE_HOT`] times as long if one was. The hold grows after a wrong decision:
+/// queues had to be shed within two [`MOVE_EVERY`] per move, or [`REGRET_MIN`] if longer.
 pub const HOLD_MIN: Duration = Duration::from_secs(4);
-/// See [`HOLD_MIN`].
+/// Minimum time for a wrong decision; see [`HOLD_MIN`].
 pub const REGRET_MIN: Duration = Duration::from_secs(60);
-/// How much longer the hold is after each of the first [`HOLD_STEPS`] times. After that it
-/// doubles at the least, and is longer than the load was low.
+/// Increase of the hold after each of the first [`HOLD_STEPS`] wrong decisions. Later ones at least
+/// double it and make it longer than the period of low load.
 pub const HOLD_STEP: Duration = Duration::from_secs(2);
-/// See [`HOLD_STEP`].
+/// Number of small increases; see [`HOLD_STEP`].
 pub const HOLD_STEPS: u32 = 2;
-/// See [`HOLD_MIN`]. Processors that are in want of CPUs seem to have little to do now and
-/// then.
+/// Factor of the hold while a processor is hot; see [`HOLD_MIN`]. Processors short of CPU time
+/// occasionally appear idle.
 pub const HOLD_BESIDE_HOT: u32 = 15;
-/// The hold never is longer.
+/// Upper limit of the hold; see [`HOLD_MIN`].
 pub const HOLD_MAX: Duration = Duration::from_secs(15 * 60);
-/// After so long without a mistake the hold is halved. Rests are forgotten after so long
-/// too.
+/// Time without a wrong decision after which the hold is halved. Rests are reset after the same
+/// time.
 pub const FORGET: Duration = Duration::from_secs(30 * 60);
 
-/// One move is allowed for each of these spans, on average.
+/// Average interval between load-induced moves.
 pub const MOVE_EVERY: Duration = Duration::from_secs(60);
-/// Moves that may be saved up: so many for each queue.
+/// Burst of the budget of moves, per queue.
 pub const MOVES_PER_QUEUE: u32 = 6;
-/// Moves that may be saved up at the least.
+/// Minimum burst of the budget of moves.
 pub const MOVES_MIN: u32 = 16;
-/// After a step of load, for so long from the first queue that is shed, two measurements
-/// suffice to shed others: what spreading takes.
+/// Duration of an alert from the first shed queue after a load step, in which two measurements
+/// suffice to shed: the time that spreading takes.
 pub const ALERT: Duration = Duration::from_secs(2);
-/// Otherwise one queue is shed at a time, so long after the last, other than back from where it
-/// was packed.
+/// Minimum interval between single shed queues outside of an alert, except returns of packed
+/// queues.
 pub const REST_MIN: Duration = Duration::from_secs(4);
-/// The next one so long after that; after each further one twice as long, up to
-/// [`REST_MAX`], until there is a step of load.
+/// Interval after the first single shed queue; doubled after each further one up to [`REST_MAX`],
+/// until a load step.
 pub const REST_NEXT: Duration = MOVE_EVERY;
-/// For so long after it others may follow from processors that usually are above [`FOLLOWS`],
-/// to where there is room: steps are seen late where loads vary much.
+/// Time after a shed queue in which others may follow, from processors usually above [`FOLLOWS`] to
+/// those with room: steps are detected late if loads vary strongly.
 pub const FOLLOWED: Duration = Duration::from_secs(10);
-/// See [`FOLLOWED`].
+/// Usual load above which queues may follow; see [`FOLLOWED`].
 pub const FOLLOWS: Load = Load::percent(90);
-/// See [`REST_NEXT`].
+/// Maximum interval; see [`REST_NEXT`].
 pub const REST_MAX: Duration = Duration::from_secs(15 * 60);
-/// A step of load is more than the most of late by this at the least, and by twice what that
-/// was above the mean.
+/// Minimum excess of a load step over the recent maximum; at least twice the difference between
+/// that maximum and the mean is required too.
 pub const STEP_MIN: Load = Load::percent(10);
-/// There is no step before so many times [`MOVE_EVERY`] have passed since the last as moves
-/// were made since, but for so many, whose way back was not paid for.
+/// Moves without a prepaid return since the last load step that do not delay the next step. Each
+/// further one delays it by [`MOVE_EVERY`].
 pub const UNPAID_FREE: u32 = 2;
-/// The most of late fades to the mean: by one part in so many with each measurement, in some
-/// two minutes.
+/// The recent maximum decays to the mean by one part in this number per measurement, in about two
+/// minutes.
 pub const PEAK_FADES_IN: u32 = 512;
-/// What is usual is the running mean of about so many measurements, of some four seconds.
+/// The usual load is a running mean of about this number of measurements, about four seconds.
 pub const USUAL_OF: u32 = 16;
-/// A processor that is usually busy for so much of its time is saturated: the time is never
-/// spent to the last bit.
+/// Usual load from which a processor counts as saturated; some time always remains unused.
 pub const SATURATED_USUALLY: Load = Load::percent(95);
-/// A processor that was not hot for so long and is now has another load than before.
+/// Time without being hot after which a hot processor counts as having a new load.
 pub const COOL: Duration = Duration::from_secs(2 * 60);
-/// A queue is not shed again before it was measured so many times where it is. The first time
-/// it may have been there for a part of it only.
+/// Measurements on a processor before its queue may be shed again. The first may cover only part of
+/// the time.
 pub const MEASURED_MIN: u32 = 3;
-/// A move that was not carried out is not tried again for so long.
+/// Time before a failed move is repeated.
 pub const RETRY: Duration = Duration::from_secs(5);
-/// The effect of a move is what was measured in so many measurements after it.
+/// Measurements after a move that determine its effect.
 pub const EFFECT_MEASUREMENTS: u32 = 2;

@@ -1,38 +1,36 @@
-//! What was measured.
+//! Measurements of queues and processors.
 
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{ProcessorId, QueueId};
 
-/// What queues and processors cost in a period. Whatever is not named cost nothing;
-/// what is not known is passed over; what is named twice is added up, so that a queue that
-/// moved in the period may be named for either processor.
+/// Busy times of queues and processors in a period. Missing entries count as 0, unknown ones are
+/// ignored, and duplicates are added, so that a queue that moved may be listed for both processors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measurements {
-    /// How long the period was.
+    /// Length of the measured period.
     pub period: Duration,
-    /// Queues.
+    /// Busy times of queues.
     pub queues: Vec<QueueBusy>,
-    /// Processors.
+    /// Busy times of processors.
     pub processors: Vec<ProcessorBusy>,
 }
 
-/// What a queue cost.
+/// Busy time of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueBusy {
-    /// The queue.
+    /// Queue that was measured.
     pub queue: QueueId,
-    /// Time of a processor that it took, in ns.
+    /// Processor time used for the queue, in ns.
     pub busy_ns: u64,
 }
 
-/// How busy a processor was.
+/// Busy time of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessorBusy {
-    /// The processor.
+    /// Processor that was measured.
     pub processor: ProcessorId,
-    /// Time in which it worked, in ns, for these queues or anything else. Looking for
-    /// work in vain is not work.
+    /// Time spent on these queues or other work, in ns. Unsuccessful polling does not count.
     pub busy_ns: u64,
 }

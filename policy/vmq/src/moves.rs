@@ -1,4 +1,4 @@
-//! Moves, and why they are made.
+//! Moves of queues, with their reasons.
 
 use core::fmt;
 use core::time::Duration;
@@ -8,71 +8,72 @@ use suimon_quantity::{Count, ProcessorId, QueueId};
 
 use crate::Load;
 
-/// A queue is to be handed over. Answer with [`crate::Vmq::handle_moved`].
+/// Request to move a queue to another processor. The caller reports the outcome with
+/// [`crate::Vmq::handle_moved`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Move {
-    /// The queue.
+    /// Queue that is to be moved.
     pub queue: QueueId,
-    /// Its owner so far.
+    /// Processor that services the queue now.
     pub from: ProcessorId,
-    /// Its owner from now on.
+    /// Processor that shall service the queue.
     pub to: ProcessorId,
-    /// Why.
+    /// Reason for which the queue is moved.
     pub reason: Reason,
-    /// What this is expected to do.
+    /// Predicted effect of the move.
     pub predicted: Figures,
 }
 
-/// Loads of the processors of a move.
+/// Loads of the two processors of a move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Of the one that had the queue, before.
+    /// Load of the source before the move.
     pub from_before: Load,
-    /// Of the one that had the queue, after.
+    /// Load of the source after the move.
     pub from_after: Load,
-    /// Of the one that gets the queue, before.
+    /// Load of the destination before the move.
     pub to_before: Load,
-    /// Of the one that gets the queue, after.
+    /// Load of the destination after the move.
     pub to_after: Load,
 }
 
-/// Why a queue moves.
+/// Reason for which a queue is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Reason {
     /// The processor is above the high mark.
     Overloaded {
-        /// What the queue is taken to need.
+        /// Assumed demand of the queue.
         queue_load: Load,
-        /// The processor did all it could, so that its queues are taken to want twice
-        /// what they got.
+        /// True if the processor was saturated, so that its queues' demand is assumed to be twice
+        /// their load.
         saturated: bool,
     },
-    /// Something other than these queues takes the processor.
+    /// The processor is above the high mark because of other work.
     Crowded {
-        /// How much of it.
+        /// Load of the other work.
         other_load: Load,
     },
-    /// The processor has little to do, and what it has fits elsewhere.
+    /// The processor is under-used, and its queues fit elsewhere.
     Underused {
-        /// What its queues need.
+        /// Total load of its queues.
         queues_load: Load,
-        /// For how long that has been so.
+        /// Time for which this was so.
         for_time: Duration,
     },
-    /// No more processors may be used than this.
+    /// More than the permitted number of processors are in use.
     Limit {
-        /// How many may be used.
+        /// Maximum number of processors in use.
         max_processors: u16,
     },
-    /// The processor may not be used any more, or is gone.
+    /// The processor is no longer permitted or has been removed.
     NotPermitted,
-    /// Queues are assigned by weight, and the specification changed.
+    /// Static assignment by weight after a configuration change.
     Assigned {
-        /// The weight of the queue.
+        /// Weight of the queue's NIC.
         weight: u8,
     },
-    /// The queue is now the default queue, which the base processor works off.
+    /// The queue became the default queue, which the base processor services.
     DefaultQueue,
 }
 

@@ -1,4 +1,4 @@
-//! What measurements lead to.
+//! Processing of measurements.
 
 use core::time::Duration;
 
@@ -9,18 +9,18 @@ use crate::marks::PERIOD_MIN;
 use crate::spec::VmqMode;
 use crate::{Effect, Load, Measurements, Move, Vmq};
 
-/// What came of measurements.
+/// Moves and effects that result from measurements.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observed {
-    /// Queues to hand over; see [`Vmq::handle_moved`].
+    /// Queues to move; see [`Vmq::handle_moved`].
     pub moves: Vec<Move>,
-    /// What earlier moves did.
+    /// Effects of earlier moves, now known.
     pub effects: Vec<Effect>,
 }
 
 impl Vmq {
-    /// Something was measured: decides what to move. Ask about four times a second; what
-    /// is measured more often is added up.
+    /// Processes measurements and decides moves. Called about four times a second; more frequent
+    /// measurements are added up.
     pub fn observe(&mut self, measurements: &Measurements, now: Time) -> Observed {
         self.add_up(measurements);
         if self.period < PERIOD_MIN {
@@ -71,7 +71,7 @@ impl Vmq {
             seat.busy.push(Load::measured(core::mem::take(&mut seat.busy_ns), period));
             let here = self.queues.values().filter(|queue| queue.at == *id);
             let own: Load = here.map(|queue| queue.load.latest()).sum();
-            // What cannot be told is as it was.
+            // An unknown load is assumed to be unchanged.
             if seat.is_disturbed {
                 seat.other.push(seat.other.latest());
             } else {
@@ -81,7 +81,7 @@ impl Vmq {
         self.note_disturbed();
     }
 
-    /// Queues that are still on their way disturb the next measurement too.
+    /// Marks processors of queues in transit as disturbed in the next measurement.
     fn note_disturbed(&mut self) {
         for seat in self.seats.values_mut() {
             seat.is_disturbed = false;
@@ -118,8 +118,8 @@ impl Vmq {
         effects
     }
 
-    /// How long a processor has to be under-used before it is emptied: longer than at first
-    /// if that turned out wrong lately.
+    /// Returns the time for which a processor must be under-used before it is emptied. Grows after
+    /// recent wrong decisions.
     pub const fn pack_hold(&self) -> Duration {
         self.patience.hold()
     }

@@ -1,4 +1,4 @@
-//! Which processors may be used, and in which order they are.
+//! Permitted processors and their order of use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,12 +6,13 @@ use suimon_quantity::ProcessorId;
 
 use crate::{Processor, SpecError, VmqSpec};
 
-/// The processors that `spec` permits, first those that are to be used first: the base
-/// processor; one thread of each core before any sibling; the base processor's NUMA
-/// node before others; the lower number before the higher.
+/// Returns the processors that `spec` permits in their order of use: the base processor; one thread
+/// of each core before siblings; the base processor's NUMA node before others; lower numbers before
+/// higher.
 ///
 /// # Errors
-/// What contradicts itself or the host, and what would be accepted.
+///
+/// The contradiction in the configuration, with accepted values.
 pub(crate) fn order(
     spec: &VmqSpec,
     processors: &[Processor],

@@ -1,6 +1,7 @@
 use super::*;
 
-/// Two nodes of two cores of two threads; siblings are 4 apart, as Linux counts them.
+/// Returns two nodes of two cores with two threads each; siblings are 4 apart, as Linux numbers
+/// them.
 fn host() -> Vec<Processor> {
     (0..8u16)
         .map(|number| Processor {
@@ -23,7 +24,7 @@ fn the_base_comes_first_and_siblings_last() {
     let any = VmqSpec::default();
     assert_eq!(numbers(&any).unwrap(), [0, 1, 2, 3, 4, 5, 6, 7]);
     let from_3 = VmqSpec { base_processor: id(3), ..any.clone() };
-    // 4, 5 and 6 are the only threads of their cores from 3 on; 7 is the sibling of 3.
+    // From 3 on, 4, 5 and 6 are the only threads of their cores; 7 is the sibling of 3.
     assert_eq!(numbers(&from_3).unwrap(), [3, 6, 4, 5, 7]);
     let node_1 = VmqSpec { numa_node: Some(1), ..any.clone() };
     assert_eq!(numbers(&node_1).unwrap(), [2, 3, 6, 7]);

@@ -1,18 +1,18 @@
-//! Receive queues of an uplink's device that NICs have to themselves.
+//! Dedicated receive queues of NICs on an uplink's device.
 
 use std::collections::BTreeMap;
 
 use suimon_quantity::PortId;
 
-/// The receive queue for what has none of its own: unknown, broadcast, and the NICs for
-/// which no queue is left.
+/// Receive queue of all other traffic: unknown and broadcast destinations, and NICs without a
+/// dedicated queue.
 pub const DEFAULT_QUEUE: u16 = 0;
 
-/// The receive queue that each of these NICs has to itself, of the first `queues` of a
-/// device. [`DEFAULT_QUEUE`] is nobody's.
+/// Returns the dedicated receive queue of each NIC among the first `queues` of a device.
+/// [`DEFAULT_QUEUE`] is never dedicated.
 ///
-/// A NIC keeps the queue it `had`. The others get the lowest that is free, in the order in
-/// which they come, as long as there is one.
+/// A NIC keeps the queue it `had`. The others get the lowest free queue in the order of `nics`, as
+/// long as one is free.
 pub fn own_queues(
     queues: u16,
     nics: &[PortId],
@@ -67,9 +67,9 @@ mod tests {
     fn who_has_a_queue_keeps_it_and_a_newcomer_gets_what_became_free() {
         let before = had(&[(7, 2), (8, 1), (9, 3)]);
         assert_eq!(own_queues(4, &ports(&[5, 7, 9]), &before), had(&[(7, 2), (9, 3), (5, 1)]));
-        // The device has fewer now.
+        // The device now has fewer queues.
         assert_eq!(own_queues(3, &ports(&[7, 8, 9]), &before), had(&[(7, 2), (8, 1)]));
-        // What no device would have given.
+        // Previous queues that no device would have.
         let odd = had(&[(7, 0), (8, 1), (9, 1)]);
         assert_eq!(own_queues(3, &ports(&[7, 8, 9]), &odd), had(&[(8, 1), (7, 2)]));
     }
@@ -90,7 +90,7 @@ mod tests {
             prop_assert_eq!(taken.len(), own.len());
             prop_assert!(taken.iter().all(|queue| (1..queues).contains(queue)));
             prop_assert_eq!(own.len(), nics.len().min(usize::from(queues.saturating_sub(1))));
-            // Once given, nothing changes.
+            // The assignment is stable when repeated.
             prop_assert_eq!(own_queues(queues, &nics, &own), own);
         }
     }

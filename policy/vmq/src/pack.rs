@@ -1,4 +1,4 @@
-//! Packing: under-used processors are emptied, so that they park.
+//! Packing: emptying under-used processors, so that they park.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::marks::HOLD_BESIDE_HOT;
 use crate::vacate::vacate;
 use crate::{Load, Move, Reason, Vmq};
 
-/// A processor that can be emptied.
+/// Processor that can be emptied, with the moves.
 struct Emptying {
     id: ProcessorId,
     queues_load: Load,
@@ -17,7 +17,7 @@ struct Emptying {
 }
 
 impl Vmq {
-    /// Notes which processors could be emptied now.
+    /// Records which processors could be emptied now.
     pub(crate) fn note_packable(&mut self, now: Time) {
         let packable: Vec<ProcessorId> =
             self.emptyings(now, |_| true).iter().map(|emptying| emptying.id).collect();
@@ -26,15 +26,15 @@ impl Vmq {
         }
     }
 
-    /// When a processor is emptied that can be since `since`, if no processor becomes hot.
+    /// Returns when a processor that can be emptied since `since` is emptied if none becomes hot.
     pub(crate) fn packs_at(&self, since: Time) -> Time {
         let hold = self.patience.hold();
         let beside_hot = since + hold.saturating_mul(HOLD_BESIDE_HOT);
         (since.max(self.alert.hot_at()) + hold).min(beside_hot)
     }
 
-    /// Empties the processors that could have been emptied all the time for as long as the
-    /// hold is. A move is paid for together with its way back.
+    /// Empties the processors for which that was possible throughout the hold. Each move is paid
+    /// for together with its return.
     pub(crate) fn pack(&mut self, now: Time) -> Vec<Move> {
         let ripe: BTreeMap<ProcessorId, Time> = self
             .seats
@@ -45,7 +45,7 @@ impl Vmq {
         if ripe.is_empty() {
             return Vec::new();
         }
-        // A queue may be passed on by a processor that is emptied too; it moves once.
+        // A queue moved to a processor that is emptied too moves only once.
         let mut decided: BTreeMap<QueueId, (Step, Reason)> = BTreeMap::new();
         for emptying in self.emptyings(now, |id| ripe.contains_key(&id)) {
             let fresh = emptying.steps.iter().filter(|step| !decided.contains_key(&step.queue));
@@ -82,7 +82,7 @@ impl Vmq {
         moves
     }
 
-    /// The processors that can be emptied, all of them together, the last in order first.
+    /// Returns the processors that can all be emptied together, last in the order of use first.
     fn emptyings(&self, now: Time, is_wanted: impl Fn(ProcessorId) -> bool) -> Vec<Emptying> {
         let mut draft = self.draft(
             |queue| queue.load.larger(),
@@ -104,7 +104,7 @@ impl Vmq {
             let place = |draft: &_, item: &_| crate::draft::Draft::first_fit(draft, item, fit);
             let Some(steps) = vacate(&mut trial, id, place) else { continue };
             let is_low = |of: ProcessorId| draft.seat(of).is_some_and(|seat| seat.own <= low);
-            // Two are made one only if there is little to do at either.
+            // Two processors are merged only if the load of one of them is low.
             if is_low(id) || steps.iter().all(|step| is_low(step.to)) {
                 draft = trial;
                 emptyings.push(Emptying { id, queues_load, steps });

@@ -1,4 +1,4 @@
-//! How long to wait before a processor is emptied.
+//! Adaptive hold before a processor is emptied.
 
 use core::time::Duration;
 
@@ -6,23 +6,24 @@ use suimon_quantity::Time;
 
 use crate::marks::{FORGET, HOLD_MAX, HOLD_MIN, HOLD_STEP, HOLD_STEPS, MOVE_EVERY, REGRET_MIN};
 
-/// Processors were emptied, and it is not known yet whether that was right.
+/// Recent emptying of processors that may turn out wrong.
 #[derive(Clone, Copy, Debug)]
 struct Packed {
     at: Time,
-    /// Since when there had been little to do.
+    /// Start of the period of low load.
     low_since: Time,
     moves: u32,
 }
 
-/// The hold: it grows each time when something had to be shed so soon after processors
-/// were emptied that such moves to and fro would be more than one a minute. The first times
-/// a little, then beyond the time that the load was low. It shrinks again after a long time
-/// without that.
+/// Adaptive hold.
+///
+/// It grows when queues had to be shed so soon after packing that such moves would exceed one a
+/// minute: at first by small steps, then beyond the duration of the low load. It shrinks after a
+/// long time without such a case.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     hold: Duration,
-    /// Times it grew and did not shrink again.
+    /// Number of increases not yet undone.
     regrets: u32,
     packed: Option<Packed>,
     changed_at: Time,
@@ -37,7 +38,8 @@ impl Patience {
         self.hold
     }
 
-    /// Processors were emptied with so many moves; there was little to do since `low_since`.
+    /// Records that processors were emptied with this number of moves; the load was low since
+    /// `low_since`.
     pub(crate) fn handle_packed(&mut self, moves: usize, low_since: Time, now: Time) {
         let before = self.packed.filter(|before| now.since(before.at) <= regret(before.moves));
         let moves = u32::try_from(moves).unwrap_or(u32::MAX);
@@ -48,7 +50,7 @@ impl Patience {
         });
     }
 
-    /// Something was shed. Only the first time after processors were emptied counts.
+    /// Records that queues were shed. Only the first time after packing counts.
     pub(crate) fn handle_shed(&mut self, now: Time) {
         let Some(packed) = self.packed.take() else { return };
         if now.since(packed.at) > regret(packed.moves) {
@@ -64,19 +66,19 @@ impl Patience {
         self.changed_at = now;
     }
 
-    /// Time has passed.
+    /// Processes the passage of time.
     pub(crate) fn handle_time(&mut self, now: Time) {
         let is_grown = self.regrets > 0 || self.hold > HOLD_MIN;
         if is_grown && now.since(self.changed_at) >= FORGET {
             self.hold = (self.hold / 2).max(HOLD_MIN);
-            // So that one mistake more is enough to come back to where the hold was.
+            // One more wrong decision then restores the previous hold.
             self.regrets = self.regrets.min(HOLD_STEPS + 1).saturating_sub(1);
             self.changed_at = now;
         }
     }
 }
 
-/// How soon after so many moves it was wrong to have made them.
+/// Returns the time after packing within which shedding makes it a wrong decision.
 fn regret(moves: u32) -> Duration {
     MOVE_EVERY.saturating_mul(moves.saturating_mul(2)).max(REGRET_MIN)
 }
@@ -89,7 +91,7 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// Low for so long, and then high.
+    /// Simulates low load for a time and then high load.
     fn regrets(patience: &mut Patience, low: Duration, now: Time) -> Time {
         let hold = patience.hold();
         assert!(hold < low, "nothing is packed");

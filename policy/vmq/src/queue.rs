@@ -1,4 +1,4 @@
-//! What is known of a queue.
+//! State of a queue.
 
 use suimon_quantity::{ProcessorId, Time};
 
@@ -6,27 +6,27 @@ use crate::Why;
 use crate::load::LastTwo;
 use crate::marks::MEASURED_MIN;
 
-/// A queue.
+/// Queue with its placement and load.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
-    /// Where it is, or is on its way to.
+    /// Processor of the queue, or destination while in transit.
     pub at: ProcessorId,
-    /// Where it comes from, while it is on its way.
+    /// Source processor while the queue is in transit.
     pub coming_from: Option<ProcessorId>,
-    /// Why it is there.
+    /// Reason for which the queue is on its processor.
     pub why: Why,
-    /// When it was decided that it be there.
+    /// Time at which the placement was decided.
     pub since: Time,
-    /// Its share of a processor.
+    /// Load of the queue, as a fraction of one processor.
     pub load: LastTwo,
-    /// Of the measurement that is being added up, in ns.
+    /// Busy time in the current measurement, in ns.
     pub busy_ns: u64,
-    /// It may be shed once for which nothing is taken from the allowance: its way here
-    /// was paid for twice, or it is where it was put first.
+    /// True if the queue may be shed once without using the budget: its return was prepaid, or it
+    /// is in its initial place.
     pub is_way_back_paid: bool,
-    /// A move was not carried out; it is not tried again before this.
+    /// Earliest time to repeat a failed move.
     pub retry_at: Time,
-    /// How often it was measured where it is.
+    /// Number of measurements on the current processor.
     pub measured: u32,
 }
 
@@ -45,12 +45,12 @@ impl Queue {
         }
     }
 
-    /// Whether its load where it is is known.
+    /// Returns true if its load on the current processor is known.
     pub(crate) const fn is_known(&self) -> bool {
         self.measured >= MEASURED_MIN
     }
 
-    /// Whether it may be moved because of load.
+    /// Returns true if it may be moved because of load.
     pub(crate) fn may_move(&self, now: Time) -> bool {
         self.coming_from.is_none() && self.retry_at <= now
     }

@@ -1,4 +1,4 @@
-//! What is known of a processor.
+//! State of a processor.
 
 use suimon_quantity::Time;
 
@@ -6,28 +6,27 @@ use crate::Processor;
 use crate::load::LastTwo;
 use crate::marks::COOL;
 
-/// A processor of the host, whether it may be used or not.
+/// Processor of the host, permitted or not.
 #[derive(Clone, Debug)]
 pub(crate) struct Seat {
     pub processor: Processor,
-    /// Its place in the order of use; `None` if it may not be used.
+    /// Position in the order of use; `None` if not permitted.
     pub rank: Option<usize>,
-    /// How busy it is, with whatever.
+    /// Total load of the processor.
     pub busy: LastTwo,
-    /// How busy it is with anything but these queues.
+    /// Load of other work on the processor.
     pub other: LastTwo,
-    /// Of the measurement that is being added up, in ns.
+    /// Busy time in the current measurement, in ns.
     pub busy_ns: u64,
-    /// A queue came or went in this measurement, so that what the others cost cannot be
-    /// told from it.
+    /// True if a queue came or went in this measurement, so that the load of other work is unknown.
     pub is_disturbed: bool,
-    /// Since when it could have been emptied all the time.
+    /// Time since which it could have been emptied continuously.
     pub packable_since: Option<Time>,
-    /// When it was last hot.
+    /// Time at which it was last hot.
     pub hot_at: Time,
-    /// It is hot, and had not been for long before.
+    /// True if it is hot after a long time of not being hot.
     pub is_newly_hot: bool,
-    /// A queue came here to get more, and got less: here it is not shared alike.
+    /// True if a queue moved here for a larger share got less, so that shares are unequal here.
     pub disappoints: bool,
 }
 
@@ -47,7 +46,7 @@ impl Seat {
         }
     }
 
-    /// Whether it is hot was measured.
+    /// Records whether the processor is hot in this measurement.
     pub(crate) fn note_heat(&mut self, is_hot: bool, now: Time) {
         if !is_hot {
             self.is_newly_hot = false;

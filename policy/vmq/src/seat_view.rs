@@ -1,26 +1,26 @@
-//! What processors look like to somebody who asks.
+//! Reported state of processors.
 
 use suimon_quantity::ProcessorId;
 
 use crate::{Load, Vmq};
 
-/// A processor, as placement sees it.
+/// State of a processor as used by the placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessorView {
-    /// Which.
+    /// Processor that is described.
     pub processor: ProcessorId,
-    /// Whether it may be used.
+    /// True if the processor is permitted.
     pub permitted: bool,
-    /// Queues that it works off, or that are on their way to it.
+    /// Number of its queues, including those in transit to it.
     pub queues: u32,
-    /// How busy it is, as if these queues had been there all the time.
+    /// Load as if the current queues had been there throughout.
     pub load: Load,
-    /// How much of that is not these queues'.
+    /// Part of the load that is other work.
     pub other_load: Load,
 }
 
 impl Vmq {
-    /// All processors, ascending.
+    /// Returns all processors in ascending order.
     pub fn processors(&self) -> Vec<ProcessorView> {
         let loads = self.loads();
         let views = self.seats.iter().map(|(id, seat)| {

@@ -1,4 +1,4 @@
-//! Shedding: a processor above the high mark gives queues away.
+//! Shedding: moving queues away from processors above the high mark.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use crate::seat::Seat;
 use crate::vacate::vacate;
 use crate::{Load, Move, Reason, Vmq, WaterMarks};
 
-/// What shedding goes by.
+/// Loads on which shedding is based.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum View {
-    /// The last two measurements.
+    /// Last two measurements of each load.
     Latest,
-    /// What is usual.
+    /// Usual load over some seconds.
     Usual,
 }
 
@@ -29,7 +29,7 @@ impl View {
         }
     }
 
-    /// Whether the processor did all it could, so that what its queues want cannot be seen.
+    /// Returns true if the processor is saturated, so that its queues' demand is unknown.
     fn is_saturated(self, load: LastTwo) -> bool {
         match self {
             Self::Latest => load.smaller() >= SATURATED,
@@ -38,18 +38,19 @@ impl View {
     }
 }
 
-/// How queues are shed.
+/// Parameters of one round of shedding.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     view: View,
-    /// From processors that are above this.
+    /// Load above which processors shed queues.
     above: Load,
-    /// So many queues wherever that is better; more of them only to where there is room.
+    /// Number of queues that may move to any better processor; further ones only to processors with
+    /// room.
     anywhere: usize,
 }
 
 impl Vmq {
-    /// Notes which processors are hot, and whether the load is another one than before.
+    /// Records which processors are hot, and detects a change of load.
     pub(crate) fn note_heat(&mut self, now: Time) {
         let loads = self.loads();
         let mut is_any_hot = false;
@@ -66,8 +67,8 @@ impl Vmq {
         }
     }
 
-    /// Sheds from all hot processors, the hottest first. After a step of load, all that it
-    /// takes; otherwise one queue after a rest.
+    /// Sheds queues from all hot processors, the hottest first: as many as necessary during an
+    /// alert, otherwise one after a rest.
     pub(crate) fn shed(&mut self, now: Time) -> Vec<Move> {
         let loads = self.loads();
         let high = self.spec.water.high;
@@ -146,8 +147,8 @@ impl Vmq {
             let seen = |queue: &Queue| queue.load.usual();
             return self.draft(wants, seen, |seat: &Seat| seat.other.usual(), now);
         }
-        // One measurement is enough for not giving a processor more. As long as queues come
-        // and go, what those that are here now cost is less than what was measured of it.
+        // A single saturated measurement is enough to give a processor no further queues. While
+        // queues come and go, the load of the current queues is less than the measured one.
         let is_full = |id: &ProcessorId| {
             let own = loads.get(id).is_some_and(|load| load.latest() >= SATURATED);
             own || self.seats.get(id).is_some_and(|seat| seat.busy.latest() >= SATURATED)
@@ -159,7 +160,7 @@ impl Vmq {
         self.draft(wants, seen, |seat: &Seat| seat.other.mean(), now)
     }
 
-    /// Whether a move would help that is not made for other reasons.
+    /// Returns true if a move would help, although other rules prevent it.
     pub(crate) fn has_better_place(&self, id: QueueId, queue: &Queue, now: Time) -> bool {
         let loads = self.loads();
         let view = View::Latest;
@@ -172,8 +173,7 @@ impl Vmq {
         })
     }
 
-    /// Other work takes the processor, so that its queues go somewhere else, if they all
-    /// fit there.
+    /// Moves all queues of a processor taken by other work to other processors, if they all fit.
     fn flee(&mut self, draft: &mut Draft, id: ProcessorId, other: Load, now: Time) -> Vec<Move> {
         let mut trial = draft.clone();
         for item in trial.items_at(id) {
@@ -202,8 +202,8 @@ impl Vmq {
         moves
     }
 
-    /// One queue after another leaves, until the processor is expected to be below the mark or
-    /// nothing is better than what is.
+    /// Moves queues away one after another until the predicted load is below the mark or no move
+    /// improves it.
     fn relieve(
         &mut self,
         draft: &mut Draft,
@@ -217,7 +217,7 @@ impl Vmq {
             if moves.len() >= anywhere && !has_room(draft, &item, to, self.spec.water) {
                 break;
             }
-            // Once for each queue, so that there is an end.
+            // Each queue is considered once, which bounds the loop.
             draft.pin(item.queue);
             if !self.is_way_back_paid(item.queue) && !self.allowance.take(1, now) {
                 continue;
@@ -230,7 +230,8 @@ impl Vmq {
         moves
     }
 
-    /// The smallest queue that solves it, or else the largest that has a better place.
+    /// Returns the smallest queue that solves the overload, otherwise the largest with a better
+    /// place, and the destination.
     fn relief(
         &self,
         draft: &Draft,
@@ -256,7 +257,7 @@ impl Vmq {
         self.queues.get(&queue).is_some_and(|of| of.is_way_back_paid)
     }
 
-    /// Whether it was measured where it is.
+    /// Returns true if the queue was measured on its processor.
     fn is_known(&self, queue: QueueId) -> bool {
         self.queues.get(&queue).is_some_and(Queue::is_known)
     }
@@ -270,11 +271,10 @@ impl Vmq {
     }
 }
 
-/// Where `item` is to go from a hot processor: with much room among those in use; with
-/// some room, on one that is begun to be used or on one in use; or at least so that no
-/// processor is as full as this one was, or the queue gets more. The former must be so by
-/// what is expected and by what was measured, because what a saturated processor's queues
-/// want is not known.
+/// Returns the better processor for `item` of a hot one. In order of preference: a processor in use
+/// with ample room; a new one or one in use with some room; one that would be less loaded than the
+/// hot one is now; one where the queue gets a larger share. The third must hold for both the
+/// assumed demand and the measured load, because the demand on a saturated processor is unknown.
 fn better_place(
     draft: &Draft,
     item: &Item,
@@ -301,13 +301,13 @@ fn better_place(
     if saturated { gets_more(draft, item) } else { None }
 }
 
-/// Whether there is room for what was measured of a queue.
+/// Returns true if the destination has room for the measured load of the queue.
 fn has_room(draft: &Draft, item: &Item, to: ProcessorId, water: WaterMarks) -> bool {
     draft.seat(to).is_some_and(|seat| seat.seen() + item.seen <= water.shed_to())
 }
 
-/// Where a queue that wants more than it gets gets most, all sharing alike with it, if that
-/// is a quarter more at the least. The others there get no less than it gets then.
+/// Returns the processor on which a queue with unmet demand gets the largest equal share, if that
+/// is at least a quarter more. The other queues there get at least as much.
 fn gets_more(draft: &Draft, item: &Item) -> Option<ProcessorId> {
     if item.load <= item.seen {
         return None;

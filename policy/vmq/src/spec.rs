@@ -1,4 +1,4 @@
-//! What the operator says, and what the host has.
+//! VMQ configuration and processors of the host.
 
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{PortId, ProcessorId};
@@ -6,58 +6,54 @@ use suimon_quantity::{PortId, ProcessorId};
 use crate::marks::{FIT, HIGH, LOW, SHED_TO};
 use crate::{Load, SpecError};
 
-/// The largest weight of a NIC, Hyper-V's.
+/// Largest weight of a NIC, as in Hyper-V.
 pub(crate) const WEIGHT_MAX: u8 = 100;
 
-/// How queues are given to processors.
+/// Method of assigning queues to processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VmqMode {
-    /// Once, when they are added, evenly by weight.
+    /// Once, when queues are added, balanced by weight.
     Static,
-    /// By load: few processors at little load, many at much.
+    /// By load: few processors at low load, many at high load.
     #[default]
     Dynamic,
 }
 
-/// VMQ of one team or uplink.
+/// VMQ configuration of one team or uplink.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmqSpec {
-    /// If not, all queues are worked off where the default queue is: by the base
-    /// processor.
+    /// True if VMQ is enabled. Otherwise the base processor services all queues.
     pub enabled: bool,
-    /// How queues are given to processors.
+    /// Method of assigning queues to processors.
     pub mode: VmqMode,
-    /// The lowest processor that may be used, which is used first; `None`: the lowest
-    /// there is.
+    /// Lowest permitted processor, used first; `None`: the lowest existing one.
     pub base_processor: Option<ProcessorId>,
-    /// How many processors may be used at a time; at least 1. More than there are do no
-    /// harm.
+    /// Maximum number of processors in use, at least 1. May exceed the number of processors.
     pub max_processors: u16,
-    /// The highest processor that may be used; `None`: the highest there is.
+    /// Highest permitted processor; `None`: the highest existing one.
     pub max_processor_number: Option<ProcessorId>,
-    /// The only NUMA node whose processors may be used; `None`: any.
+    /// Only permitted NUMA node; `None`: any.
     pub numa_node: Option<u16>,
-    /// What counts as much and as little to do.
+    /// Water marks of dynamic placement.
     pub water: WaterMarks,
-    /// Whether under-used processors are emptied, so that they park.
+    /// True if under-used processors are emptied, so that they park.
     pub parking: bool,
 }
 
-/// The water marks that dynamic placement goes by. Two more follow from the high one: queues
-/// are shed until a processor is 10 % below it, and processors are filled to 25 % below it
-/// where others are emptied.
+/// Water marks of dynamic placement. Two more follow from the high mark: shedding ends 10
+/// percentage points below it, and packing fills processors up to 25 points below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaterMarks {
-    /// A processor above this sheds.
+    /// Load above which a processor sheds queues.
     pub high: Load,
-    /// A processor whose queues take no more than this is under-used.
+    /// Queue load up to which a processor is under-used.
     pub low: Load,
 }
 
 impl WaterMarks {
-    /// What is below [`marks::HIGH`](crate::marks::HIGH) by `below` is below the high mark by
-    /// as much.
+    /// Returns the load `below` the high mark, as the constants are below
+    /// [`marks::HIGH`](crate::marks::HIGH).
     fn below(self, below: Load) -> Load {
         self.high - below
     }
@@ -78,8 +74,7 @@ impl Default for WaterMarks {
 }
 
 impl VmqSpec {
-    /// Processors that may be used at a time unless configured: what Hyper-V allows an
-    /// adapter.
+    /// Default maximum number of processors in use, as in Hyper-V.
     pub const MAX_PROCESSORS_DEFAULT: u16 = 4;
 }
 
@@ -98,37 +93,36 @@ impl Default for VmqSpec {
     }
 }
 
-/// A processor of the data plane.
+/// Processor (worker CPU) of the data plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Processor {
-    /// Which.
+    /// Number of the processor.
     pub number: ProcessorId,
-    /// The core it is a thread of; siblings share it. Numbers of cores are unique on the
-    /// host, not only on a node.
+    /// Core of the processor, shared by sibling threads. Unique on the host.
     pub core: u32,
-    /// The NUMA node it is on.
+    /// NUMA node of the processor.
     pub numa_node: u16,
 }
 
-/// VMQ of one NIC on the team or uplink.
+/// VMQ configuration of a NIC on the team or uplink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NicSpec {
-    /// Its share of processors where queues are assigned by weight, to 100. 0: it has no
-    /// queue of its own but uses the default queue, which the base processor works off.
+    /// Weight in the static assignment, 0 to 100. With 0 the NIC has no queue of its own but uses
+    /// the default queue, which the base processor services.
     pub vmq_weight: u8,
-    /// Queues it may have in each direction; at least 1.
+    /// Maximum number of queues in each direction, at least 1.
     pub queues: u16,
 }
 
 impl NicSpec {
-    /// The weight of a NIC unless configured.
+    /// Default weight of a NIC.
     pub const WEIGHT_DEFAULT: u8 = 100;
 
-    /// Whether the NIC `nic` may be configured so, on a device that has `queues_max`
-    /// queues left for it.
+    /// Validates the configuration of `nic` on a device with `queues_max` queues available for it.
     ///
     /// # Errors
-    /// What is wrong and what would be accepted.
+    ///
+    /// The invalid value, with accepted values.
     pub fn check(&self, nic: PortId, queues_max: u16) -> Result<(), SpecError> {
         if self.vmq_weight > WEIGHT_MAX {
             return Err(SpecError::Weight { nic, weight: self.vmq_weight });

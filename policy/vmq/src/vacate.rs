@@ -1,4 +1,4 @@
-//! Emptying processors, and queues that may not stay where they are.
+//! Emptying processors, and moving queues from processors that are not permitted.
 
 use suimon_quantity::{ProcessorId, QueueId, Time};
 
@@ -6,8 +6,8 @@ use crate::draft::{Draft, Item, Step};
 use crate::spec::VmqMode;
 use crate::{Load, Move, Reason, Vmq, Why};
 
-/// Finds a place for all queues of a processor that may move, or for none. If all of them
-/// may, the processor no longer counts as used.
+/// Finds a place for all movable queues of a processor, or returns `None`. If all its queues are
+/// movable, the processor no longer counts as used.
 pub(crate) fn vacate(
     draft: &mut Draft,
     id: ProcessorId,
@@ -28,7 +28,7 @@ pub(crate) fn vacate(
 }
 
 impl Vmq {
-    /// The processor that a new queue starts on: the first in use that has room.
+    /// Returns the initial processor of a new queue: the first in use with room.
     pub(crate) fn home(&self) -> ProcessorId {
         let loads = self.loads();
         let fit = self.spec.water.fit();
@@ -51,7 +51,7 @@ impl Vmq {
         roomy.or_else(fresh).or_else(emptiest).unwrap_or_else(|| self.base())
     }
 
-    /// Moves all queues at once that may not be where they are.
+    /// Moves all queues that are not on a permitted processor, at once.
     pub(crate) fn settle(&mut self, now: Time) -> Vec<Move> {
         self.note_default();
         let mut moves = self.settle_default(now);
@@ -61,14 +61,14 @@ impl Vmq {
         }
         for queue in moves.iter().map(|decided| decided.queue) {
             if let Some(queue) = self.queues.get_mut(&queue) {
-                // Not load but the operator moved it.
+                // The configuration, not load, caused the move.
                 queue.is_way_back_paid = true;
             }
         }
         moves
     }
 
-    /// Queues that have become the default queue where they are, or are it no more.
+    /// Updates the reasons of queues that became, or ceased to be, the default queue in place.
     fn note_default(&mut self) {
         let ids: Vec<QueueId> = self.queues.keys().copied().collect();
         for id in ids {
@@ -137,7 +137,7 @@ impl Vmq {
     }
 }
 
-/// The best place for a queue that cannot stay; none only if all are closed.
+/// Returns the best processor for a queue that cannot stay; `None` only if all are closed.
 fn anywhere(draft: &Draft, item: &Item, fit: Load) -> Option<ProcessorId> {
     let emptiest = draft.emptiest(item);
     if let Some((after, id)) = emptiest {
@@ -145,7 +145,7 @@ fn anywhere(draft: &Draft, item: &Item, fit: Load) -> Option<ProcessorId> {
             return Some(id);
         }
     }
-    // The one in use, if both will be as crowded.
+    // With equal loads, the processor in use is preferred.
     let fresh = draft.fresh(item);
     [emptiest, fresh].into_iter().flatten().min_by_key(|(after, _)| *after).map(|(_, id)| id)
 }

@@ -1,4 +1,4 @@
-//! The state machine: what it is told, and what it tells.
+//! State machine of the placement.
 
 use std::collections::BTreeMap;
 
@@ -19,39 +19,40 @@ use crate::seat::Seat;
 use crate::spec::VmqMode;
 use crate::{Load, Move, NicSpec, Processor, QueueError, Reason, SpecError, VmqSpec, Why};
 
-/// What came of a queue that was added.
+/// Result of adding a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Added {
-    /// The processor that is to own it.
+    /// Processor that services the new queue.
     pub at: ProcessorId,
-    /// What has to make room: the default queue may bring the base processor into use
-    /// while as many are used as may be.
+    /// Moves that make room: the default queue may bring the base processor into use while the
+    /// maximum number is in use.
     pub moves: Vec<Move>,
 }
 
-/// Which processor works off which queue of one team or uplink.
+/// Placement of the queues of one team or uplink on processors.
 #[derive(Clone, Debug)]
 pub struct Vmq {
     pub(crate) spec: VmqSpec,
     pub(crate) seats: BTreeMap<ProcessorId, Seat>,
-    /// Processors that may be used, in the order of use; at least one.
+    /// Permitted processors in the order of use; at least one.
     pub(crate) order: Vec<ProcessorId>,
     pub(crate) nics: BTreeMap<PortId, NicSpec>,
     pub(crate) queues: BTreeMap<QueueId, Queue>,
-    /// Of the measurement that is being added up.
+    /// Length of the current measurement.
     pub(crate) period: Duration,
     pub(crate) allowance: Allowance,
     pub(crate) patience: Patience,
     pub(crate) alert: Alert,
-    /// The last move of each queue whose effect is not known yet.
+    /// Last move of each queue whose effect is unknown.
     pub(crate) watches: BTreeMap<QueueId, Watch>,
 }
 
 impl Vmq {
-    /// Without NICs and queues.
+    /// Creates a placement without NICs and queues.
     ///
     /// # Errors
-    /// What contradicts itself or the processors, and what would be accepted.
+    ///
+    /// The contradiction in the configuration or with the processors, with accepted values.
     pub fn new(spec: VmqSpec, processors: &[Processor], now: Time) -> Result<Self, SpecError> {
         let mut vmq = Self {
             order: order(&spec, processors)?,
@@ -69,26 +70,27 @@ impl Vmq {
         Ok(vmq)
     }
 
-    /// What was specified last.
+    /// Returns the configuration in effect.
     pub const fn spec(&self) -> &VmqSpec {
         &self.spec
     }
 
-    /// Changes what the operator wants. Queues that may not be where they are leave at
-    /// once. Unless it is what was specified already, all holds, rests and used-up
-    /// allowances are forgotten: it is another situation.
+    /// Changes the configuration. Queues on processors no longer permitted are moved at once. A
+    /// different configuration also resets holds, rests and the budget of moves.
     ///
     /// # Errors
-    /// What contradicts itself or the processors; nothing was changed.
+    ///
+    /// The contradiction; the previous configuration stays in effect.
     pub fn set_spec(&mut self, spec: VmqSpec, now: Time) -> Result<Vec<Move>, SpecError> {
         let processors: Vec<Processor> = self.seats.values().map(|seat| seat.processor).collect();
         self.configure(spec, &processors, now)
     }
 
-    /// Changes what processors there are; see [`Vmq::set_spec`].
+    /// Changes the processors of the host; see [`Vmq::set_spec`].
     ///
     /// # Errors
-    /// What contradicts the specification; nothing was changed.
+    ///
+    /// The contradiction with the configuration; nothing was changed.
     pub fn set_processors(
         &mut self,
         processors: &[Processor],
@@ -97,10 +99,11 @@ impl Vmq {
         self.configure(self.spec.clone(), processors, now)
     }
 
-    /// Both at once, where one is not possible without the other.
+    /// Changes configuration and processors at once, where neither is possible alone.
     ///
     /// # Errors
-    /// What contradicts itself; nothing was changed.
+    ///
+    /// The contradiction; nothing was changed.
     pub fn configure(
         &mut self,
         spec: VmqSpec,
@@ -122,8 +125,8 @@ impl Vmq {
         Ok(moves)
     }
 
-    /// Forgets all holds, rests and used-up allowances. For when the load becomes another
-    /// one by somebody's will, as when the team's mode changes.
+    /// Resets holds, rests and the budget of moves. Called when the operator causes a different
+    /// load, for example by a change of the team mode.
     pub fn forget_history(&mut self, now: Time) {
         self.allowance = Allowance::full(self.queues.len(), now);
         self.patience = Patience::new(now);
@@ -136,7 +139,7 @@ impl Vmq {
         }
     }
 
-    /// The load or the placement is another one: what was learned of the former is of no use.
+    /// Resets what was learned about the load, which has changed.
     pub(crate) fn rouse(&mut self) {
         self.alert.rouse();
         for seat in self.seats.values_mut() {
@@ -155,12 +158,13 @@ impl Vmq {
         }
     }
 
-    /// Adds a NIC or changes it. Its queues leave at once if they become the default queue;
-    /// in static mode they are assigned anew if its weight changed.
-    /// `queues_max` is how many the device has for it.
+    /// Adds or changes a NIC. Its queues move at once if they become the default queue; with static
+    /// assignment they are reassigned if the weight changed. `queues_max` is the number of queues
+    /// the device provides for it.
     ///
     /// # Errors
-    /// What would be accepted instead; nothing was changed.
+    ///
+    /// The invalid value, with accepted values; nothing was changed.
     pub fn set_nic(
         &mut self,
         nic: PortId,
@@ -186,10 +190,11 @@ impl Vmq {
         self.allowance.resize(self.queues.len(), now);
     }
 
-    /// Adds a queue, which counts as where it is to be.
+    /// Adds a queue, which counts as being on the returned processor.
     ///
     /// # Errors
-    /// Why that is not possible; nothing was changed.
+    ///
+    /// The reason of the rejection; nothing was changed.
     pub fn add_queue(&mut self, queue: QueueId, now: Time) -> Result<Added, QueueError> {
         let nic = self.nics.get(&queue.port).ok_or(QueueError::UnknownNic(queue.port))?;
         if self.queues.contains_key(&queue) {
@@ -204,8 +209,8 @@ impl Vmq {
         Ok(Added { at, moves: self.settle(now) })
     }
 
-    /// Where a queue of this NIC is to be if it is added now; `None` if the NIC is not
-    /// known.
+    /// Returns the processor on which a queue of this NIC would be placed now; `None` if the NIC is
+    /// unknown.
     pub fn home_of(&self, nic: PortId) -> Option<ProcessorId> {
         self.nics.get(&nic).map(|nic| self.first_place(*nic).0)
     }
@@ -220,7 +225,7 @@ impl Vmq {
         }
     }
 
-    /// Removes a queue; says whether it was there.
+    /// Removes a queue and returns whether it existed.
     pub fn remove_queue(&mut self, queue: QueueId, now: Time) -> bool {
         let is_known = self.queues.remove(&queue).is_some();
         self.watches.remove(&queue);
@@ -228,13 +233,13 @@ impl Vmq {
         is_known
     }
 
-    /// Whether a queue was added.
+    /// Returns true if the queue exists.
     pub fn holds(&self, queue: QueueId) -> bool {
         self.queues.contains_key(&queue)
     }
 
-    /// A move was carried out, or was not: the queue is at `at` now. Until this is said
-    /// the queue counts as where it was to go, and is not moved again.
+    /// Reports the outcome of a move: the queue is on `at` now. Until then the queue counts as
+    /// being on its destination and is not moved again.
     pub fn handle_moved(&mut self, queue: QueueId, at: ProcessorId, now: Time) {
         let Some(of) = self.queues.get_mut(&queue) else { return };
         let Some(from) = of.coming_from.take() else { return };
@@ -257,12 +262,12 @@ impl Vmq {
         }
     }
 
-    /// Where each queue is, or is on its way to.
+    /// Returns the processor of each queue, the destination for those in transit.
     pub fn placement(&self) -> impl Iterator<Item = (QueueId, ProcessorId)> + '_ {
         self.queues.iter().map(|(id, queue)| (*id, queue.at))
     }
 
-    /// Processors that may be used and have nothing to do: no queue, and no other work.
+    /// Returns the permitted processors that have neither queues nor other work.
     pub fn parked(&self) -> Vec<ProcessorId> {
         let is_idle = |id: &&ProcessorId| {
             let other = self.seats.get(id).map_or(Load::ZERO, |seat| seat.other.mean());
@@ -271,7 +276,7 @@ impl Vmq {
         self.order.iter().filter(is_idle).copied().collect()
     }
 
-    /// Whether the queue is not at the processor, and not on its way from there.
+    /// Returns true if the queue is neither on the processor nor in transit from it.
     fn is_away(&self, of: &Queue, id: ProcessorId) -> bool {
         of.at != id && of.coming_from != Some(id)
     }
@@ -286,7 +291,8 @@ impl Vmq {
         !self.spec.enabled || nic.is_none_or(NicSpec::uses_default_queue)
     }
 
-    /// What was measured of each processor, as if its queues had been there all the time.
+    /// Returns the measured load of each processor, as if its current queues had been there
+    /// throughout.
     pub(crate) fn loads(&self) -> BTreeMap<ProcessorId, LastTwo> {
         let mut loads: BTreeMap<ProcessorId, LastTwo> =
             self.seats.iter().map(|(id, seat)| (*id, seat.other)).collect();
@@ -298,7 +304,7 @@ impl Vmq {
         loads
     }
 
-    /// By the means of the last two measurements.
+    /// Returns a draft based on the means of the last two measurements.
     pub(crate) fn draft_of_means(&self, now: Time) -> Draft {
         let mean = |queue: &Queue| queue.load.mean();
         self.draft(mean, mean, |seat| seat.other.mean(), now)
@@ -328,7 +334,7 @@ impl Vmq {
         Draft::new(seats, items, self.spec.max_processors)
     }
 
-    /// Decides a move.
+    /// Records a decided move and returns it.
     pub(crate) fn commit(&mut self, step: &Step, reason: Reason, now: Time) -> Move {
         let Step { queue, from, to, predicted } = *step;
         let decided = Move { queue, from, to, reason, predicted };

@@ -1,36 +1,35 @@
-//! What confined threads may ask of the kernel; everything else is refused.
+//! System calls that confined threads may make; all others are rejected.
 //!
-//! Each group says who needs it. None of the calls makes a descriptor for
-//! something that has a name (a file, a device, an address), starts anything, or
-//! makes memory executable.
+//! Each group names its users. None of the calls opens something by name (a file, a device, an
+//! address), starts a process, or makes memory executable.
 
 use crate::filter::{Call, When};
 
 const PROT_EXEC: u64 = libc::PROT_EXEC as u64;
 const MAP_ANONYMOUS: u64 = libc::MAP_ANONYMOUS as u64;
 
-/// Asks for a device's name by its index; tells a device that is down from one
-/// that is gone. `linux/sockios.h`.
+/// Returns a device's name by its index, used to distinguish a device that is down from one that is
+/// gone (`linux/sockios.h`).
 const SIOCGIFNAME: u32 = 0x8910;
 
-/// `linux/io_uring.h`.
+/// Opcode of `linux/io_uring.h`.
 const IORING_REGISTER_FILES_UPDATE: u32 = 6;
 
-/// What every thread of a Rust program needs: memory, locks, clocks, the way out.
+/// Returns the calls that every thread of a Rust program needs: memory, locks, clocks, exit.
 fn of_any_thread() -> Vec<Call> {
     let mut calls = [
         // Locks, channels, parking.
         libc::SYS_futex,
         libc::SYS_sched_yield,
         libc::SYS_restart_syscall,
-        // The allocator gives memory back and moves what grows.
+        // The allocator returns memory and moves growing blocks.
         libc::SYS_munmap,
         libc::SYS_madvise,
         libc::SYS_mremap,
         libc::SYS_brk,
-        // It makes as many arenas as there are CPUs.
+        // The allocator determines the number of its arenas from the number of CPUs.
         libc::SYS_sched_getaffinity,
-        // Clocks, where the vDSO cannot answer.
+        // Clocks that the vDSO does not provide.
         libc::SYS_clock_gettime,
         libc::SYS_clock_getres,
         libc::SYS_gettimeofday,
@@ -38,17 +37,17 @@ fn of_any_thread() -> Vec<Call> {
         libc::SYS_nanosleep,
         // Seeds of hash maps.
         libc::SYS_getrandom,
-        // Returns from the handlers of SIGBUS and SIGSYS; masks at the thread's end.
+        // Returns from the handlers of SIGBUS and SIGSYS; masks at the end of a thread.
         libc::SYS_rt_sigreturn,
         libc::SYS_rt_sigprocmask,
         libc::SYS_sigaltstack,
         libc::SYS_getpid,
         libc::SYS_gettid,
-        // The end of a thread, of the process, and of a descriptor.
+        // End of a thread, of the process, and of a descriptor.
         libc::SYS_exit,
         libc::SYS_exit_group,
         libc::SYS_close,
-        // Descriptors at hand, and the log on stderr.
+        // Open descriptors, and the log on stderr.
         libc::SYS_read,
         libc::SYS_readv,
         libc::SYS_write,
@@ -56,39 +55,39 @@ fn of_any_thread() -> Vec<Call> {
     ]
     .map(Call::always)
     .to_vec();
-    // `abort` ends its own process, nobody else's.
+    // `abort` may signal its own process only.
     let own = std::process::id();
     let abort = vec![When::Is(0, own), When::Is(2, libc::SIGABRT as u32)];
     calls.push(Call::when(libc::SYS_tgkill, vec![abort]));
-    // The standard library, with debug assertions, looks whether what it closes is open.
+    // The standard library, with debug assertions, checks that the descriptors it closes are open.
     let look = vec![When::Is(1, libc::F_GETFD as u32)];
     calls.push(Call::when(libc::SYS_fcntl, vec![look]));
     calls.push(Call::when(libc::SYS_mprotect, vec![vec![When::Lacks(2, PROT_EXEC)]]));
     calls
 }
 
-/// A processor: queues at hand and the one wait.
+/// Returns the calls of a worker: queues with open descriptors, and waiting.
 pub(crate) fn of_processors() -> Vec<Call> {
     let mut calls = of_any_thread();
     calls.extend(
         [
-            // The wait: descriptors are watched and waited for; a timer on kernels
-            // without epoll_pwait2.
+            // Waiting: descriptors are registered and polled; a timer on kernels without
+            // epoll_pwait2.
             libc::SYS_epoll_ctl,
             libc::SYS_epoll_pwait,
             libc::SYS_epoll_pwait2,
             libc::SYS_timerfd_settime,
-            // I/O on files of disks. The ring was made by the control plane, and is
-            // restricted to files that it was given (`sys/uring`).
+            // I/O on files of disks. The control plane created the ring, which is restricted to
+            // registered files (`sys/uring`).
             libc::SYS_io_uring_enter,
-            // Files in memory, how long a file is, and where its holes are.
+            // Files in memory, length of a file, and its holes.
             libc::SYS_pread64,
             libc::SYS_preadv,
             libc::SYS_pwritev2,
             libc::SYS_fdatasync,
             libc::SYS_lseek,
             libc::SYS_fstat,
-            // Packet sockets, and NBD clients.
+            // Packet sockets, and sockets of NBD clients.
             libc::SYS_recvmsg,
             libc::SYS_recvmmsg,
             libc::SYS_sendmsg,
@@ -100,32 +99,32 @@ pub(crate) fn of_processors() -> Vec<Call> {
     );
     #[cfg(target_arch = "x86_64")]
     calls.push(Call::always(libc::SYS_epoll_wait));
-    // What of its answers an NBD client has read.
+    // Bytes of its replies that an NBD client has read.
     let asked = [SIOCGIFNAME, libc::TIOCOUTQ as u32].map(|request| vec![When::Is(1, request)]);
     calls.push(Call::when(libc::SYS_ioctl, asked.into()));
-    // A disk's file, which is open, is put into the ring's table, or out of it.
+    // Registers an open file of a disk with the ring, or removes it.
     let files = vec![When::Is(1, IORING_REGISTER_FILES_UPDATE)];
     calls.push(Call::when(libc::SYS_io_uring_register, vec![files]));
-    // Only memory of its own: no file of which a descriptor lies about is mapped.
-    // The handler of SIGBUS puts such memory where a guest's file was cut short.
+    // Anonymous memory only: files of open descriptors cannot be mapped. The handler of SIGBUS maps
+    // such memory where a guest's file was truncated.
     let own = vec![When::Lacks(2, PROT_EXEC), When::Has(3, MAP_ANONYMOUS)];
     calls.push(Call::when(libc::SYS_mmap, vec![own]));
     calls
 }
 
-/// A thread of a socket runtime (`sys/socket-runtime`): waits for descriptors with epoll, and starts
-/// threads for blocking calls.
+/// Returns the calls of a thread of a socket runtime (`sys/socket-runtime`): it waits for
+/// descriptors with epoll, and starts threads for blocking calls.
 fn of_socket_runtimes() -> Vec<Call> {
     let mut calls = of_any_thread();
     calls.extend(
         [
             libc::SYS_epoll_ctl,
             libc::SYS_epoll_pwait,
-            // A new thread tells the C library where it is.
+            // A new thread registers with the C library.
             libc::SYS_set_robust_list,
             libc::SYS_rseq,
-            // Missing: the filter beside this one makes it fail with ENOSYS, so that threads are
-            // made by `clone`, whose flags a filter can read.
+            // The second filter makes this call fail with ENOSYS, so that threads are created by
+            // `clone`, whose flags a filter can read.
             libc::SYS_clone3,
         ]
         .map(Call::always),
@@ -138,7 +137,8 @@ fn of_socket_runtimes() -> Vec<Call> {
     calls
 }
 
-/// A thread that reads messages of VM monitors: their sockets, and descriptors that arrive on them.
+/// Returns the calls of a thread that reads messages of VM monitors: their sockets, and descriptors
+/// received on them.
 pub(crate) fn of_front_ends() -> Vec<Call> {
     let mut calls = of_socket_runtimes();
     calls.extend(
@@ -150,12 +150,11 @@ pub(crate) fn of_front_ends() -> Vec<Call> {
             libc::SYS_sendmsg,
             libc::SYS_sendto,
             libc::SYS_shutdown,
-            // Looks at the descriptors that came: is it a file, and how long; an
-            // eventfd; does it block.
+            // Checks of received descriptors: file type, length, eventfd, flags.
             libc::SYS_fstat,
             libc::SYS_fstatfs,
             libc::SYS_fcntl,
-            // Regions it makes itself, for what is in flight.
+            // Shared memory for in-flight records.
             libc::SYS_memfd_create,
             libc::SYS_ftruncate,
             libc::SYS_eventfd2,
@@ -164,26 +163,26 @@ pub(crate) fn of_front_ends() -> Vec<Call> {
     );
     #[cfg(target_arch = "x86_64")]
     calls.push(Call::always(libc::SYS_poll));
-    // Maps a VM's memory from files that arrive on the socket, and stacks of threads.
+    // Maps a VM's memory from files received on the socket, and stacks of threads.
     calls.push(Call::when(libc::SYS_mmap, vec![vec![When::Lacks(2, PROT_EXEC)]]));
     calls
 }
 
-/// `asm-generic/socket.h`, in the numbers of 64-bit machines.
+/// Socket options of `asm-generic/socket.h`, with the numbers of 64-bit machines.
 const SO_SNDBUF: u32 = 7;
 const SO_KEEPALIVE: u32 = 9;
 const SO_PEERCRED: u32 = 17;
 const SO_RCVTIMEO: u32 = 20;
 const SO_DOMAIN: u32 = 39;
 const SO_SNDTIMEO: u32 = 21;
-/// The same with times of 64 bits, which kernels have since 5.1.
+/// The same options with 64-bit times, available since Linux 5.1.
 const SO_RCVTIMEO_NEW: u32 = 66;
 const SO_SNDTIMEO_NEW: u32 = 67;
 const FIONBIO: u32 = 0x5421;
 const PR_SET_NAME: u32 = 15;
 
-/// A thread that accepts NBD clients, negotiates with them and carries their TLS. Sockets come from
-/// `accept`, or are a pair within the process.
+/// Returns the calls of a thread that accepts NBD clients, negotiates with them and carries their
+/// TLS. Sockets come from `accept`, or are a pair within the process.
 pub(crate) fn of_nbd_servers() -> Vec<Call> {
     let mut calls = of_socket_runtimes();
     calls.extend(
@@ -196,7 +195,7 @@ pub(crate) fn of_nbd_servers() -> Vec<Call> {
             libc::SYS_sendto,
             libc::SYS_sendmsg,
             libc::SYS_shutdown,
-            // A connection's queue watches its socket by a descriptor of its own.
+            // A connection's queue watches its socket through a separate epoll instance.
             libc::SYS_epoll_create1,
             libc::SYS_eventfd2,
         ]
@@ -207,7 +206,7 @@ pub(crate) fn of_nbd_servers() -> Vec<Call> {
     let option = |level: libc::c_int, name: u32| vec![When::Is(1, level as u32), When::Is(2, name)];
     let set = [SO_SNDBUF, SO_KEEPALIVE, SO_RCVTIMEO, SO_SNDTIMEO, SO_RCVTIMEO_NEW, SO_SNDTIMEO_NEW];
     let set = set.map(|name| option(libc::SOL_SOCKET, name));
-    // Delays, and clients that have vanished.
+    // Delays, and detection of vanished clients.
     let tcp = [
         libc::TCP_NODELAY,
         libc::TCP_KEEPIDLE,
@@ -220,10 +219,11 @@ pub(crate) fn of_nbd_servers() -> Vec<Call> {
     let asked = [SO_PEERCRED, SO_DOMAIN].map(|name| option(libc::SOL_SOCKET, name));
     calls.push(Call::when(libc::SYS_getsockopt, asked.into()));
     calls.push(Call::when(libc::SYS_ioctl, vec![vec![When::Is(1, FIONBIO)]]));
-    // With debug assertions Tokio checks that sockets do not block, beside the check of any thread.
+    // With debug assertions Tokio checks that sockets are non-blocking, in addition to the checks
+    // of any thread.
     let look = [libc::F_GETFD, libc::F_GETFL].map(|command| vec![When::Is(1, command as u32)]);
     calls.push(Call::when(libc::SYS_fcntl, look.into()));
-    // What TLS hands on to a connection's queue goes through a pair of sockets.
+    // TLS passes data to a connection's queue through a socket pair.
     let local = vec![When::Is(0, libc::AF_UNIX as u32)];
     calls.push(Call::when(libc::SYS_socketpair, vec![local]));
     // Stacks of threads and memory for payloads.

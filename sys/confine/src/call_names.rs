@@ -1,9 +1,8 @@
-//! Names of the system calls that somebody who took a thread over would try.
+//! Names of the system calls that an attacker in control of a thread is likely to try.
 
 macro_rules! names {
     ($($(#[$only:meta])* $constant:ident $name:literal,)*) => {
-        /// The name of a system call; its number as text if it is none of those
-        /// that are likely to be tried.
+        /// Returns the name of a system call, or a text with its number if it is not in the list.
         pub(crate) fn call_name(number: i64) -> String {
             $(
                 $(#[$only])*

@@ -1,4 +1,4 @@
-//! The layers, put in place.
+//! Installation of the confinement layers.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,20 +15,20 @@ use crate::report::{FileRule, LayerReport, Report};
 use crate::warm_up::warm_up;
 use crate::{allowed_calls, files, refused_calls};
 
-/// What a thread does, and therefore may do.
+/// Role of a thread, which determines its permitted system calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Moves frames between queues that it was handed.
+    /// Worker: moves frames between queues that were handed to it.
     Processor,
-    /// Reads messages of VM monitors on sockets that it was handed, and starts threads for blocking
-    /// calls, which inherit its confinement.
+    /// Reads messages of VM monitors on sockets that were handed to it, and starts threads for
+    /// blocking calls, which inherit its confinement.
     FrontEnd,
     /// Accepts NBD clients, and starts threads for blocking calls, which inherit its confinement.
     NbdServer,
 }
 
 impl Role {
-    /// The number by which refusals name it.
+    /// Returns the label of the role in reports of rejected calls.
     const fn label(self) -> u32 {
         match self {
             Self::Processor => 1,
@@ -38,28 +38,28 @@ impl Role {
     }
 }
 
-/// Why a layer could not be put in place. What a kernel merely lacks is no error.
+/// Reason why a layer could not be installed. Missing features of the kernel are not errors.
 #[derive(Debug, Error)]
 pub enum ConfineError {
-    /// A filter could not be made.
+    /// A filter could not be compiled.
     #[error("the filter of system calls cannot be made: {0}")]
     Compile(#[from] seccompiler::Error),
-    /// The handler of refused calls.
+    /// The handler of rejected calls could not be installed.
     #[error("the handler of SIGSYS cannot be installed: {0}")]
     Handler(#[source] io::Error),
-    /// Capabilities or no_new_privs.
+    /// Changing capabilities or no_new_privs failed.
     #[error("capabilities cannot be dropped: {0}")]
     Privileges(#[from] Errno),
-    /// Landlock.
+    /// Landlock rejected a rule or the restriction.
     #[error("Landlock cannot be set up: {0}")]
     Files(#[from] landlock::RulesetError),
-    /// The filter.
+    /// The filter could not be installed.
     #[error("the filter of system calls cannot be installed: {0}")]
     Filter(#[source] io::Error),
-    /// The process has other threads, which a layer would not reach.
+    /// The process has other threads, which a layer would not affect.
     #[error("the process has {threads} threads already; confine it while it has one")]
     NotAlone {
-        /// How many.
+        /// Number of threads.
         threads: usize,
     },
 }
@@ -70,17 +70,17 @@ impl From<ConfineError> for io::Error {
     }
 }
 
-/// The confinement of one process. Clones are handles on the same.
+/// Confinement of one process. Clones refer to the same confinement.
 #[derive(Clone)]
 pub struct Confinement(Arc<Inner>);
 
 struct Inner {
-    /// `None` if nothing is to be confined.
+    /// `None` if confinement is disabled.
     lists: Option<Lists>,
     report: Mutex<Report>,
 }
 
-/// A list and how long it is.
+/// Compiled filter and the number of calls in its list.
 struct Program {
     filter: BpfProgram,
     calls: usize,
@@ -101,11 +101,10 @@ impl Program {
 }
 
 impl Confinement {
-    /// Makes the filters and installs the handler of refused calls; nothing is
-    /// confined yet.
+    /// Compiles the filters and installs the handler of rejected calls; nothing is confined yet.
     ///
     /// # Errors
-    /// An architecture that is not supported, or no descriptor left.
+    /// The architecture is not supported, or the process has no descriptor left.
     pub fn new() -> Result<Self, ConfineError> {
         refusals::install().map_err(ConfineError::Handler)?;
         let lists = Lists {
@@ -118,19 +117,18 @@ impl Confinement {
         Ok(Self(Arc::new(Inner { lists: Some(lists), report: Mutex::default() })))
     }
 
-    /// Confines nothing, for a debugger's sake.
+    /// Creates a disabled confinement, for debugging.
     pub fn off() -> Self {
         let report = Report { is_off: true, ..Report::default() };
         Self(Arc::new(Inner { lists: None, report: Mutex::new(report) }))
     }
 
-    /// Confines the process, that is the calling thread and all it will start. To be
-    /// called while there is no other thread. Of the files below `/sys` only these can be
-    /// written to from then on.
+    /// Confines the process: the calling thread and all threads that it starts. Must be called
+    /// while there is no other thread. Of the files below `/sys`, only `sysfs_files` stay writable.
     ///
     /// # Errors
-    /// There are other threads, or the kernel refuses for another reason than
-    /// lacking something. What was put in place stays.
+    /// There are other threads, or the kernel failed for a reason other than a missing feature.
+    /// Layers that were installed stay in effect.
     pub fn confine_process(&self, sysfs_files: &[PathBuf]) -> Result<(), ConfineError> {
         let Some(lists) = &self.0.lists else { return Ok(()) };
         let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
@@ -149,8 +147,8 @@ impl Confinement {
     /// Confines the calling thread.
     ///
     /// # Errors
-    /// The kernel refuses for another reason than lacking something; the thread must
-    /// not go on to its work.
+    /// The kernel failed for a reason other than a missing feature; the thread must not do its
+    /// work.
     pub fn confine_thread(&self, role: Role) -> Result<(), ConfineError> {
         let Some(lists) = &self.0.lists else { return Ok(()) };
         let program = match role {
@@ -163,7 +161,7 @@ impl Confinement {
         let dropped = privileges::drop_all()?;
         privileges::forbid_new()?;
         let files = files::forbid_all()?;
-        // Behind the list no other filter can be installed.
+        // After the allow list, no other filter can be installed.
         let is_filtered = match role {
             Role::NbdServer | Role::FrontEnd => filter(&[&lists.missing, program])?,
             Role::Processor => filter(&[program])?,
@@ -178,18 +176,18 @@ impl Confinement {
         Ok(())
     }
 
-    /// Marks the calling thread, which a confined thread of this role has started, and
-    /// which therefore is confined as that one is: refusals name it.
+    /// Labels the calling thread in reports. It was started by a confined thread of this role and
+    /// inherits its confinement.
     pub fn mark_child(&self, role: Role) {
         refusals::mark_thread(role.label());
     }
 
-    /// What is in effect now.
+    /// Returns the layers in effect.
     pub fn report(&self) -> Report {
         Report { refused_calls: refusals::count(), ..self.report_mut().clone() }
     }
 
-    /// What was refused, if anything was since the start.
+    /// Returns the last rejected call, if there was one since the start.
     pub fn refusals(&self) -> Option<Refusal> {
         refusals::last()
     }
@@ -199,7 +197,7 @@ impl Confinement {
     }
 }
 
-/// Whether the kernel has filters; then they are in place.
+/// Installs the filters. Returns false if the kernel does not support them.
 fn filter(programs: &[&Program]) -> Result<bool, ConfineError> {
     for program in programs {
         match install(&program.filter) {

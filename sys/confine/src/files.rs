@@ -1,4 +1,4 @@
-//! Files, ports and signals (`landlock(7)`), as far as the kernel has Landlock.
+//! Restriction of files, ports and signals (`landlock(7)`), as far as the kernel supports it.
 
 use std::path::{Path, PathBuf};
 
@@ -10,29 +10,28 @@ use landlock::{
 
 use crate::report::FileRule;
 
-/// The newest interface whose restrictions were tried. What a newer kernel could
-/// restrict besides is for a newer version of this crate.
+/// Newest Landlock interface whose restrictions were tested.
 const NEWEST: ABI = ABI::V7;
 
-/// What the process gives up: running a file, making device nodes, and writing to files of
-/// `/sys`.
+/// Rights that the process gives up: executing files, creating device nodes, and writing to files
+/// of `/sys`.
 const OF_THE_PROCESS: BitFlags<AccessFs> =
     make_bitflags!(AccessFs::{Execute | MakeChar | MakeBlock | WriteFile});
-/// Where the kernel is told what it does, device by device.
+/// Mount point of sysfs, through which devices are configured.
 const SYSFS: &str = "/sys";
 
-/// No thread that the caller starts can run a file or make a device node, or write to a file
-/// of `/sys` that is none of these.
+/// Prevents the calling thread, and threads that it starts, from executing files, creating device
+/// nodes, and writing to files of `/sys` other than `sysfs_files`.
 ///
 /// # Errors
-/// The kernel refused for another reason than lacking it.
+/// The kernel failed for a reason other than missing support.
 pub(crate) fn forbid_programs(sysfs_files: &[PathBuf]) -> Result<FileRule, RulesetError> {
     let mut ruleset = Ruleset::default().handle_access(OF_THE_PROCESS)?.create()?;
-    // Rules only allow, so that what is not to be written is left out.
+    // Rules can only permit, so every other top-level folder is listed.
     let folders = std::fs::read_dir("/").into_iter().flatten().flatten();
     let others = folders.map(|entry| entry.path()).filter(|path| path != Path::new(SYSFS));
     for path in others.chain(sysfs_files.iter().cloned()) {
-        // What is gone by now needs no rule.
+        // A folder that no longer exists needs no rule.
         if let Ok(opened) = PathFd::new(&path) {
             ruleset = ruleset.add_rule(PathBeneath::new(opened, AccessFs::WriteFile))?;
         }
@@ -40,11 +39,11 @@ pub(crate) fn forbid_programs(sysfs_files: &[PathBuf]) -> Result<FileRule, Rules
     enforce(ruleset)
 }
 
-/// The calling thread can open no file, connect to no TCP port and no abstract Unix
-/// socket, and signal no other process.
+/// Prevents the calling thread from opening files, connecting to TCP ports and abstract Unix
+/// sockets, and signalling other processes.
 ///
 /// # Errors
-/// The kernel refused for another reason than lacking it.
+/// The kernel failed for a reason other than missing support.
 pub(crate) fn forbid_all() -> Result<FileRule, RulesetError> {
     restrict(
         Ruleset::default()

@@ -1,4 +1,4 @@
-//! Lists of system calls as programs for the kernel's seccomp filter.
+//! Compilation of system call lists to seccomp filters.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,16 +8,16 @@ use seccompiler::{
     SeccompRule, TargetArch, apply_filter, sock_filter,
 };
 
-/// Numbers from here on belong to the x32 interface of x86-64 kernels that have it.
-/// Elsewhere no call has such a number.
+/// First number of the x32 interface of x86-64 kernels that support it. On other architectures no
+/// call has such a number.
 const X32_BIT: u32 = 0x4000_0000;
 
-/// A condition on one argument.
+/// Condition on one argument: its index and a value or mask.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum When {
-    /// The lower 32 bits are this.
+    /// The lower 32 bits equal the value.
     Is(u8, u32),
-    /// The lower 32 bits are not this.
+    /// The lower 32 bits differ from the value.
     IsNot(u8, u32),
     /// All bits of the mask are set.
     Has(u8, u64),
@@ -27,8 +27,8 @@ pub(crate) enum When {
     Any(u8, u64),
 }
 
-/// A system call, and the arguments with which it is meant: any of the rules, each
-/// of which is several conditions. Without rules it is meant always.
+/// System call with rules for its arguments. It matches if all conditions of any rule hold, or if
+/// there are no rules.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) number: i64,
@@ -45,21 +45,21 @@ impl Call {
     }
 }
 
-/// What a filter does with the calls of its list.
+/// Action of a filter for the calls of its list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum List {
-    /// Nothing else is allowed.
+    /// Listed calls are permitted, all others rejected.
     Allowed,
-    /// Everything else is allowed.
+    /// Listed calls are rejected, all others permitted.
     Refused,
-    /// As if the kernel did not have them, so that libraries take another way.
+    /// Listed calls fail with `ENOSYS`, so that libraries use alternatives.
     Missing,
 }
 
-/// The program for a list.
+/// Compiles the filter for a list.
 ///
 /// # Errors
-/// This machine's architecture is none we know, or the list is too long.
+/// The architecture is not supported, or the list is too long.
 pub(crate) fn compile(list: List, calls: &[Call]) -> Result<BpfProgram, seccompiler::Error> {
     let (listed, others) = match list {
         List::Allowed => (SeccompAction::Allow, SeccompAction::Trap),
@@ -79,10 +79,10 @@ pub(crate) fn compile(list: List, calls: &[Call]) -> Result<BpfProgram, seccompi
     Ok(guarded(program))
 }
 
-/// Installs a program for the calling thread and those it will start.
+/// Installs a filter for the calling thread and threads that it starts.
 ///
 /// # Errors
-/// The kernel's words; `Unsupported` if it has no seccomp filters.
+/// The error of the kernel; `Unsupported` if it has no seccomp filters.
 pub(crate) fn install(program: &BpfProgram) -> io::Result<()> {
     apply_filter(program).map_err(|error| match error {
         seccompiler::Error::Prctl(cause) | seccompiler::Error::Seccomp(cause) => {
@@ -97,14 +97,14 @@ pub(crate) fn install(program: &BpfProgram) -> io::Result<()> {
     })
 }
 
-/// The program behind a look at the number alone. Without it a list of refused
-/// calls could be passed by under their x32 numbers.
+/// Prepends a check of the call number. Without it, rejected calls could be made under their x32
+/// numbers.
 fn guarded(program: BpfProgram) -> BpfProgram {
     let instruction = |code: u32, jt, jf, k| sock_filter { code: code as u16, jt, jf, k };
     let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
     let at_least = libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K;
     let mut guarded = vec![
-        // The number lies first in `struct seccomp_data`.
+        // The number is the first field of `struct seccomp_data`.
         instruction(load, 0, 0, 0),
         instruction(at_least, 0, 1, X32_BIT),
         instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_TRAP),

@@ -1,38 +1,35 @@
-//! Takes from the daemon and from its threads what they do not need, so that
-//! whoever gets to run code in them gets little more than the thread itself.
+//! Confinement of the daemon and its threads to the rights that they need, so that an attacker who
+//! executes code in them gains little.
 //!
-//! Three layers, each for good and each inherited by threads started later:
+//! Three layers, each irrevocable and inherited by threads started later:
 //!
-//! - [`Confinement::confine_process`], before there is a second thread: keeps the
-//!   capabilities that the control plane uses, empties the bounding set, sets
-//!   no_new_privs, refuses system calls that the daemon never makes
-//!   (programs, other processes, kernel modules, mounts, executable memory, …) and,
-//!   through Landlock, running any file.
-//! - [`Role::FrontEnd`]: threads that read a VM monitor's messages. No capability,
-//!   no file, a list of system calls outside of which nothing works. They may start threads,
-//!   which inherit this.
-//! - [`Role::NbdServer`]: threads that accept NBD clients and carry their TLS, likewise;
-//!   certificates are read by other threads.
-//! - [`Role::Processor`]: threads that move frames. The same with a shorter list:
-//!   what they read and write was opened by the control plane and handed to them.
+//! - [`Confinement::confine_process`], before there is a second thread: keeps the capabilities of
+//!   the control plane, empties the bounding set, sets no_new_privs, rejects system calls that the
+//!   daemon never makes (programs, other processes, kernel modules, mounts, executable memory, …)
+//!   and, through Landlock, execution of any file.
+//! - [`Role::FrontEnd`]: threads that read a VM monitor's messages. No capability, no file access,
+//!   and an allow list of system calls. They may start threads, which inherit the confinement.
+//! - [`Role::NbdServer`]: threads that accept NBD clients and carry their TLS, likewise; other
+//!   threads read the certificates.
+//! - [`Role::Processor`]: workers, which move frames. The same with a shorter list: the control
+//!   plane opened what they read and write, and handed it to them.
 //!
-//! A refused call does not happen; the thread gets `EPERM`, goes on, and the attempt
-//! is counted and remembered ([`Confinement::refusals`]): in a thread that has no
-//! defect and is in nobody's hand it never occurs.
+//! A rejected call is not executed; the thread gets `EPERM` and continues, and the attempt is
+//! counted and recorded ([`Confinement::refusals`]). In a thread without defects that is not under
+//! attack, it never occurs.
 //!
-//! What it does not do: it is no sandbox around a thread's memory. All threads of a
-//! process share one address space and one table of descriptors, so it bounds what
-//! code in a processor can ask of the kernel, not what it can write over.
-//! `docs/explanation/threat-model.md` says what follows from that.
+//! Outside of the scope: isolation of memory. All threads of a process share one address space and
+//! one descriptor table. The confinement limits the system calls of an attacker, not the memory
+//! that can be overwritten. `docs/explanation/threat-model.md` describes the consequences.
 //!
-//! Lifecycle: one [`Confinement`] per process; [`ConfinedProcessors`] confines every
-//! thread it starts. Nothing is ever given back.
+//! Life cycle: one [`Confinement`] per process; [`ConfinedProcessors`] confines every worker that
+//! it starts. No right is ever restored.
 //!
 //! Invariants
-//! - Whatever the kernel has is used; what it lacks is named in [`Report::lacking`],
+//! - Every available feature of the kernel is used. Missing ones are named in [`Report::lacking`],
 //!   and any other failure stops the thread before it does its work.
-//! - Filters refuse what they do not know: other architectures' calls end the
-//!   process, numbers of the x32 interface are refused.
+//! - Filters reject unknown interfaces: calls of other architectures end the process, numbers of
+//!   the x32 interface are rejected.
 //!
 //! Sources: `seccomp(2)`, `capabilities(7)`, `landlock(7)`, and the kernel's
 //! `Documentation/userspace-api/seccomp_filter.rst`.

@@ -7,7 +7,7 @@ use rustix::thread::{
     set_no_new_privs,
 };
 
-/// What the control plane keeps, and what for.
+/// Capabilities that the control plane keeps, with their purpose.
 pub const KEPT: &[(&str, &str)] = &[
     ("CAP_NET_ADMIN", "makes and sets TAP devices, promiscuous uplinks, large buffers"),
     ("CAP_NET_RAW", "opens packet sockets and AF_XDP sockets"),
@@ -17,7 +17,7 @@ pub const KEPT: &[(&str, &str)] = &[
     ("CAP_NET_BIND_SERVICE", "listens on a port below 1024 if `[api]` says so"),
 ];
 
-/// The same as flags, in the same order.
+/// Flags of the same capabilities, in the same order.
 const FLAGS: [CapabilitySet; 6] = [
     CapabilitySet::NET_ADMIN,
     CapabilitySet::NET_RAW,
@@ -27,41 +27,41 @@ const FLAGS: [CapabilitySet; 6] = [
     CapabilitySet::NET_BIND_SERVICE,
 ];
 
-/// What came of dropping capabilities.
+/// Result of dropping capabilities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dropped {
-    /// Names of those that are left.
+    /// Names of the remaining capabilities.
     pub(crate) left: Vec<&'static str>,
-    /// Whether a program that was run could get none.
+    /// True if an executed program could gain no capability.
     pub(crate) bounding_is_empty: bool,
 }
 
-/// Keeps what the control plane needs, as far as it is there.
+/// Drops all capabilities except those that the control plane needs.
 ///
 /// # Errors
-/// The kernel's words.
+/// The error of the kernel.
 pub(crate) fn drop_most() -> Result<Dropped, Errno> {
     drop_to(kept())
 }
 
-/// Keeps nothing.
+/// Drops all capabilities.
 ///
 /// # Errors
-/// The kernel's words.
+/// The error of the kernel.
 pub(crate) fn drop_all() -> Result<Dropped, Errno> {
     drop_to(CapabilitySet::empty())
 }
 
-/// From now on no program that is run gets more than the caller has.
+/// Prevents executed programs from gaining privileges (`no_new_privs`).
 ///
 /// # Errors
-/// The kernel's words.
+/// The error of the kernel.
 pub(crate) fn forbid_new() -> Result<(), Errno> {
     set_no_new_privs(true)
 }
 
 fn drop_to(kept: CapabilitySet) -> Result<Dropped, Errno> {
-    // The bounding set first: taking from it is a privilege itself.
+    // The bounding set is emptied first, because that needs a capability itself.
     let bounding_is_empty = empty_bounding_set()?;
     clear_ambient_capability_set()?;
     let permitted = capabilities(None)?.permitted & kept;
@@ -73,8 +73,8 @@ fn drop_to(kept: CapabilitySet) -> Result<Dropped, Errno> {
     Ok(Dropped { left: names(all), bounding_is_empty })
 }
 
-/// Whether it is empty now. Without `CAP_SETPCAP` it stays as it is; that matters
-/// only to programs that are run, of which there are none.
+/// Empties the bounding set. Returns false if `CAP_SETPCAP` is missing; that is only relevant for
+/// executed programs, of which there are none.
 fn empty_bounding_set() -> Result<bool, Errno> {
     for number in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << number);
@@ -85,7 +85,7 @@ fn empty_bounding_set() -> Result<bool, Errno> {
                 Err(Errno::PERM) => return Ok(false),
                 Err(errno) => return Err(errno),
             },
-            // The kernel knows no more of them.
+            // The kernel defines no further capabilities.
             Err(Errno::INVAL) => break,
             Err(errno) => return Err(errno),
         }

@@ -1,4 +1,4 @@
-//! Processors that are confined before they see a queue.
+//! Workers that are confined before they own a queue.
 
 use std::io;
 use std::sync::Arc;
@@ -9,22 +9,24 @@ use suimon_quantity::Time;
 
 use crate::confinement::{Confinement, Role};
 
-/// Starts processors of another runtime and confines each before its body runs.
+/// Worker runtime that confines each worker of another runtime before its body runs.
 pub struct ConfinedProcessors<R> {
     runtime: R,
     confinement: Confinement,
 }
 
 impl<R: ProcessorRuntime> ConfinedProcessors<R> {
-    /// Processors of `runtime`, confined by `confinement`.
+    /// Wraps `runtime` so that its workers are confined by `confinement`.
     pub fn new(runtime: R, confinement: Confinement) -> Self {
         Self { runtime, confinement }
     }
 }
 
 impl<R: ProcessorRuntime> ProcessorRuntime for ConfinedProcessors<R> {
+    /// Starts a worker.
+    ///
     /// # Errors
-    /// As the runtime's own, or the thread could not be confined; then its body did
+    /// The errors of the wrapped runtime, or the thread could not be confined; then its body did
     /// not run.
     fn start(
         &self,
@@ -37,7 +39,7 @@ impl<R: ProcessorRuntime> ProcessorRuntime for ConfinedProcessors<R> {
         let confined = move |wait| {
             let confined = confinement.confine_thread(Role::Processor);
             let is_confined = confined.is_ok();
-            // The starter waits for this one message, so sending cannot fail.
+            // The caller waits for this message, so sending cannot fail.
             let _ = report.send(confined);
             if is_confined {
                 body(wait);

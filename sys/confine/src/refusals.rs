@@ -1,12 +1,10 @@
-//! System calls that a filter refused: counted, remembered, told.
+//! Handling of system calls that a filter rejected: count, record and notification.
 //!
-//! Filters raise `SIGSYS` in the thread that made the call. The handler writes down
-//! what was tried and lets the thread go on with `EPERM`. It does what a handler may:
-//! atomics, its thread's own plain memory, and one write to a pipe. Whoever waits at
-//! its other end reads the count.
+//! Filters raise `SIGSYS` in the thread that made the call. The handler records the call and lets
+//! the thread continue with `EPERM`. It only uses async-signal-safe operations: atomics, plain
+//! memory of its thread, and one write to a pipe. The reader of the pipe then reads the count.
 //!
-//! A thread that blocks `SIGSYS` and makes a refused call is ended by the kernel,
-//! with the process.
+//! The kernel kills the process if a thread that blocks `SIGSYS` makes a rejected call.
 #![allow(unsafe_code, reason = "installs a signal handler that reads a signal frame")]
 
 use core::cell::Cell;
@@ -23,52 +21,51 @@ use crate::call_names::call_name;
 /// `SYS_SECCOMP` of `asm-generic/siginfo.h`: the signal comes from a filter.
 const FROM_FILTER: c_int = 1;
 
-/// Where `siginfo_t` has the number of the call, on 64-bit machines: behind three
-/// ints with padding, and the call's address.
+/// Offset of the call number in `siginfo_t` on 64-bit machines: after three integers with padding,
+/// and the call's address.
 const CALL_NUMBER_AT: usize = 24;
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 static LAST_CALL: AtomicI64 = AtomicI64::new(-1);
 static LAST_THREAD: AtomicU32 = AtomicU32::new(0);
 static LAST_LABEL: AtomicU32 = AtomicU32::new(0);
-/// The end of the pipe that is written to; -1 before it exists.
+/// Write end of the pipe; -1 before it exists.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
 
 thread_local! {
-    /// Which kind of thread this is; plain memory, readable in a handler.
+    /// Label of this thread's role; plain memory, readable in a handler.
     static LABEL: Cell<u32> = const { Cell::new(0) };
     static THREAD: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Refused calls up to now, and the last of them.
+/// Number of rejected calls, and the last of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Refused calls since the start.
+    /// Rejected calls since the start.
     pub count: u64,
-    /// Name of the last.
+    /// Name of the last rejected call.
     pub call: String,
-    /// Kind of thread that tried it: `control plane`, `processor`, `front-end` or
-    /// `NBD server`.
+    /// Kind of thread that made it: `control plane`, `processor`, `front-end` or `NBD server`.
     pub by: &'static str,
-    /// The thread's number, as in `/proc/PID/task`; 0 for the control plane.
+    /// Thread id, as in `/proc/PID/task`; 0 for the control plane.
     pub thread: u32,
 }
 
-/// How threads are called, by label.
+/// Kinds of threads by label.
 const LABELS: [&str; 4] = ["control plane", "processor", "front-end", "NBD server"];
 
-/// Marks the calling thread.
+/// Labels the calling thread.
 pub(crate) fn mark_thread(label: u32) {
     LABEL.set(label);
     THREAD.set(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs());
 }
 
-/// Refused calls since the start.
+/// Returns the number of rejected calls since the start.
 pub(crate) fn count() -> u64 {
     COUNT.load(Relaxed)
 }
 
-/// What was refused, if anything was.
+/// Returns the last rejected call, if there was one.
 pub(crate) fn last() -> Option<Refusal> {
     let count = count();
     let label = usize::try_from(LAST_LABEL.load(Relaxed)).unwrap_or_default();
@@ -80,18 +77,18 @@ pub(crate) fn last() -> Option<Refusal> {
     })
 }
 
-/// A pipe that becomes readable, with a byte or more, when calls were refused; `None`
-/// before the first [`Confinement`](crate::Confinement) was made. Of several readers
-/// one hears.
+/// Returns a pipe that becomes readable, with at least one byte, when calls were rejected; `None`
+/// before the first [`Confinement`](crate::Confinement) was created. Only one of several readers
+/// receives a byte.
 ///
 /// # Errors
-/// Out of descriptors.
+/// The process has no descriptor left.
 pub fn wake_pipe() -> io::Result<Option<OwnedFd>> {
     let installed = INSTALLED.get().and_then(|installed| installed.as_ref().ok());
     installed.map(|pipe| pipe.read.try_clone()).transpose()
 }
 
-/// Never closed, so that the handler's end stays good.
+/// Pipe that is never closed, because the handler writes to it.
 struct Pipe {
     read: OwnedFd,
     _write: OwnedFd,
@@ -102,14 +99,14 @@ static INSTALLED: OnceLock<Result<Pipe, i32>> = OnceLock::new();
 /// Installs the handler, once for the process.
 ///
 /// # Errors
-/// Out of descriptors, or the kernel refuses.
+/// The process has no descriptor left, or the kernel rejects the handler.
 pub(crate) fn install() -> io::Result<()> {
     let installed = INSTALLED.get_or_init(|| {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)
             .map_err(rustix::io::Errno::raw_os_error)?;
         WAKE.store(write.as_raw_fd(), Relaxed);
-        // SAFETY: sigaction is called with one filled structure and no place for the
-        // old action; the handler does only what a signal handler may do.
+        // SAFETY: sigaction is called with one initialised structure and no place for the old
+        // action; the handler is async-signal-safe.
         let done = unsafe {
             let mut action: libc::sigaction = core::mem::zeroed();
             let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = handle_sigsys;
@@ -127,10 +124,10 @@ fn last_errno() -> i32 {
     io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
 }
 
-/// Async-signal-safe: see the module.
+/// Handles `SIGSYS`. Async-signal-safe: see the module.
 extern "C" fn handle_sigsys(_signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: the kernel passes a valid siginfo to an SA_SIGINFO handler; the number
-    // lies inside of it, aligned.
+    // SAFETY: the kernel passes a valid siginfo to an SA_SIGINFO handler; the number is inside of
+    // it, aligned.
     let (code, number) =
         unsafe { ((*info).si_code, info.byte_add(CALL_NUMBER_AT).cast::<c_int>().read()) };
     if code != FROM_FILTER {
@@ -141,26 +138,25 @@ extern "C" fn handle_sigsys(_signal: c_int, info: *mut libc::siginfo_t, context:
     LAST_THREAD.store(THREAD.get(), Relaxed);
     COUNT.fetch_add(1, Relaxed);
     let one = [1_u8];
-    // SAFETY: one readable byte; a descriptor that is never closed. The call is
-    // on every list. Its errno does not reach the interrupted code, which gets its
-    // own below and reads it from the result.
+    // SAFETY: one readable byte, and a descriptor that is never closed. Every list permits the
+    // call. The interrupted code's errno is restored; its result is set below.
     unsafe {
         let errno = errno_place();
         let before = *errno;
         libc::write(WAKE.load(Relaxed), one.as_ptr().cast(), one.len());
         *errno = before;
     }
-    // SAFETY: the third argument of an SA_SIGINFO handler is the frame that the
-    // thread goes on with.
+    // SAFETY: the third argument of an SA_SIGINFO handler is the context with which the thread
+    // continues.
     unsafe { set_result(&mut *context.cast::<libc::ucontext_t>(), -i64::from(libc::EPERM)) }
 }
 
 fn errno_place() -> *mut c_int {
-    // SAFETY: has no precondition; the place is the calling thread's.
+    // SAFETY: has no precondition; the location belongs to the calling thread.
     unsafe { libc::__errno_location() }
 }
 
-/// What the call returns once the handler is done.
+/// Sets the result of the interrupted call.
 #[cfg(target_arch = "x86_64")]
 fn set_result(context: &mut libc::ucontext_t, result: i64) {
     if let Some(rax) = context.uc_mcontext.gregs.get_mut(libc::REG_RAX as usize) {
@@ -168,7 +164,7 @@ fn set_result(context: &mut libc::ucontext_t, result: i64) {
     }
 }
 
-/// What the call returns once the handler is done.
+/// Sets the result of the interrupted call.
 #[cfg(target_arch = "aarch64")]
 fn set_result(context: &mut libc::ucontext_t, result: i64) {
     if let Some(x0) = context.uc_mcontext.regs.first_mut() {

@@ -1,13 +1,13 @@
-//! What the whole process gives up: calls that no part of the daemon makes.
+//! System calls that the whole process gives up, because no part of the daemon makes them.
 //!
-//! The control plane opens files and sockets of the operator's choice, so it cannot
-//! live with a short list of what is allowed; it can live without these.
+//! The control plane opens files and sockets chosen by the operator, so it cannot use a short allow
+//! list, but it does not need these calls.
 
 use crate::filter::{Call, When};
 
 const PROT_EXEC: u64 = libc::PROT_EXEC as u64;
 
-/// Flags of `clone` that make a namespace of any kind.
+/// Flags of `clone` that create a namespace of any kind.
 const CLONE_NEW: u64 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWIPC
@@ -16,17 +16,17 @@ const CLONE_NEW: u64 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWNET
     | libc::CLONE_NEWCGROUP) as u64;
 
-/// Families of sockets that the control plane uses: the API, requests about
-/// devices, link messages, uplinks of both kinds.
+/// Socket families that the control plane uses: the API, requests about devices, link messages,
+/// both kinds of uplinks.
 const FAMILIES: [libc::c_int; 6] =
     [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK, libc::AF_PACKET, libc::AF_XDP];
 
-/// Commands of `bpf` (linux/bpf.h) with which the control plane tells the kernel what it
-/// may move itself or is to give to AF_XDP sockets: maps are made, read and written,
-/// programs are loaded, linked to devices, and replaced there.
+/// Commands of `bpf` (linux/bpf.h) with which the control plane offloads forwarding to the kernel
+/// and directs frames to AF_XDP sockets: maps are created, read and written; programs are loaded,
+/// attached to devices, and replaced.
 const BPF_COMMANDS: [u32; 7] = [0, 1, 2, 3, 5, 28, 29];
 
-/// Calls that are refused, whatever their arguments.
+/// Calls that are rejected with any arguments.
 const ALWAYS: &[i64] = &[
     // Other programs and other processes.
     libc::SYS_execve,
@@ -53,7 +53,7 @@ const ALWAYS: &[i64] = &[
     libc::SYS_setfsuid,
     libc::SYS_setfsgid,
     libc::SYS_setgroups,
-    // Other views of the system. Entering a network namespace is below.
+    // Other namespaces and mounts. Entering a network namespace is handled below.
     libc::SYS_unshare,
     libc::SYS_mount,
     libc::SYS_umount2,
@@ -69,7 +69,7 @@ const ALWAYS: &[i64] = &[
     libc::SYS_mknodat,
     libc::SYS_name_to_handle_at,
     libc::SYS_open_by_handle_at,
-    // The machine itself.
+    // The machine as a whole.
     libc::SYS_reboot,
     libc::SYS_kexec_load,
     libc::SYS_init_module,
@@ -88,7 +88,7 @@ const ALWAYS: &[i64] = &[
     libc::SYS_adjtimex,
     libc::SYS_sethostname,
     libc::SYS_setdomainname,
-    // Parts of the kernel that are large and not needed.
+    // Large parts of the kernel that are not needed.
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
     libc::SYS_add_key,
@@ -121,15 +121,15 @@ const ALWAYS_HERE: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const ALWAYS_HERE: &[i64] = &[];
 
-/// The list.
+/// Returns the calls that the process gives up.
 pub(crate) fn of_the_process() -> Vec<Call> {
     let mut calls: Vec<Call> =
         ALWAYS.iter().chain(ALWAYS_HERE).map(|number| Call::always(*number)).collect();
-    // Threads are made, processes and namespaces are not.
+    // Threads may be created; processes and namespaces may not.
     let process = vec![When::Lacks(0, libc::CLONE_THREAD as u64)];
     let namespace = vec![When::Any(0, CLONE_NEW)];
     calls.push(Call::when(libc::SYS_clone, vec![process, namespace]));
-    // A network namespace is entered by its name under /run/netns, of no other kind.
+    // Only network namespaces may be entered, by their name under /run/netns.
     let other_kind = vec![When::IsNot(1, libc::CLONE_NEWNET as u32)];
     calls.push(Call::when(libc::SYS_setns, vec![other_kind]));
     let other_family =
@@ -140,16 +140,16 @@ pub(crate) fn of_the_process() -> Vec<Call> {
     for number in [libc::SYS_mmap, libc::SYS_mprotect] {
         calls.push(Call::when(number, vec![vec![When::Has(2, PROT_EXEC)]]));
     }
-    // Puts words into the mouth of whoever sits at the terminal.
+    // Simulates terminal input.
     calls.push(Call::when(libc::SYS_ioctl, vec![vec![When::Is(1, libc::TIOCSTI as u32)]]));
-    // Of a thread of this process, only.
+    // Threads of this process only.
     let others = vec![When::IsNot(0, std::process::id())];
     calls.push(Call::when(libc::SYS_tgkill, vec![others]));
     calls
 }
 
-/// The flags of `clone3` lie in memory, where no filter can look. The C library
-/// takes `clone` where it is missing.
+/// Returns the calls to report as missing. The flags of `clone3` are in memory, where a filter
+/// cannot read them. The C library uses `clone` if `clone3` is missing.
 pub(crate) fn missing() -> Vec<Call> {
     vec![Call::always(libc::SYS_clone3)]
 }

@@ -1,39 +1,39 @@
-//! What is in effect, for people and programs to see.
+//! Report of the confinement in effect.
 
-/// What Landlock does for a layer.
+/// Effect of Landlock in a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileRule {
-    /// All that was asked for, by a kernel with this version of the interface.
+    /// All requested restrictions, by a kernel with this version of the interface.
     Full {
-        /// Version of the kernel's interface.
+        /// Version of the kernel's Landlock interface.
         abi: u32,
     },
-    /// What a kernel with this version of the interface can do.
+    /// The restrictions that a kernel with this version of the interface supports.
     Partial {
-        /// Version of the kernel's interface.
+        /// Version of the kernel's Landlock interface.
         abi: u32,
     },
-    /// Nothing; the kernel has no Landlock, or it was not switched on at boot.
+    /// No effect; the kernel has no Landlock, or it was not enabled at boot.
     Off,
 }
 
-/// What one layer came to.
+/// Effect of one layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerReport {
-    /// Names of capabilities that are left.
+    /// Names of the remaining capabilities.
     pub capabilities: Vec<&'static str>,
-    /// Whether the bounding set is empty.
+    /// True if the bounding set is empty.
     pub bounding_is_empty: bool,
-    /// Whether system calls are filtered.
+    /// True if system calls are filtered.
     pub is_filtered: bool,
-    /// System calls on the layer's list: those allowed, for the process those refused.
+    /// Number of system calls on the layer's list: permitted ones, for the process rejected ones.
     pub listed_calls: usize,
-    /// What Landlock does.
+    /// Effect of Landlock on files, ports and signals.
     pub files: FileRule,
 }
 
 impl LayerReport {
-    /// What the kernel lacks for this layer, with what follows from that.
+    /// Returns the kernel features missing for this layer, with the consequences.
     pub fn lacking(&self) -> Vec<&'static str> {
         let mut lacking = Vec::new();
         if !self.is_filtered {
@@ -57,25 +57,25 @@ impl LayerReport {
     }
 }
 
-/// What is in effect in this process.
+/// Confinement in effect in this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Whether nothing was asked for.
+    /// True if confinement is disabled.
     pub is_off: bool,
-    /// The whole process, once it is confined.
+    /// Layer of the whole process, once it is confined.
     pub process: Option<LayerReport>,
-    /// Processors, once there is one.
+    /// Layer of workers, once there is one.
     pub processors: Option<LayerReport>,
-    /// Threads that read front-ends' messages, once there is one.
+    /// Layer of threads that read front-ends' messages, once there is one.
     pub front_ends: Option<LayerReport>,
-    /// Threads that serve NBD clients, once there is one.
+    /// Layer of threads that serve NBD clients, once there is one.
     pub nbd_servers: Option<LayerReport>,
-    /// Calls refused since the start.
+    /// Calls rejected since the start.
     pub refused_calls: u64,
 }
 
 impl Report {
-    /// The layers that there are, by name.
+    /// Returns the layers in effect with their names.
     pub fn layers(&self) -> impl Iterator<Item = (&'static str, &LayerReport)> {
         let layers = [
             ("process", &self.process),
@@ -86,7 +86,7 @@ impl Report {
         layers.into_iter().filter_map(|(name, layer)| Some((name, layer.as_ref()?)))
     }
 
-    /// What the kernel lacks, each once.
+    /// Returns the missing kernel features, each once.
     pub fn lacking(&self) -> Vec<&'static str> {
         let mut lacking: Vec<_> = self.layers().flat_map(|(_, layer)| layer.lacking()).collect();
         lacking.sort_unstable();

@@ -1,7 +1,6 @@
-//! The layer of the whole process, and that of front-ends' threads on top of it.
+//! Test of the process layer, and of the front-ends' layer on top of it.
 //!
-//! A program of its own: it confines itself, and then sees what works and what does
-//! not.
+//! A separate program: it confines itself, then checks which calls work.
 #![allow(unsafe_code, reason = "makes system calls that nothing would make by mistake")]
 
 use std::fs::File;
@@ -21,7 +20,7 @@ fn errno() -> i32 {
 
 macro_rules! refused {
     ($number:ident $(, $argument:expr)*) => {{
-        // SAFETY: calls that are refused, or would fail without harm.
+        // SAFETY: calls that are rejected, or would fail without harm.
         let result = unsafe { libc::syscall(libc::$number $(, $argument)*) };
         assert_eq!((result, errno()), (-1, libc::EPERM), stringify!($number));
     }};
@@ -29,7 +28,7 @@ macro_rules! refused {
 
 macro_rules! works {
     ($number:ident $(, $argument:expr)*) => {{
-        // SAFETY: calls with valid arguments that change nothing of others.
+        // SAFETY: calls with valid arguments that do not affect other processes.
         let result = unsafe { libc::syscall(libc::$number $(, $argument)*) };
         assert!(result >= 0, concat!(stringify!($number), ": errno {}"), errno());
         result
@@ -37,8 +36,8 @@ macro_rules! works {
 }
 
 fn main() {
-    // What test runners ask of programs with a harness of their own (cargo-nextest, "Custom test
-    // harnesses"): the list of tests.
+    // Test runners ask programs with a custom harness for their list of tests (cargo-nextest,
+    // "Custom test harnesses").
     if std::env::args().any(|argument| argument == "--list") {
         if !std::env::args().any(|argument| argument == "--ignored") {
             println!("a_confined_process_does_its_work_and_nothing_else: test");
@@ -67,8 +66,7 @@ fn check_confined_process() {
     many_confined_threads_have_memory(&confinement);
 }
 
-/// More than have a part of the allocator's memory of their own without a look at how many CPUs there
-/// are.
+/// More threads than arenas that the allocator creates without counting the CPUs.
 fn many_confined_threads_have_memory(confinement: &Confinement) {
     const THREADS: usize = 64;
     let before = confinement.report().refused_calls;
@@ -92,7 +90,7 @@ fn many_confined_threads_have_memory(confinement: &Confinement) {
     assert_eq!(confinement.report().refused_calls, before, "{:?}", confinement.refusals());
 }
 
-/// Both can be written to by root on any host, with what they hold.
+/// Files that root can write on any host, used with their current contents.
 const ALLOWED: &str = "/sys/class/net/lo/mtu";
 const OTHER: &str = "/sys/class/net/lo/tx_queue_len";
 
@@ -117,7 +115,7 @@ fn needs_to_be_alone(confinement: &Confinement) {
     assert!(matches!(error, ConfineError::NotAlone { threads: 2 }), "{error}");
     drop(end);
     let _ = other.join();
-    // The kernel takes a thread off the list a moment after it was joined.
+    // The kernel removes a thread from the list a moment after it was joined.
     while std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() > 1) {
         std::thread::yield_now();
     }
@@ -159,7 +157,7 @@ fn cannot_leave(namespace: &File) {
     refused!(SYS_mount, 0, 0, 0, 0, 0);
     refused!(SYS_chroot, c"/".as_ptr());
     refused!(SYS_mknodat, libc::AT_FDCWD, c"/tmp/x".as_ptr(), libc::S_IFREG, 0);
-    // To look at what others made, to leave something behind.
+    // Commands that inspect or pin objects of other processes.
     for command in [4, 6, 7, 8, 11, 13, 14, 30] {
         refused!(SYS_bpf, command, 0, 0);
     }
@@ -194,7 +192,7 @@ fn can_do_its_work(namespace: &File, confinement: &Confinement) {
     ] {
         works!(SYS_socket, family, kind, 0);
     }
-    // Without the capability it is the kernel that refuses, and counts as no refusal.
+    // Without the capability the kernel itself rejects the call, which is not counted.
     if status("CapEff") & 1 << 13 != 0 {
         control_sockets_are_opened_and_asked();
     }
@@ -215,13 +213,13 @@ fn can_do_its_work(namespace: &File, confinement: &Confinement) {
     assert_eq!(confinement.report().refused_calls, before);
 }
 
-/// A team's members get their sockets for LACPDUs whenever a team is made or a device
-/// comes back, long after the process was confined.
+/// Members of a team get their sockets for LACPDUs whenever a team is created or a device returns,
+/// long after the process was confined.
 fn control_sockets_are_opened_and_asked() {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     let socket = works!(SYS_socket, libc::AF_PACKET, kind, 0);
     let word = size_of::<libc::c_int>();
-    // One instruction: keep nothing.
+    // A filter of one instruction that drops all packets.
     let mut refuse = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: 0 };
     let program = libc::sock_fprog { len: 1, filter: &raw mut refuse };
     let room = size_of_val(&program);
@@ -236,8 +234,8 @@ fn control_sockets_are_opened_and_asked() {
     let on: libc::c_int = 1;
     let ignore = libc::PACKET_IGNORE_OUTGOING;
     works!(SYS_setsockopt, socket, libc::SOL_PACKET, ignore, &raw const on, word);
-    // To loopback, which is there and has the index 1 in every namespace.
-    // SAFETY: all zero is a valid sockaddr_ll.
+    // Loopback exists and has index 1 in every namespace. SAFETY: all zeros are a valid
+    // sockaddr_ll.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_protocol = (libc::ETH_P_SLOW as u16).to_be();
@@ -257,9 +255,9 @@ fn control_sockets_are_opened_and_asked() {
     let (mut told, mut len) = ([0_u32; 2], 8 as libc::socklen_t);
     let statistics = libc::PACKET_STATISTICS;
     works!(SYS_getsockopt, socket, libc::SOL_PACKET, statistics, &raw mut told, &raw mut len);
-    // SAFETY: it writes nothing: there is nothing to receive.
+    // SAFETY: writes nothing, because the buffer is empty.
     let received = unsafe { libc::syscall(libc::SYS_recvfrom, socket, 0, 0, 0, 0, 0) };
-    // A loopback that is down says so.
+    // A loopback device that is down returns ENETDOWN.
     assert!(received == -1 && [libc::EAGAIN, libc::ENETDOWN].contains(&errno()));
     works!(SYS_close, socket);
 }

@@ -1,12 +1,12 @@
-//! What went wrong, in words.
+//! Conversion of etcd's errors to messages.
 
 use etcd_client::Error;
 use suimon_ports::{ClusterStoreError, ClusterStoreErrorKind as Kind};
 
-/// gRPC's codes of questions that nobody answered: cancelled, unknown, deadline exceeded, unavailable.
+/// gRPC status codes without a definite result: cancelled, unknown, deadline exceeded, unavailable.
 const UNANSWERED: [i32; 4] = [1, 2, 4, 14];
 
-/// Says what failed at which member. `is_change`: a change may have been made.
+/// Converts an error of a member. With `is_change`, a change may have been made.
 pub(crate) fn explain(member: &str, error: &Error, is_change: bool) -> ClusterStoreError {
     let unanswered = if is_change { Kind::OutcomeUnknown } else { Kind::Unreachable };
     let (kind, advice) = match error {
@@ -19,7 +19,7 @@ pub(crate) fn explain(member: &str, error: &Error, is_change: bool) -> ClusterSt
     ClusterStoreError { kind, detail: format!("{member}: {}; {advice}", words(error)) }
 }
 
-/// It was not answered in time.
+/// Creates the error of a request without a reply in time.
 pub(crate) fn late(member: &str, is_change: bool) -> ClusterStoreError {
     let kind = if is_change { Kind::OutcomeUnknown } else { Kind::Unreachable };
     let detail = format!("{member}: no answer in time; see whether it runs and has a leader");

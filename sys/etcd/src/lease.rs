@@ -15,7 +15,7 @@ use crate::members::Members;
 
 pub(crate) struct Lease {
     id: i64,
-    /// Until then it holds, as far as this host knows.
+    /// Time until which the lease is valid, as far as this host knows; `None` once it has ended.
     until: Arc<Mutex<Option<Instant>>>,
     keeper: JoinHandle<()>,
     members: Arc<Members>,
@@ -35,7 +35,7 @@ impl Lease {
                 .block_on(members.ask(true, |mut client| async move {
                     client.lease_grant(seconds, None).await
                 }))?;
-        // etcd may give more than it was asked for, and never less.
+        // etcd may grant a longer lease than requested, but never a shorter one.
         let span = Duration::from_secs(u64::try_from(answer.ttl()).unwrap_or_default());
         let until = Arc::new(Mutex::new(Some(asked + span)));
         let id = answer.id();
@@ -60,7 +60,7 @@ async fn keep(members: Arc<Members>, id: i64, span: Duration, until: Arc<Mutex<O
         let mut until = until.lock().unwrap_or_else(PoisonError::into_inner);
         match answer {
             Ok(Ok(answer)) if answer.ttl() > 0 => *until = Some(asked + span),
-            // etcd does not know it any more.
+            // The lease has expired at etcd.
             Ok(Ok(_)) => *until = None,
             Ok(Err(error)) if error.kind == Kind::LeaseEnded => *until = None,
             Ok(Err(_)) | Err(_) => {}
@@ -86,7 +86,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         self.keeper.abort();
         let (members, id) = (Arc::clone(&self.members), self.id);
-        // If this does not arrive, it ends by itself.
+        // If this request is lost, the lease expires by itself.
         self.runtime.spawn(async move {
             let _ =
                 members.ask(true, |mut client| async move { client.lease_revoke(id).await }).await;

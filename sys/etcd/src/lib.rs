@@ -1,15 +1,15 @@
-//! The store of a cluster, which is etcd, version 3.4 or later.
+//! Cluster store in etcd, version 3.4 or later.
 //!
-//! [`EtcdStore::connect`] makes a [`suimon_ports::ClusterStore`] of an [`EtcdSpec`]. It has a thread of its own on
-//! which connections, watches and leases live; calls wait on the thread that makes them, for
+//! [`EtcdStore::connect`] creates a [`suimon_ports::ClusterStore`] from an [`EtcdSpec`]. A thread
+//! of the store runs its connections, watches and leases; calls block the calling thread, for about
 //! [`EtcdSpec::patience`] at most.
 //!
-//! One member is talked to at a time, and the next when it does not answer or knows no leader. Reads
-//! are linearizable and tried again; a transaction is sent once, because nobody knows what became of one
-//! that was not answered.
+//! Requests go to one member, and to the next one if it does not reply or has no leader. Reads are
+//! linearizable and repeated on failure. A transaction is sent once, because its outcome is unknown
+//! if there was no reply.
 //!
-//! What it asks of etcd besides what it is asked: for each lease a message in a third of its span; for
-//! each watch one a second, which no member writes down.
+//! Additional load on etcd: one message per third of each lease's duration, and one progress
+//! request per second for each watch, which etcd does not log.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

@@ -1,4 +1,4 @@
-//! The member that is talked to.
+//! Selection of the member that receives requests.
 
 use std::future::Future;
 use std::sync::{Mutex, PoisonError};
@@ -11,11 +11,11 @@ use tokio::time::timeout;
 use crate::explain::{explain, late};
 use crate::spec::EtcdSpec;
 
-/// So long a connection may take.
+/// Time limit for connecting to a member.
 const CONNECT: Duration = Duration::from_secs(1);
-/// A connection on which nothing is heard is asked for a sign of life so often.
+/// Interval of keep-alive messages on an idle connection.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
-/// Between two tries.
+/// Pause between two attempts of a request.
 const PAUSE: Duration = Duration::from_millis(50);
 
 struct Current {
@@ -23,7 +23,7 @@ struct Current {
     client: Option<Client>,
 }
 
-/// All members, one of which is talked to.
+/// Members of the cluster, one of which receives the requests.
 pub(crate) struct Members {
     spec: EtcdSpec,
     current: Mutex<Current>,
@@ -61,7 +61,7 @@ impl Members {
         options
     }
 
-    /// A connection, and the member that it goes to.
+    /// Returns a connection, and the URL of its member.
     pub(crate) async fn client(&self) -> Result<(Client, String), ClusterStoreError> {
         let (member, known) = {
             let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,7 +72,7 @@ impl Members {
         if let Some(client) = known {
             return Ok((client, member));
         }
-        // With a user this asks for a token already.
+        // With a user, connecting already requests a token.
         let made = timeout(CONNECT * 2, Client::connect([&member], Some(self.options()))).await;
         let client = made
             .map_err(|_| late(&member, false))
@@ -82,7 +82,7 @@ impl Members {
         Ok((client, member))
     }
 
-    /// Somebody answered.
+    /// Records that a member replied.
     pub(crate) fn hear(&self) {
         *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
@@ -92,7 +92,7 @@ impl Members {
         answered.map(|at| at.elapsed())
     }
 
-    /// Goes on to the next member, if this one is still the one that is talked to.
+    /// Switches to the next member, if `member` is still the selected one.
     pub(crate) fn leave(&self, member: &str) {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let endpoints = &self.spec.endpoints;
@@ -102,8 +102,8 @@ impl Members {
         }
     }
 
-    /// Asks a member. With `is_change` it is asked once, otherwise the next one too, until somebody
-    /// answers or patience ends.
+    /// Sends a request to a member. With `is_change` it is sent once; otherwise it is repeated at
+    /// the next member until one replies or the time limit is exceeded.
     pub(crate) async fn ask<T, F>(
         &self,
         is_change: bool,
@@ -118,7 +118,7 @@ impl Members {
             let (error, was_asked) = match self.client().await {
                 Err(error) => (error, false),
                 Ok((client, member)) => {
-                    // A member that hangs leaves time for another.
+                    // A member that hangs leaves time for another one.
                     let share = if is_change { left } else { left.min(self.spec.patience / 3) };
                     match timeout(share, question(client)).await {
                         Ok(Ok(answer)) => {

@@ -1,33 +1,34 @@
-//! Where etcd is and who asks.
+//! Parameters of the connection to etcd.
 
 use std::fmt;
 use std::time::Duration;
 
-/// How etcd is reached.
+/// Addresses, credentials and limits of the connection to etcd.
 #[derive(Clone)]
 pub struct EtcdSpec {
-    /// URLs of its members, `http://` or, with TLS, `https://`. One suffices while it is up.
+    /// URLs of its members, `http://` or, with TLS, `https://`. One is sufficient while that member
+    /// runs.
     pub endpoints: Vec<String>,
-    /// For `https://`.
+    /// TLS parameters for `https://`.
     pub tls: Option<EtcdTls>,
-    /// A user and its password, if etcd wants them.
+    /// User and password, if etcd requires them.
     pub user: Option<(String, String)>,
-    /// What the cluster's keys begin with; only they are looked at.
+    /// Prefix of the cluster's keys; other keys are not accessed.
     pub prefix: String,
-    /// How long a call waits at most.
+    /// Time limit of a call.
     pub patience: Duration,
 }
 
-/// Whom to believe and who asks. All are in PEM.
+/// Certificates for TLS, in PEM format.
 #[derive(Clone)]
 pub struct EtcdTls {
-    /// Certificates of authorities that may vouch for members.
+    /// CA certificates that members' certificates are verified with.
     pub authorities: Vec<u8>,
-    /// The certificate of who asks, and its key, if etcd wants one.
+    /// Client certificate and its key, if etcd requires one.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// Without what is secret.
+/// Formats everything except secrets.
 impl fmt::Debug for EtcdSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EtcdSpec")

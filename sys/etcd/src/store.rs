@@ -1,4 +1,4 @@
-//! etcd as the store of a cluster.
+//! Cluster store in etcd.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,20 +17,21 @@ use crate::members::Members;
 use crate::spec::EtcdSpec;
 use crate::watch;
 
-/// etcd's `--max-txn-ops` unless it was set: it counts conditions and changes each for themselves.
+/// Maximum number of operations of a transaction: the default of etcd's `--max-txn-ops`, which
+/// applies to conditions and changes separately.
 const CHANGES_MAX: usize = 128;
 
-/// See the crate.
+/// Connection to etcd; see the crate documentation.
 pub struct EtcdStore {
     members: Arc<Members>,
     runtime: Runtime,
 }
 
 impl EtcdStore {
-    /// Begins a thread and asks etcd whether it is there.
+    /// Starts a thread and checks that etcd responds.
     ///
     /// # Errors
-    /// No member answers, or none lets us in.
+    /// No member responds, or the credentials are rejected.
     pub fn connect(spec: EtcdSpec) -> Result<Self, ClusterStoreError> {
         if spec.endpoints.is_empty() {
             let detail = "no endpoint is given; give the URL of at least one member".to_owned();

@@ -1,4 +1,4 @@
-//! Watches that go on.
+//! Watches that continue after failures.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::explain::{explain, late};
 use crate::members::Members;
 use crate::store::{entry, read, revision};
 
-/// A watch on which nothing happens is asked how far it is so often.
+/// Interval of progress requests on an idle watch.
 const ASKED_EVERY: Duration = Duration::from_secs(1);
-/// So many times without an answer, and the next member is asked.
+/// Unanswered progress requests after which the next member is used.
 const UNANSWERED_MAX: u32 = 3;
-/// Between two tries.
+/// Pause between two attempts to watch.
 const PAUSE: Duration = Duration::from_millis(200);
 
 pub(crate) struct Watch(JoinHandle<()>);
@@ -37,14 +37,14 @@ impl Drop for Watch {
     }
 }
 
-/// How far an observer has heard.
+/// Progress of an observer's watch.
 struct Heard {
     prefix: String,
-    /// `None`: it has to be told all.
+    /// Revision up to which the observer was informed; `None` if it needs a snapshot.
     revision: Option<u64>,
 }
 
-/// Tells an observer all and what becomes of it, until it is dropped.
+/// Sends an observer a snapshot and all later changes, until the watch is dropped.
 pub(crate) async fn watch(
     members: Arc<Members>,
     prefix: String,
@@ -59,7 +59,7 @@ pub(crate) async fn watch(
     }
 }
 
-/// Listens until something is wrong.
+/// Forwards changes until an error occurs.
 async fn listen(
     members: &Members,
     heard: &mut Heard,
@@ -115,14 +115,14 @@ async fn listen(
     }
 }
 
-/// Tells an observer what came.
+/// Forwards one response to an observer.
 fn tell(
     answer: &WatchResponse,
     heard: &mut Heard,
     observer: &dyn ClusterObserver,
 ) -> Result<(), ClusterStoreError> {
     if answer.canceled() {
-        // What it has not heard is not there any more: it is told all anew.
+        // The missed changes were compacted: the observer needs a new snapshot.
         let is_compacted = answer.compact_revision() > 0;
         if is_compacted {
             heard.revision = None;
@@ -150,8 +150,8 @@ fn tell(
     if !changes.is_empty() {
         observer.changed(at, changes);
     }
-    // What says how far it is without events does not count: etcd may say it too early (etcd
-    // issue 15220).
+    // A progress notification without events is not trusted: etcd may send it too early (etcd issue
+    // 15220).
     heard.revision = heard.revision.map(|before| before.max(at));
     Ok(())
 }

@@ -1,17 +1,16 @@
-//! What happens when the file behind a mapping is cut short.
+//! Handling of a truncated file behind a mapping.
 //!
-//! A page behind the end of a shared file mapping raises `SIGBUS`, which ends the
-//! process: one hostile or crashed front-end, or whoever cuts the file of one disk
-//! in memory, would stop every VM of the host. The
-//! handler here recognises addresses inside guarded mappings, puts a private
-//! page of zeros there and lets the access go on. The cut is counted and marked
-//! on the mapping, whose owner looks. Any other `SIGBUS`
-//! goes to whoever handled it before.
+//! Access to a page beyond the end of a shared file mapping raises `SIGBUS`, which kills the
+//! process. One hostile or crashed front-end, or a program that truncates the file of one disk in
+//! memory, would stop all VMs of the host. The handler recognises addresses inside guarded
+//! mappings, maps a private page of zeros there and lets the access continue. The truncation is
+//! counted and recorded in the mapping's guard, which the owner checks. Any other `SIGBUS` is
+//! passed to the previous handler.
 //!
-//! State: a fixed table of mappings, read by the handler without a lock. A slot
-//! is free while its `start` is 0. The owner fills `end` and `page_bytes` before
-//! it publishes `start`, and takes `start` back before it unmaps; nobody touches
-//! the mapping in between, so the handler cannot meet half a slot.
+//! State: a fixed table of mappings, which the handler reads without a lock. A slot is free while
+//! its `start` is 0. The owner fills `end` and `page_bytes` before it publishes `start`, and clears
+//! `start` before it unmaps; the mapping is not accessed in between, so the handler cannot see a
+//! partly filled slot.
 #![allow(unsafe_code, reason = "installs a signal handler that maps pages")]
 
 use core::ffi::{c_int, c_void};
@@ -19,7 +18,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::io;
 use std::sync::OnceLock;
 
-/// Mappings that can be guarded at once, over all VMs and disks.
+/// Maximum number of guarded mappings over all VMs and disks.
 const SLOTS: usize = 16_384;
 
 #[derive(Debug)]
@@ -44,31 +43,31 @@ static TABLE: [Slot; SLOTS] = [const {
 static CUTS: AtomicU64 = AtomicU64::new(0);
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// How often a guarded mapping was touched behind the end of its file since the
-/// process started. Stays 0 unless a front-end cuts the file of a running VM's memory, or
-/// somebody that of a disk.
+/// Returns the number of accesses beyond the end of a guarded mapping's file since the process
+/// started. Stays 0 unless a front-end truncates the file of a running VM's memory, or a program
+/// that of a disk.
 pub fn cuts() -> u64 {
     CUTS.load(Ordering::Acquire)
 }
 
-/// Installs the handler now rather than with the first mapping, for programs whose
-/// threads that map memory may not install one.
+/// Installs the handler immediately, for programs in which the threads that create mappings may not
+/// install handlers.
 ///
 /// # Errors
-/// The host refuses.
+/// The host rejects the handler.
 pub fn watch_for_cuts() -> io::Result<()> {
     install()
 }
 
-/// A mapping's entry in the table; dropping it takes the entry back.
+/// Entry of a mapping in the table; dropping it frees the entry.
 #[derive(Debug)]
 pub struct CutGuard {
     slot: &'static Slot,
 }
 
 impl CutGuard {
-    /// Watches over the mapping at `start`, made of pages of `page_bytes` (a
-    /// power of two).
+    /// Guards the mapping of `bytes` bytes at address `start`, which consists of pages of
+    /// `page_bytes` bytes (a power of two).
     ///
     /// # Errors
     /// The table is full, or the handler could not be installed.
@@ -85,7 +84,7 @@ impl CutGuard {
         Ok(Self { slot })
     }
 
-    /// Whether the mapping was touched behind the end of its file.
+    /// Returns true if the mapping was accessed beyond the end of its file.
     #[must_use]
     #[inline]
     pub fn is_cut(&self) -> bool {
@@ -103,9 +102,8 @@ impl Drop for CutGuard {
 fn install() -> io::Result<()> {
     static INSTALLED: OnceLock<Option<i32>> = OnceLock::new();
     let failed = INSTALLED.get_or_init(|| {
-        // SAFETY: sigaction is called with one valid, zeroed structure for the old
-        // action and one filled structure for the new; the handler does only what
-        // a signal handler may do.
+        // SAFETY: sigaction is called with one valid, zeroed structure for the old action and one
+        // initialised structure for the new one; the handler is async-signal-safe.
         unsafe {
             let mut before: libc::sigaction = core::mem::zeroed();
             if libc::sigaction(libc::SIGBUS, core::ptr::null(), &raw mut before) != 0 {
@@ -126,7 +124,7 @@ fn install() -> io::Result<()> {
     failed.map_or(Ok(()), |errno| Err(io::Error::from_raw_os_error(errno)))
 }
 
-/// Async-signal-safe: atomics and system calls only.
+/// Handles `SIGBUS`. Async-signal-safe: atomics and system calls only.
 extern "C" fn handle_sigbus(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel passes a valid siginfo to an SA_SIGINFO handler.
     let address = unsafe { (*info).si_addr() } as usize;
@@ -135,7 +133,7 @@ extern "C" fn handle_sigbus(signal: c_int, info: *mut libc::siginfo_t, context: 
     }
 }
 
-/// Puts zeros where `address` lies, if that is guarded.
+/// Maps zeros at the page of `address` if it is guarded. Returns false otherwise.
 fn replace_page(address: usize) -> bool {
     for slot in &TABLE {
         let start = slot.start.load(Ordering::Acquire);
@@ -144,11 +142,11 @@ fn replace_page(address: usize) -> bool {
         }
         let page_bytes = slot.page_bytes.load(Ordering::Relaxed);
         let page = address & !(page_bytes - 1);
-        // Before there are zeros, so that whoever has read some finds it.
+        // Set before the zeros are mapped, so that a reader of zeros finds it set.
         slot.is_cut.store(true, Ordering::Release);
         CUTS.fetch_add(1, Ordering::Release);
-        // SAFETY: the page belongs to a mapping that its owner holds while the
-        // slot is filled; references into it do not exist, only raw copies.
+        // SAFETY: the page belongs to a mapping that its owner holds while the slot is filled; only
+        // raw copies access it, and no references into it exist.
         let mapped = unsafe {
             libc::mmap(
                 page as *mut c_void,
@@ -164,13 +162,14 @@ fn replace_page(address: usize) -> bool {
     false
 }
 
-/// Does what the process would have done without us.
+/// Calls the previous handler, or restores the default action.
 fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let before = BEFORE.get();
     let handler = before.map_or(libc::SIG_DFL, |action| action.sa_sigaction);
     let wants_info = before.is_some_and(|action| action.sa_flags & libc::SA_SIGINFO != 0);
-    // SAFETY: the earlier action is called the way it was registered; the default
-    // is put back, and the access, run again after the return, ends the process.
+    // SAFETY: the previous handler is called with the signature with which it was registered. If
+    // the default action is restored, the access is repeated after the return and kills the
+    // process.
     unsafe {
         if handler == libc::SIG_DFL || handler == libc::SIG_IGN {
             libc::signal(signal, libc::SIG_DFL);

@@ -1,16 +1,16 @@
-//! Mapped files that others may cut short: a VM's memory, and disk images in memory.
+//! Mapped files that other processes may truncate: a VM's memory, and disk images in memory.
 //!
-//! - [`CutGuard`]: watches over one mapping, and says whether its file was found too short.
-//! - [`cuts`]: how often that happened in this process.
+//! - [`CutGuard`]: guards one mapping, and reports whether its file was truncated.
+//! - [`cuts`]: number of such accesses in this process.
 //!
-//! What it does not do: it maps nothing itself, and reads and writes nothing.
+//! Outside of the scope: mapping files, and access to them.
 //!
-//! Lifecycle: whoever maps a file makes a guard for it, and drops the guard before it unmaps.
+//! Life cycle: the owner of a mapping creates a guard for it, and drops the guard before it unmaps.
 //!
 //! Invariants
-//! - A page of a guarded mapping that its file no longer has reads as zeros; what is written
-//!   to it is lost. The guard says so from before the first such access ends.
-//! - Any other `SIGBUS` does what it did before.
+//! - A page of a guarded mapping that its file no longer has reads as zeros; data written to it is
+//!   lost. The guard reports this before the first such access completes.
+//! - Any other `SIGBUS` has its previous effect.
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

@@ -1,4 +1,4 @@
-//! Who waits for which answer.
+//! Requests in flight and their callers.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,25 +6,25 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use suimon_nbd::Extent;
 use suimon_ports::DiskClientError;
 
-/// A request that was asked, and what came of it so far.
+/// Request in flight and the part of its reply received so far.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
-    /// Where in the disk it begins.
+    /// Offset of the first byte in the disk.
     pub(crate) offset: u64,
-    /// Where what is read goes: as many bytes as were asked for. Not there while the thread of
-    /// replies fills it.
+    /// Buffer for the bytes of a read, with the requested length. Taken out while the reply thread
+    /// fills it.
     pub(crate) bytes: Vec<u8>,
-    /// How many of them have come.
+    /// Number of bytes received.
     pub(crate) come: usize,
-    /// What the range was told to be allocated as.
+    /// Allocation of the range, as reported by the server.
     pub(crate) extents: Vec<Extent>,
-    /// Why it was not done.
+    /// Error text if the request failed.
     pub(crate) failure: Option<String>,
-    /// Nothing more comes.
+    /// True once the reply is complete.
     pub(crate) is_answered: bool,
 }
 
-/// Requests of a connection that were asked, by their cookies.
+/// Requests in flight of a connection, by cookie.
 #[derive(Default)]
 pub(crate) struct Book {
     entries: Mutex<Entries>,
@@ -35,12 +35,15 @@ pub(crate) struct Book {
 pub(crate) struct Entries {
     next: u64,
     pub(crate) asked: BTreeMap<u64, Asked>,
-    /// Why the connection has ended.
+    /// Reason why the connection has ended.
     gone: Option<String>,
 }
 
 impl Book {
-    /// Notes a request that is about to be asked.
+    /// Registers a request that is about to be sent. Returns its cookie.
+    ///
+    /// # Errors
+    /// The connection has ended.
     pub(crate) fn note(&self, asked: Asked) -> Result<u64, DiskClientError> {
         let mut entries = self.lock();
         if let Some(why) = &entries.gone {
@@ -52,7 +55,10 @@ impl Book {
         Ok(cookie)
     }
 
-    /// Waits until a request was answered.
+    /// Blocks until the reply to a request is complete.
+    ///
+    /// # Errors
+    /// The server rejected the request, or the connection has ended.
     pub(crate) fn wait(&self, cookie: u64) -> Result<Asked, DiskClientError> {
         let mut entries = self.lock();
         loop {
@@ -72,12 +78,12 @@ impl Book {
         }
     }
 
-    /// A request was answered.
+    /// Wakes the callers after a reply is complete.
     pub(crate) fn tell(&self) {
         self.answered.notify_all();
     }
 
-    /// Nothing comes any more. The first reason stays.
+    /// Records that the connection has ended, and wakes all callers. The first reason is kept.
     pub(crate) fn end(&self, why: &str) {
         self.lock().gone.get_or_insert_with(|| why.to_owned());
         self.answered.notify_all();

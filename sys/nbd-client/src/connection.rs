@@ -1,4 +1,4 @@
-//! A connection to a server, for many threads.
+//! Connection to a server, usable by many threads.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,22 +18,22 @@ use crate::book::{Asked, Book};
 use crate::handshake::shake_hands;
 use crate::replies::Replies;
 
-/// A connection to a server, by which one of its disks is used. Dropping it closes it.
+/// Connection to one export of a server. Dropping it closes the connection.
 pub struct NbdConnection {
     export: FarExport,
     socket: Arc<OwnedFd>,
-    /// Held while a request is sent.
+    /// Locked while a request is sent.
     sending: Mutex<()>,
     book: Arc<Book>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl NbdConnection {
-    /// Uses the disk of this name on a connected stream socket. `writes`: not for reading
-    /// only. `on_start` is called first by the thread that reads what the server says.
+    /// Opens the export with this name on a connected stream socket. `writes` requests more than
+    /// read access. The thread that reads replies calls `on_start` first. Blocks for at most 10 s.
     ///
     /// # Errors
-    /// The server cannot be used, has no such disk, or does not answer in time.
+    /// The server lacks a required feature, has no such export, or does not reply in time.
     pub fn connect(
         socket: OwnedFd,
         name: &str,
@@ -81,7 +81,7 @@ impl NbdConnection {
             None => Err(Errno::INVAL),
         };
         if let Err(errno) = sent {
-            // Part of it may have gone: nothing can be sent behind it.
+            // A part may have been sent, so nothing can be sent after it.
             self.book.end(&format!("the connection has failed: {errno}"));
             self.end();
         }
@@ -143,7 +143,7 @@ impl DiskClient for NbdConnection {
         for extent in told {
             let len = extent.length.min(left);
             left = left.saturating_sub(len);
-            // A hole that does not read as zeros has to be read.
+            // A hole that does not read as zeros must be read.
             let is_hole = extent.state.has(ExtentState::ZERO);
             let allocation = if is_hole { Allocation::Hole } else { Allocation::Data };
             if len > 0 {
@@ -159,7 +159,7 @@ impl DiskClient for NbdConnection {
 
     fn end(&self) {
         self.book.end("the connection was ended here");
-        // One that is not connected any more has ended.
+        // A socket that is no longer connected has ended already.
         let _ = shutdown(&self.socket, Shutdown::Both);
     }
 }
@@ -167,7 +167,7 @@ impl DiskClient for NbdConnection {
 impl Drop for NbdConnection {
     fn drop(&mut self) {
         let goodbye = ClientRequest { cookie: 0, command: ClientCommand::Disconnect };
-        // A server that does not read is not waited for.
+        // Non-blocking: the server may not be reading.
         if let Some(header) = goodbye.encode() {
             let _ = send(&self.socket, &header, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
         }
@@ -178,14 +178,14 @@ impl Drop for NbdConnection {
     }
 }
 
-/// A length that may be moved at once.
+/// Converts the length of a request, at most [`CLIENT_BYTES_MAX`].
 fn length(bytes: u64) -> Result<usize, DiskClientError> {
     let fits = (bytes <= CLIENT_BYTES_MAX).then(|| usize::try_from(bytes).ok()).flatten();
     let text = || format!("{bytes} bytes are more than is moved at once");
     fits.ok_or_else(|| DiskClientError::Refused(text()))
 }
 
-/// A range in the protocol's words.
+/// Converts a range to the protocol's type.
 fn nbd(range: ByteRange) -> Result<NbdRange, DiskClientError> {
     let (offset, length) = (range.offset(), range.len());
     match u32::try_from(length) {

@@ -1,4 +1,4 @@
-//! A connection to servers that nobody here wrote, and to one that lies.
+//! Connections to independent servers, and to one that sends invalid replies.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -23,7 +23,7 @@ fn range(offset: u64, len: u64) -> ByteRange {
     ByteRange::new(offset, len).unwrap()
 }
 
-/// A program that serves a disk; ended when it is dropped.
+/// Server program, killed on drop.
 struct Peer(Child);
 
 impl Drop for Peer {
@@ -47,7 +47,7 @@ fn peer(words: &str, socket: &Path) -> (Peer, UnixStream) {
     }
 }
 
-/// What a disk can be asked, by eight at a time.
+/// Exercises a disk with eight concurrent threads.
 fn exercise(disk: &NbdConnection) {
     assert_eq!(disk.bytes(), SIZE);
     std::thread::scope(|scope| {
@@ -82,7 +82,7 @@ fn exercise(disk: &NbdConnection) {
         }
     }
     assert_eq!(at, SIZE);
-    // Of each MiB less than the half was ever written.
+    // Less than half of each MiB was written.
     assert!((8 * (76 << 10)..=SIZE / 2).contains(&data), "{data} bytes of data");
     let beyond = disk.read(range(SIZE, 512), &mut Vec::new());
     assert!(matches!(beyond, Err(DiskClientError::Refused(_))), "{beyond:?}");
@@ -129,17 +129,17 @@ fn what_cannot_be_used_is_said() {
     let disk = NbdConnection::connect(stream().into(), "disk", false, &start()).unwrap();
     let refused = disk.write(0, &[1; 512]);
     assert!(matches!(refused, Err(DiskClientError::Refused(_))), "{refused:?}");
-    // It goes on.
+    // The connection continues.
     disk.read(range(0, 4096), &mut Vec::new()).unwrap();
     let (near, far) = UnixStream::pair().unwrap();
     drop(far);
     assert!(!said("disk", true, near).is_empty());
 }
 
-/// What a server says after a handshake, told what was asked first.
+/// Function that returns a server's data after the handshake, given the first request.
 type Lie = fn(&[u8]) -> Vec<u8>;
 
-/// A server that says what it has no reason to.
+/// Runs a server that sends invalid data.
 fn liar(mut stream: UnixStream, lie: Lie) {
     let reply = |option: u32, kind: u32, data: &[u8]| {
         let magic = 0x0003_e889_0455_65a9_u64.to_be_bytes();
@@ -163,11 +163,11 @@ fn liar(mut stream: UnixStream, lie: Lie) {
     let mut asked = [0; 28];
     stream.read_exact(&mut asked).unwrap();
     stream.write_all(&lie(&asked)).unwrap();
-    // Until the client has had enough.
+    // Until the client closes the connection.
     let _ = stream.read(&mut [0; 1]);
 }
 
-/// A chunk of this type, for the request.
+/// Encodes a chunk of this type for the request.
 fn chunk(asked: &[u8], kind: u16, payload: &[u8]) -> Vec<u8> {
     let head = [0x668e_33ef_u32.to_be_bytes().as_slice(), &1_u16.to_be_bytes()].concat();
     let length = (payload.len() as u32).to_be_bytes();

@@ -1,4 +1,4 @@
-//! Our handshake with a server.
+//! Handshake of the client with a server.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,17 +10,16 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use suimon_nbd::{ClientHandshake, ClientStep, FarExport, TransmissionFlags};
 use suimon_ports::CLIENT_BYTES_MAX;
 
-/// How long a server may take to say what it offers.
+/// Time limit for the handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
-/// What a server must be able to do for us.
+/// Flags that an export must have for writing, with their meaning.
 const NEEDED: [(TransmissionFlags, &str); 2] = [
     (TransmissionFlags::SEND_FLUSH, "make writes durable (NBD_CMD_FLUSH)"),
     (TransmissionFlags::SEND_WRITE_ZEROES, "write zeroes (NBD_CMD_WRITE_ZEROES)"),
 ];
 
-/// Agrees with the server on the export of this name. What was read behind the handshake
-/// comes back, too.
+/// Negotiates the export with this name. Returns it with the bytes received after the handshake.
 pub(crate) fn shake_hands(
     socket: &OwnedFd,
     name: &str,
@@ -46,7 +45,7 @@ pub(crate) fn shake_hands(
     Ok((export, rest))
 }
 
-/// Whether the export can do what it is needed for.
+/// Checks that the export has the required features.
 fn check(export: &FarExport, writes: bool) -> io::Result<()> {
     let payload_max = u64::from(export.block_sizes.payload_max);
     if payload_max < CLIENT_BYTES_MAX {
@@ -73,7 +72,7 @@ fn send_all(socket: &OwnedFd, mut bytes: &[u8], deadline: Instant) -> io::Result
         set_socket_timeout(socket, Timeout::Send, Some(left(deadline)?))?;
         match send(socket, bytes, SendFlags::NOSIGNAL) {
             Ok(sent) => bytes = bytes.get(sent..).unwrap_or_default(),
-            // What is left is looked at again.
+            // The remaining time is recomputed.
             Err(Errno::INTR | Errno::AGAIN) => {}
             Err(errno) => return Err(errno.into()),
         }
@@ -81,7 +80,7 @@ fn send_all(socket: &OwnedFd, mut bytes: &[u8], deadline: Instant) -> io::Result
     Ok(())
 }
 
-/// Appends what comes.
+/// Appends received bytes.
 fn receive(socket: &OwnedFd, bytes: &mut Vec<u8>, deadline: Instant) -> io::Result<()> {
     let mut more = [0; 4096];
     loop {

@@ -1,21 +1,21 @@
-//! Disks that somebody else serves over NBD, as a [`DiskClient`](suimon_ports::DiskClient).
+//! Client for disks served over NBD, a [`DiskClient`](suimon_ports::DiskClient).
 //!
-//! - [`NbdConnection`]: one connection, on a socket that somebody else has connected.
+//! - [`NbdConnection`]: one connection, on a socket that the caller has connected.
 //!
-//! What it does not do: it connects to nobody, does no TLS, and tries nothing again; the
-//! protocol's bytes are `formats/nbd`'s.
+//! Outside of the scope: connecting, TLS, and retries. The encoding of the protocol is in
+//! `formats/nbd`.
 //!
-//! Life of a request
+//! Life cycle of a request
 //! ```text
-//! caller ──► the book ──► socket         socket ──► thread of replies ──► the book ──► caller
-//!            who waits for what                     into the caller's own memory
+//! caller ──► the book ──► socket         socket ──► reply thread ──► the book ──► caller
+//!            requests in flight                     into the caller's buffer
 //! ```
 //!
 //! Invariants
-//! - A caller goes on: it was answered, or the connection has ended. Whoever wants to bound
-//!   its patience ends the connection.
-//! - What the server sends is never longer than what was asked for, and a few MiB; where it
-//!   says something else than was asked for, the connection ends.
+//! - A caller never blocks longer than until the reply or the end of the connection. A caller with
+//!   a time limit ends the connection.
+//! - Received data never exceeds the requested length plus a few MiB. An unexpected reply ends the
+//!   connection.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

@@ -1,4 +1,4 @@
-//! The thread that reads a server's replies.
+//! Thread that reads a server's replies.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use suimon_nbd::{EXTENTS_MAX, FarExtents, Replied, Reply, ReplyReader};
 
 use crate::book::{Asked, Book};
 
-/// Bytes that are taken from the socket at once, when it is not known what comes.
+/// Bytes read from the socket at once if the length of the next message is unknown.
 const AHEAD_BYTES: usize = 4096;
 
-/// Reads a server's replies, and tells those who wait.
+/// Reader of a server's replies, which wakes the callers.
 pub(crate) struct Replies {
     pub(crate) socket: Arc<OwnedFd>,
     pub(crate) book: Arc<Book>,
-    /// The number under which the server tells of allocation.
+    /// Id of the metadata context for allocation.
     pub(crate) allocation: Option<u32>,
-    /// What was read and not looked at.
+    /// Bytes received and not yet parsed.
     pub(crate) rest: Vec<u8>,
 }
 
 impl Replies {
-    /// Goes on until the connection ends; why it did.
+    /// Reads replies until the connection ends. Returns the reason.
     pub(crate) fn run(mut self) -> String {
         loop {
             if let Err(why) = self.take_one() {
@@ -56,7 +56,7 @@ impl Replies {
         }
     }
 
-    /// A reply that has no bytes behind it.
+    /// Handles a reply without payload.
     fn hand_over(&self, cookie: u64, is_last: bool, replied: Replied<'_>) -> Result<(), String> {
         let mut entries = self.book.lock();
         let asked = entries.asked.get_mut(&cookie).ok_or_else(|| unasked(cookie))?;
@@ -90,7 +90,7 @@ impl Replies {
         Ok(())
     }
 
-    /// Part of a reply was taken; after the last whoever waits for it goes on.
+    /// Handles the end of a part of a reply; wakes the caller after the last one.
     fn end_part(&self, asked: &mut Asked, is_last: bool) -> Result<(), String> {
         if !is_last {
             return Ok(());
@@ -104,7 +104,7 @@ impl Replies {
         Ok(())
     }
 
-    /// Bytes of a read follow; they go where they are wanted.
+    /// Receives bytes of a read into the caller's buffer.
     fn take_data(
         &mut self,
         cookie: u64,
@@ -112,7 +112,8 @@ impl Replies {
         offset: u64,
         length: usize,
     ) -> Result<(), String> {
-        // Others go on meanwhile: the memory is taken out of the book as long as it is filled.
+        // Other requests continue meanwhile: the buffer is taken out of the book while it is
+        // filled.
         let (mut bytes, from) = {
             let mut entries = self.book.lock();
             let asked = entries.asked.get_mut(&cookie).ok_or_else(|| unasked(cookie))?;
@@ -129,7 +130,7 @@ impl Replies {
         self.end_part(asked, is_last)
     }
 
-    /// Fills memory with what was read already, and what comes.
+    /// Fills a buffer with bytes received before, then from the socket.
     fn fill(&mut self, to: &mut [u8]) -> Result<(), String> {
         let ahead = self.rest.len().min(to.len());
         let (first, mut left) = to.split_at_mut(ahead);
@@ -142,7 +143,7 @@ impl Replies {
         Ok(())
     }
 
-    /// Reads on until so many bytes are there.
+    /// Receives until `needed` bytes are available.
     fn receive(&mut self, needed: usize) -> Result<(), String> {
         while self.rest.len() < needed {
             let before = self.rest.len();
@@ -168,7 +169,7 @@ impl Replies {
     }
 }
 
-/// Where in a request's memory an offset of the disk is.
+/// Converts an offset of the disk to an index of the request's buffer.
 fn place(asked: &Asked, offset: u64) -> Result<usize, String> {
     let place = offset.checked_sub(asked.offset).and_then(|place| usize::try_from(place).ok());
     place.ok_or_else(|| outside(offset))

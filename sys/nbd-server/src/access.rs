@@ -1,4 +1,4 @@
-//! Whom a server lets in.
+//! Access control for clients.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -11,38 +11,39 @@ use rustix::net::UCred;
 use crate::accounts::Accounts;
 use crate::tls::NbdTls;
 
-/// Who may come in through a Unix socket.
+/// Access control of a Unix socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnixAccess {
-    /// The socket's mode: who may write to it may connect.
+    /// Permissions of the socket: users who may write to it may connect.
     pub mode: u32,
-    /// Who is let in of those that may connect, by who they are when they do
-    /// (`SO_PEERCRED`): these users, and those whose group is one of these; everybody if
-    /// there are none.
+    /// Allow list of users and groups, checked on connection (`SO_PEERCRED`). Empty lists admit
+    /// everyone who may connect.
     pub accounts: Accounts,
 }
 
 impl Default for UnixAccess {
-    /// The daemon's user and group.
+    /// Returns access for the daemon's user and group.
     fn default() -> Self {
         Self { mode: 0o660, accounts: Accounts::default() }
     }
 }
 
 impl UnixAccess {
-    /// These, whoever the socket's file belongs to.
+    /// Returns access for these accounts, whoever owns the socket's file.
     #[must_use]
     pub const fn only(accounts: Accounts) -> Self {
         Self { mode: 0o666, accounts }
     }
 
-    /// Gives the socket's file its mode.
+    /// Sets the permissions of the socket's file.
     pub(crate) fn guard(&self, path: &Path) -> io::Result<()> {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(self.mode))
     }
 
+    /// Checks a client's credentials.
+    ///
     /// # Errors
-    /// Why the client is not let in.
+    /// The reason why the client is rejected.
     pub(crate) fn judge(&self, who: UCred) -> Result<(), &'static str> {
         let Accounts { users, groups } = &self.accounts;
         let is_let_in = (users.is_empty() && groups.is_empty())
@@ -52,25 +53,29 @@ impl UnixAccess {
     }
 }
 
-/// Who may come in over TCP.
+/// Access control of a TCP socket.
 #[derive(Clone, Debug, Default)]
 pub struct TcpAccess {
-    /// Nothing is answered before TLS; without it only clients of this host are served.
+    /// TLS parameters. With TLS, nothing but its negotiation is possible before it is established;
+    /// without TLS, only clients of this host are served.
     pub tls: Option<NbdTls>,
-    /// Where clients come from; anywhere if it is empty.
+    /// Allow list of client addresses; an empty list admits all.
     pub addresses: Vec<IpNet>,
-    /// Others than this host are served without TLS, too.
+    /// True to serve clients of other hosts without TLS.
     pub is_plaintext: bool,
 }
 
 impl TcpAccess {
-    /// Whoever speaks this TLS.
+    /// Returns access for all clients with this TLS.
     #[must_use]
     pub fn over(tls: NbdTls) -> Self {
         Self { tls: Some(tls), ..Self::default() }
     }
 
-    /// Whether a server may listen there.
+    /// Checks that a server may listen on this address.
+    ///
+    /// # Errors
+    /// Other hosts can reach the address, and neither TLS nor plaintext access is configured.
     pub(crate) fn check(&self, address: SocketAddr) -> io::Result<()> {
         if self.tls.is_none() && !self.is_plaintext && !address.ip().to_canonical().is_loopback() {
             let why = format!("others reach {address}; give a certificate and a key for TLS");
@@ -79,8 +84,10 @@ impl TcpAccess {
         Ok(())
     }
 
+    /// Checks a client's address.
+    ///
     /// # Errors
-    /// Why the client is not let in.
+    /// The reason why the client is rejected.
     pub(crate) fn judge(&self, from: IpAddr) -> Result<(), &'static str> {
         let from = from.to_canonical();
         let is_let_in =

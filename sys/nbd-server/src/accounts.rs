@@ -1,7 +1,7 @@
-//! Users and groups of this host, by `/etc/passwd` and `/etc/group` (passwd(5), group(5)).
+//! Users and groups of this host from `/etc/passwd` and `/etc/group` (passwd(5), group(5)).
 //!
-//! They are read as files: what the system's libraries would load to ask further services,
-//! the daemon may not map.
+//! The files are read directly: the system's libraries would load modules for further services,
+//! which the daemon may not map.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,15 +9,15 @@ use std::path::Path;
 const PASSWD: &str = "/etc/passwd";
 const GROUP: &str = "/etc/group";
 
-/// Why nobody can be let in by a name.
+/// Reason why a name cannot be resolved.
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
     /// The file cannot be read.
     #[error("{file} cannot be read: {error}")]
     Unreadable {
-        /// Which.
+        /// Path of the unreadable file.
         file: &'static str,
-        /// Why not.
+        /// Error of the system call.
         error: std::io::Error,
     },
     /// There is no such user.
@@ -28,21 +28,21 @@ pub enum AccountError {
     NoGroup(String),
 }
 
-/// Users and groups by their numbers.
+/// Users and groups by their ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accounts {
-    /// Users.
+    /// Ids of the listed users.
     pub users: Vec<u32>,
-    /// Groups.
+    /// Ids of the listed groups.
     pub groups: Vec<u32>,
 }
 
 impl Accounts {
-    /// These users and groups, by name or number. Members that a group's line names are
-    /// users, too.
+    /// Resolves users and groups given by name or id. Members listed in a group's line are added as
+    /// users.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// A name does not exist, or a file cannot be read.
     pub fn find(users: &[String], groups: &[String]) -> Result<Self, AccountError> {
         let lines = |file: &'static str, is_needed: bool| {
             if !is_needed {
@@ -78,13 +78,13 @@ impl Accounts {
     }
 }
 
-/// The number in the third field of the line that begins with this name.
+/// Returns the number in the third field of the line that begins with this name.
 fn number_of(lines: &str, name: &str) -> Option<u32> {
     let mut fields = lines.lines().map(|line| line.split(':'));
     fields.find_map(|mut line| (line.next()? == name).then(|| line.nth(1)?.parse().ok())?)
 }
 
-/// The members that the fourth fields of a group's lines name.
+/// Returns the members listed in the fourth field of a group's lines.
 fn members(lines: &str, group: u32) -> impl Iterator<Item = &str> {
     let of_group = lines.lines().filter_map(move |line| {
         let mut fields = line.split(':').skip(2);

@@ -1,4 +1,4 @@
-//! A client that has connected and is not served yet.
+//! Client that has connected and is not served yet.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,32 +15,32 @@ use crate::server::NbdHost;
 use crate::ticket::{Connections, Ticket};
 use crate::tls::NbdTls;
 
-/// Why a client is refused that is one too many.
+/// Reason for rejecting a client when the limit is reached.
 pub(crate) const TOO_MANY: &str = "there are too many";
 
-/// A connected client and the server that it has connected to.
+/// Connected client with the server's parameters.
 #[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) host: NbdHost,
     /// `None` if the server offers no TLS.
     pub(crate) tls: Option<NbdTls>,
     pub(crate) caller: Caller,
-    /// Set when the negotiation is complete, if the connection counts as one of its server. The
-    /// connection has its place until its queue and its TLS have ended.
+    /// Set when the negotiation is complete, if the connection counts towards its server's limit.
+    /// The connection counts until its queue and its TLS have ended.
     pub(crate) place: Arc<OnceLock<Ticket>>,
-    /// `None` if the negotiation is not one of a server.
+    /// `None` if the negotiation does not count towards a server's limit.
     pub(crate) evicted: Option<Evicted>,
 }
 
-/// Owned by the queue of a connection as long as it exists.
+/// Values that the queue of a connection owns as long as it exists.
 pub(crate) struct Inside {
     _place: Arc<OnceLock<Ticket>>,
     _noted: Option<Noted>,
     _life: Option<QueueLife>,
 }
 
-/// Limits that a client of a server counts in. Connections that the daemon itself has made are neither
-/// limited nor listed.
+/// Limits that a client of a server counts towards. Connections made by the daemon itself are
+/// neither limited nor listed.
 pub(crate) struct Counted {
     pub(crate) handshake: Handshake,
     pub(crate) connections: Connections,
@@ -51,18 +51,18 @@ impl Client {
         Self { host, tls, caller, place: Arc::default(), evicted: None }
     }
 
-    /// Reports that the client was refused. Clients decide how often that is: the log has a line
-    /// for each at level debug only.
+    /// Reports that the client was rejected. Clients determine the rate, so each entry is logged at
+    /// level debug only.
     pub(crate) fn refuse(&self, reason: &str) {
         let peer = self.caller.peer.clone();
         tracing::debug!(peer, reason, "an NBD client is refused");
         self.host.exports.handle_refused(peer, reason.to_owned());
     }
 
-    /// Negotiates with the client and gives its queue to the export that it chose.
+    /// Negotiates with the client and passes its queue to the export that it chose.
     ///
     /// # Errors
-    /// The negotiation failed, the host cannot serve the connection, or the export refuses it.
+    /// The negotiation failed, the host cannot serve the connection, or the export rejects it.
     pub(crate) async fn admit(
         mut self,
         socket: OwnedFd,
@@ -88,7 +88,7 @@ impl Client {
             return Ok(());
         };
         let _ = self.place.set(ticket);
-        // The export may wait for its disk; others may negotiate meanwhile.
+        // The export may wait for its disk; other clients may negotiate meanwhile.
         drop(handshake);
         self.attach_soon(admitted).await
     }
@@ -103,7 +103,8 @@ impl Client {
         let is_counted = self.place.get().is_some();
         let noted = is_counted.then(|| self.host.clients.note(&name, &self.caller));
         let inside = Inside { _place: Arc::clone(&self.place), _noted: noted, _life: life };
-        // The host lacks descriptors or memory: the operator is informed, others are served.
+        // The host lacks descriptors or memory: the operator is informed, and other clients are
+        // served.
         let queue = NbdQueue::new(socket, &negotiated, rest).inspect_err(|error| {
             self.refuse(&format!("the host cannot serve its connection: {error}"));
         })?;

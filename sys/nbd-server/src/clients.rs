@@ -1,12 +1,12 @@
-//! Who uses exports now.
+//! List of connected clients.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_ports::{NbdClient, NbdClientWay};
 
-/// The connections of servers that share it, in the order in which they came. Clones are
-/// the same.
+/// Connections of the servers that share this list, in the order of their arrival. Clones refer to
+/// the same list.
 #[derive(Clone, Default)]
 pub struct NbdClients(Arc<Mutex<Book>>);
 
@@ -17,13 +17,13 @@ struct Book {
 }
 
 impl NbdClients {
-    /// Those that are connected now.
+    /// Returns the current connections.
     #[must_use]
     pub fn list(&self) -> Vec<NbdClient> {
         self.lock().connections.values().cloned().collect()
     }
 
-    /// Notes a connection for as long as what comes back lives.
+    /// Lists a connection as long as the returned value exists.
     pub(crate) fn note(&self, export: &str, caller: &Caller) -> Noted {
         let client =
             NbdClient { export: export.to_owned(), way: caller.way, peer: caller.peer.clone() };
@@ -39,7 +39,7 @@ impl NbdClients {
     }
 }
 
-/// A connection that is noted.
+/// Connection as long as it is listed.
 pub(crate) struct Noted {
     clients: NbdClients,
     number: u64,
@@ -51,10 +51,10 @@ impl Drop for Noted {
     }
 }
 
-/// Who has come.
+/// Identity of a client, for the list and log entries.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) way: NbdClientWay,
-    /// In words, like `process 4711 of user 107` or `192.0.2.7:40000`.
+    /// Description, like `process 4711 of user 107` or `192.0.2.7:40000`.
     pub(crate) peer: String,
 }

@@ -14,25 +14,25 @@ use crate::handshakes::Handshake;
 use crate::relay::{QueueLife, start_relay};
 use crate::tls::NbdTls;
 
-/// Longest duration of a negotiation, TLS included.
+/// Time limit of a negotiation, including TLS.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
-/// A client that is to be served.
+/// Client whose negotiation is complete.
 pub(crate) struct Admitted {
-    /// The client's bytes, without TLS.
+    /// Socket with the client's bytes, without TLS.
     pub(crate) socket: OwnedFd,
     pub(crate) negotiated: Negotiated,
-    /// Bytes that were received after the negotiation.
+    /// Bytes received after the negotiation.
     pub(crate) rest: Vec<u8>,
     /// Ends TLS when it is dropped.
     pub(crate) life: Option<QueueLife>,
 }
 
-/// Negotiates with a client; `None` if the client ended the negotiation. Without TLS, nothing but a
-/// request for TLS is answered where TLS is required.
+/// Negotiates with a client; `None` if the client ended the negotiation. Where TLS is required,
+/// only a request for TLS is accepted before it.
 ///
 /// # Errors
-/// The client broke the protocol, took longer than [`HANDSHAKE_MAX`], or the socket failed.
+/// The client violated the protocol, exceeded [`HANDSHAKE_MAX`], or the socket failed.
 pub(crate) async fn shake_hands(
     socket: OwnedFd,
     client: &Client,
@@ -70,7 +70,7 @@ async fn negotiate(
                 if !receive(&socket, &mut rest).await? {
                     return Ok(None);
                 }
-                // Nothing is received through TLS before the client has shown its certificate.
+                // Nothing is received through TLS before the client's certificate was verified.
                 let is_shown = life.is_some() && tls.is_some_and(NbdTls::requires_certificates);
                 if let Some(place) = place.filter(|_| is_shown) {
                     place.handle_authenticated();
@@ -109,7 +109,7 @@ async fn send_all(socket: &Watched, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Appends received bytes; `false` at the end of the connection.
+/// Appends received bytes; returns false at the end of the connection.
 async fn receive(socket: &Watched, bytes: &mut Vec<u8>) -> io::Result<bool> {
     let mut more = [0; 4096];
     let (got, _) = socket.read(|socket| Ok(recv(socket, &mut more, RecvFlags::DONTWAIT)?)).await?;

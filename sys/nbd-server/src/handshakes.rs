@@ -1,11 +1,11 @@
-//! Negotiations under way at a server: how many there may be, and which one is ended for a new client
-//! if there are too many.
+//! Limit of concurrent negotiations of a server, and the selection of one to end for a new client.
 //!
-//! Every client that reaches the socket can begin negotiations and leave them at that. They must not
-//! keep other clients out: if there are too many, a new client takes the place of the oldest one of the
-//! origin that has most. So a client from elsewhere keeps its place while one origin begins many.
-//! Clients that have shown a certificate are not ended, and none within [`UNDISTURBED`], so that many
-//! clients that connect at once, as after a restart of the daemon, wait for each other instead.
+//! Every client that reaches the socket can begin negotiations without completing them. They must
+//! not lock out other clients: at the limit, a new client replaces the oldest negotiation of the
+//! origin with the most. A client from another origin thus keeps its place while one origin begins
+//! many. Clients that presented a certificate are not replaced, and no negotiation within
+//! [`UNDISTURBED`], so that many clients that connect at once, as after a restart of the daemon,
+//! wait for each other.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -16,17 +16,17 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout_at;
 
-/// Largest number of negotiations of a server at once.
+/// Maximum number of concurrent negotiations of a server.
 pub(crate) const HANDSHAKES_MAX: usize = 32;
-/// Time for which no negotiation is ended for another client.
+/// Time during which a negotiation is not replaced.
 pub(crate) const UNDISTURBED: Duration = Duration::from_millis(250);
 
-/// Where a client comes from, as far as others cannot come from there.
+/// Origin of a client, such that others cannot forge it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
-    /// A user of this host.
+    /// User id on this host.
     User(u32),
-    /// An IPv4 address, or the first address of a network of 64 bits: a client has all addresses of such
+    /// IPv4 address, or the first address of a /64 network: a client may use all addresses of such
     /// a network (RFC 4291, section 2.5.4).
     Address(IpAddr),
 }
@@ -43,7 +43,7 @@ impl Origin {
     }
 }
 
-/// Negotiations of a server. Clones are the same.
+/// Negotiations of a server. Clones refer to the same negotiations.
 #[derive(Clone, Default)]
 pub(crate) struct Handshakes(Arc<Shared>);
 
@@ -57,7 +57,7 @@ struct Shared {
 #[derive(Default)]
 struct All {
     next: u64,
-    /// By the order in which they began.
+    /// Entries in the order in which they began.
     entries: BTreeMap<u64, Entry>,
 }
 
@@ -65,33 +65,33 @@ struct Entry {
     origin: Origin,
     began: Instant,
     is_authenticated: bool,
-    /// `true` is sent if it is ended for another client.
+    /// `true` is sent if the negotiation is replaced.
     evict: watch::Sender<bool>,
 }
 
-/// A negotiation, which has its place until this is dropped.
+/// Negotiation that counts towards the limit until it is dropped.
 pub(crate) struct Handshake {
     all: Handshakes,
     number: u64,
     pub(crate) evicted: Evicted,
 }
 
-/// Reports that a negotiation was ended for another client.
+/// Signal that a negotiation was replaced.
 #[derive(Clone, Debug)]
 pub(crate) struct Evicted(watch::Receiver<bool>);
 
-/// Why a negotiation does not begin now.
+/// Reason why a negotiation cannot begin now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Busy {
-    /// The oldest one may be ended then.
+    /// The oldest negotiation may be replaced at this time.
     Until(Instant),
-    /// All negotiations are of clients that have shown certificates: none is ended for a new one.
+    /// Every negotiation is of a client that presented a certificate; none may be replaced.
     Authenticated,
 }
 
 impl Handshakes {
-    /// Begins a negotiation, and ends another one if there are too many. Waits at most
-    /// [`UNDISTURBED`]. `None` if all clients that negotiate have shown certificates. Cancel safe.
+    /// Begins a negotiation, and replaces another one at the limit. Waits at most [`UNDISTURBED`].
+    /// Returns `None` if all negotiating clients presented certificates. Cancel safe.
     pub(crate) async fn begin(&self, origin: Origin) -> Option<Handshake> {
         loop {
             match self.try_begin(origin, Instant::now()) {
@@ -129,14 +129,14 @@ impl Handshakes {
 }
 
 impl All {
-    /// Returns the oldest negotiation that may be ended, of the origin that has most of them, and when
-    /// it began.
+    /// Returns the oldest negotiation that may be replaced, of the origin with the most of them,
+    /// and its start time.
     fn oldest_of_most(&self) -> Option<(u64, Instant)> {
         let mut origins: BTreeMap<Origin, (usize, u64)> = BTreeMap::new();
         for (number, entry) in self.entries.iter().filter(|(_, entry)| !entry.is_authenticated) {
             origins.entry(entry.origin).or_insert((0, *number)).0 += 1;
         }
-        // Of several with as many the one with the oldest.
+        // Of origins with equal numbers, the one with the oldest negotiation.
         let most = origins.into_values().max_by_key(|(count, oldest)| (*count, Reverse(*oldest)));
         let (_, oldest) = most?;
         self.entries.get(&oldest).map(|entry| (oldest, entry.began))
@@ -144,7 +144,7 @@ impl All {
 }
 
 impl Handshake {
-    /// The client has shown a certificate: it is not ended for others.
+    /// Records that the client presented a certificate, so that it is not replaced.
     pub(crate) fn handle_authenticated(&self) {
         if let Some(entry) = self.all.lock().entries.get_mut(&self.number) {
             entry.is_authenticated = true;
@@ -160,7 +160,7 @@ impl Drop for Handshake {
 }
 
 impl Evicted {
-    /// Completes if the negotiation is ended for another client. Cancel safe.
+    /// Waits until the negotiation is replaced. Cancel safe.
     pub(crate) async fn wait(&mut self) {
         if self.0.wait_for(|is_evicted| *is_evicted).await.is_err() {
             // The negotiation is over.
@@ -181,7 +181,8 @@ mod tests {
         *of.evicted.0.borrow()
     }
 
-    /// Negotiations that began at the same time, and when the first of them may be ended.
+    /// Begins negotiations at the same time. Returns them with the time at which the first may be
+    /// replaced.
     fn begun(all: &Handshakes, origins: impl Iterator<Item = u8>) -> (Vec<Handshake>, Instant) {
         let now = Instant::now();
         let begun = origins.map(|last| all.try_begin(address(last), now).ok().unwrap()).collect();
@@ -197,11 +198,11 @@ mod tests {
         assert_eq!(all.try_begin(address(100), before).err(), Some(Busy::Until(then)));
         let new = [200, 201, 100].map(|last| all.try_begin(address(last), then).ok().unwrap());
         let evicted: Vec<_> = many.iter().map(is_evicted).collect();
-        // 4 and then 3 of this origin are more than others have; of 2 and less as well.
+        // With 4 and then 3, this origin has more than others; with 2 it has more as well.
         assert_eq!(evicted, [true, true, true, false]);
         assert!(!others.iter().chain(&new).any(is_evicted));
         assert_eq!(all.lock().entries.len(), HANDSHAKES_MAX);
-        // Places come back.
+        // Ended negotiations free their places.
         drop((others, many));
         assert_eq!(all.lock().entries.len(), new.len());
     }

@@ -1,4 +1,4 @@
-//! What a client sends: headers and payloads, in whatever pieces.
+//! Parsing of a client's stream: headers and payloads in pieces of any size.
 
 use std::io::IoSliceMut;
 use std::os::fd::OwnedFd;
@@ -9,54 +9,54 @@ use suimon_nbd::{Incoming, Refused, Request, Transmission};
 
 use crate::pool::{CHUNK_BYTES, Memory};
 
-/// Bytes taken from the socket at once, when it is not known what comes: many short
-/// requests, and one copy of their payloads instead of a system call for each.
+/// Bytes read from the socket at once if the length of the next message is unknown: many short
+/// requests, with a copy of their payloads instead of a system call for each.
 const AHEAD_BYTES: usize = 256 << 10;
 
-/// The same behind a long payload, which is likely to be followed by another: what is not
-/// taken ahead needs no copy.
+/// Bytes read in addition to a long payload, which is likely to be followed by another one: data
+/// that is not read ahead needs no copy.
 const AHEAD_BYTES_LONG: usize = 512;
 
-/// What is a long payload, in bytes.
+/// Length in bytes from which a payload is long.
 const LONG_BYTES: u32 = 32 << 10;
 
-/// Pieces that the kernel is handed at once.
+/// Maximum number of pieces per system call.
 const PIECES_MAX: usize = 64;
 
-/// A request whose payload is coming.
+/// Request with the part of its payload received so far.
 #[derive(Debug)]
 pub(crate) struct Arriving {
     pub(crate) request: Request,
     pub(crate) chunks: Vec<u32>,
-    /// Bytes of its payload that are there.
+    /// Bytes of the payload received so far.
     got: usize,
 }
 
-/// What came next.
+/// Next event of the stream.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// A header; the payload of a write has not been read.
+    /// Header of a request; the payload of a write was not read yet.
     Header(Request),
-    /// A request whose payload is there.
+    /// Request with its complete payload.
     Whole(Arriving),
-    /// To be answered so; its payload is passed over.
+    /// Request to reject; its payload is skipped.
     Refused(Refused),
-    /// The client says goodbye.
+    /// Request to disconnect (`NBD_CMD_DISC`).
     Disconnect,
-    /// Nothing more is there now.
+    /// No complete message is available now.
     Nothing,
 }
 
-/// Why a connection cannot go on.
+/// Reason why a connection ended.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InputError {
-    /// The client has said goodbye.
+    /// The client sent a disconnect request.
     #[error("the client has left")]
     Left,
-    /// The other side has closed it.
+    /// The peer closed the connection.
     #[error("the client closed the connection without saying goodbye")]
     Closed,
-    /// What it sends makes no sense.
+    /// Invalid message, after which the start of the next one is unknown.
     #[error(transparent)]
     LostSync(#[from] suimon_nbd::LostSync),
     /// The socket failed.
@@ -64,25 +64,25 @@ pub(crate) enum InputError {
     Socket(#[from] Errno),
 }
 
-/// A client's bytes that were read and not used.
+/// Bytes of a client that were received and not parsed yet.
 #[derive(Debug)]
 pub(crate) struct Input {
-    /// Room for what is read; used is what lies from `start` to `end`.
+    /// Buffer; the received bytes are between `start` and `end`.
     bytes: Vec<u8>,
     start: usize,
     end: usize,
-    /// A write whose payload is coming.
+    /// Write whose payload is being received.
     arriving: Option<Arriving>,
-    /// Bytes to pass over.
+    /// Bytes to skip.
     skip: usize,
-    /// How much is taken when it is not known what comes.
+    /// Bytes to read ahead if the length of the next message is unknown.
     ahead: usize,
-    /// Whether the socket gave less than there was room for, so that it is empty.
+    /// True if the last read was shorter than its buffer, so that the socket is empty.
     is_dry: bool,
 }
 
 impl Input {
-    /// `bytes` were read behind the handshake.
+    /// Creates the input with the bytes received after the handshake.
     pub(crate) fn new(mut bytes: Vec<u8>) -> Self {
         let end = bytes.len();
         bytes.resize(end.max(AHEAD_BYTES), 0);
@@ -90,27 +90,27 @@ impl Input {
         Self { bytes, start: 0, end, arriving: None, skip: 0, ahead, is_dry: false }
     }
 
-    /// Whether something is there that was not looked at for want of room.
+    /// Returns true if received bytes were not parsed, because there was no room for a request.
     pub(crate) fn has_bytes(&self) -> bool {
         self.start < self.end
     }
 
-    /// The socket may have something again.
+    /// Begins a turn, in which the socket may have data again.
     pub(crate) fn begin_turn(&mut self) {
         self.is_dry = false;
     }
 
-    /// A write's payload goes to these chunks, which hold it.
+    /// Sets the chunks that receive a write's payload.
     pub(crate) fn expect(&mut self, request: Request, chunks: Vec<u32>) {
         let is_long = request.payload_bytes >= LONG_BYTES;
         self.ahead = if is_long { AHEAD_BYTES_LONG } else { AHEAD_BYTES };
         self.arriving = Some(Arriving { request, chunks, got: 0 });
     }
 
-    /// What comes next.
+    /// Returns the next event.
     ///
     /// # Errors
-    /// The connection cannot go on.
+    /// The connection has ended.
     pub(crate) fn next(
         &mut self,
         socket: &OwnedFd,
@@ -154,9 +154,9 @@ impl Input {
         }
     }
 
-    /// Reads more; whether anything came.
+    /// Receives more bytes. Returns true if there were any.
     fn read_ahead(&mut self, socket: &OwnedFd) -> Result<bool, InputError> {
-        // What is left of a header goes to the front.
+        // An incomplete header is moved to the front.
         self.bytes.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
@@ -167,7 +167,7 @@ impl Input {
         Ok(got.is_some())
     }
 
-    /// Fills a payload; whether it is there as a whole.
+    /// Receives a payload. Returns true if it is complete.
     fn fill(
         &mut self,
         socket: &OwnedFd,
@@ -179,12 +179,12 @@ impl Input {
         while arriving.got < all {
             let mut pieces: [_; PIECES_MAX] = core::array::from_fn(|_| IoSliceMut::new(&mut []));
             let (mut count, is_whole) = arriving.pieces(memory, &mut pieces);
-            // All that was there was used.
+            // All received bytes were parsed.
             (self.start, self.end) = (0, 0);
             if let (true, Some(behind), Some(room)) =
                 (is_whole, pieces.get_mut(count), self.bytes.get_mut(..self.ahead))
             {
-                // What comes behind the payload comes with it.
+                // Bytes after the payload are received in the same call.
                 *behind = IoSliceMut::new(room);
                 count += 1;
             }
@@ -197,7 +197,7 @@ impl Input {
         Ok(true)
     }
 
-    /// Copies to a payload what of it is there.
+    /// Copies received bytes to a payload.
     #[allow(unsafe_code, reason = "fills chunks that nobody else has")]
     fn copy(&mut self, memory: &Memory, arriving: &mut Arriving) {
         let all = arriving.request.payload_bytes as usize;
@@ -205,7 +205,7 @@ impl Input {
             let (number, from) = (arriving.got / CHUNK_BYTES, arriving.got % CHUNK_BYTES);
             let Some(&chunk) = arriving.chunks.get(number) else { return };
             let len = (CHUNK_BYTES - from).min(all - arriving.got).min(self.end - self.start);
-            // SAFETY: the request was not handed on, so nobody else has its chunks.
+            // SAFETY: the request was not handed on, so nothing else accesses its chunks.
             let room = unsafe { memory.part(chunk, from, len) };
             let Some(found) = self.bytes.get(self.start..self.start + len) else { return };
             room.copy_from_slice(found);
@@ -216,8 +216,8 @@ impl Input {
 }
 
 impl Arriving {
-    /// The memory of what is still to come, as far as there is room for pieces: how many
-    /// there are, and whether that is all of it.
+    /// Fills `pieces` with the memory of the missing part of the payload. Returns their number, and
+    /// true if they cover all of it.
     #[allow(unsafe_code, reason = "lends chunks that nobody else has")]
     fn pieces<'a>(&self, memory: &'a Memory, pieces: &mut [IoSliceMut<'a>]) -> (usize, bool) {
         let all = self.request.payload_bytes as usize;
@@ -229,8 +229,8 @@ impl Arriving {
             if len == 0 {
                 break;
             }
-            // SAFETY: the request was not handed on, so nobody else has its chunks, and
-            // each is lent once.
+            // SAFETY: the request was not handed on, so nothing else accesses its chunks, and each
+            // is lent once.
             *piece = IoSliceMut::new(unsafe { memory.part(chunk, from, len) });
             left -= len;
             from = 0;
@@ -240,7 +240,7 @@ impl Arriving {
     }
 }
 
-/// Bytes of the socket, which does not wait; `None` if there are none now.
+/// Receives bytes without blocking; `None` if there are none.
 fn receive(
     socket: &OwnedFd,
     rooms: &mut [IoSliceMut<'_>],
@@ -251,7 +251,7 @@ fn receive(
         return Ok(None);
     }
     loop {
-        // To look for one piece costs a third less so.
+        // For a single piece, recv takes a third less time than readv.
         let got = match rooms {
             [room] => recv(socket, &mut **room, RecvFlags::empty()).map(|(got, _)| got),
             _ => readv(socket, rooms),

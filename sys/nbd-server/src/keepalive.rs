@@ -1,7 +1,8 @@
-//! TCP connections whose other side has vanished: its host lost power, or its network is gone.
+//! Detection of TCP connections whose peer has vanished: its host lost power, or its network
+//! failed.
 //!
-//! Such a client sends nothing, not even the end of its connection. The kernel finds out and ends the
-//! connection, so that its place and memory are free again.
+//! Such a client sends nothing, not even the end of its connection. The kernel detects this and
+//! ends the connection, so that its place and memory are freed.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -12,17 +13,16 @@ use rustix::net::sockopt::{
     set_tcp_user_timeout,
 };
 
-/// Time without a packet from the client after which the kernel asks whether it is there.
+/// Time without a packet from the client after which the kernel sends a probe.
 pub(crate) const IDLE: Duration = Duration::from_secs(60);
-/// Time between two such questions, and how many remain without an answer before the connection ends.
+/// Interval of probes, and number of unanswered probes after which the connection ends.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(15);
 pub(crate) const PROBES: u32 = 4;
-/// Longest time for which sent bytes may remain without an acknowledgement. As long as the above
-/// together.
+/// Maximum time for which sent bytes may remain unacknowledged; equals the sum of the times above.
 pub(crate) const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(120);
 
-/// Has the kernel end a connection whose client has vanished, after 120 s (tcp(7), `SO_KEEPALIVE`,
-/// `TCP_USER_TIMEOUT`).
+/// Configures the kernel to end the connection of a vanished client after 120 s (tcp(7),
+/// `SO_KEEPALIVE`, `TCP_USER_TIMEOUT`).
 ///
 /// # Errors
 /// The error of setsockopt(2).

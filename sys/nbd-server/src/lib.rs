@@ -1,35 +1,34 @@
-//! Disks for NBD clients, over Unix sockets and TCP.
+//! NBD server for disks, over Unix sockets and TCP.
 //!
-//! - [`NbdServer`]: the socket on which clients come in, if they may. Each says in a
-//!   handshake which export it wants.
-//! - [`UnixAccess`], [`TcpAccess`]: who may; both can change while the server listens.
-//! - [`serve_stream`]: the same for one client that has connected elsewhere.
-//! - [`NbdTls`]: what a server over TCP shows to its clients, and wants to be shown.
-//! - [`NbdHost`]: what servers share: exports, the list of connections, and the threads
+//! - [`NbdServer`]: a listening socket. Each client selects an export in the handshake.
+//! - [`UnixAccess`], [`TcpAccess`]: access control; both can change while the server listens.
+//! - [`serve_stream`]: serves one client that is already connected.
+//! - [`NbdTls`]: certificates that a TCP server presents and requires.
+//! - [`NbdHost`]: state shared by servers: exports, the list of connections, and the threads
 //!   ([`SocketRuntime`](suimon_socket_runtime::SocketRuntime)), whose number does not depend on the
 //!   number of servers and connections.
-//! - [`NbdQueue`]: its connection from there on, a [`DiskQueue`](suimon_ports::DiskQueue)
-//!   that a processor drives.
+//! - [`NbdQueue`]: a connection after its handshake, a [`DiskQueue`](suimon_ports::DiskQueue) that
+//!   a worker services.
 //!
-//! What it does not do: it knows no disk and no file; the protocol's bytes are
-//! `formats/nbd`'s.
+//! Outside of the scope: disks and files. The encoding of the protocol is in `formats/nbd`.
 //!
-//! Life of a request
+//! Life cycle of a request
 //! ```text
 //! socket ──► header ──► memory for the payload ──► payload of a write ──► receive
-//!                        │ none is free: nothing more is read                │
+//!                        │ none is free: reading stops                       │
 //!                        ▼                                                   ▼
-//! socket ◄── reply, with the payload of a read ◄── complete ◄── the processor's I/O
+//! socket ◄── reply, with the payload of a read ◄── complete ◄── the worker's I/O
 //! ```
 //!
 //! Invariants
-//! - Over TCP nothing is answered before TLS, or only clients of this host are served.
-//! - A client that sends more than can be worked off, or does not read its replies, is
-//!   read from no more until it has: memory of a connection is bounded.
-//! - A payload is in one place from socket to file and back; nothing copies it but the
-//!   kernel, and what came together with a header.
-//! - A chunk of memory belongs to one request from when its header was read until its
-//!   reply was sent.
+//! - A TCP server requires TLS before anything else, or serves only clients of this host, unless
+//!   plaintext access is configured.
+//! - A client that sends more than can be processed, or does not read its replies, is not read from
+//!   until it catches up: memory of a connection is bounded.
+//! - A payload stays in one place between socket and file; only the kernel copies it, apart from
+//!   the part received together with a header.
+//! - A chunk of memory belongs to one request from the receipt of its header until its reply was
+//!   sent.
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

@@ -1,4 +1,4 @@
-//! Replies on their way to the client.
+//! Queue of replies to the client.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -9,35 +9,35 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
 use crate::pool::{CHUNK_BYTES, Memory};
 
-/// Slices handed to the kernel at once.
+/// Maximum number of slices per system call.
 const SLICES_MAX: usize = 256;
 
-/// One reply: its head, and bytes that were read.
+/// Reply: head and payload.
 struct Reply {
-    /// Where its head begins, in bytes of all heads.
+    /// Offset of its head in the stream of all heads.
     head: u64,
     head_bytes: usize,
-    /// The payload, which goes back to the pool when it was sent.
+    /// Chunks of the payload, returned to the pool once they were sent.
     chunks: Vec<u32>,
     payload_bytes: usize,
     /// Bytes of head and payload that were sent.
     sent: usize,
 }
 
-/// Replies on their way to the client, in the order in which they were given.
+/// Replies to send, oldest first.
 #[derive(Default)]
 pub(crate) struct Output {
     replies: VecDeque<Reply>,
-    /// The heads of those replies, one behind the other.
+    /// Concatenated heads of these replies.
     heads: Vec<u8>,
-    /// Bytes of heads that were sent and are not there any more.
+    /// Number of bytes of heads that were sent and removed.
     gone: u64,
 }
 
-/// What became of sending.
+/// Result of sending queued replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sending {
-    /// Everything was sent.
+    /// Every reply was sent completely.
     Done,
     /// The client does not read fast enough.
     Blocked,
@@ -57,7 +57,7 @@ impl Output {
         self.heads.capacity()
     }
 
-    /// Adds a reply; `encode` writes its head, of at most `head_bytes_max`.
+    /// Adds a reply. `encode` writes its head of at most `head_bytes_max` bytes.
     pub(crate) fn push(
         &mut self,
         head_bytes_max: usize,
@@ -69,17 +69,17 @@ impl Output {
         self.heads.resize(start.saturating_add(head_bytes_max), 0);
         let head_bytes = encode(self.heads.get_mut(start..).unwrap_or_default());
         self.heads.truncate(start.saturating_add(head_bytes.unwrap_or(0)));
-        // Each head fits; what does not would be a client's whole connection out of step.
+        // Each head fits. Sending an incomplete one would desynchronise the connection.
         if let Some(head_bytes) = head_bytes {
             let head = self.gone.saturating_add(start as u64);
             self.replies.push_back(Reply { head, head_bytes, chunks, payload_bytes, sent: 0 });
         }
     }
 
-    /// Sends what the socket takes. `free` is given the chunks of what was sent.
+    /// Sends as much as the socket accepts. `free` receives the chunks of replies that were sent.
     ///
     /// # Errors
-    /// The connection is gone.
+    /// The connection has ended.
     pub(crate) fn send(
         &mut self,
         socket: &OwnedFd,
@@ -114,7 +114,7 @@ impl Output {
         Ok(Sending::Done)
     }
 
-    /// Forgets the heads of what was sent.
+    /// Removes the heads of replies that were sent.
     fn drop_heads(&mut self) {
         let end = self.gone.saturating_add(self.heads.len() as u64);
         let first = self.replies.front().map_or(end, |reply| reply.head);
@@ -123,8 +123,8 @@ impl Output {
         self.gone = first;
     }
 
-    /// What is to be sent, as far as there is room for slices; how many there are. Heads
-    /// with no payload between them are one slice.
+    /// Fills `slices` with the data to send. Returns their number. Heads without a payload between
+    /// them are one slice.
     #[allow(unsafe_code, reason = "reads chunks that the kernel has filled")]
     fn gather<'a>(&'a self, memory: &'a Memory, slices: &mut [IoSlice<'a>]) -> usize {
         let mut count = 0;
@@ -152,8 +152,8 @@ impl Output {
                     continue;
                 }
                 let Some(slice) = slices.get_mut(count) else { return count };
-                // SAFETY: the request has ended, so nobody but this reply has its chunks,
-                // and nothing writes to them until they are free again.
+                // SAFETY: the request has ended, so only this reply accesses its chunks, and
+                // nothing writes to them until they are free again.
                 *slice = IoSlice::new(unsafe { memory.part(chunk, skip, here - skip) });
                 count += 1;
                 skip = 0;
@@ -167,7 +167,7 @@ impl Output {
     }
 }
 
-/// Bytes that the socket takes now.
+/// Returns the number of bytes that the socket accepted.
 fn hand_over(socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Result<usize, Errno> {
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     match slices {

@@ -6,29 +6,28 @@ use std::io;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// Bytes of a chunk. A multiple of every block size, so that chunks are aligned.
+/// Size of a chunk in bytes: a multiple of every block size, so that chunks are aligned.
 pub(crate) const CHUNK_BYTES: usize = 64 << 10;
 
-/// Chunks of a connection: together as much as two of the longest payloads.
+/// Number of chunks of a connection: enough for two payloads of maximum length.
 pub(crate) const CHUNKS: u32 = 1024;
 
-/// Bytes of a small chunk: most requests' payloads. They lie side by side, because what
-/// lies a power of two apart shares its place in a CPU's cache.
+/// Size of a small chunk in bytes: sufficient for most payloads. Small chunks are contiguous,
+/// because addresses a power of two apart share a CPU cache set.
 pub(crate) const SMALL_BYTES: usize = 4 << 10;
 
-/// Small chunks of a connection; their numbers are behind those of the others.
+/// Number of small chunks of a connection; their indices follow those of the others.
 const SMALL_CHUNKS: u32 = 256;
 
-/// The memory of a connection's chunks. The kernel gives it pages when they are first
-/// touched.
+/// Memory of a connection's chunks. The kernel allocates pages on first access.
 pub(crate) struct Memory {
     start: *mut c_void,
 }
 
-// SAFETY: it is memory and nothing else; who may touch which chunk is for [`Pool`] and those
-// to say who take chunks from it.
+// SAFETY: plain memory; [`Pool`] and the owners of chunks determine which thread accesses which
+// chunk.
 unsafe impl Send for Memory {}
-// SAFETY: as above; nothing here hands out a reference.
+// SAFETY: as above; no reference is handed out here.
 unsafe impl Sync for Memory {}
 
 const BYTES: usize = CHUNK_BYTES * CHUNKS as usize + SMALL_BYTES * SMALL_CHUNKS as usize;
@@ -36,12 +35,12 @@ const BYTES: usize = CHUNK_BYTES * CHUNKS as usize + SMALL_BYTES * SMALL_CHUNKS 
 impl Memory {
     pub(crate) fn new() -> io::Result<Self> {
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-        // SAFETY: the kernel chooses an address where nothing is.
+        // SAFETY: creates a new mapping at an address chosen by the kernel.
         let start = unsafe { mmap_anonymous(core::ptr::null_mut(), BYTES, protection, flags) }?;
         Ok(Self { start })
     }
 
-    /// Where a chunk begins.
+    /// Returns the address of a chunk.
     pub(crate) fn chunk(&self, chunk: u32) -> *mut u8 {
         let small = chunk.saturating_sub(CHUNKS).min(SMALL_CHUNKS - 1);
         let offset = chunk.min(CHUNKS) as usize * CHUNK_BYTES + small as usize * SMALL_BYTES;
@@ -49,36 +48,35 @@ impl Memory {
         unsafe { self.start.cast::<u8>().add(offset) }
     }
 
-    /// Part of a chunk, to be filled by its owner.
+    /// Returns part of a chunk, to be accessed by its owner.
     ///
     /// # Safety
-    /// Nobody else has access to the chunk meanwhile, and `from + len` is at most its
-    /// length.
+    /// Nothing else may access the chunk meanwhile, and `from + len` must be at most its length.
     #[allow(clippy::mut_from_ref, reason = "chunks are apart; the caller owns this one")]
     pub(crate) unsafe fn part(&self, chunk: u32, from: usize, len: usize) -> &mut [u8] {
-        // SAFETY: within the mapping, by the caller's promise, and nobody else's.
+        // SAFETY: within the mapping, as the caller ensures, and accessed by the caller only.
         unsafe { core::slice::from_raw_parts_mut(self.chunk(chunk).add(from), len) }
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: it was mapped with this length, and nobody has a pointer into it any more:
-        // all who had one held this memory.
+        // SAFETY: mapped with this length, and no pointer into it is left: all holders of pointers
+        // held this memory.
         let _ = unsafe { munmap(self.start, BYTES) };
     }
 }
 
-/// Empty lists that a pool keeps, so that a request seldom allocates one: as many as most clients
-/// have requests under way.
+/// Maximum number of empty lists that a pool keeps, so that requests rarely allocate one: the queue
+/// depth of most clients.
 const SPARE_LISTS_MAX: usize = 64;
 
-/// Chunks that nobody uses. The last one given back is the next one given out, because its
-/// lines may still be in the CPU's cache.
+/// Free chunks. The most recently freed one is reused first, because it may still be in the CPU's
+/// cache.
 pub(crate) struct Pool {
     free: Vec<u32>,
     small: Vec<u32>,
-    /// At most [`SPARE_LISTS_MAX`], each with room for at most [`CHUNKS`] numbers.
+    /// At most [`SPARE_LISTS_MAX`], each with capacity for at most [`CHUNKS`] indices.
     spare_lists: Vec<Vec<u32>>,
 }
 
@@ -88,7 +86,8 @@ impl Pool {
         Self { free: (0..CHUNKS).rev().collect(), small, spare_lists: Vec::new() }
     }
 
-    /// Takes chunks for that many bytes; `None`, and none taken, if there are not as many.
+    /// Takes chunks for this number of bytes; `None` if there are too few, in which case none is
+    /// taken.
     pub(crate) fn take(&mut self, bytes: u64) -> Option<Vec<u32>> {
         if bytes == 0 {
             return Some(Vec::new());
@@ -108,7 +107,7 @@ impl Pool {
             let kind = if chunk < CHUNKS { &mut self.free } else { &mut self.small };
             kind.push(chunk);
         }
-        // A list without memory saves nothing.
+        // A list without memory saves no allocation.
         if chunks.capacity() > 0 && self.spare_lists.len() < SPARE_LISTS_MAX {
             self.spare_lists.push(chunks);
         }
@@ -176,7 +175,7 @@ mod tests {
         assert_eq!(smalls, SMALL_BYTES);
         let ends = [(CHUNKS - 1, CHUNK_BYTES), (CHUNKS + SMALL_CHUNKS - 1, SMALL_BYTES)];
         for (last, bytes) in ends {
-            // SAFETY: nobody else is here.
+            // SAFETY: nothing else accesses the memory in this test.
             let part = unsafe { memory.part(last, bytes - 4, 4) };
             part.copy_from_slice(&[1, 2, 3, 4]);
             assert_eq!(part, [1, 2, 3, 4]);

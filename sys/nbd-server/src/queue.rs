@@ -1,4 +1,4 @@
-//! A client's connection after its handshake, as a queue of a disk.
+//! Connection of a client after its handshake, as a queue of a disk.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -26,29 +26,28 @@ use crate::slot::{Slot, disk_op, payload_bytes};
 use crate::untaken;
 use crate::watch::SocketWatch;
 
-/// Requests of a connection that are under way at most; what comes more stays in its
-/// socket.
+/// Maximum number of requests of a connection in flight; further ones stay in the socket.
 pub const REQUESTS_MAX: u32 = 256;
 
-/// Bytes of an extent in the longer of both framings.
+/// Size in bytes of an extent in the longer of both framings.
 const STATUS_EXTENT_BYTES: usize = 16;
 
-/// Bytes of replies that the socket takes before the client reads them: the whole depth of
-/// most clients, so that sending seldom has to wait.
+/// Size of the socket's send buffer: the replies to the queue depth of most clients, so that
+/// sending rarely blocks.
 const SEND_BUFFER_BYTES: usize = 1 << 20;
 
-/// Replies that a client has not read, beyond which nothing more is taken from it.
+/// Number of unsent replies from which no further request is read.
 const REPLIES_MAX: usize = 1024;
 
-/// A client's connection, as a queue of a disk. Dropping it closes the connection.
+/// Connection of a client, as a queue of a disk. Dropping it closes the connection.
 pub struct NbdQueue {
     socket: OwnedFd,
     watch: SocketWatch,
-    /// Whether the last look brought something.
+    /// True if the last poll returned requests.
     has_brought: bool,
-    /// Whether it can be told what of its answers the client has read.
+    /// True if the socket reports which replies the client has read.
     is_reading_told: bool,
-    /// Why the socket can be watched no more; told when requests are asked for.
+    /// Error of watching the socket; reported when requests are received.
     unwatchable: Option<Errno>,
     transmission: Transmission,
     memory: Arc<Memory>,
@@ -59,9 +58,9 @@ pub struct NbdQueue {
     input: Input,
     output: Output,
     is_blocked: bool,
-    /// A request for whose payload there is no memory yet.
+    /// Request that waits for memory for its payload.
     waiting: Option<Request>,
-    /// Requests that are to be flushed.
+    /// Requests to be followed by a flush.
     to_flush: Vec<u32>,
     /// Requests that were taken back, in the order in which they are to be received again.
     returned: VecDeque<DiskRequest>,
@@ -69,10 +68,10 @@ pub struct NbdQueue {
 }
 
 impl NbdQueue {
-    /// The connection on `socket` after this handshake; `rest` was read behind it.
+    /// Creates the queue of a connection after its handshake; `rest` was received after it.
     ///
     /// # Errors
-    /// Memory or descriptors are short.
+    /// Memory or descriptors are exhausted.
     pub fn new(
         socket: impl Into<OwnedFd>,
         negotiated: &Negotiated,
@@ -80,7 +79,7 @@ impl NbdQueue {
     ) -> std::io::Result<Self> {
         let socket: OwnedFd = socket.into();
         rustix::io::ioctl_fionbio(&socket, true)?;
-        // The system may allow less.
+        // The system may impose a lower limit.
         rustix::net::sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES)?;
         let memory = Arc::new(Memory::new()?);
         Ok(Self {
@@ -105,13 +104,13 @@ impl NbdQueue {
         })
     }
 
-    /// Its descriptor is one that watches nothing, and more is wanted than is watched.
+    /// Replaces the watch by a descriptor that cannot watch the socket.
     #[cfg(test)]
     pub(crate) fn lose_watch(&mut self) {
         self.watch.lose();
     }
 
-    /// As long as it lives, it counts as a connection of its server.
+    /// Attaches values that count the connection as long as it exists.
     pub(crate) fn counted_by(self, inside: Inside) -> Self {
         Self { _inside: Some(inside), ..self }
     }
@@ -122,7 +121,7 @@ impl NbdQueue {
         !self.free.is_empty() && self.output.len() < REPLIES_MAX
     }
 
-    /// Returns how much is kept for requests to come: empty lists, and bytes of heads of replies.
+    /// Returns the sizes of memory kept for later requests: empty lists, and bytes of reply heads.
     #[cfg(test)]
     pub(crate) fn spares(&self) -> (usize, usize) {
         (self.pool.spare_lists(), self.output.head_capacity())
@@ -134,7 +133,7 @@ impl NbdQueue {
         !self.output.is_empty()
     }
 
-    /// The next request that is ready to be carried out; `None` if there is none now.
+    /// Returns the next request that is ready for execution; `None` if there is none.
     fn take(&mut self) -> Result<Option<DiskRequest>, InputError> {
         if let Some(request) = self.returned.pop_front() {
             return Ok(Some(request));
@@ -177,8 +176,8 @@ impl NbdQueue {
         Ok(None)
     }
 
-    /// Chunks for a payload; `None` if there are too few now. No payload needs more than
-    /// there are.
+    /// Takes chunks for a payload; `None` if there are too few now. The number of chunks is
+    /// sufficient for every payload.
     fn chunks(&mut self, bytes: u64) -> Option<Vec<u32>> {
         self.pool.take(bytes.min(u64::from(CHUNKS) * CHUNK_BYTES as u64))
     }
@@ -187,12 +186,12 @@ impl NbdQueue {
         self.output.push(REPLY_BYTES_MAX, |out| refused.encode(out).ok(), Vec::new(), 0);
     }
 
-    /// Begins a request whose payload says what it is about.
+    /// Begins a request whose payload contains parameters.
     #[allow(unsafe_code, reason = "reads chunks that the client's bytes were put into")]
     fn begin_named(&mut self, request: Request, chunks: Vec<u32>) -> Option<DiskRequest> {
         let bytes = request.payload_bytes as usize;
         let judged = chunks.first().map(|&chunk| {
-            // SAFETY: the request was not handed on, so nobody else has its chunk, and its
+            // SAFETY: the request was not handed on, so nothing else accesses its chunk, and its
             // payload of a few bytes fits into it.
             let payload = unsafe { self.memory.part(chunk, 0, bytes.min(SMALL_BYTES)) };
             self.transmission.handle_contexts(request, payload)
@@ -207,7 +206,7 @@ impl NbdQueue {
         }
     }
 
-    /// Gives a request a tag. What is not for the disk is answered.
+    /// Assigns a tag to a request. Requests that need no disk operation are completed.
     fn begin(&mut self, request: Request, chunks: Vec<u32>) -> Option<DiskRequest> {
         let wanted = disk_op(&request.command);
         let (Some((op, range)), Some(tag)) = (wanted, wanted.and_then(|_| self.free.pop())) else {
@@ -233,8 +232,8 @@ impl NbdQueue {
             left -= len;
             Piece { pointer: memory.chunk(chunk), len }
         });
-        // SAFETY: the chunks lie in the memory that the table holds, and are this request's
-        // until it is answered; references into them exist before and after, not meanwhile.
+        // SAFETY: the chunks are in memory that the table holds, and belong to this request until
+        // its reply; references into them exist before and after, but not meanwhile.
         unsafe { self.table.set(tag, usage, pieces) };
     }
 
@@ -269,7 +268,7 @@ impl NbdQueue {
         self.pool.give_back(chunks);
     }
 
-    /// Encodes the head of a read's only piece.
+    /// Encodes the head of the only chunk of a read's reply.
     fn read_head(
         &self,
         request: &Request,
@@ -280,7 +279,7 @@ impl NbdQueue {
         move |out| chunks.next()?.encode_head(out).ok()
     }
 
-    /// Waits for what there is room for.
+    /// Arms the watch for the events that can be handled.
     fn arm_watch(&mut self) -> Result<(), Errno> {
         let mut wanted = epoll::EventFlags::empty();
         wanted.set(epoll::EventFlags::IN, self.has_room() && self.waiting.is_none());
@@ -395,7 +394,7 @@ impl DiskQueue for NbdQueue {
     }
 }
 
-/// In the words of `base:allocation`.
+/// Converts an extent to the context `base:allocation`.
 fn extent(of: AllocatedExtent) -> Extent {
     let state = match of.allocation {
         Allocation::Data => ExtentState::DATA,

@@ -1,4 +1,4 @@
-//! A connection, from the client's end of its socket.
+//! Tests of a connection from the client's end of its socket.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -21,7 +21,7 @@ const DISCONNECT: u16 = 2;
 const TRIM: u16 = 4;
 const FUA: u16 = 1;
 
-/// A connection with simple replies, and the client's end of it.
+/// Creates a connection with simple replies, and the client's end of it.
 fn connection() -> (NbdQueue, UnixStream) {
     connection_with(Framing::Simple)
 }
@@ -39,7 +39,7 @@ fn connection_with(framing: Framing) -> (NbdQueue, UnixStream) {
     (NbdQueue::new(ours, &negotiated, Vec::new()).unwrap(), client)
 }
 
-/// A request's header (section "Request message" of the protocol).
+/// Encodes a request's header (section "Request message" of the protocol).
 fn header(flags: u16, kind: u16, cookie: u64, offset: u64, len: u32) -> Vec<u8> {
     let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
     bytes.extend(flags.to_be_bytes());
@@ -62,7 +62,7 @@ fn is_readable(queue: &NbdQueue) -> bool {
     poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&now)).unwrap() == 1
 }
 
-/// Error and cookie of a simple reply.
+/// Receives a simple reply. Returns error and cookie.
 fn reply(client: &mut UnixStream) -> (u32, u64) {
     let mut bytes = [0; 16];
     client.read_exact(&mut bytes).unwrap();
@@ -108,7 +108,7 @@ fn a_request_that_is_taken_back_is_received_again_with_its_payload() {
 
 #[test]
 fn payloads_of_any_length_one_behind_the_other_each_get_their_own_bytes() {
-    // Longer than what is taken ahead, and than what is handed to the kernel at once.
+    // Longer than the bytes read ahead, and than those of one system call.
     let lens = [512, 4096, 6 << 20, 4096, 300 << 10, 1024, 65_536, 32 << 10, 4608];
     let payload = |of: usize, len: usize| -> Vec<u8> {
         (0..len).map(|at| (at ^ (at >> 9) ^ (of * 41)) as u8).collect()
@@ -144,8 +144,8 @@ fn payloads_of_any_length_one_behind_the_other_each_get_their_own_bytes() {
 #[test]
 fn a_client_that_names_its_contexts_is_told_of_as_much_as_was_found_out() {
     let (mut queue, mut client) = connection_with(Framing::Extended);
-    // Sections "Extended request message" and "NBD_CMD_BLOCK_STATUS": the payload has the
-    // length of the range, and the numbers of contexts; 1 is what was selected.
+    // Sections "Extended request message" and "NBD_CMD_BLOCK_STATUS": the payload contains the
+    // length of the range, and the ids of contexts; 1 was selected.
     let ask = |cookie: u64, len: u64, context: u32| {
         let mut bytes = 0x21e4_1c71_u32.to_be_bytes().to_vec();
         bytes.extend((1_u16 << 5).to_be_bytes());
@@ -168,7 +168,7 @@ fn a_client_that_names_its_contexts_is_told_of_as_much_as_was_found_out() {
     queue.tell_allocation(tag, &extents);
     queue.complete(tag, DiskOutcome::Done);
     queue.flush().unwrap();
-    // Kind, cookie and payload of a chunk (section "Extended reply chunk message").
+    // Type, cookie and payload of a chunk (section "Extended reply chunk message").
     let mut chunk = || {
         let mut head = [0; 32];
         client.read_exact(&mut head).unwrap();
@@ -200,7 +200,7 @@ fn a_client_that_leaves_with_or_without_a_word_is_gone() {
         let (mut queue, mut client) = connection();
         client.write_all(&bytes).unwrap();
         drop(client);
-        // What was sent comes first, then that nothing more does.
+        // The sent data comes first, then the end of the connection.
         let fault = (0..2).find_map(|_| queue.receive(32, &mut Vec::new()).err()).unwrap();
         assert_eq!(fault.kind, FaultKind::Gone);
     }
@@ -232,7 +232,7 @@ fn who_asks_for_more_than_there_is_memory_waits_and_is_served_when_there_is_some
     let mut under_way = received(&mut queue);
     assert_eq!(under_way.len(), fits);
     assert!(received(&mut queue).is_empty());
-    // It sleeps, though the client has asked for more.
+    // The queue sleeps although the client has sent more requests.
     assert_eq!(queue.arm(), Wakeup::Armed);
     assert!(!is_readable(&queue));
     let reader = std::thread::spawn(move || {
@@ -258,7 +258,7 @@ fn who_asks_for_more_than_there_is_memory_waits_and_is_served_when_there_is_some
 }
 
 fn queue_is_sent(queue: &mut NbdQueue) -> bool {
-    // Nothing is asked for any more, so what is received is nothing.
+    // No more requests are sent, so none is received.
     assert!(received(queue).is_empty());
     queue.arm() == Wakeup::Armed && !queue.has_replies()
 }
@@ -273,7 +273,7 @@ fn a_client_that_does_not_read_is_waited_for_without_being_polled() {
     assert!(queue.has_replies(), "no socket holds as much");
     assert_eq!(queue.arm(), Wakeup::Armed);
     assert!(!is_readable(&queue));
-    // All that is on its way to the client.
+    // Reads everything that is on its way to the client.
     client.set_nonblocking(true).unwrap();
     while client.read(&mut [0; 1 << 16]).is_ok() {}
     assert!(is_readable(&queue), "the client has read");
@@ -284,13 +284,13 @@ fn a_connection_that_cannot_be_watched_is_given_up_and_says_why() {
     let (mut queue, mut client) = connection();
     client.write_all(&header(0, READ, 1, 0, 512)).unwrap();
     assert_eq!(received(&mut queue).len(), 1);
-    // What the processor watches is no epoll instance any more, as when the system has none.
+    // The watched descriptor is not an epoll instance, as after an error of the system.
     queue.lose_watch();
     assert_eq!(queue.arm(), Wakeup::Pending, "it is not waited for in vain");
     let fault = queue.receive(32, &mut Vec::new()).unwrap_err();
     assert_eq!(fault.kind, FaultKind::Host);
     assert!(fault.detail.contains("cannot be waited for"), "{fault}");
-    // What was taken is answered although.
+    // Accepted requests are completed nevertheless.
     queue.complete(0, DiskOutcome::Done);
 }
 
@@ -329,7 +329,7 @@ fn a_client_that_has_not_read_its_answers_has_some_to_take() {
     assert!(!queue.has_untaken_answers());
 }
 
-/// Lets a client have 5000 requests of each kind done, and returns what the connection keeps.
+/// Executes 5000 requests of each kind. Returns the sizes of the memory that the connection keeps.
 fn spares_after_many_requests(framing: Framing, outcome: DiskOutcome) -> (usize, usize) {
     let (mut queue, mut client) = connection_with(framing);
     let mut drain = client.try_clone().unwrap();

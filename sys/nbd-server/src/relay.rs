@@ -1,8 +1,8 @@
 //! TLS of NBD clients over TCP.
 //!
-//! A connection's queue is serviced by a worker, which must not spend its time on cryptography. Each
-//! connection with TLS has a task between the client and the queue. The task and the queue are
-//! connected by a pair of sockets.
+//! A connection's queue is serviced by a worker, which must not spend its time on cryptography.
+//! Each connection with TLS has a task between the client and the queue, which is connected to the
+//! queue by a socket pair.
 
 use std::future::pending;
 use std::io::{self, Cursor};
@@ -22,19 +22,19 @@ use crate::client::Client;
 use crate::handshakes::Evicted;
 use crate::tls::NbdTls;
 
-/// Size of the buffer of each direction. Not more than this is taken from one side before the other
-/// side has accepted it.
+/// Size of the buffer per direction in bytes. No more than this is read from one side before the
+/// other side has accepted it.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Longest time for the client to read the last replies after its queue has ended.
+/// Time limit for the client to read the last replies after its queue has ended.
 const LAST_REPLIES_MAX: Duration = Duration::from_secs(1);
 
 /// Owned by the queue of a connection with TLS. When it is dropped, the task ends.
 #[derive(Debug)]
 pub(crate) struct QueueLife(#[expect(dead_code, reason = "dropping it is its effect")] Sender<()>);
 
-/// Starts TLS on a client's socket. `received` are bytes that were received already. Returns a socket
-/// that carries the client's bytes without TLS; it ends when TLS fails or ends.
+/// Starts TLS on a client's socket. `received` contains bytes that were already received. Returns a
+/// socket that carries the client's bytes without TLS; it is closed when TLS fails or ends.
 ///
 /// # Errors
 /// The host has no descriptor left.
@@ -52,10 +52,10 @@ pub(crate) fn start_relay(
     let (life, mut ended) = channel();
     let acceptor = TlsAcceptor::from(tls.config());
     let evicted = client.evicted.clone();
-    // Holds the place of the connection by `client`.
+    // `client` counts the connection while the task runs.
     let relay = async move {
         let (read, write) = split(socket);
-        // rustls reads no more than a record, 16 KiB, at once.
+        // rustls reads at most one record, 16 KiB, at once.
         let read = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(received).chain(read));
         let session = tokio::select! {
             session = acceptor.accept(join(read, write)) => session,
@@ -85,7 +85,7 @@ pub(crate) fn start_relay(
     Ok((ours.into(), QueueLife(life)))
 }
 
-/// Completes if the client's negotiation is ended for another client.
+/// Waits until the client's negotiation is replaced.
 async fn wait_for_eviction(evicted: Option<Evicted>) {
     match evicted {
         Some(mut evicted) => evicted.wait().await,
@@ -93,13 +93,13 @@ async fn wait_for_eviction(evicted: Option<Evicted>) {
     }
 }
 
-/// Returns true if the connection ended or failed, and not the negotiation on it. Errors of the
-/// system have a number.
+/// Returns true if the connection ended or failed, as opposed to the TLS negotiation. System errors
+/// have an error number.
 fn is_of_connection(error: &io::Error) -> bool {
     error.raw_os_error().is_some() || error.kind() == io::ErrorKind::UnexpectedEof
 }
 
-/// Carries bytes both ways until the queue or the connection ends.
+/// Transfers bytes in both directions until the queue or the connection ends.
 async fn carry(
     session: impl AsyncRead + AsyncWrite,
     inside: UnixStream,
@@ -109,7 +109,7 @@ async fn carry(
     let (from_queue, to_queue) = inside.into_split();
     let mut replies = pin!(pump(from_queue, to_client));
     let requests = async {
-        // The queue finds the end of its socket and ends, and the replies with it.
+        // The queue detects the end of its socket and ends, and with it the replies.
         pump(from_client, to_queue).await?;
         pending::<io::Result<()>>().await
     };
@@ -120,7 +120,7 @@ async fn carry(
     }
 }
 
-/// Carries bytes from one side to the other until the end of the former, which it passes on.
+/// Transfers bytes until the end of `from`, which is passed on.
 async fn pump(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin) -> io::Result<()> {
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {

@@ -16,10 +16,10 @@ use crate::relay::start_relay;
 use crate::ticket::Connections;
 use crate::{NbdExports, NbdHost, NbdQueue, NbdServer, NbdTls, TcpAccess};
 
-/// Ample time for threads of a loaded host.
+/// Deadline of conditions, generous because the machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Offers nothing, and passes on why clients were refused.
+/// Exports that offer nothing, and forward the reasons of rejections.
 struct Refusals(Mutex<Sender<String>>);
 
 impl NbdExports for Refusals {
@@ -36,7 +36,7 @@ impl NbdExports for Refusals {
     }
 }
 
-/// Requests TLS (NBD protocol, `NBD_OPT_STARTTLS`); the client's next bytes are TLS.
+/// Requests TLS (NBD protocol, `NBD_OPT_STARTTLS`). The client's next bytes must be TLS.
 fn start_tls(server: SocketAddr) -> TcpStream {
     let mut stream = TcpStream::connect(server).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
@@ -47,7 +47,7 @@ fn start_tls(server: SocketAddr) -> TcpStream {
     stream
 }
 
-/// A server's certificate and key.
+/// Creates a server's certificate and key.
 fn tls() -> NbdTls {
     let folder = tempfile::tempdir().unwrap();
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
@@ -76,7 +76,7 @@ fn a_connection_has_its_place_until_its_tls_has_ended() {
         start_relay(&tls, socket.into(), Vec::new(), client).unwrap()
     };
     place.set(connections.take().unwrap()).unwrap();
-    // As at the end of a queue, but for its notice to the relay.
+    // As at the end of a queue, but without the notification of the relay.
     drop((place, inside));
     assert_eq!(connections.count(), 1, "the relay still holds the client's socket");
     drop(life);
@@ -101,7 +101,7 @@ fn who_leaves_during_tls_is_not_refused_and_who_sends_something_else_is() {
     for _ in 0..3 {
         let mut leaving = start_tls(address);
         leaving.shutdown(std::net::Shutdown::Write).unwrap();
-        // Until the server has ended the connection, too.
+        // Until the server has closed the connection too.
         let _ = leaving.read_to_end(&mut Vec::new());
     }
     let mut nonsense = start_tls(address);

@@ -24,49 +24,49 @@ use crate::keepalive;
 use crate::queue::NbdQueue;
 use crate::ticket::Connections;
 
-/// Connections of a server at once that have completed the negotiation. Further clients are refused.
+/// Maximum number of connections of a server after the negotiation. Further clients are rejected.
 /// Each may use 64 MiB.
 pub const CONNECTIONS_MAX: usize = 128;
 
 /// Time until the next attempt if the host has no descriptor or memory for a connection.
 const SHORTAGE: Duration = Duration::from_millis(100);
 
-/// What is exported, and who takes connections to it.
+/// Exports of a server, and the receiver of their connections.
 pub trait NbdExports: Send + Sync {
-    /// What there is now. Must not block: it is called by a thread that serves all clients.
+    /// Returns the current exports. Must not block: called by a thread that serves all clients.
     fn exports(&self) -> Vec<Export>;
 
-    /// Takes a connection to the export of this name. May block for some seconds.
+    /// Attaches a connection to the export with this name. May block for some seconds.
     ///
     /// # Errors
-    /// Why not; the client finds its connection closed.
+    /// The reason why the connection is rejected; it is then closed.
     fn attach(&self, name: &str, queue: NbdQueue) -> Result<(), String>;
 
-    /// Hears of a client that was not let in. Must not block.
+    /// Reports a client that was rejected. Must not block.
     fn handle_refused(&self, _peer: String, _reason: String) {}
 }
 
-/// What servers share.
+/// State that several servers share.
 #[derive(Clone)]
 pub struct NbdHost {
-    /// The exports that are offered.
+    /// Exports that all servers offer.
     pub exports: Arc<dyn NbdExports>,
-    /// Connections that exist.
+    /// List of the servers' connections.
     pub clients: NbdClients,
-    /// Accepts clients, negotiates with them and carries their TLS. Its threads open nothing by
-    /// name.
+    /// Runtime that accepts clients, negotiates with them and carries their TLS. Its threads open
+    /// no files.
     pub runtime: SocketRuntime,
 }
 
 impl NbdHost {
-    /// Servers of `exports` on the threads of `runtime`.
+    /// Creates the state of servers that offer `exports` and run on the threads of `runtime`.
     #[must_use]
     pub fn new(exports: Arc<dyn NbdExports>, runtime: SocketRuntime) -> Self {
         Self { exports, clients: NbdClients::default(), runtime }
     }
 }
 
-/// Binds a socket, in place of one that a killed process has left.
+/// Binds a socket, replacing one that a killed process has left.
 fn bind(path: &Path) -> io::Result<UnixListener> {
     match UnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_left(path) => {
@@ -77,20 +77,20 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     }
 }
 
-/// Whether there is a socket on which nobody listens.
+/// Returns true if the path is a socket on which no process listens.
 fn is_left(path: &Path) -> bool {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|of| of.file_type().is_socket());
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     is_socket && UnixStream::connect(path).err().is_some_and(refused)
 }
 
-/// Which clients a listening socket admits.
+/// Access control of a listening socket.
 pub(crate) enum Access {
     Unix(RwLock<UnixAccess>),
     Tcp(RwLock<TcpAccess>),
 }
 
-/// Listens for clients. Dropping it removes its socket; connections go on.
+/// Listening socket for clients. Dropping it removes the socket; connections continue.
 pub struct NbdServer {
     path: Option<PathBuf>,
     address: Option<SocketAddr>,
@@ -99,11 +99,11 @@ pub struct NbdServer {
 }
 
 impl NbdServer {
-    /// Listens at `path`, where nothing may be but a socket on which nobody listens any
-    /// more: that one is replaced.
+    /// Listens at `path`, which must be free or a socket on which no process listens; such a socket
+    /// is replaced.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn listen(path: &Path, access: UnixAccess, host: NbdHost) -> io::Result<Self> {
         let listener = bind(path)?;
         let guarded = access.guard(path).and_then(|()| listener.set_nonblocking(true));
@@ -117,11 +117,11 @@ impl NbdServer {
         Ok(server)
     }
 
-    /// Listens on a TCP address; with port 0 on one that is free.
+    /// Listens on a TCP address; port 0 selects a free port.
     ///
     /// # Errors
-    /// What the system says, and for an address that others reach without TLS
-    /// [`io::ErrorKind::PermissionDenied`].
+    /// The error of the system; [`io::ErrorKind::PermissionDenied`] for an address that other hosts
+    /// can reach without TLS.
     pub fn listen_tcp(address: SocketAddr, access: TcpAccess, host: NbdHost) -> io::Result<Self> {
         access.check(address)?;
         let listener = TcpListener::bind(address)?;
@@ -132,30 +132,30 @@ impl NbdServer {
         Ok(server)
     }
 
-    /// The TCP address on which it listens.
+    /// Returns the TCP address on which it listens.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// Lets others in from now on through its Unix socket.
+    /// Changes the access control of its Unix socket for later clients.
     ///
     /// # Errors
-    /// The socket is gone, or is none of a Unix server.
+    /// The socket's file no longer exists, or it is not a Unix socket.
     pub fn set_unix_access(&self, access: UnixAccess) -> io::Result<()> {
         let (Access::Unix(old), Some(path)) = (&*self.access, &self.path) else {
             return Err(io::ErrorKind::Unsupported.into());
         };
-        // Whom the new one does not let in is judged before the mode lets more connect.
+        // The new allow list takes effect before the permissions admit more clients.
         let mut held = old.write().unwrap_or_else(PoisonError::into_inner);
         *held = access;
         held.guard(path)
     }
 
-    /// Lets others in from now on over TCP.
+    /// Changes the access control of its TCP socket for later clients.
     ///
     /// # Errors
-    /// Others reach it and there is no TLS, or it is none over TCP.
+    /// Other hosts can reach it and there is no TLS, or it is not a TCP socket.
     pub fn set_tcp_access(&self, access: TcpAccess) -> io::Result<()> {
         let (Access::Tcp(old), Some(address)) = (&*self.access, self.address) else {
             return Err(io::ErrorKind::Unsupported.into());
@@ -192,7 +192,7 @@ impl Drop for NbdServer {
 }
 
 impl Access {
-    /// Returns what is known of a client that has connected, and why it is refused if it is.
+    /// Returns the identity of a connected client, and the reason if it is rejected.
     pub(crate) fn judge(
         &self,
         socket: BorrowedFd<'_>,
@@ -224,9 +224,9 @@ impl Access {
     }
 }
 
-/// Serves one client that has connected elsewhere, on a connected stream socket. The limits and the
-/// access of servers do not apply, and the client is not among [`NbdHost::clients`]. Does not block:
-/// a task negotiates, and the connection is passed to [`NbdExports::attach`] of `host`.
+/// Serves one client on a connected stream socket. Limits and access control of servers do not
+/// apply, and the client is not listed in [`NbdHost::clients`]. Does not block: a task negotiates,
+/// and the connection is passed to [`NbdExports::attach`] of `host`.
 pub fn serve_stream(socket: OwnedFd, peer: &str, host: &NbdHost) {
     let caller = Caller { way: NbdClientWay::Unix, peer: peer.to_owned() };
     let client = Client::new(host.clone(), None, caller);
@@ -270,7 +270,7 @@ async fn accept_clients(listener: &Watched, access: &Access, host: &NbdHost) {
                     }
                 });
             }
-            // The client has left already.
+            // The client has already disconnected.
             Err(error) if error.kind() == io::ErrorKind::NotConnected => {}
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) => {

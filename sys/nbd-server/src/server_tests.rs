@@ -1,4 +1,4 @@
-//! Servers with clients that do nothing, and with exports that take long.
+//! Tests of servers with clients that send nothing, and with exports that block.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -17,10 +17,10 @@ use crate::handshakes::HANDSHAKES_MAX;
 use crate::server::Access;
 use crate::{NbdExports, NbdHost, NbdQueue, NbdServer, TcpAccess, UnixAccess, keepalive};
 
-/// Ample time for threads of a loaded host.
+/// Deadline of conditions, generous because the machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Two exports. `stalls` takes no connection before that is over.
+/// Two exports. `stalls` blocks connections until `is_over` is set.
 #[derive(Default)]
 struct Exports {
     is_over: Mutex<bool>,
@@ -59,8 +59,8 @@ fn host(exports: &Arc<Exports>) -> NbdHost {
     NbdHost::new(Arc::clone(exports) as _, runtime)
 }
 
-/// Receives the greeting and chooses an export (`NBD_OPT_EXPORT_NAME`). Fails if the server closes the
-/// connection.
+/// Receives the greeting and selects an export (`NBD_OPT_EXPORT_NAME`). Fails if the server closes
+/// the connection.
 fn choose(stream: &mut (impl Read + Write), export: &str) -> std::io::Result<()> {
     stream.read_exact(&mut [0; 18])?;
     let length = (export.len() as u32).to_be_bytes();
@@ -81,11 +81,11 @@ fn clients_that_say_nothing_keep_nobody_out() {
     };
     let mut silent: Vec<_> = (0..2 * HANDSHAKES_MAX).map(|_| connect()).collect();
     choose(&mut connect(), "works").unwrap();
-    // The oldest has made room: it gets the greeting, and then the end.
+    // The oldest was replaced: it gets the greeting, and then the end of the connection.
     let (began, oldest) = (Instant::now(), &mut silent[0]);
     oldest.read_exact(&mut [0; 18]).unwrap();
     assert_eq!(oldest.read(&mut [0]).unwrap_or(0), 0);
-    // Sooner than at the end of the time that each negotiation has.
+    // Earlier than the time limit of each negotiation.
     assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
 }
 

@@ -1,22 +1,22 @@
-//! Requests of a connection that are not answered yet.
+//! Requests of a connection in flight.
 
 use suimon_image::ByteRange;
 use suimon_nbd::{Command, Request};
 use suimon_ports::{AllocatedExtent, DiskOp};
 
-/// A request of a connection.
+/// Request of a connection in flight.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) request: Request,
-    /// Where its payload lies.
+    /// Chunks that contain its payload.
     pub(crate) chunks: Vec<u32>,
-    /// How its range is allocated, if that was asked.
+    /// Allocation of its range, if that was requested.
     pub(crate) extents: Vec<AllocatedExtent>,
-    /// A flush follows before it is answered.
+    /// True if a flush must follow before the reply.
     pub(crate) is_to_flush: bool,
 }
 
-/// What a command is for a disk; `None` if there is nothing to do.
+/// Returns the disk operation of a command; `None` if there is nothing to do.
 pub(crate) fn disk_op(command: &Command) -> Option<(DiskOp, ByteRange)> {
     let (op, range) = match *command {
         Command::Read { range, .. } => (DiskOp::Read, range),
@@ -34,7 +34,7 @@ pub(crate) fn disk_op(command: &Command) -> Option<(DiskOp, ByteRange)> {
     Some((op, ByteRange::new(range.offset, range.length)?))
 }
 
-/// Bytes of memory that a request's payload needs.
+/// Returns the number of bytes of memory that a request's payload needs.
 pub(crate) fn payload_bytes(request: &Request) -> u64 {
     match request.command {
         Command::Read { range, .. } => range.length,

@@ -1,32 +1,32 @@
-//! Places of connections in a limited number.
+//! Limit of the number of connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::server::CONNECTIONS_MAX;
 
-/// Connections of a server. Clones are the same.
+/// Connections of a server. Clones refer to the same connections.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Connections(Arc<AtomicUsize>);
 
-/// A place of a connection, which is taken until this is dropped.
+/// Counted connection; not counted any more once it is dropped.
 #[derive(Debug)]
 pub(crate) struct Ticket(Connections);
 
 impl Connections {
-    /// Takes a place; `None` if all are taken.
+    /// Counts a connection; `None` at the limit.
     pub(crate) fn take(&self) -> Option<Ticket> {
         let taken = |before: usize| (before < CONNECTIONS_MAX).then_some(before + 1);
         let ordering = Ordering::Relaxed;
         self.0.fetch_update(ordering, ordering, taken).ok().map(|_| Ticket(self.clone()))
     }
 
-    /// Returns true if no place is left.
+    /// Returns true if the limit is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.count() >= CONNECTIONS_MAX
     }
 
-    /// Places that are taken.
+    /// Returns the number of counted connections.
     pub(crate) fn count(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }

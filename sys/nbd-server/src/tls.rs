@@ -1,4 +1,4 @@
-//! What a server over TCP shows to its clients, and what it wants to be shown.
+//! Certificates that a TCP server presents to its clients, and requires of them.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -16,39 +16,39 @@ use rustls::{
     SignatureScheme,
 };
 
-/// Why TLS cannot be offered.
+/// Reason why TLS cannot be offered.
 #[derive(Debug, thiserror::Error)]
 pub enum NbdTlsError {
     /// A file cannot be used.
     #[error("{}: {detail}", path.display())]
     File {
-        /// What is to be in it.
+        /// Expected contents of the file.
         file: TlsFile,
-        /// Which.
+        /// Path of the unusable file.
         path: PathBuf,
-        /// Why not.
+        /// Reason why it cannot be used.
         detail: String,
     },
-    /// Certificate and key do not go together, or the library does not take them.
+    /// Certificate and key do not match, or the library rejects them.
     #[error("the certificate cannot be used with its key: {0}")]
     Identity(rustls::Error),
-    /// Clients' certificates cannot be judged by these authorities.
+    /// Clients' certificates cannot be verified with these CA certificates.
     #[error("clients cannot be judged: {0}")]
     Clients(String),
 }
 
-/// What is in a file for TLS.
+/// Contents of a file for TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsFile {
-    /// The server's certificate chain.
+    /// Certificate chain of the server.
     Certificate,
-    /// Its private key.
+    /// Private key of the server.
     Key,
-    /// Authorities of clients.
+    /// CA certificates that verify clients.
     ClientAuthorities,
 }
 
-/// What the server shows to clients, and what it wants to be shown.
+/// TLS parameters of a server.
 #[derive(Clone, Debug)]
 pub struct NbdTls {
     config: Arc<ServerConfig>,
@@ -56,12 +56,12 @@ pub struct NbdTls {
 }
 
 impl NbdTls {
-    /// A certificate chain and its key, as PEM files. With `clients`, a PEM file of
-    /// authorities, a client must show a certificate that one of them has signed; with
-    /// `names`, one for one of these DNS names.
+    /// Loads a certificate chain and its key from PEM files. With `clients`, a PEM file of CA
+    /// certificates, a client must present a certificate that one of them has signed; with `names`,
+    /// one for one of these DNS names.
     ///
     /// # Errors
-    /// A file cannot be read or does not hold what it should.
+    /// A file cannot be read or has unexpected contents.
     pub fn load(
         certificate: &Path,
         key: &Path,
@@ -97,13 +97,13 @@ impl NbdTls {
         Arc::clone(&self.config)
     }
 
-    /// Returns true if clients must show a certificate.
+    /// Returns true if clients must present a certificate.
     pub(crate) const fn requires_certificates(&self) -> bool {
         self.requires_certificates
     }
 }
 
-/// A key that nobody else has read.
+/// Reads a private key. Rejects a file that all users may access.
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, NbdTlsError> {
     let unusable = |error: &dyn ToString| unusable(TlsFile::Key, path, error);
     let mut file = std::fs::File::open(path).map_err(|error| unusable(&error))?;
@@ -128,7 +128,7 @@ fn certificates(file: TlsFile, path: &Path) -> Result<Vec<CertificateDer<'static
     Ok(all)
 }
 
-/// Lets clients in whose certificate is good, and for one of these names.
+/// Verifier that accepts valid client certificates for one of these names.
 #[derive(Debug)]
 struct NamedClients {
     good: Arc<dyn ClientCertVerifier>,
@@ -136,7 +136,7 @@ struct NamedClients {
 }
 
 impl NamedClients {
-    /// `good` itself if there are no names.
+    /// Returns `good` itself if there are no names.
     fn among(
         good: Arc<dyn ClientCertVerifier>,
         names: &[String],

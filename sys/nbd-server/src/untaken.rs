@@ -1,4 +1,4 @@
-//! Whether a client has taken what it was sent.
+//! Detection of sent data that a client has not read.
 
 use core::ffi::c_int;
 use std::os::fd::OwnedFd;
@@ -8,17 +8,19 @@ use rustix::net::AddressFamily;
 /// `TIOCOUTQ`, which is `SIOCOUTQ` for sockets (`asm-generic/ioctls.h`).
 const SIOCOUTQ: rustix::ioctl::Opcode = 0x5411;
 
-/// Whether the other side's reading can be told: over TCP only what arrived there is known.
+/// Returns true if the socket reports whether the peer has read the data: a TCP socket only reports
+/// its arrival.
 pub(crate) fn is_told(socket: &OwnedFd) -> bool {
     rustix::net::sockopt::socket_domain(socket).is_ok_and(|family| family == AddressFamily::UNIX)
 }
 
-/// Whether something was sent that the other side has not read, or not all of it.
+/// Returns true if the peer has not read all sent data.
 #[allow(unsafe_code, reason = "asks the kernel of a socket")]
 pub(crate) fn has_untaken(socket: &OwnedFd) -> bool {
     // SAFETY: this request writes one `int`.
     let query = unsafe { rustix::ioctl::Getter::<SIOCOUTQ, c_int>::new() };
-    // SAFETY: what it tells is of a socket, which this is, and changes nothing.
+    // SAFETY: the descriptor is a socket, for which the request is defined, and the request changes
+    // nothing.
     let bytes = unsafe { rustix::ioctl::ioctl(socket, query) };
     bytes.is_ok_and(|bytes| bytes > 0)
 }

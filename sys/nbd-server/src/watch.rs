@@ -1,31 +1,31 @@
-//! How a connection is waited for.
+//! Watching of a connection's socket.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
-/// Looks in a row that bring something, behind which nothing watches the socket.
+/// Number of consecutive polls with requests after which the socket is no longer watched.
 const LOOKS: u32 = 2;
 
-/// A descriptor that is readable when there is something to do for a socket.
+/// Descriptor that is readable when there is work for a socket.
 ///
-/// To be watched costs whoever writes to a socket: the kernel tells the watcher of each
-/// message, under locks that the watcher takes, too. So a socket that is looked at is not
-/// watched; only one that is waited for.
+/// Being watched has a cost for the writer of a socket: the kernel notifies the watcher of each
+/// message, under locks that the watcher takes too. Therefore a socket that is polled is not
+/// watched, only one that is waited for.
 pub(crate) struct SocketWatch {
     wake: OwnedFd,
-    /// What the socket is watched for; `None` if it is not.
+    /// Events for which the socket is watched; `None` if it is not.
     watched: Option<EventFlags>,
-    /// Looks that brought something since it was waited for.
+    /// Polls with requests since the socket was last waited for.
     looks: u32,
 }
 
 impl SocketWatch {
-    /// Watches a socket for what comes.
+    /// Watches a socket for data to receive.
     ///
     /// # Errors
-    /// Memory or descriptors are short.
+    /// Memory or descriptors are exhausted.
     pub(crate) fn new(socket: &OwnedFd) -> Result<Self, Errno> {
         let wake = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut watch = Self { wake, watched: None, looks: 0 };
@@ -33,10 +33,10 @@ impl SocketWatch {
         Ok(watch)
     }
 
-    /// The socket is waited for: until it is ready for this.
+    /// Watches the socket until it is ready for these events.
     ///
     /// # Errors
-    /// It cannot be watched.
+    /// The socket cannot be watched.
     pub(crate) fn arm(&mut self, socket: &OwnedFd, wanted: EventFlags) -> Result<(), Errno> {
         self.looks = 0;
         let data = EventData::new_u64(0);
@@ -49,10 +49,10 @@ impl SocketWatch {
         Ok(())
     }
 
-    /// The socket is looked at, and the look before has brought something or not.
+    /// Records a poll of the socket, and whether the previous one returned requests.
     pub(crate) fn handle_look(&mut self, socket: &OwnedFd, has_brought: bool) {
         self.looks = self.looks.saturating_add(u32::from(has_brought));
-        // One that cannot be taken out is watched on, which costs but does no harm.
+        // A socket that cannot be removed stays watched, which costs time but is harmless.
         if self.looks >= LOOKS
             && self.watched.is_some()
             && epoll::delete(&self.wake, socket).is_ok()
@@ -61,7 +61,7 @@ impl SocketWatch {
         }
     }
 
-    /// It watches nothing, and cannot be made to.
+    /// Replaces the watch by a descriptor that can watch nothing.
     #[cfg(test)]
     pub(crate) fn lose(&mut self) {
         self.wake = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).unwrap();

@@ -1,9 +1,8 @@
-//! Joins two TAPs in two namespaces by nothing but a loop: what the devices
-//! cost without a switch between them. Used to decide how TAPs are set up.
+//! Benchmark: forwards frames between two TAPs in two namespaces in a loop, to measure the cost of
+//! the devices without a switch.
 //!
-//! `tap_pipe NETNS-A NETNS-B [SECONDS]`: makes `tap0` in both, forwards
-//! for that long and prints, per direction, frames, bytes and frames per
-//! wake-up.
+//! `tap_pipe NETNS-A NETNS-B [SECONDS]`: creates `tap0` in both namespaces, forwards for this time
+//! and prints, per direction, frames, bytes and frames per wake-up.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;

@@ -1,16 +1,15 @@
-//! What a frame costs through an uplink over a packet socket and over AF_XDP, on the same
-//! pair of veth, turn about.
+//! Benchmark: cost of a frame through an uplink over a packet socket and over AF_XDP, alternately
+//! on the same veth pair.
 //!
-//! `uplink_cost [ROUNDS]`, as root. It makes the pair, with the far end in a namespace of
-//! its own, and prints for each driver and length the nanoseconds of this thread for each
-//! frame, out and in: the median of the rounds, the least and the most. Out: from the sink
-//! to the far end's stack, which drops it, with so many frames between two flushes. In:
-//! from a packet socket at the far end, whose part is the same for both, to the source.
-//! Whatever the kernel does, it does on this thread, so that the figure is all of the
-//! work. Sources are watched as a processor watches them.
+//! `uplink_cost [ROUNDS]`, as root. Creates the pair, with the far end in a separate namespace, and
+//! prints the CPU time of this thread in nanoseconds per frame, for each driver, frame length and
+//! direction: median, minimum and maximum of the rounds. Out: from the sink to the far end's
+//! network stack, which drops the frame, for several numbers of frames per flush. In: from a packet
+//! socket at the far end, whose part is the same for both drivers, to the source. All kernel work
+//! is done on this thread, so the result is the complete cost. Sources are polled as by a worker.
 //!
-//! Out over AF_XDP is the floor of whatever sends by such a device: the same frame is
-//! written to a chunk, described and sent, and nothing else is done.
+//! The result for AF_XDP out is a lower bound for any sender by such a device: the frame is written
+//! to a chunk, described and sent.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -30,11 +29,11 @@ use suimon_quantity::{PortId, QueueId};
 use suimon_test_programs::end_program;
 
 const NETNS: &str = "smuplinkcost";
-/// Frames from flush to flush, of a batch that leaves by one uplink.
+/// Frames per flush of a batch that leaves by one uplink.
 const BATCH: usize = 32;
-/// Other numbers of frames: a batch that a team spreads, and what more batches would give.
+/// Other numbers of frames per flush: a batch distributed by a team, and larger batches.
 const OTHER_BATCHES: [usize; 4] = [8, 16, 64, 256];
-/// Frames of a figure; the numbers above divide it.
+/// Frames per measurement; a multiple of all numbers of frames per flush.
 const FRAMES: usize = 64_000;
 
 #[derive(Default)]
@@ -70,7 +69,7 @@ fn run(line: &str) -> Result<()> {
     Ok(())
 }
 
-/// An open end of the pair.
+/// Opened end of the pair.
 struct End {
     _device: Box<dyn PortDevice>,
     source: Box<dyn FrameSource>,
@@ -114,7 +113,7 @@ fn send(sink: &mut dyn FrameSink, frame: &Frame, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Nanoseconds for each frame out, so many between two flushes.
+/// Returns nanoseconds per sent frame, with `count` frames per flush.
 fn out(near: &mut End, frame: &Frame, count: usize) -> Result<f64> {
     let start = Instant::now();
     for _ in 0..FRAMES / count {
@@ -123,7 +122,7 @@ fn out(near: &mut End, frame: &Frame, count: usize) -> Result<f64> {
     Ok(start.elapsed().as_nanos() as f64 / FRAMES as f64)
 }
 
-/// Nanoseconds for each frame in, and how many of all came.
+/// Returns nanoseconds per received frame, and the number of frames received.
 fn into(near: &mut End, far: &mut End, frame: &Frame) -> Result<(f64, usize)> {
     let mut batch = FrameBatch::new();
     let mut came = 0;
@@ -160,8 +159,7 @@ fn run_rounds() -> Result<()> {
 fn measure(rounds: usize) -> Result<()> {
     run(&format!("ip link add smcost0 type veth peer name smcost1 netns {NETNS}"))?;
     run(&format!("ip netns exec {NETNS} ip link set smcost1 up"))?;
-    // The far end is in reach of this process only if it is in its namespace, so the
-    // near one goes there too.
+    // This process reaches the far end only in its namespace, so the near end is moved there too.
     run(&format!("ip link set smcost0 netns {NETNS}"))?;
     let file = std::fs::File::open(format!("/run/netns/{NETNS}"))?;
     let kind = Some(rustix::thread::LinkNameSpaceType::Network);
@@ -183,7 +181,8 @@ fn measure(rounds: usize) -> Result<()> {
                     let cost = out(&mut near, &frame(len, "out"), *count)?;
                     note(format!("out, {count:3} a flush"), cost);
                 }
-                // Only now, for it would have a copy made of each frame that went out.
+                // Opened after the first measurement, because it would cause a copy of each sent
+                // frame.
                 let mut far = open(&devices, "smcost1", UplinkDriver::AfPacket, 9)?;
                 let (cost, came) = into(&mut near, &mut far, &frame(len, "in"))?;
                 note("in".to_owned(), cost);

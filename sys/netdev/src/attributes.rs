@@ -1,14 +1,13 @@
-//! Netlink's messages and attributes (netlink(7)): lengths checked, bytes untouched.
+//! Netlink messages and attributes (netlink(7)). Lengths are validated; values are not interpreted.
 
-/// Bytes of `struct nlmsghdr`.
+/// Size in bytes of `struct nlmsghdr`.
 pub(crate) const HEADER_BYTES: usize = 16;
 const ATTRIBUTE_BYTES: usize = 4;
 const ALIGNMENT: usize = 4;
-/// The two highest bits of an attribute's type are flags: `NLA_F_NESTED` and
-/// `NLA_F_NET_BYTEORDER`.
+/// Mask of an attribute's type without the flags `NLA_F_NESTED` and `NLA_F_NET_BYTEORDER`.
 const TYPE_MASK: u16 = 0x3fff;
 
-/// One message of a datagram.
+/// Message of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Message<'a> {
     pub(crate) kind: u16,
@@ -17,12 +16,12 @@ pub(crate) struct Message<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// The messages in a datagram. One whose length is wrong ends it.
+/// Returns the messages in a datagram. A message with an invalid length ends the iteration.
 pub(crate) fn messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
     let mut rest = datagram;
     core::iter::from_fn(move || {
         let len = usize::try_from(u32_at(rest, 0)?).ok()?;
-        // A message has at least a header, so each turn takes that much away.
+        // A message has at least a header, so each step consumes that much.
         let message = Message {
             kind: u16_at(rest, 4)?,
             flags: u16_at(rest, 6)?,
@@ -34,8 +33,8 @@ pub(crate) fn messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
     })
 }
 
-/// The attributes in `bytes`, each with its type and value. One whose length is
-/// wrong ends them.
+/// Returns the attributes in `bytes` as type and value. An attribute with an invalid length ends
+/// the iteration.
 pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
     core::iter::from_fn(move || {
@@ -46,12 +45,12 @@ pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// The value of the first attribute of this type.
+/// Returns the value of the first attribute of this type.
 pub(crate) fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     attributes(bytes).find(|(found, _)| *found == kind).map(|(_, value)| value)
 }
 
-/// Appends an attribute and its padding. `value` is shorter than 64 KB.
+/// Appends an attribute and its padding. `value` is shorter than 64 KiB.
 pub(crate) fn push_attribute(bytes: &mut Vec<u8>, kind: u16, value: &[u8]) {
     let len = (ATTRIBUTE_BYTES + value.len()) as u16;
     bytes.extend(len.to_ne_bytes());
@@ -60,14 +59,14 @@ pub(crate) fn push_attribute(bytes: &mut Vec<u8>, kind: u16, value: &[u8]) {
     bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
 }
 
-/// Appends a message.
+/// Appends a message and its padding.
 pub(crate) fn push_message(bytes: &mut Vec<u8>, message: Message<'_>) {
     let len = (HEADER_BYTES + message.body.len()) as u32;
     bytes.extend(len.to_ne_bytes());
     bytes.extend(message.kind.to_ne_bytes());
     bytes.extend(message.flags.to_ne_bytes());
     bytes.extend(message.sequence.to_ne_bytes());
-    // The sender's port is for the kernel to fill in.
+    // The kernel fills in the sender's port.
     bytes.extend([0; 4]);
     bytes.extend(message.body);
     bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);

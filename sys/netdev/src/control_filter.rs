@@ -1,42 +1,42 @@
-//! Which frames reach a control socket, as a program that the kernel runs (classic BPF,
-//! the kernel's `networking/filter`).
+//! Socket filter of control sockets: a classic BPF program that selects LACPDUs and Marker PDUs
+//! (the kernel's `networking/filter`).
 
 use crate::raw_socket::Instruction;
 use suimon_frame::{MacAddr, ethertype};
 
 const TYPE_AT: u32 = 12;
 const SUBTYPE_AT: u32 = 14;
-/// LACP and Marker (IEEE 802.3-2022, Table 57A-3).
+/// Slow protocol subtypes of LACP and Marker (IEEE 802.3-2022, Table 57A-3).
 const LACP: u32 = 1;
 const MARKER: u32 = 2;
-/// The PDU of either has 110 octets (IEEE 802.1AX-2014, 6.4.2.3 and 6.5.3.3), a frame
-/// without a tag 1514.
+/// Minimum and maximum length in bytes of an untagged frame. The PDU of either protocol has 110
+/// octets (IEEE 802.1AX-2014, 6.4.2.3 and 6.5.3.3).
 const BYTES_MIN: u32 = 14 + 110;
 const BYTES_MAX: u32 = 1514;
-/// Where the lengths of a LACPDU's TLVs are, and what they are (6.4.2.3).
+/// Offset and value of the length fields of a LACPDU's TLVs (6.4.2.3).
 const LACP_LENGTHS: [(u32, u32); 3] = [(17, 20), (37, 20), (57, 16)];
-/// The same of a Marker PDU (6.5.3.3).
+/// Offset and value of the length field of a Marker PDU's TLV (6.5.3.3).
 const MARKER_LENGTHS: [(u32, u32); 1] = [(17, 16)];
-/// All of a frame is kept, so that its true length is known.
+/// Return value of the filter that keeps a whole frame, so that its length is reported.
 const KEEP_ALL: u32 = u32::MAX;
 
-/// The type the kernel gives a frame for a group. One with a VLAN tag of a network that
-/// no device here is in has another, though its tag is gone from the bytes already: it
-/// would look like an untagged one.
+/// Offset of the kernel's packet type of the frame. A frame with a VLAN tag that no device of this
+/// host is configured for has another type than multicast. Its tag is already removed from the
+/// bytes, so it would look untagged.
 const TYPE_OF_PACKET: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE) as u32;
 
 const LOAD: u32 = libc::BPF_LD | libc::BPF_ABS;
 
-/// Which of the LACPDUs and Marker PDUs for the group of slow protocols.
+/// Class of LACPDUs and Marker PDUs that a filter passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
-    /// Those as long as they have to be, as are their parts.
+    /// PDUs whose length and TLV lengths are valid.
     Whole,
-    /// The others, of which nothing can be read.
+    /// Malformed PDUs.
     Spoiled,
 }
 
-/// Passes LACPDUs and Marker PDUs for the group of slow protocols.
+/// Returns a filter for LACPDUs and Marker PDUs to the slow protocols group address.
 pub(crate) fn slow_protocols(kept: Kept) -> Vec<Instruction> {
     let [a, b, c, d, e, f] = MacAddr::SLOW_PROTOCOLS.octets();
     let (keep, refuse) = (verdict(KEEP_ALL), verdict(0));
@@ -52,7 +52,7 @@ pub(crate) fn slow_protocols(kept: Kept) -> Vec<Instruction> {
     ];
     let mut program = Vec::new();
     for (width, at, value) in checks {
-        // Where the frame ends before, the kernel refuses it.
+        // The kernel rejects a frame that ends before the loaded field.
         program.push(instruction(LOAD | width, 0, 0, at));
         program.push(jump(libc::BPF_JEQ, value, 1, 0));
         program.push(refuse);
@@ -61,7 +61,7 @@ pub(crate) fn slow_protocols(kept: Kept) -> Vec<Instruction> {
     program.push(jump(libc::BPF_JEQ, LACP, 2, 0));
     program.push(jump(libc::BPF_JEQ, MARKER, 1, 0));
     program.push(refuse);
-    // From here on every load is within the frame.
+    // All following loads are within the frame.
     program.push(instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_LEN, 0, 0, 0));
     program.push(jump(libc::BPF_JGE, BYTES_MIN, 1, 0));
     program.push(spoiled);
@@ -80,12 +80,12 @@ pub(crate) fn slow_protocols(kept: Kept) -> Vec<Instruction> {
     program
 }
 
-/// Leaves out so many instructions if what was loaded compares to `value`, or does not.
+/// Skips `if_so` instructions if the loaded value compares true with `value`, else `if_not`.
 fn jump(compare: u32, value: u32, if_so: u8, if_not: u8) -> Instruction {
     instruction(libc::BPF_JMP | compare | libc::BPF_K, if_so, if_not, value)
 }
 
-/// Keeps so many bytes of the frame; 0 refuses it.
+/// Ends the filter and keeps this many bytes of the frame; 0 rejects it.
 fn verdict(bytes: u32) -> Instruction {
     instruction(libc::BPF_RET | libc::BPF_K, 0, 0, bytes)
 }

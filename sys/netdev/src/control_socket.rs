@@ -1,4 +1,4 @@
-//! The way of a device's control frames: LACPDUs come and go past the switch.
+//! Control socket of a device: sends and receives LACPDUs and Marker PDUs without the switch.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,13 +17,13 @@ use crate::explain::host;
 use crate::link::Link;
 use crate::raw_socket::RawSocket;
 
-/// Room for frames that wait, of which the kernel takes twice as much: it counts a
-/// LACPDU with about 1 KB, or with a driver's page.
+/// Receive buffer size in bytes, which the kernel doubles. The kernel accounts about 1 KB for a
+/// LACPDU, or one page of the driver.
 const RECEIVE_BYTES: libc::c_int = 32 << 10;
-/// `TC_PRIO_CONTROL`: before all other frames in the host's queue, as those of the
-/// kernel's own bonds.
+/// `TC_PRIO_CONTROL`: priority over all other frames in the host's queue, as used by the kernel's
+/// bonding driver.
 const PRIORITY: libc::c_int = 7;
-/// `TC_PRIO_INTERACTIVE`: the highest for users without CAP_NET_ADMIN.
+/// `TC_PRIO_INTERACTIVE`: the highest priority without CAP_NET_ADMIN.
 const PRIORITY_UNPRIVILEGED: libc::c_int = 6;
 const TYPE_AT: usize = 12;
 
@@ -32,17 +32,17 @@ pub(crate) struct DeviceControlSocket {
     index: u32,
     ears: Ears,
     room: Box<[u8; CONTROL_FRAME_BYTES_MAX]>,
-    /// Heard of so far; the kernel forgets what it has told.
+    /// Frames lost so far; the kernel resets its counter when it is read.
     lost: u64,
 }
 
-/// What is no PDU waits apart from what is one, so that a flood of the former does not
-/// take the latter's room.
+/// Receive sockets of a device. Malformed PDUs are received separately, so that a flood of them
+/// does not occupy the buffer of valid PDUs.
 struct Ears {
-    /// Sends too.
+    /// Socket for valid PDUs; also used for sending.
     whole: RawSocket,
     spoiled: RawSocket,
-    /// Readable when one of them is.
+    /// Epoll descriptor that is readable when one of the sockets is.
     ready: OwnedFd,
 }
 
@@ -61,22 +61,24 @@ impl Ears {
         Ok(Self { whole, spoiled, ready })
     }
 
-    /// What is read first comes first.
+    /// Returns the sockets in the order in which they are read.
     fn all(&self) -> [&RawSocket; 2] {
         [&self.whole, &self.spoiled]
     }
 }
 
 impl DeviceControlSocket {
+    /// Opens a control socket.
+    ///
     /// # Errors
-    /// There is no such device, it is none of Ethernet, or this user may not.
+    /// The device does not exist or is not an Ethernet device, or the process lacks the permission.
     pub(crate) fn open(device: &str) -> Result<Self, DeviceError> {
         let (index, ears) = open(device)?;
         let room = Box::new([0; CONTROL_FRAME_BYTES_MAX]);
         Ok(Self { device: device.to_owned(), index, ears, room, lost: 0 })
     }
 
-    /// `Err` if the device is gone.
+    /// Fails if the device was removed.
     fn check(&self) -> Result<(), ControlError> {
         match self.ears.whole.is_orphaned() {
             Ok(false) => Ok(()),
@@ -96,7 +98,7 @@ impl DeviceControlSocket {
 
     fn add_lost(&mut self) {
         for socket in self.ears.all() {
-            // `struct tpacket_stats`: frames, and those of them that found no room.
+            // `struct tpacket_stats`: frames, and those dropped because the buffer was full.
             let told = socket.option(libc::SOL_PACKET, libc::PACKET_STATISTICS);
             if let Ok([_, _, _, _, a, b, c, d]) = told {
                 self.lost = self.lost.saturating_add(u32::from_ne_bytes([a, b, c, d]).into());
@@ -115,7 +117,7 @@ fn open(device: &str) -> Result<(u32, Ears), DeviceError> {
 
 fn bound_socket(index: u32, kept: Kept) -> io::Result<RawSocket> {
     let socket = RawSocket::new()?;
-    // Before it is bound: nothing reaches it past the filter.
+    // Attached before binding, so that no frame bypasses the filter.
     socket.attach_filter(&slow_protocols(kept))?;
     socket.set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
     socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, RECEIVE_BYTES)?;
@@ -139,7 +141,8 @@ impl ControlSocket for DeviceControlSocket {
                     }
                     Err(Errno::AGAIN) => break,
                     Err(Errno::INTR) => {}
-                    // The device was set down, and may have gone afterwards. Told once.
+                    // The device was set down, and may have been removed afterwards. The kernel
+                    // reports this once.
                     Err(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => self.check()?,
                     Err(errno) => return Err(self.refused("receiving from", &errno.to_string())),
                 }
@@ -157,8 +160,8 @@ impl ControlSocket for DeviceControlSocket {
         let ethertype = frame.get(TYPE_AT..).and_then(|rest| rest.first_chunk());
         let ethertype = u16::from_be_bytes(*ethertype.ok_or_else(no_frame)?);
         let outcome = match self.transmit(ethertype, frame) {
-            // It may be the memory of a time when the device was down, which the
-            // socket keeps until somebody asks.
+            // The socket may still hold the error of an earlier time at which the device was down;
+            // it is reported once.
             Err(Errno::NETDOWN) => self.transmit(ethertype, frame),
             outcome => outcome,
         };

@@ -1,4 +1,4 @@
-//! Control sockets on one end of a veth pair, in a namespace of the test's own.
+//! Tests of control sockets on one end of a veth pair, in a separate namespace.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::namespace::Namespace;
 use crate::packet_socket::{PacketSocket, Received, StrippedTag};
 use crate::testing::{LIMIT, TestNetns};
 
-/// `near0` and `far0` are the ends of a cable.
+/// Test environment with a veth pair `near0` and `far0`.
 struct Bench {
     netns: TestNetns,
     namespace: Namespace,
@@ -34,8 +34,8 @@ impl Bench {
         self.wait_for_carrier();
     }
 
-    /// Until both ends take frames from their hosts, which an end does some time after the other
-    /// has come up; `ip` is told that it is up after that only.
+    /// Waits until both ends accept frames from their hosts. An end does so some time after the
+    /// other end came up, and `ip` reports it as up only then.
     fn wait_for_carrier(&self) {
         let limit = Instant::now() + LIMIT;
         for end in ["near0", "far0"] {
@@ -49,7 +49,7 @@ impl Bench {
         self.namespace.run(|| DeviceControlSocket::open("near0")).unwrap()
     }
 
-    /// Sends each of these from the far end.
+    /// Sends these frames from the far end.
     fn send(&self, frames: &[Vec<u8>]) {
         let sent = self.namespace.run(|| {
             let index = Link::new("far0")?.index()?;
@@ -60,7 +60,7 @@ impl Bench {
         sent.unwrap();
     }
 
-    /// What arrives at the far end.
+    /// Opens a packet socket at the far end.
     fn far(&self) -> PacketSocket {
         let open = || Ok(PacketSocket::open(Link::new("far0")?.index()?).unwrap());
         self.namespace.run(open).unwrap()
@@ -85,7 +85,7 @@ fn wait_readable(socket: &DeviceControlSocket) -> bool {
     poll(&mut [PollFd::new(&socket.wake_fd(), PollFlags::IN)], Some(&limit)).unwrap() > 0
 }
 
-/// Whole frames, until one of these bytes came.
+/// Receives valid frames until one equals `last`.
 fn receive_until(socket: &mut DeviceControlSocket, last: &[u8]) -> Vec<Vec<u8>> {
     let mut frames: Vec<Vec<u8>> = Vec::new();
     while frames.last().is_none_or(|frame| frame != last) {
@@ -99,15 +99,15 @@ fn receive_until(socket: &mut DeviceControlSocket, last: &[u8]) -> Vec<Vec<u8>> 
     frames
 }
 
-/// Waits until so many PDUs, and as many other frames as one turn takes, have arrived at the
-/// socket. The kernel may deliver frames on another CPU, after they were sent.
+/// Waits until `count` PDUs and as many other frames as one turn takes have arrived at the socket.
+/// The kernel may deliver frames on another CPU after they were sent.
 fn wait_for_pdus(socket: &DeviceControlSocket, count: u32) {
     let limit = Instant::now() + LIMIT;
     let mut arrived = [0, 0];
     while arrived[0] < count || arrived[1] < CONTROL_FRAMES_PER_TURN as u32 {
         assert!(Instant::now() < limit, "{arrived:?} frames have arrived");
         for (arrived, socket) in arrived.iter_mut().zip(socket.ears.all()) {
-            // `struct tpacket_stats`; reading it resets it.
+            // `struct tpacket_stats`; reading resets it.
             let told = socket.option(libc::SOL_PACKET, libc::PACKET_STATISTICS);
             let [a, b, c, d, _, _, _, _] = told.unwrap();
             *arrived += u32::from_ne_bytes([a, b, c, d]);
@@ -148,7 +148,7 @@ fn lacpdus_and_markers_arrive_byte_for_byte_and_nothing_else() {
         of_type(0x08, 0x06),
         of_type(0x88, 0x0a),
         slow_frame(1, 9)[..14].to_vec(),
-        // In a network that is not ours.
+        // Tagged for a VLAN that is not configured here.
         with_tag(slow_frame(1, 9), 5),
         short.clone(),
         last.clone(),
@@ -198,7 +198,7 @@ fn frames_of_any_protocol_leave_as_they_are_and_are_not_heard_by_their_sender() 
             match far.receive(&mut header, &mut room) {
                 Ok(received) => break received,
                 Err(error) => {
-                    // It begins with the memory of a time when it was not bound yet.
+                    // The socket starts with the error of the time before it was bound.
                     assert!(Instant::now() < limit, "{error}");
                     std::thread::sleep(Duration::from_millis(1));
                 }
@@ -212,7 +212,7 @@ fn frames_of_any_protocol_leave_as_they_are_and_are_not_heard_by_their_sender() 
         assert_eq!(next(), (frame.clone(), None));
     }
     near.send(arp.bytes()).unwrap();
-    // The far kernel has taken the tag out.
+    // The far end's kernel removed the tag.
     let mut untagged = arp.bytes().to_vec();
     untagged.drain(12..16);
     let tpid = libc::ETH_P_8021Q as u16;
@@ -240,7 +240,7 @@ fn a_flood_gives_few_frames_a_turn_and_the_rest_is_lost_and_counted() {
     let mut near = bench.control();
     let frames: Vec<_> = (0..FLOOD).map(|at| slow_frame(1, at as u8)).collect();
     bench.send(&frames);
-    // The kernel may deliver some of them later, on another CPU, if this one has other work.
+    // The kernel may deliver some frames later on another CPU.
     let (mut taken, mut first) = (Vec::new(), None);
     let limit = Instant::now() + LIMIT;
     loop {
@@ -258,7 +258,7 @@ fn a_flood_gives_few_frames_a_turn_and_the_rest_is_lost_and_counted() {
             }
         }
     }
-    // They are the first that came; the kernel had no room for the others.
+    // The frames are the first sent; the kernel had no space for the others.
     let first = first.unwrap_or_default();
     assert_eq!(taken[..first], frames[..first]);
     assert!((8..200).contains(&taken.len()), "{}", taken.len());
@@ -269,8 +269,8 @@ fn a_flood_gives_few_frames_a_turn_and_the_rest_is_lost_and_counted() {
     assert_eq!(receive_until(&mut near, &last).len(), 1);
 }
 
-/// A LACPDU and a Marker PDU as far as lengths go: those of the TLVs (IEEE 802.1AX-2014,
-/// 6.4.2.3 and 6.5.3.3) and that of the whole.
+/// Returns a LACPDU and a Marker PDU with valid lengths of the TLVs (IEEE 802.1AX-2014, 6.4.2.3 and
+/// 6.5.3.3) and of the frame.
 fn whole_pdus() -> [Vec<u8>; 2] {
     let with = |subtype, lengths: &[(usize, u8)]| {
         let mut frame = slow_frame(subtype, 1);
@@ -312,7 +312,7 @@ fn a_flood_of_what_is_no_pdu_leaves_room_for_those_that_are() {
         let mut taken = Vec::new();
         near.receive(&mut |frame| taken.push(frame.bytes.to_vec())).unwrap();
         assert_eq!(taken[..2], [lacpdu.clone(), marker.clone()]);
-        // What is no PDU is heard of all the same, in what a turn has left.
+        // Malformed PDUs are received with the remainder of a turn's budget.
         assert_eq!(taken.len(), CONTROL_FRAMES_PER_TURN);
         assert!(taken[2..].iter().all(|frame| frame == kind));
     }
@@ -351,7 +351,7 @@ fn a_device_that_went_is_told_until_its_successor_is_opened() {
         let reopened = bench.namespace.run(|| near.reopen());
         assert_eq!(reopened.unwrap_err().kind, DeviceErrorKind::Missing);
         bench.plug();
-        // The name alone brings nothing back.
+        // A new device of the same name does not restore the socket.
         assert_eq!(receive_nothing(&mut near), Err(gone.clone()));
         assert_eq!(near.send(&slow_frame(1, 1)), Err(gone.clone()));
         bench.namespace.run(|| near.reopen()).unwrap();

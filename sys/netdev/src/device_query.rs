@@ -1,4 +1,4 @@
-//! Asks the kernel what a network device does itself, and how fast its link is.
+//! Queries of a network device's features and link speed by ethtool netlink.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
@@ -16,40 +16,41 @@ use crate::ethtool::{self, AnswerError};
 use crate::explain::{error, host};
 use crate::link::Link;
 
-/// The kernel answers before `send` returns; this is for one that never does.
+/// Receive timeout. The kernel normally replies before `send` returns.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Answers to earlier questions that came too late, at most.
+/// Maximum number of datagrams read per query, including late replies to earlier queries.
 const DATAGRAMS_MAX: usize = 8;
-/// Four sets of some seventy bits, most of them unnamed, are about 5 KB.
+/// Receive buffer size in bytes. Four bit sets of about seventy mostly unnamed bits take about 5
+/// KB.
 const DATAGRAM_BYTES: usize = 64 << 10;
 
-/// Asks about devices of this process' own namespace, where uplinks live. May be
-/// used from any thread; it waits for the kernel's lock of all network settings.
+/// Queries for devices in this process's namespace, in which uplinks are. Callable from any thread;
+/// blocks on the kernel's lock of network settings.
 #[derive(Default)]
 pub(crate) struct DeviceQuery {
-    /// `None` until somebody asks, and after a failure.
+    /// Socket; `None` before the first query and after a failure.
     asker: Mutex<Option<Asker>>,
 }
 
 struct Asker {
-    /// Takes messages of the kernel only.
+    /// Netlink socket that receives messages of the kernel only.
     socket: OwnedFd,
     family: u16,
-    /// The group of changes; `None` if the kernel names none.
+    /// Multicast group of change notifications; `None` if the kernel has none.
     monitor: Option<u32>,
     sequence: u32,
 }
 
-/// Where the kernel tells of changes.
+/// Family and multicast group of the kernel's change notifications.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Monitor {
     pub(crate) family: u16,
     pub(crate) group: u32,
 }
 
-/// Why there is no answer.
+/// Error of a query.
 enum AskError {
-    /// There is no way to ask.
+    /// The query socket could not be opened.
     Unable(Box<Self>),
     Socket(Errno),
     Answer(AnswerError),
@@ -62,31 +63,31 @@ impl AskError {
 }
 
 impl DeviceQuery {
-    /// What the kernel says of `device` now.
+    /// Returns the features of `device`.
     ///
     /// # Errors
-    /// There is no such device (`Missing`), or a kernel that cannot be asked
+    /// The device does not exist (`Missing`), or the kernel does not support the query
     /// (`Unsupported`: before 5.6, or built without `CONFIG_ETHTOOL_NETLINK`).
     pub(crate) fn features(&self, device: &str) -> Result<DeviceFeatures, DeviceError> {
         self.ask(|asker| asker.features(device)).map_err(|cause| explain(device, &cause))
     }
 
-    /// How fast the kernel says the link of a device is now, whether or not it is up.
+    /// Returns the link speed that the kernel reports for a device, whether or not the link is up.
     ///
     /// # Errors
-    /// There is no such device, or the kernel does not answer.
+    /// The device does not exist, or the kernel does not reply.
     pub(crate) fn speed(&self, index: u32, device: &str) -> Result<LinkSpeed, DeviceError> {
         match self.ask(|asker| asker.speed(index)) {
             Ok(speed) => Ok(speed),
             Err(AskError::Answer(AnswerError::Refused(Errno::OPNOTSUPP))) => {
                 Ok(LinkSpeed::default())
             }
-            // An older kernel, or one that has not this way.
+            // The kernel is older or has no ethtool netlink.
             Err(_) => Link::new(device)?.speed(),
         }
     }
 
-    /// Where the kernel tells of changes; `None` if it does not.
+    /// Returns the family and group of change notifications; `None` if the kernel has none.
     pub(crate) fn monitor(&self) -> Option<Monitor> {
         let ask = self.ask(|asker| Ok((asker.family, asker.monitor)));
         let (family, group) = ask.ok()?;
@@ -158,7 +159,7 @@ impl Asker {
                 received => received.map_err(AskError::Socket)?,
             };
             match read(room.get(..len).unwrap_or_default(), self.sequence) {
-                // It may be the answer to an earlier question.
+                // The message may be the reply to an earlier query.
                 Err(AnswerError::NotAnAnswer) => {}
                 answer => return answer.map_err(AskError::Answer),
             }
@@ -210,7 +211,7 @@ mod tests {
         let inside = TestNetns::new();
         inside.run("ip link add upstream0 type veth peer name upstream1");
         let namespace = Namespace::open(Some(inside.name())).unwrap();
-        // The socket belongs to the namespace in which it is made.
+        // The socket belongs to the namespace in which it is created.
         let query = DeviceQuery::default();
         let ask = || namespace.run(|| query.features("upstream0")).unwrap();
         let word = |features: &DeviceFeatures, feature| features.state(feature).word();
@@ -226,7 +227,7 @@ mod tests {
         assert_eq!(word(&after, DeviceFeature::TxTcp6), "on");
         assert_eq!(word(&after, DeviceFeature::RxGro), "on");
 
-        // Segmentation without checksums is wanted but not had.
+        // Segmentation without checksums is requested but not active.
         inside.run("ethtool -K upstream0 tx-tcp-segmentation on tx off");
         let starved = ask();
         assert_eq!(word(&starved, DeviceFeature::TxChecksum), "off");

@@ -1,11 +1,9 @@
-//! The requests that tell what a device does itself and how fast its link is, and how
-//! answers are read: the number of generic netlink's family `ethtool`
-//! (`CTRL_CMD_GETFAMILY`), `ETHTOOL_MSG_FEATURES_GET` and `ETHTOOL_MSG_LINKMODES_GET`
-//! (the kernel's `networking/ethtool-netlink`).
+//! Encoding of ethtool netlink requests for features and link speed, and decoding of the replies:
+//! the generic netlink family `ethtool` (`CTRL_CMD_GETFAMILY`), `ETHTOOL_MSG_FEATURES_GET` and
+//! `ETHTOOL_MSG_LINKMODES_GET` (the kernel's `networking/ethtool-netlink`).
 //!
-//! Bytes in, values out; nothing here talks to a socket. The crates that know this
-//! family are built for tasks on a runtime; one question and its answer are less than
-//! what would carry them.
+//! This module performs no I/O. Crates that implement the family require an asynchronous runtime,
+//! which is more code than these requests.
 
 use core::fmt;
 
@@ -16,14 +14,14 @@ use crate::attributes::{
     Message, attribute, attributes, messages, push_attribute, push_message, u16_at, u32_at,
 };
 
-/// `GENL_ID_CTRL`, the family that knows the others' numbers.
+/// `GENL_ID_CTRL`, the family that resolves the numbers of other families.
 const CONTROL: u16 = libc::GENL_ID_CTRL as u16;
 const FAMILY_NAME: &[u8] = b"ethtool\0";
 const FAMILY_VERSION: u8 = 1;
-/// `struct genlmsghdr`: command, version, two bytes of nothing.
+/// Size in bytes of `struct genlmsghdr`: command, version, two reserved bytes.
 const GENERIC_HEADER_BYTES: usize = 4;
 
-/// The group that hears of changes.
+/// Name of the multicast group of change notifications.
 const MONITOR: &[u8] = b"monitor\0";
 
 // linux/ethtool_netlink.h
@@ -54,14 +52,14 @@ const DUPLEX_HALF: u8 = 0;
 const DUPLEX_FULL: u8 = 1;
 const DUPLEX_UNKNOWN: u8 = 0xff;
 
-/// Why an answer says nothing.
+/// Error of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerError {
-    /// The kernel refused.
+    /// The kernel rejected the request with this errno.
     Refused(Errno),
-    /// It is no answer to the request.
+    /// The datagram contains no reply to the request.
     NotAnAnswer,
-    /// This part of it is missing or has the wrong length.
+    /// This part of the reply is missing or has an invalid length.
     Lacks(&'static str),
 }
 
@@ -75,24 +73,23 @@ impl fmt::Display for AnswerError {
     }
 }
 
-/// Asks for the number of the family.
+/// Encodes a request for the number of the family.
 pub(crate) fn family_request(sequence: u32) -> Vec<u8> {
     let command = libc::CTRL_CMD_GETFAMILY as u8;
     request(CONTROL, sequence, command, libc::CTRL_ATTR_FAMILY_NAME as u16, FAMILY_NAME)
 }
 
-/// The number of the family, from a datagram of answers.
+/// Decodes the number of the family.
 ///
 /// # Errors
-/// The kernel refused (`ENOENT`: it has no such family), or the datagram holds no
-/// answer.
+/// The kernel rejected the request (`ENOENT`: unknown family), or the datagram contains no reply.
 pub(crate) fn family(datagram: &[u8], sequence: u32) -> Result<u16, AnswerError> {
     let reply = answer(datagram, sequence, CONTROL, libc::CTRL_CMD_NEWFAMILY as u8)?;
     let id = attribute(reply, libc::CTRL_ATTR_FAMILY_ID as u16);
     id.and_then(|id| u16_at(id, 0)).ok_or(AnswerError::Lacks("the family's number"))
 }
 
-/// The number of the group in which the kernel tells of changes, from the same datagram.
+/// Decodes the number of the group of change notifications, from the same datagram.
 ///
 /// # Errors
 /// As [`family`].
@@ -106,7 +103,7 @@ pub(crate) fn monitor_group(datagram: &[u8], sequence: u32) -> Result<u32, Answe
     id.and_then(|id| u32_at(id, 0)).ok_or(AnswerError::Lacks("the group of changes"))
 }
 
-/// Asks for the speed of the device with this index.
+/// Encodes a request for the speed of the device with this index.
 pub(crate) fn speed_request(family: u16, sequence: u32, index: u32) -> Vec<u8> {
     let mut header = Vec::new();
     push_attribute(&mut header, HEADER_DEVICE_INDEX, &index.to_ne_bytes());
@@ -114,11 +111,11 @@ pub(crate) fn speed_request(family: u16, sequence: u32, index: u32) -> Vec<u8> {
     request(family, sequence, LINK_MODES_GET, nested, &header)
 }
 
-/// The speed of a device, from a datagram of answers.
+/// Decodes the speed of a device.
 ///
 /// # Errors
-/// The kernel refused (`ENODEV`: there is no such device; `EOPNOTSUPP`: its driver does
-/// not say), or the datagram holds no answer.
+/// The kernel rejected the request (`ENODEV`: no such device; `EOPNOTSUPP`: the driver does not
+/// report a speed), or the datagram contains no reply.
 pub(crate) fn speed(datagram: &[u8], sequence: u32, family: u16) -> Result<LinkSpeed, AnswerError> {
     let reply = answer(datagram, sequence, family, LINK_MODES_GET_REPLY)?;
     let mbps = attribute(reply, LINK_MODES_SPEED).and_then(|mbps| u32_at(mbps, 0));
@@ -126,8 +123,8 @@ pub(crate) fn speed(datagram: &[u8], sequence: u32, family: u16) -> Result<LinkS
     Ok(speed_of(mbps.unwrap_or(SPEED_UNKNOWN), duplex.unwrap_or(DUPLEX_UNKNOWN)))
 }
 
-/// What a driver says, in our words (linux/ethtool.h, `SPEED_*` and `DUPLEX_*`). Some
-/// say 0 of a speed that they do not know.
+/// Converts a driver's speed and duplex (linux/ethtool.h, `SPEED_*` and `DUPLEX_*`). Some drivers
+/// report 0 for an unknown speed.
 pub(crate) fn speed_of(mbps: u32, duplex: u8) -> LinkSpeed {
     LinkSpeed {
         mbps: (mbps != 0 && mbps != SPEED_UNKNOWN).then_some(mbps),
@@ -139,7 +136,8 @@ pub(crate) fn speed_of(mbps: u32, duplex: u8) -> LinkSpeed {
     }
 }
 
-/// The indices of devices whose speed was set, from a datagram of the group of changes.
+/// Returns the indices of devices whose speed was set, from a datagram of the group of change
+/// notifications.
 pub(crate) fn changed_speeds(datagram: &[u8], family: u16) -> impl Iterator<Item = u32> {
     messages(datagram).filter_map(move |message| {
         let is_notice = message.kind == family && message.body.first() == Some(&LINK_MODES_NOTICE);
@@ -149,7 +147,7 @@ pub(crate) fn changed_speeds(datagram: &[u8], family: u16) -> impl Iterator<Item
     })
 }
 
-/// Asks for the features of `device`, a name of at most 15 bytes.
+/// Encodes a request for the features of `device`, a name of at most 15 bytes.
 pub(crate) fn features_request(family: u16, sequence: u32, device: &str) -> Vec<u8> {
     let mut header = Vec::new();
     let name: Vec<u8> = device.bytes().chain([0]).collect();
@@ -158,11 +156,11 @@ pub(crate) fn features_request(family: u16, sequence: u32, device: &str) -> Vec<
     request(family, sequence, FEATURES_GET, nested, &header)
 }
 
-/// The features of a device, from a datagram of answers.
+/// Decodes the features of a device.
 ///
 /// # Errors
-/// The kernel refused (`ENODEV`: there is no such device), or the datagram holds no
-/// answer or only a part of one.
+/// The kernel rejected the request (`ENODEV`: no such device), or the datagram contains no complete
+/// reply.
 pub(crate) fn features(
     datagram: &[u8],
     sequence: u32,
@@ -187,8 +185,8 @@ pub(crate) fn features(
     Ok(features)
 }
 
-/// Those bits of a set that stand for a feature of interest, and whether they are
-/// set. A set without a mask lists only those that are.
+/// Returns the bits of a set that represent a supported feature, and true for those set. A set
+/// without a mask lists only the bits set.
 fn bitset(bytes: &[u8]) -> Option<impl Iterator<Item = (DeviceFeature, bool)>> {
     let lists_only_set = attribute(bytes, BITSET_NO_MASK).is_some();
     let bits = attribute(bytes, BITSET_BITS)?;
@@ -209,12 +207,12 @@ fn request(family: u16, sequence: u32, command: u8, kind: u16, value: &[u8]) -> 
     bytes
 }
 
-/// The attributes of the answer to the request of this number.
+/// Returns the attributes of the reply to the request with this sequence number.
 fn answer(datagram: &[u8], sequence: u32, family: u16, command: u8) -> Result<&[u8], AnswerError> {
     let mut answers = messages(datagram).filter(|message| message.sequence == sequence);
     let message = answers.next().ok_or(AnswerError::NotAnAnswer)?;
     if message.kind == libc::NLMSG_ERROR as u16 {
-        // A negative errno; 0 would be an acknowledgement, which nobody asked for.
+        // A negative errno; 0 would be an acknowledgement, which was not requested.
         let code = message.body.first_chunk().copied().map(i32::from_ne_bytes);
         let errno = code.and_then(i32::checked_neg).filter(|errno| (1..4096).contains(errno));
         return Err(match errno {

@@ -1,4 +1,4 @@
-//! The answers of a Linux 6.18, recorded, whole and damaged.
+//! Tests with recorded replies of Linux 6.18, unmodified and damaged.
 
 use proptest::prelude::*;
 use suimon_ports::DeviceFeature as Feature;
@@ -6,12 +6,11 @@ use suimon_ports::DeviceFeature as Feature;
 use super::*;
 use crate::attributes::HEADER_BYTES;
 
-/// To `family_request(1)`.
+/// Reply to `family_request(1)`.
 const FAMILY: &[u8] = include_bytes!("../testdata/ethtool_family.bin");
-/// To `features_request(21, 2, …)` about a veth after
-/// `ethtool -K v0 tx-tcp6-segmentation off`.
+/// Reply to `features_request(21, 2, …)` for a veth after `ethtool -K v0 tx-tcp6-segmentation off`.
 const FEATURES: &[u8] = include_bytes!("../testdata/features_of_veth.bin");
-/// To `features_request(21, 3, …)` about a name that no device had.
+/// Reply to `features_request(21, 3, …)` for a name without a device.
 const NO_SUCH_DEVICE: &[u8] = include_bytes!("../testdata/no_such_device.bin");
 const NUMBER: u16 = 21;
 
@@ -63,7 +62,7 @@ fn features_are_as_ethtool_shows_them() {
 fn a_refusal_is_told_with_its_reason() {
     let refused = Err(AnswerError::Refused(Errno::NODEV));
     assert_eq!(features(NO_SUCH_DEVICE, 3, NUMBER), refused);
-    // An acknowledgement, and errors that are none.
+    // An acknowledgement, and invalid error codes.
     for code in [0, 1, i32::MIN, -70_000] {
         let mut damaged = NO_SUCH_DEVICE.to_vec();
         damaged[HEADER_BYTES..HEADER_BYTES + 4].copy_from_slice(&i32::to_ne_bytes(code));
@@ -78,7 +77,7 @@ fn an_answer_of_another_kind_or_command_is_none() {
     assert_eq!(features(&[], 2, NUMBER), Err(AnswerError::NotAnAnswer));
 }
 
-/// Sets the length that the first message states to what there is of it.
+/// Sets the length of the first message to that of `bytes`.
 fn with_true_length(mut bytes: Vec<u8>) -> Vec<u8> {
     let len = u32::try_from(bytes.len()).unwrap();
     if let Some(place) = bytes.get_mut(..4) {
@@ -93,7 +92,7 @@ fn an_answer_that_ends_early_is_no_answer() {
     for len in 0..FEATURES.len() {
         let cut = FEATURES[..len].to_vec();
         assert_eq!(features(&cut, 2, NUMBER), Err(AnswerError::NotAnAnswer), "{len}");
-        // The last set ends in padding only where a name's own padding is cut.
+        // The last set ends in padding only if the padding of a name is truncated.
         match features(&with_true_length(cut), 2, NUMBER) {
             Ok(found) => assert!(len + 4 > FEATURES.len() && found == whole, "{len}"),
             Err(AnswerError::NotAnAnswer) => assert!(len < HEADER_BYTES + 4, "{len}"),
@@ -133,7 +132,7 @@ proptest! {
     }
 }
 
-/// To `speed_request(21, 2, …)` about a veth.
+/// Reply to `speed_request(21, 2, …)` for a veth.
 const SPEED: &[u8] = include_bytes!("../testdata/speed_of_veth.bin");
 
 #[test]
@@ -166,7 +165,7 @@ fn what_drivers_do_not_know_is_unknown() {
 #[test]
 fn the_group_of_changes_is_found_by_name_and_its_messages_are_told_apart() {
     assert_eq!(monitor_group(FAMILY, 1), Ok(6));
-    // The same message that answers says, under another command, what was changed.
+    // A notification is the message of a reply with another command.
     let mut notice = SPEED.to_vec();
     assert_eq!(changed_speeds(&notice, NUMBER).count(), 0, "an answer");
     notice[HEADER_BYTES] = LINK_MODES_NOTICE;

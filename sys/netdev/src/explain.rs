@@ -1,11 +1,11 @@
-//! Device errors in words that say what to do next.
+//! Conversion of errno values to device errors with advice.
 
 use std::io;
 
 use rustix::io::Errno;
 use suimon_ports::{DeviceError, DeviceErrorKind, FaultKind, PortFault};
 
-/// An error of this kind.
+/// Creates a device error of this kind.
 pub(crate) fn error(
     kind: DeviceErrorKind,
     field: &'static str,
@@ -14,7 +14,7 @@ pub(crate) fn error(
     DeviceError { kind, field, detail: detail.into() }
 }
 
-/// What a system call said while `what` was done.
+/// Creates a device error from a failed system call during `what`.
 pub(crate) fn host(field: &'static str, what: &str, cause: &io::Error) -> DeviceError {
     let errno = cause.raw_os_error().map(Errno::from_raw_os_error);
     let (kind, advice) = match errno {
@@ -40,12 +40,12 @@ pub(crate) fn host(field: &'static str, what: &str, cause: &io::Error) -> Device
     error(kind, field, format!("{what}: {cause}{advice}"))
 }
 
-/// A queue whose device went away.
+/// Creates the fault of a queue whose device was removed.
 pub(crate) fn gone(device: &str, errno: Errno) -> PortFault {
     PortFault { kind: FaultKind::Gone, detail: format!("device {device} is gone: {errno}") }
 }
 
-/// A queue that the host refuses to serve.
+/// Creates the fault of a queue for which a system call failed.
 pub(crate) fn refused(device: &str, doing: &str, errno: Errno) -> PortFault {
     PortFault { kind: FaultKind::Host, detail: format!("{doing} device {device}: {errno}") }
 }

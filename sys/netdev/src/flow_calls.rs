@@ -1,5 +1,5 @@
-//! The calls about flow rules and about where other frames arrive (linux/ethtool.h), each
-//! bound to what it takes.
+//! ethtool ioctls for flow rules and the receive indirection table (linux/ethtool.h), each bound to
+//! its argument type.
 #![allow(unsafe_code, reason = "ioctl has no safe form for these requests")]
 
 use std::io;
@@ -8,25 +8,27 @@ use std::os::fd::BorrowedFd;
 use crate::flow_rules::{FlowRequest, table, table_request};
 use crate::ioctl::ethtool;
 
-/// A request that takes one `struct ethtool_rxnfc`.
+/// ethtool command that takes one `struct ethtool_rxnfc`.
 #[derive(Clone, Copy)]
 pub(crate) struct FlowOp(u32);
 
-/// `ETHTOOL_GRXCLSRLCNT`: how many rules there are.
+/// `ETHTOOL_GRXCLSRLCNT`: number of rules.
 pub(crate) const COUNT: FlowOp = FlowOp(0x2e);
-/// `ETHTOOL_GRXCLSRULE`: the rule at a location.
+/// `ETHTOOL_GRXCLSRULE`: rule at a location.
 pub(crate) const READ: FlowOp = FlowOp(0x2f);
-/// `ETHTOOL_SRXCLSRLDEL`: takes the rule at a location away.
+/// `ETHTOOL_SRXCLSRLDEL`: removes the rule at a location.
 pub(crate) const REMOVE: FlowOp = FlowOp(0x31);
-/// `ETHTOOL_SRXCLSRLINS`: has a rule.
+/// `ETHTOOL_SRXCLSRLINS`: inserts a rule.
 pub(crate) const INSERT: FlowOp = FlowOp(0x32);
 
 const ALL_LOCATIONS: u32 = 0x30;
-/// Rules of a device that are looked at.
+/// Maximum number of rules of a device that are read.
 const LOCATIONS_MAX: u32 = 1 << 16;
 
+/// Executes a command for flow rules.
+///
 /// # Errors
-/// The errno of the call; `EOPNOTSUPP` if the device takes no rules.
+/// The errno of the call; `EOPNOTSUPP` if the device supports no rules.
 pub(crate) fn flow(
     fd: BorrowedFd<'_>,
     device: &str,
@@ -40,10 +42,10 @@ pub(crate) fn flow(
     Ok(request)
 }
 
-/// The locations of `count` rules, and how many places a device has for rules.
+/// Returns the locations of `count` rules, and the size of the device's table.
 ///
 /// # Errors
-/// As [`flow`]; `EMSGSIZE` if there are more.
+/// As [`flow`]; `EMSGSIZE` if there are more rules.
 pub(crate) fn flow_table(
     fd: BorrowedFd<'_>,
     device: &str,
@@ -61,13 +63,13 @@ const GET_SPREADING: u32 = 0x38;
 const SET_SPREADING: u32 = 0x39;
 const SPREADING_MAX: u32 = 1 << 16;
 
-/// How many entries a device's table has that spreads frames over receive queues by a
-/// hash: `ETHTOOL_GRXFHINDIR`.
+/// Returns the number of entries of a device's receive indirection table, which distributes frames
+/// over receive queues by a hash (`ETHTOOL_GRXFHINDIR`).
 ///
 /// # Errors
-/// The errno of the call; `EOPNOTSUPP` if it has none.
+/// The errno of the call; `EOPNOTSUPP` if the device has no such table.
 pub(crate) fn spreading_entries(fd: BorrowedFd<'_>, device: &str) -> io::Result<u32> {
-    // `struct ethtool_rxfh_indir` without entries asks for their number.
+    // `struct ethtool_rxfh_indir` without entries requests their number.
     let mut request = [GET_SPREADING, 0];
     // SAFETY: ETHTOOL_GRXFHINDIR with a size of 0 reads and writes these two numbers.
     unsafe { ethtool(fd, device, &mut request) }?;
@@ -75,8 +77,8 @@ pub(crate) fn spreading_entries(fd: BorrowedFd<'_>, device: &str) -> io::Result<
     Ok(entries)
 }
 
-/// Gives that table as many entries as it has, over and over these queues; with none the
-/// device's own: `ETHTOOL_SRXFHINDIR`.
+/// Fills the receive indirection table with these queues, repeated cyclically; without queues
+/// restores the driver's default (`ETHTOOL_SRXFHINDIR`).
 ///
 /// # Errors
 /// The errno of the call.

@@ -1,17 +1,17 @@
-//! Rules that choose the receive queue for frames to an address, as the kernel has them:
-//! `struct ethtool_rxnfc` and the `struct ethtool_rx_flow_spec` in it (linux/ethtool.h),
-//! which ethtool(8) sets with `-N`.
+//! Encoding of flow rules that select the receive queue by destination address: `struct
+//! ethtool_rxnfc` and its `struct ethtool_rx_flow_spec` (linux/ethtool.h), as set by ethtool(8)
+//! with `-N`.
 //!
-//! Bytes in, values out; the calls are in [`crate::flow_calls`].
+//! This module performs no I/O; the calls are in [`crate::flow_calls`].
 
 use suimon_frame::{MacAddr, VlanId};
 
-/// Bytes of `struct ethtool_rxnfc` without locations behind it.
+/// Size in bytes of `struct ethtool_rxnfc` without the locations behind it.
 pub(crate) const REQUEST_BYTES: usize = 192;
-/// Where in it the locations of rules begin.
+/// Offset of the rule locations in the structure.
 pub(crate) const LOCATIONS_AT: usize = 188;
 
-// Where in it its fields are; those of the flow begin at 16.
+// Offsets of the structure's fields; those of the flow specification begin at 16.
 const DATA_AT: usize = 8;
 const FLOW_TYPE_AT: usize = 16;
 const HEADER_AT: usize = 20;
@@ -22,23 +22,24 @@ const QUEUE_AT: usize = 168;
 const LOCATION_AT: usize = 176;
 const COUNT_AT: usize = 184;
 
-/// `union ethtool_flow_union`, of which an Ethernet header is the beginning.
+/// Size in bytes of `union ethtool_flow_union`, which begins with an Ethernet header.
 const HEADER_BYTES: usize = 52;
-/// `struct ethtool_flow_ext`, and where in it the tag's control information is.
+/// Size in bytes of `struct ethtool_flow_ext`, and offset of the VLAN tag control information in
+/// it.
 const EXTENSION_BYTES: usize = 20;
 const TCI_AT: usize = 10;
 
 const ETHER_FLOW: u32 = 0x12;
 const FLOW_EXT: u32 = 1 << 31;
-/// The VLAN in a tag's control information.
+/// Mask of the VLAN ID in the tag control information.
 const VLAN_MASK: [u8; 2] = 0x0fff_u16.to_be_bytes();
 
-/// `RX_CLS_LOC_ANY`: the driver chooses.
+/// `RX_CLS_LOC_ANY`: the driver chooses the location.
 pub(crate) const ANY_LOCATION: u32 = u32::MAX;
-/// `RX_CLS_LOC_SPECIAL`.
+/// `RX_CLS_LOC_SPECIAL`: the driver supports special locations.
 const LETS_DRIVER_CHOOSE: u64 = 1 << 31;
 
-/// Frames to this address, in this VLAN or in whichever, arrive on this queue.
+/// Rule: frames to this address, in this VLAN or in any, are received by this queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlowRule {
     pub(crate) mac: MacAddr,
@@ -46,30 +47,29 @@ pub(crate) struct FlowRule {
     pub(crate) queue: u16,
 }
 
-/// A `struct ethtool_rxnfc`. Its first four bytes, the command, are set by who makes the
-/// call.
+/// `struct ethtool_rxnfc`. The caller sets the first four bytes, the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlowRequest(pub(crate) [u8; REQUEST_BYTES]);
 
 impl FlowRequest {
-    /// About the device as a whole.
+    /// Creates a request for the device as a whole.
     pub(crate) const fn empty() -> Self {
         Self([0; REQUEST_BYTES])
     }
 
-    /// About the rule at this place of the device's table.
+    /// Creates a request for the rule at this location.
     pub(crate) fn at(location: u32) -> Self {
         let mut request = Self::empty();
         request.put(LOCATION_AT, location.to_ne_bytes());
         request
     }
 
-    /// To have this rule at this place, or at [`ANY_LOCATION`].
+    /// Creates a request to insert this rule at a location, or at [`ANY_LOCATION`].
     pub(crate) fn insert(rule: &FlowRule, location: u32) -> Self {
         let mut request = Self::at(location);
         let extended = if rule.vlan.is_some() { FLOW_EXT } else { 0 };
         request.put(FLOW_TYPE_AT, (ETHER_FLOW | extended).to_ne_bytes());
-        // An Ethernet header begins with the destination.
+        // An Ethernet header begins with the destination address.
         request.put(HEADER_AT, rule.mac.octets());
         request.put(MASK_AT, [0xff; 6]);
         if let Some(vlan) = rule.vlan {
@@ -80,8 +80,8 @@ impl FlowRequest {
         request
     }
 
-    /// The rule in the answer; `None` if it is one that [`FlowRequest::insert`] would not
-    /// ask for.
+    /// Decodes the rule in a reply. Returns `None` for rules that [`FlowRequest::insert`] does not
+    /// create.
     pub(crate) fn rule(&self) -> Option<FlowRule> {
         let kind = u32::from_ne_bytes(self.take(FLOW_TYPE_AT));
         let queue = u16::try_from(u64::from_ne_bytes(self.take(QUEUE_AT))).ok()?;
@@ -91,8 +91,7 @@ impl FlowRequest {
             vlan = Some(VlanId::new(tci)?);
         }
         let rule = FlowRule { mac: MacAddr::new(self.take(HEADER_AT)), vlan, queue };
-        // What is matched is this and nothing else. Behind a mask of zeros anything may
-        // stand.
+        // The rule matches on these fields only. Fields behind a zero mask may have any value.
         let ours = Self::insert(&rule, self.location());
         let is_alike = kind & !FLOW_EXT == ETHER_FLOW
             && self.part(MASK_AT, HEADER_BYTES) == ours.part(MASK_AT, HEADER_BYTES)
@@ -102,13 +101,13 @@ impl FlowRequest {
         (is_alike && rule.mac.is_station()).then_some(rule)
     }
 
-    /// The place of the rule in the device's table.
+    /// Returns the location of the rule in the device's table.
     pub(crate) fn location(&self) -> u32 {
         u32::from_ne_bytes(self.take(LOCATION_AT))
     }
 
-    /// How many rules there are, and whether the driver chooses places for them, in the
-    /// answer to `ETHTOOL_GRXCLSRLCNT`.
+    /// Decodes the reply to `ETHTOOL_GRXCLSRLCNT`: number of rules, and true if the driver chooses
+    /// locations.
     pub(crate) fn count(&self) -> (u32, bool) {
         let data = u64::from_ne_bytes(self.take(DATA_AT));
         (u32::from_ne_bytes(self.take(COUNT_AT)), data & LETS_DRIVER_CHOOSE != 0)
@@ -129,8 +128,8 @@ impl FlowRequest {
     }
 }
 
-/// Locations of rules and the size of the table, in the answer to `ETHTOOL_GRXCLSRLALL`:
-/// a `struct ethtool_rxnfc` with locations behind it.
+/// Decodes the reply to `ETHTOOL_GRXCLSRLALL`, a `struct ethtool_rxnfc` followed by locations:
+/// locations of the rules and size of the table.
 pub(crate) fn table(answer: &[u8]) -> Option<(Vec<u32>, u64)> {
     let request = FlowRequest(*answer.first_chunk()?);
     let size = u64::from_ne_bytes(request.take(DATA_AT));
@@ -140,7 +139,7 @@ pub(crate) fn table(answer: &[u8]) -> Option<(Vec<u32>, u64)> {
     Some((places.collect(), size))
 }
 
-/// A request for all locations, of which there is room for so many.
+/// Creates a request for the locations of at most `room` rules.
 pub(crate) fn table_request(room: u32) -> Vec<u8> {
     let mut request = FlowRequest::empty();
     request.put(COUNT_AT, room.to_ne_bytes());

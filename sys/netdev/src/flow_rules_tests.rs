@@ -1,5 +1,5 @@
-//! What is asked for is what ethtool(8) asks for, recorded; what it and others asked for is
-//! told apart.
+//! Tests that requests equal those recorded from ethtool(8), and that foreign rules are
+//! distinguished.
 
 use proptest::prelude::*;
 
@@ -14,10 +14,9 @@ fn rule(vlan: Option<u16>) -> FlowRule {
     FlowRule { mac, vlan: vlan.map(|vlan| VlanId::new(vlan).unwrap()), queue: 3 }
 }
 
-/// What ethtool(8) 6.1 asks for with `-N DEVICE flow-type ether dst 52:54:00:12:34:56 vlan
-/// 0x00a5 m 0xf000 action 3 loc 7`, and without `vlan 0x00a5 m 0xf000`. Its masks have the
-/// bits that are to be ignored. The 12 bytes behind the command mean nothing here; it
-/// leaves in them what was in its memory.
+/// Request of ethtool(8) 6.1 for `-N DEVICE flow-type ether dst 52:54:00:12:34:56 vlan 0x00a5 m
+/// 0xf000 action 3 loc 7`, and without `vlan 0x00a5 m 0xf000`. Its masks contain the bits to
+/// ignore. The 12 bytes behind the command are unused; ethtool leaves them uninitialized.
 #[test]
 fn a_request_is_the_one_that_ethtool_makes() {
     for (vlan, recorded) in [(Some(0xa5), OF_BOTH), (None, OF_ADDRESS)] {
@@ -40,22 +39,22 @@ fn rules_of_another_form_are_not_taken_for_ours() {
         other.0[at..at + bytes.len()].copy_from_slice(bytes);
         other.rule()
     };
-    // Another kind of flow; an additional address; only with a context of its own.
+    // Another type of flow; an additional address; a separate context.
     for kind in [0x01_u32, 0x0d, 0x12 | 1 << 31 | 1 << 30, 0x12 | 1 << 31 | 1 << 29] {
         assert_eq!(changed(FLOW_TYPE_AT, &kind.to_ne_bytes()), None, "{kind:#x}");
     }
-    // A part of an address, a source and a type besides, a VLAN's priority, data.
+    // Part of an address, a source and a type in addition, a VLAN priority, data.
     assert_eq!(changed(MASK_AT, &[0xff, 0xff, 0xff, 0, 0, 0]), None);
     assert_eq!(changed(MASK_AT + 6, &[0xff; 6]), None);
     assert_eq!(changed(MASK_AT + 12, &[0xff; 2]), None);
     assert_eq!(changed(MASK_EXTENSION_AT + TCI_AT, &[0xe0, 0]), None);
     assert_eq!(changed(MASK_EXTENSION_AT + EXTENSION_BYTES - 1, &[1]), None);
-    // To be dropped, to wake the machine, to a function's queue, to a group of stations.
+    // Drop, wake on LAN, the queue of a function, a group address.
     for queue in [u64::MAX, u64::MAX - 1, 1 << 32 | 2] {
         assert_eq!(changed(QUEUE_AT, &queue.to_ne_bytes()), None, "{queue:#x}");
     }
     assert_eq!(changed(HEADER_AT, &[1]), None);
-    // What is not matched may be anything.
+    // Fields that are not matched may have any value.
     assert_eq!(changed(HEADER_AT + 6, &[9; 8]), ours.rule());
     let unextended = changed(FLOW_TYPE_AT, &ETHER_FLOW.to_ne_bytes());
     assert_eq!(unextended, Some(rule(None)), "what is not extended looks at no VLAN");

@@ -1,4 +1,4 @@
-//! One frame to the kernel in one call.
+//! Transmission of a frame to the kernel in one system call.
 
 use std::io::IoSlice;
 use std::os::fd::AsFd;
@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use rustix::io::{Errno, writev};
 use suimon_frame::Wire;
 
-/// Writes a frame behind its encoded virtio-net header, its tag in place.
+/// Writes a frame behind its encoded virtio-net header, with its VLAN tag inserted.
 ///
 /// # Errors
 /// The errno of the call; never `EINTR`.

@@ -1,4 +1,4 @@
-//! The ioctls of interfaces and TAP devices, each bound to the type it takes.
+//! ioctls of network interfaces and TAP devices, each bound to its argument type.
 #![allow(unsafe_code, reason = "ioctl has no safe form for these requests")]
 
 use std::io;
@@ -9,8 +9,8 @@ use libc::{Ioctl, c_int, c_ulong};
 const NAME_ROOM: usize = libc::IFNAMSIZ;
 const DATA_ROOM: usize = 24;
 
-/// `struct ifreq` (netdevice(7)): a device's name and 24 bytes whose meaning
-/// depends on the request.
+/// `struct ifreq` (netdevice(7)): a device's name and 24 bytes whose meaning depends on the
+/// request.
 #[repr(C, align(8))]
 pub(crate) struct IfRequest {
     name: [u8; NAME_ROOM],
@@ -18,7 +18,7 @@ pub(crate) struct IfRequest {
 }
 
 impl IfRequest {
-    /// A request about `device`, whose name was checked to be at most 15 bytes.
+    /// Creates a request for `device`, whose name was checked to be at most 15 bytes.
     pub(crate) fn new(device: &str) -> Self {
         let mut name = [0; NAME_ROOM];
         let room = name.iter_mut().take(NAME_ROOM - 1);
@@ -26,13 +26,13 @@ impl IfRequest {
         Self { name, data: [0; DATA_ROOM] }
     }
 
-    /// The data as it begins with these bytes.
+    /// Sets the first bytes of the data.
     pub(crate) fn with<const N: usize>(mut self, bytes: [u8; N]) -> Self {
         self.data.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
         self
     }
 
-    /// The first `N` ≤ 24 bytes of the data.
+    /// Returns the first `N` ≤ 24 bytes of the data.
     pub(crate) fn data<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];
         bytes.iter_mut().zip(self.data).for_each(|(to, from)| *to = from);
@@ -40,29 +40,31 @@ impl IfRequest {
     }
 }
 
-/// A request that takes an `ifreq` whose data holds no pointer.
+/// Request that takes an `ifreq` whose data contains no pointer.
 #[derive(Clone, Copy)]
 pub(crate) struct IfRequestOp(Ioctl);
 
-/// `short ifr_flags`.
+/// Flags of an interface: `short ifr_flags`.
 pub(crate) const GET_FLAGS: IfRequestOp = IfRequestOp(libc::SIOCGIFFLAGS);
-/// `short ifr_flags`.
+/// Sets the flags of an interface: `short ifr_flags`.
 pub(crate) const SET_FLAGS: IfRequestOp = IfRequestOp(libc::SIOCSIFFLAGS);
-/// `int ifr_mtu`.
+/// MTU in bytes: `int ifr_mtu`.
 pub(crate) const GET_MTU: IfRequestOp = IfRequestOp(libc::SIOCGIFMTU);
-/// `int ifr_mtu`.
+/// Sets the MTU in bytes: `int ifr_mtu`.
 pub(crate) const SET_MTU: IfRequestOp = IfRequestOp(libc::SIOCSIFMTU);
-/// `struct sockaddr ifr_hwaddr`.
+/// Hardware address: `struct sockaddr ifr_hwaddr`.
 pub(crate) const GET_ADDRESS: IfRequestOp = IfRequestOp(libc::SIOCGIFHWADDR);
-/// `struct sockaddr ifr_hwaddr`.
+/// Sets the hardware address: `struct sockaddr ifr_hwaddr`.
 pub(crate) const SET_ADDRESS: IfRequestOp = IfRequestOp(libc::SIOCSIFHWADDR);
-/// `int ifr_ifindex`.
+/// Interface index: `int ifr_ifindex`.
 pub(crate) const GET_INDEX: IfRequestOp = IfRequestOp(libc::SIOCGIFINDEX);
-/// `int ifr_qlen`.
+/// Sets the transmit queue length in packets: `int ifr_qlen`.
 pub(crate) const SET_QUEUE_LENGTH: IfRequestOp = IfRequestOp(libc::SIOCSIFTXQLEN);
-/// `short ifr_flags` of a TAP; makes or attaches it.
+/// Creates a TAP or attaches to it: `short ifr_flags`.
 pub(crate) const TAP_ATTACH: IfRequestOp = IfRequestOp(libc::TUNSETIFF);
 
+/// Executes an interface request.
+///
 /// # Errors
 /// The errno of the call.
 pub(crate) fn interface(
@@ -75,15 +77,17 @@ pub(crate) fn interface(
     checked(unsafe { libc::ioctl(fd.as_raw_fd(), op.0, core::ptr::from_mut(request)) })
 }
 
-/// A TAP request that takes a number by value.
+/// TAP request that takes a number by value.
 #[derive(Clone, Copy)]
 pub(crate) struct TapValueOp(Ioctl);
 
-/// `TUN_F_*`.
+/// Sets the offloads: flags `TUN_F_*`.
 pub(crate) const TAP_OFFLOAD: TapValueOp = TapValueOp(libc::TUNSETOFFLOAD);
-/// 0 or 1.
+/// Sets persistence: 0 or 1.
 pub(crate) const TAP_PERSIST: TapValueOp = TapValueOp(libc::TUNSETPERSIST);
 
+/// Executes a TAP request.
+///
 /// # Errors
 /// The errno of the call.
 pub(crate) fn tap_value(fd: BorrowedFd<'_>, op: TapValueOp, value: u32) -> io::Result<()> {
@@ -91,7 +95,7 @@ pub(crate) fn tap_value(fd: BorrowedFd<'_>, op: TapValueOp, value: u32) -> io::R
     checked(unsafe { libc::ioctl(fd.as_raw_fd(), op.0, c_ulong::from(value)) })
 }
 
-/// Sets the length of the header before each frame of a TAP, in bytes.
+/// Sets the length in bytes of the virtio-net header before each frame of a TAP.
 ///
 /// # Errors
 /// The errno of the call.
@@ -117,11 +121,10 @@ struct DriverInfo {
     rest: [u8; TEXT_ROOM + 12 + 20],
 }
 
-/// The driver of a device and the bus it says it is on: `("tun", "tap")` for a
-/// TAP.
+/// Returns the driver and the bus that a device reports: `("tun", "tap")` for a TAP.
 ///
 /// # Errors
-/// The errno of the call; `EOPNOTSUPP` if the driver does not say.
+/// The errno of the call; `EOPNOTSUPP` if the driver reports none.
 pub(crate) fn driver(fd: BorrowedFd<'_>, device: &str) -> io::Result<(String, String)> {
     let text = [0; TEXT_ROOM];
     let mut info = DriverInfo {
@@ -159,11 +162,11 @@ struct LinkSettings {
     reserved: [u32; 2],
 }
 
-/// What a device's driver says of the speed of its link, as
-/// [`speed_of`](crate::ethtool::speed_of) reads it.
+/// Returns speed and duplex reported by a device's driver, in the format of
+/// [`speed_of`](crate::ethtool::speed_of).
 ///
 /// # Errors
-/// The errno of the call; `EOPNOTSUPP` if the driver does not say.
+/// The errno of the call; `EOPNOTSUPP` if the driver reports none.
 pub(crate) fn speed(fd: BorrowedFd<'_>, device: &str) -> io::Result<(u32, u8)> {
     let mut settings = LinkSettings { cmd: ETHTOOL_GSET, ..LinkSettings::default() };
     // SAFETY: ETHTOOL_GSET writes a LinkSettings.
@@ -185,10 +188,10 @@ struct Channels {
     combined: u32,
 }
 
-/// How many queues a device receives with, and how many it sends with.
+/// Returns the numbers of receive and of transmit queues of a device.
 ///
 /// # Errors
-/// The errno of the call; `EOPNOTSUPP` if the driver does not say.
+/// The errno of the call; `EOPNOTSUPP` if the driver reports none.
 pub(crate) fn queues(fd: BorrowedFd<'_>, device: &str) -> io::Result<(u32, u32)> {
     let mut channels = Channels { cmd: ETHTOOL_GCHANNELS, ..Channels::default() };
     // SAFETY: ETHTOOL_GCHANNELS writes a Channels.
@@ -200,13 +203,13 @@ pub(crate) fn queues(fd: BorrowedFd<'_>, device: &str) -> io::Result<(u32, u32)>
 const ETHTOOL_GFLAGS: u32 = 0x25;
 const ETHTOOL_SFLAGS: u32 = 0x26;
 
-/// A feature of a device that `ETHTOOL_SFLAGS` switches.
+/// Device feature that `ETHTOOL_SFLAGS` switches.
 #[derive(Clone, Copy)]
 pub(crate) struct Feature(u32);
 
-/// `rx-vlan-offload`, `ETH_FLAG_RXVLAN`: takes VLAN tags out of the frames it receives.
+/// `rx-vlan-offload`, `ETH_FLAG_RXVLAN`: removes VLAN tags from received frames.
 pub(crate) const TAKES_TAGS_OUT: Feature = Feature(1 << 8);
-/// `ntuple-filters`, `ETH_FLAG_NTUPLE`: heeds flow rules.
+/// `ntuple-filters`, `ETH_FLAG_NTUPLE`: applies flow rules.
 pub(crate) const HEEDS_FLOW_RULES: Feature = Feature(1 << 27);
 
 /// `struct ethtool_value`.
@@ -216,7 +219,7 @@ struct EthtoolValue {
     data: u32,
 }
 
-/// Whether a device does this now.
+/// True if the feature is active on a device.
 ///
 /// # Errors
 /// The errno of the call.
@@ -224,7 +227,7 @@ pub(crate) fn has_feature(fd: BorrowedFd<'_>, device: &str, of: Feature) -> io::
     Ok(flags(fd, device)? & of.0 != 0)
 }
 
-/// Says whether a device is to do so.
+/// Switches a feature of a device.
 ///
 /// # Errors
 /// The errno of the call; `EINVAL` or `EOPNOTSUPP` if it cannot be changed.
@@ -248,8 +251,10 @@ fn flags(fd: BorrowedFd<'_>, device: &str) -> io::Result<u32> {
     Ok(value.data)
 }
 
+/// Executes an ethtool command.
+///
 /// # Safety
-/// `command` is what the command in its first four bytes reads and writes.
+/// `command` is the structure that the command in its first four bytes reads and writes.
 pub(crate) unsafe fn ethtool<T: ?Sized>(
     fd: BorrowedFd<'_>,
     device: &str,

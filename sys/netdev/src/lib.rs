@@ -1,36 +1,31 @@
-//! TAP devices, packet-socket uplinks, adapters with SR-IOV and network namespaces.
+//! TAP devices, packet-socket and AF_XDP uplinks, SR-IOV adapters and network namespaces.
 //!
-//! Implements the devices behind [`suimon_ports::PortSpec::Tap`] and
-//! [`suimon_ports::PortSpec::Uplink`]: [`NetDevices`] opens them, attaches their
-//! queues to the switch, watches their links, and tells what an uplink's device does
-//! itself.
+//! Implements the devices of [`suimon_ports::PortSpec::Tap`] and
+//! [`suimon_ports::PortSpec::Uplink`]: [`NetDevices`] opens them, attaches their queues to the
+//! switch, monitors their links, and reports an uplink device's features.
 //!
-//! [`NetDevices`] is also what a team asks of its members' devices
-//! ([`suimon_ports::MemberDevices`]): sockets for LACPDUs, which see nothing else, and
-//! carrier and speed.
+//! [`NetDevices`] also implements [`suimon_ports::MemberDevices`] for team members: sockets that
+//! carry only LACPDUs and Marker PDUs, and carrier and speed.
 //!
-//! [`SriovAdapters`] finds adapters with SR-IOV and tells them how many virtual functions
-//! to have, and how each is set up.
+//! [`SriovAdapters`] finds adapters with SR-IOV, sets their number of virtual functions, and
+//! configures each virtual function.
 //!
-//! What it does not do: it decides nothing, and forwards nothing but what the kernel is
-//! told to move itself ([`NetDevices::set_kernel_paths`]); it makes no
-//! namespaces, routes or addresses; it never deletes a device it was not asked
-//! to delete.
+//! The crate makes no policy decisions. It forwards no frames; the kernel forwards only as
+//! configured by [`NetDevices::set_kernel_paths`]. It creates no namespaces, routes or addresses,
+//! and deletes a device only on request.
 //!
-//! Lifecycle: a device is opened (taken over if it exists), its queues go to
-//! the [`suimon_ports::QueueHost`], and a thread shared by all devices listens
-//! to the kernel's link messages in each namespace in use. Dropping the device
-//! takes the queues back and closes them. A TAP stays until
-//! [`NetDevices::remove_tap`].
+//! Life cycle: a device is opened (taken over if it exists), its queues are attached to the
+//! [`suimon_ports::QueueHost`], and one thread shared by all devices receives the kernel's link
+//! messages of each namespace in use. Dropping the device detaches and closes the queues. A TAP
+//! persists until [`NetDevices::remove_tap`].
 //!
 //! Invariants
-//! - Work in another namespace happens on a thread of its own that ends with it;
-//!   no other thread ever changes its namespace.
-//! - A frame reaches the switch only after
-//!   [`Frame::admit`](suimon_frame::Frame::admit).
+//! - Work in another namespace runs on a separate thread that ends with the work; no other thread
+//!   changes its namespace.
+//! - A frame reaches the switch only after [`Frame::admit`](suimon_frame::Frame::admit).
 //! - No allocation and no lock per frame.
-//! - A device that is down loses frames, as a real one does; only a device that
-//!   is gone ends its queues.
+//! - A device that is down loses frames, as a physical one does; only the removal of a device ends
+//!   its queues.
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
@@ -65,7 +60,7 @@ mod watch;
 mod watched_link;
 mod xdp;
 
-// What is shared with the fuzz targets knows this crate by its name.
+// Code shared with the fuzz targets refers to this crate by its name.
 #[cfg(test)]
 extern crate self as suimon_netdev;
 

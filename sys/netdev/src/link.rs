@@ -1,4 +1,4 @@
-//! Settings of a network device, in the calling thread's namespace.
+//! Settings of a network device in the calling thread's namespace.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,20 +13,22 @@ use crate::explain::{error, host};
 use crate::ioctl::{self, IfRequest, IfRequestOp};
 use crate::netlink::LinkState;
 
-/// Longest device name, in bytes.
+/// Maximum length of a device name in bytes.
 const NAME_BYTES_MAX: usize = 15;
 
-/// A named device and a socket to ask about it. The device need not exist.
+/// Device name and a socket for requests. The device need not exist.
 pub(crate) struct Link {
     socket: OwnedFd,
     name: String,
 }
 
 impl Link {
+    /// Creates a handle for the device of this name.
+    ///
     /// # Errors
-    /// The name is none a device can have, or no socket could be made.
+    /// The name is not a valid device name, or no socket could be created.
     pub(crate) fn new(name: &str) -> Result<Self, DeviceError> {
-        // `%d` would be a template to the kernel, and `:` an alias.
+        // The kernel treats `%d` as a template and `:` as an alias.
         let bad = |letter: char| {
             letter.is_whitespace() || letter.is_control() || matches!(letter, '/' | ':' | '%')
         };
@@ -48,12 +50,13 @@ impl Link {
         Ok(Self { socket, name: name.to_owned() })
     }
 
-    /// A socket of the namespace in which this was made, to ask about devices.
+    /// Returns a socket of the namespace in which this handle was created, for requests about
+    /// devices.
     pub(crate) fn socket(&self) -> Result<OwnedFd, DeviceError> {
         self.socket.try_clone().map_err(|cause| host("device", "opening a socket", &cause))
     }
 
-    /// Its name, and a socket to ask about it.
+    /// Returns the request socket and the device's name.
     pub(crate) fn asked(&self) -> (BorrowedFd<'_>, &str) {
         (self.socket.as_fd(), &self.name)
     }
@@ -62,6 +65,8 @@ impl Link {
         self.index().is_ok()
     }
 
+    /// Returns the device's index.
+    ///
     /// # Errors
     /// Usually `Missing`.
     pub(crate) fn index(&self) -> Result<u32, DeviceError> {
@@ -69,8 +74,10 @@ impl Link {
         Ok(u32::from_ne_bytes(bytes))
     }
 
+    /// Returns the index of an Ethernet device.
+    ///
     /// # Errors
-    /// Usually `Missing`; `Unsupported` if it is no Ethernet device.
+    /// Usually `Missing`; `Unsupported` if it is not an Ethernet device.
     pub(crate) fn ethernet_index(&self) -> Result<u32, DeviceError> {
         let index = self.index()?;
         if self.address()?.is_some() {
@@ -81,7 +88,7 @@ impl Link {
         Err(error(DeviceErrorKind::Unsupported, "device", detail))
     }
 
-    /// Largest IP packet, in bytes.
+    /// Returns the size of the largest IP packet in bytes.
     pub(crate) fn mtu(&self) -> Result<u16, DeviceError> {
         let bytes = self.ask(ioctl::GET_MTU, "reading the MTU of")?;
         Ok(u16::try_from(i32::from_ne_bytes(bytes)).unwrap_or(u16::MAX))
@@ -103,7 +110,7 @@ impl Link {
         })
     }
 
-    /// The address, if it is an Ethernet device.
+    /// Returns the MAC address; `None` if it is not an Ethernet device.
     pub(crate) fn address(&self) -> Result<Option<MacAddr>, DeviceError> {
         let [low, high, a, b, c, d, e, f] =
             self.ask(ioctl::GET_ADDRESS, "reading the address of")?;
@@ -111,8 +118,8 @@ impl Link {
         Ok(ethernet.then(|| MacAddr::new([a, b, c, d, e, f])))
     }
 
-    /// Does nothing if it has that address: the kernel forgets the neighbours of a
-    /// device whose address is set.
+    /// Sets the MAC address. An equal address is not set again, because the kernel then discards
+    /// the device's neighbour entries.
     pub(crate) fn set_address(&self, mac: MacAddr) -> Result<(), DeviceError> {
         if self.address()? == Some(mac) {
             return Ok(());
@@ -124,14 +131,14 @@ impl Link {
         set.map(drop).map_err(|cause| host("mac", &what(), &cause))
     }
 
-    /// Packets the device holds for whoever reads it.
+    /// Sets the number of packets that the device queues for its reader.
     pub(crate) fn set_queue_length(&self, packets: u16) -> Result<(), DeviceError> {
         let set = self.request(ioctl::SET_QUEUE_LENGTH, i32::from(packets).to_ne_bytes());
         let what = || format!("setting the queue length of device {}", self.name);
         set.map(drop).map_err(|cause| host("device", &what(), &cause))
     }
 
-    /// How the device is now.
+    /// Returns the current state of the device.
     pub(crate) fn state(&self) -> Result<LinkState, DeviceError> {
         let flags = self.flags()?;
         Ok(LinkState {
@@ -147,14 +154,14 @@ impl Link {
         if flags & libc::IFF_UP != 0 {
             return Ok(());
         }
-        // The request carries the lower 16 flags only, by the kernel's ABI.
+        // The request contains only the lower 16 flags, by the kernel's ABI.
         let bytes = ((flags | libc::IFF_UP) as u16).to_ne_bytes();
         let set = self.request(ioctl::SET_FLAGS, bytes);
         let what = || format!("bringing device {} up", self.name);
         set.map(drop).map_err(|cause| host("device", &what(), &cause))
     }
 
-    /// How fast it is, asked without netlink.
+    /// Returns the link speed, by ioctl instead of netlink.
     pub(crate) fn speed(&self) -> Result<LinkSpeed, DeviceError> {
         match ioctl::speed(self.socket.as_fd(), &self.name) {
             Ok((mbps, duplex)) => Ok(speed_of(mbps, duplex)),
@@ -165,8 +172,7 @@ impl Link {
         }
     }
 
-    /// How many queues it receives with, and how many it sends with; `None` if its driver
-    /// does not say.
+    /// Returns the numbers of receive and of transmit queues; `None` if the driver reports none.
     pub(crate) fn queues(&self) -> Result<Option<(u32, u32)>, DeviceError> {
         match ioctl::queues(self.socket.as_fd(), &self.name) {
             Ok(queues) => Ok(Some(queues)),
@@ -175,19 +181,19 @@ impl Link {
         }
     }
 
-    /// Whether it takes VLAN tags out of what it receives.
+    /// True if the device removes VLAN tags from received frames.
     pub(crate) fn takes_tags_out(&self) -> Result<bool, DeviceError> {
         ioctl::has_feature(self.socket.as_fd(), &self.name, ioctl::TAKES_TAGS_OUT)
             .map_err(|cause| self.explain("asking for the features of", &cause))
     }
 
-    /// Says whether it is to do so.
+    /// Switches the removal of VLAN tags from received frames.
     pub(crate) fn set_takes_tags_out(&self, on: bool) -> Result<(), DeviceError> {
         ioctl::set_feature(self.socket.as_fd(), &self.name, ioctl::TAKES_TAGS_OUT, on)
             .map_err(|cause| self.explain("switching rx-vlan-offload of", &cause))
     }
 
-    /// Whether it is a TAP.
+    /// True if the device is a TAP.
     pub(crate) fn is_tap(&self) -> Result<bool, DeviceError> {
         match ioctl::driver(self.socket.as_fd(), &self.name) {
             Ok((driver, bus)) => Ok(driver == "tun" && bus == "tap"),
@@ -222,7 +228,8 @@ impl Link {
         host("device", &format!("{doing} device {}", self.name), cause)
     }
 
-    /// `; there are: eth0, eth1`: the nearest names first, to show a misspelling.
+    /// Returns `; there are: eth0, eth1` with the most similar names first, to reveal a
+    /// misspelling.
     fn similar(&self) -> String {
         let mut names = names();
         let common =
@@ -237,7 +244,7 @@ impl Link {
     }
 }
 
-/// All devices of the calling thread's namespace but loopback.
+/// Returns the devices of the calling thread's namespace except loopback.
 fn names() -> Vec<String> {
     let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
     let names = table.lines().skip(2).filter_map(|line| line.split_once(':'));
@@ -266,7 +273,7 @@ mod tests {
                 link.bring_up()?;
                 Link::new("upstream1")?.bring_up()?;
                 assert!(link.state()?.up);
-                // The kernel takes note of a carrier a little later.
+                // The kernel updates the carrier with a delay.
                 let mut looks = (0..100).map(|_| {
                     std::thread::sleep(std::time::Duration::from_millis(20));
                     link.state().unwrap().carrier

@@ -1,4 +1,4 @@
-//! Doing something in a network namespace.
+//! Network namespaces, and execution of work in them.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,33 +13,32 @@ use suimon_ports::{DeviceError, DeviceErrorKind};
 
 use crate::explain::{error, host};
 
-/// Where `ip netns` keeps its namespaces.
+/// Directory in which `ip netns` keeps namespaces.
 pub(crate) const DIRECTORY: &str = "/run/netns";
-/// The namespace this process is in.
+/// Path of this process's namespace.
 pub(crate) const OURS: &str = "/proc/self/ns/net";
 
-/// Names a namespace for as long as it exists.
+/// Identity of a namespace, valid while it exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NamespaceId {
     device: u64,
     inode: u64,
 }
 
-/// An open network namespace.
+/// Open network namespace.
 #[derive(Clone, Debug)]
 pub(crate) struct Namespace {
     id: NamespaceId,
     name: Option<Arc<str>>,
-    /// `None` if it is the one this process is in.
+    /// Descriptor of the namespace; `None` for this process's namespace.
     other: Option<Arc<OwnedFd>>,
 }
 
 impl Namespace {
-    /// The namespace of this name, or ours.
+    /// Opens the namespace of this name, or this process's namespace if `None`.
     ///
     /// # Errors
-    /// The name is none that `ip netns` would take, no such namespace exists, or
-    /// it may not be opened.
+    /// The name is not valid for `ip netns`, the namespace does not exist, or it cannot be opened.
     pub(crate) fn open(name: Option<&str>) -> Result<Self, DeviceError> {
         let ours = id_of(Path::new(OURS)).map_err(|cause| host("netns", OURS, &cause))?.0;
         let Some(name) = name else { return Ok(Self { id: ours, name: None, other: None }) };
@@ -68,36 +67,36 @@ impl Namespace {
         Ok(Self { id, name: Some(name.into()), other: (id != ours).then(|| Arc::new(fd)) })
     }
 
-    /// Which namespace this is.
+    /// Returns the identity of the namespace.
     pub(crate) fn id(&self) -> NamespaceId {
         self.id
     }
 
-    /// The name it was opened by, if it was one.
+    /// Returns the name by which the namespace was opened, if any.
     pub(crate) fn name(&self) -> Option<&Arc<str>> {
         self.name.as_ref()
     }
 
-    /// Whether it is the one this process is in.
+    /// True if it is this process's namespace.
     pub(crate) fn is_ours(&self) -> bool {
         self.other.is_none()
     }
 
-    /// Whether this is the namespace that the name stands for now.
+    /// True if the name currently refers to this namespace.
     pub(crate) fn is_named(id: NamespaceId, name: &str) -> bool {
         match stat(Path::new(DIRECTORY).join(name)) {
             Ok(stat) => id == NamespaceId { device: stat.st_dev, inode: stat.st_ino },
-            // What cannot be looked at is not known to have gone.
+            // Other errors do not prove that the name was removed.
             Err(errno) => !matches!(errno, Errno::NOENT | Errno::NOTDIR),
         }
     }
 
-    /// Runs `work` with the calling thread in this namespace: in place if it is
-    /// ours, otherwise on a thread made for it, because a thread that changes
-    /// its namespace must not be used for anything else afterwards.
+    /// Executes `work` in this namespace. For another namespace, `work` runs on a new thread,
+    /// because a thread that changed its namespace must not be used for other work. Blocks until
+    /// `work` ends.
     ///
     /// # Errors
-    /// What `work` returns, or that the namespace could not be entered.
+    /// The error of `work`, or the namespace could not be entered.
     pub(crate) fn run<T: Send>(
         &self,
         work: impl FnOnce() -> Result<T, DeviceError> + Send,
@@ -133,7 +132,7 @@ fn id_of(path: &Path) -> io::Result<(NamespaceId, OwnedFd)> {
     Ok((NamespaceId { device: stat.st_dev, inode: stat.st_ino }, fd))
 }
 
-/// `; there are: a, b`, a few of them, to show a misspelling.
+/// Returns `; there are: a, b` with a few names, to reveal a misspelling.
 fn existing() -> String {
     let names = std::fs::read_dir(DIRECTORY).into_iter().flatten().flatten();
     let mut names: Vec<_> =

@@ -1,8 +1,7 @@
-//! Hears when a name of a network namespace is taken away.
+//! Monitoring of removed network namespace names.
 //!
-//! `ip netns delete` only takes the name away: the namespace lives on, with the
-//! devices in it, for as long as anybody holds it, as we do. Nobody else can reach
-//! such a device any more.
+//! `ip netns delete` removes only the name. The namespace and its devices exist while a descriptor
+//! is open, as in this process. Such a device is no longer reachable by name.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -11,24 +10,26 @@ use rustix::io::Errno;
 
 use crate::namespace::DIRECTORY;
 
-/// Room for a few events; what they say is not looked at.
+/// Buffer size in bytes for a few events, whose contents are ignored.
 const EVENT_BYTES: usize = 4096;
 
-/// What follows if no watch can be had.
+/// Message for the case that no watch can be created.
 pub(crate) const DEAF: &str = "it will not be noticed when a network namespace is deleted";
 
-/// Tells of changes in the directory of names.
+/// Inotify watch of the directory of names.
 pub(crate) struct NamespaceNames(OwnedFd);
 
 impl NamespaceNames {
+    /// Creates an inotify instance.
+    ///
     /// # Errors
-    /// Out of descriptors, or this user has too many such watches.
+    /// No file descriptor is available, or the user's limit of inotify instances is reached.
     pub(crate) fn new() -> rustix::io::Result<Self> {
         inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map(Self)
     }
 
-    /// Watches the directory, which exists since there is a namespace with a name.
-    /// Doing so again changes nothing, unless the directory is another one.
+    /// Watches the directory, which exists once there is a named namespace. A repeated call has no
+    /// effect unless the directory was replaced.
     pub(crate) fn watch(&self) {
         let changes = WatchFlags::DELETE | WatchFlags::MOVED_FROM | WatchFlags::MOVED_TO;
         if let Err(errno) = inotify::add_watch(&self.0, DIRECTORY, changes) {
@@ -36,10 +37,10 @@ impl NamespaceNames {
         }
     }
 
-    /// Forgets what was told so far.
+    /// Discards pending events.
     pub(crate) fn clear(&self) {
         let mut events = [0; EVENT_BYTES];
-        // Ends when nothing is left; more comes with the next wait.
+        // Ends when no event is left; later events cause another wake-up.
         while matches!(rustix::io::read(&self.0, &mut events[..]), Ok(1..) | Err(Errno::INTR)) {}
     }
 }

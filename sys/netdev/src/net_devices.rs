@@ -1,4 +1,4 @@
-//! Opening devices.
+//! Opening of TAPs and uplinks.
 
 use std::io;
 use std::sync::Arc;
@@ -22,11 +22,10 @@ use crate::tap_device::TapDevice;
 use crate::watch::LinkWatcher;
 use crate::xdp::{self, HeldDevices, XdpDevice};
 
-/// Most queue pairs of one device.
+/// Maximum number of queue pairs of one device.
 const QUEUE_PAIRS_MAX: u16 = 64;
 
-/// Opens TAPs and uplinks. The methods mean what those of
-/// [`suimon_ports::DeviceFactory`] do.
+/// Factory of TAPs and uplinks. The methods correspond to those of [`suimon_ports::DeviceFactory`].
 pub struct NetDevices {
     watcher: LinkWatcher,
     query: Arc<DeviceQuery>,
@@ -35,10 +34,10 @@ pub struct NetDevices {
 }
 
 impl NetDevices {
-    /// Starts the thread that watches links.
+    /// Starts the thread that monitors links.
     ///
     /// # Errors
-    /// Out of descriptors or threads.
+    /// No file descriptor or thread is available.
     pub fn new() -> io::Result<Self> {
         let query = Arc::new(DeviceQuery::default());
         let watcher = LinkWatcher::new(Arc::clone(&query))?;
@@ -46,10 +45,10 @@ impl NetDevices {
         Ok(Self { watcher, query, kernel_paths, with_xdp })
     }
 
-    /// Opens a TAP, made if it does not exist, and attaches its queues.
+    /// Opens a TAP, creating it if it does not exist, and attaches its queues.
     ///
     /// # Errors
-    /// Nothing was opened.
+    /// No device was opened.
     pub fn open_tap(
         &self,
         port: PortId,
@@ -64,7 +63,7 @@ impl NetDevices {
     /// Opens an uplink and attaches its queues.
     ///
     /// # Errors
-    /// Nothing was opened.
+    /// No device was opened.
     pub fn open_uplink(
         &self,
         port: PortId,
@@ -101,11 +100,11 @@ impl NetDevices {
         Ok(Box::new(device))
     }
 
-    /// Has the kernel move the frames of which this table says so; returns who was heard
-    /// of since.
+    /// Configures the kernel to forward the frames that this table permits. Returns the addresses,
+    /// by group, that sent on the kernel path since the previous report.
     ///
     /// # Errors
-    /// The kernel has no room for all of it.
+    /// The kernel has no capacity for the whole table.
     pub fn set_kernel_paths(
         &self,
         table: &KernelPathTable,
@@ -113,24 +112,24 @@ impl NetDevices {
         self.kernel_paths.set(table)
     }
 
-    /// What took the kernel's path from and to a port.
+    /// Returns the counters of frames sent and received by a port on the kernel path.
     pub fn kernel_path_counters(&self, port: PortId) -> KernelPathCounters {
         self.kernel_paths.counters(port)
     }
 
-    /// Looks whether [`NetDevices::open_tap`] could succeed; changes nothing.
+    /// Checks whether [`NetDevices::open_tap`] could succeed, without changes.
     ///
     /// # Errors
-    /// What opening would say.
+    /// The error that opening would return.
     pub fn probe_tap(&self, spec: &TapSpec) -> Result<(), DeviceError> {
         check_queue_pairs(spec.queue_pairs)?;
         tap::probe(&TapPlan::from(spec))
     }
 
-    /// Looks whether [`NetDevices::open_uplink`] could succeed; changes nothing.
+    /// Checks whether [`NetDevices::open_uplink`] could succeed, without changes.
     ///
     /// # Errors
-    /// What opening would say.
+    /// The error that opening would return.
     pub fn probe_uplink(&self, spec: &UplinkSpec) -> Result<(), DeviceError> {
         check_queue_pairs(spec.queue_pairs)?;
         match spec.driver {
@@ -140,11 +139,11 @@ impl NetDevices {
         }
     }
 
-    /// What an uplink's device does itself, asked of the kernel now; `None` for a TAP,
-    /// whose other side is the kernel.
+    /// Queries the kernel for the features of an uplink's device. Returns `None` for a TAP, whose
+    /// peer is the kernel.
     ///
     /// # Errors
-    /// The device is not there, or the kernel cannot be asked.
+    /// The device does not exist, or the kernel does not support the query.
     pub fn uplink_features(
         &self,
         spec: &UplinkSpec,
@@ -157,16 +156,15 @@ impl NetDevices {
         }
     }
 
-    /// Whether a TAP of that name exists in the namespace.
+    /// True if a TAP of this name exists in the namespace.
     pub fn tap_exists(&self, device: &str, netns: Option<&str>) -> bool {
         tap::exists(device, netns)
     }
 
-    /// Deletes a TAP. One that is gone already, or whose namespace is, counts as
-    /// deleted.
+    /// Deletes a TAP. Succeeds if the TAP or its namespace does not exist.
     ///
     /// # Errors
-    /// It is another kind of device, or somebody holds it.
+    /// It is another type of device, or it is in use.
     pub fn remove_tap(&self, device: &str, netns: Option<&str>) -> Result<(), DeviceError> {
         tap::remove(device, netns)
     }

@@ -1,4 +1,4 @@
-//! What is told of carrier and speed.
+//! Tests of the reported carrier and speed.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ fn expect_facts(notices: &std::sync::mpsc::Receiver<(PortId, DeviceNotice)>, fac
     expect_notice(notices, |notice| *notice == DeviceNotice::LinkChanged(facts));
 }
 
-/// A TAP that is deleted when this is dropped.
+/// TAP that is deleted when this value is dropped.
 struct Tap(String);
 
 impl Drop for Tap {
@@ -40,7 +40,7 @@ fn carrier_changes_of_an_uplink_are_told_with_its_speed() {
     assert_eq!((uplink.device.status().speed, link()), (UNKNOWN, DOWN));
     uplink.cable.far.run("ip link set far0 up");
     expect_facts(&uplink.notices, up(10_000, true));
-    // Other changes are no news of the link.
+    // Other changes are not reported as link changes.
     run(&format!("ip link set {} mtu 1400", uplink.cable.near));
     run(&format!("ethtool -K {} tso off", uplink.cable.near));
     run(&format!("ip link delete {}", uplink.cable.near));
@@ -75,7 +75,7 @@ fn a_speed_that_is_set_is_told_though_the_carrier_stays() {
     }
 }
 
-/// A NIC's TAP has a speed too, which means nothing.
+/// The TAP of a NIC has a speed too, which has no meaning.
 #[test]
 fn the_speed_of_a_nic_is_not_told() {
     let devices = NetDevices::new().unwrap();
@@ -94,7 +94,7 @@ fn netlink_and_the_ioctl_say_the_same() {
     let inside = TestNetns::new();
     inside.run("ip link add near0 type veth peer name far0");
     inside.run("ip tuntap add dev tap0 mode tap");
-    // More than the lower half of the ioctl's number holds.
+    // A speed above the range of the ioctl's lower field.
     inside.run("ethtool -s tap0 speed 400000 duplex half");
     let namespace = Namespace::open(Some(inside.name())).unwrap();
     let half = LinkSpeed { mbps: Some(400_000), full_duplex: Some(false) };
@@ -110,7 +110,7 @@ fn netlink_and_the_ioctl_say_the_same() {
     assert_eq!(missing.kind, DeviceErrorKind::Missing, "{missing}");
 }
 
-/// The uplink's queues and the control socket have the same device.
+/// The uplink's queues and the control socket are on the same device.
 #[test]
 fn lacpdus_reach_the_control_socket_beside_the_queues() {
     let uplink = uplink(1, None);

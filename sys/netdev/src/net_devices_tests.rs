@@ -1,4 +1,4 @@
-//! Devices on the real kernel: namespaces, TAPs, veth pairs, TCP.
+//! Tests of devices on the real kernel: namespaces, TAPs, veth pairs, TCP.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -64,7 +64,7 @@ fn a_tap_is_made_configured_kept_taken_over_and_removed() {
     devices.remove_tap("tap0", Some("suimon-none")).unwrap();
 }
 
-/// The namespace lives on, for we hold it, but nobody finds it any more.
+/// The namespace persists while this process holds it, but is not reachable by name.
 #[test]
 fn a_tap_whose_namespace_loses_its_name_is_told_to_be_lost() {
     let inside = TestNetns::new();
@@ -74,7 +74,7 @@ fn a_tap_whose_namespace_loses_its_name_is_told_to_be_lost() {
     let spec = tap_spec("tap0", &inside);
     let queues = Arc::new(Shelf::default());
     let device = devices.open_tap(PortId(1), &spec, queues.clone(), observer).unwrap();
-    // Names of others do not matter.
+    // Names of other namespaces have no effect.
     drop(TestNetns::new());
     let lost = |notice: &DeviceNotice| match notice {
         DeviceNotice::Lost { reason } => {
@@ -93,7 +93,7 @@ fn a_tap_whose_namespace_loses_its_name_is_told_to_be_lost() {
     let device = devices.open_tap(PortId(1), &spec, queues, observer).unwrap();
     expect_notice(&notices, |notice| *notice == DeviceNotice::LinkUp);
     assert!(inside.run("ip link show tap0").contains("tap0"));
-    // Under the same name there is now another namespace.
+    // The name now refers to another namespace.
     run(&format!("ip netns delete {name}"));
     run(&format!("ip netns add {name}"));
     expect_notice(&notices, lost);
@@ -173,7 +173,7 @@ fn what_cannot_be_a_tap_is_refused_with_the_field_and_a_way_out() {
     devices.remove_tap("several", base.netns.as_deref()).unwrap();
 }
 
-/// Two namespaces whose NICs are TAPs joined by a thread of ours.
+/// Two namespaces whose NICs are TAPs connected by a thread of the test.
 struct Pair {
     left: TestNetns,
     right: TestNetns,
@@ -199,7 +199,7 @@ impl Pair {
     }
 }
 
-/// Moves frames between the sources and sinks, each to the next, until `stop`.
+/// Forwards frames from each source to the next sink, until `stop`.
 fn forward(
     mut lanes: Vec<(Box<dyn FrameSource>, Box<dyn FrameSink>)>,
     stop: &AtomicBool,
@@ -215,8 +215,8 @@ fn forward(
     passed
 }
 
-/// Sends `bytes` over TCP from `client` to 10.9.0.2 in `server`; panics if
-/// anything arrives otherwise than it was sent.
+/// Sends `bytes` over TCP from `client` to 10.9.0.2 in `server`. Panics if the received bytes
+/// differ.
 fn transfer(client: &str, server: &str, bytes: usize) {
     let listener = Namespace::open(Some(server))
         .unwrap()
@@ -303,7 +303,7 @@ fn changes_are_live_or_need_opening_again_and_a_refused_one_leaves_all_as_it_was
     assert!(device.change(&PortSpec::Tap(live.clone())).unwrap());
     assert_eq!(sink.offloads(), Offloads::NONE);
     assert!(inside.run("ip link show tap0").contains("mtu 2000"));
-    // A group address: refused after the MTU was set.
+    // A group address: rejected after the MTU was set.
     let group = TapSpec { mtu: 3000, mac: Some(MacAddr::BROADCAST), ..spec.clone() };
     let error = device.change(&PortSpec::Tap(group)).unwrap_err();
     assert_eq!(error.field, "mac", "{error}");

@@ -1,4 +1,4 @@
-//! Uplinks on one end of a veth pair; the other end is in a namespace.
+//! Tests of uplinks on one end of a veth pair; the other end is in a namespace.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ fn uplink(queue_pairs: u16, mtu: Option<u16>) -> Uplink {
     let devices = NetDevices::new().unwrap();
     let shelf = Arc::new(Shelf::default());
     let (observer, notices) = Notices::new();
-    // The far end follows the near one with a delay of its own.
+    // The far end follows the near one with a delay.
     let (far, far_notices) = Notices::new();
     let namespace = Namespace::open(Some(cable.far.name())).unwrap();
     let index = namespace.run(|| crate::link::Link::new("far0")?.index()).unwrap();
@@ -103,7 +103,7 @@ fn several_queues_share_the_frames_without_doubling_them() {
     let mut batch = FrameBatch::new();
     let mut lengths = Vec::new();
     let limit = Instant::now() + LIMIT;
-    // Some rounds more than it takes to receive all, for frames that would come twice.
+    // More rounds than needed to receive all frames, to detect duplicates.
     let mut more = 20;
     while more > 0 && Instant::now() < limit {
         more -= u32::from(lengths.len() >= 100);
@@ -132,8 +132,8 @@ fn a_downed_uplink_goes_on_and_a_deleted_one_ends() {
     run(&format!("ip link set {near} up"));
     expect_notice(&uplink.notices, |notice| *notice == DeviceNotice::LinkUp);
     let (mut far_source, mut far_sink) = uplink.cable.far_queues();
-    // The socket still remembers a time when the device was down; the first
-    // frame after it passes nevertheless.
+    // The socket still holds the error of the time when the device was down; the first frame after
+    // that is sent nevertheless.
     sink.transmit(&plain_frame(456)).unwrap();
     assert!(receive_where(&mut far_source, |frame| frame.len() == 456).is_some());
     far_sink.transmit(&plain_frame(321)).unwrap();
@@ -149,8 +149,8 @@ fn a_downed_uplink_goes_on_and_a_deleted_one_ends() {
     assert_eq!(fault.kind, FaultKind::Gone, "{fault}");
 }
 
-/// TCP from a TAP guest through an uplink: large frames, and with a tag on the
-/// cable, to a guest behind the cable's other end.
+/// Sends TCP from a TAP guest through an uplink, with large frames and an optional VLAN tag, to a
+/// guest behind the far end.
 fn stream_over_cable(tag: Option<VlanTag>) -> Passed {
     let uplink = uplink(1, None);
     let pair = Pair::new(OffloadSwitches::default(), 1);
@@ -187,7 +187,7 @@ fn stream_over_cable(tag: Option<VlanTag>) -> Passed {
     })
 }
 
-/// A sink that gives each frame this tag first.
+/// Sink that adds this tag to each frame.
 struct Tagging<'a> {
     sink: &'a mut dyn FrameSink,
     tag: Option<VlanTag>,
@@ -262,7 +262,7 @@ fn an_uplink_may_be_a_tap_that_keeps_its_own_mtu() {
     let larger = UplinkSpec { mtu: Some(1600), ..spec };
     assert!(device.change(&PortSpec::Uplink(larger.clone())).unwrap());
     let shown = run(&format!("ip link show {name}"));
-    // Seen from us, and so the other way round than on a guest's TAP.
+    // The view of this host, the reverse of that on a guest's TAP.
     let sink = shelf.sink(1, 0);
     let all = OffloadSwitches::default();
     for (offload, takes) in [
@@ -278,8 +278,8 @@ fn an_uplink_may_be_a_tap_that_keeps_its_own_mtu() {
     assert!(shown.contains("mtu 1600"), "{shown}");
 }
 
-/// The header's checksum claims arrive: a partial one from our stack stays so. If it is
-/// not to be believed, it leaves complete. The switches change live.
+/// A partial checksum in the header is received as such. If checksum offload is off, the frame
+/// leaves with a complete checksum. The switches change at run time.
 #[test]
 fn partial_checksums_of_the_far_stack_are_known_as_such() {
     let mut uplink = uplink(1, None);
@@ -304,7 +304,7 @@ fn partial_checksums_of_the_far_stack_are_known_as_such() {
     let spec = UplinkSpec { offload, ..uplink_spec(&uplink.cable.near, UplinkDriver::AfPacket) };
     assert!(uplink.device.change(&PortSpec::Uplink(spec)).unwrap());
     let mut got = received();
-    // What its egress does then gives a sum over the datagram that is right.
+    // The egress then computes a valid checksum over the datagram.
     assert_eq!(form(&got), (asked, LeavesAs::Plain), "{got:?}");
     let pseudo = Sum::pseudo_ipv4([10, 9, 9, 1], [10, 9, 9, 2], 17, 13);
     assert_eq!(got.bytes()[40..42], pseudo.word().to_be_bytes());

@@ -1,57 +1,57 @@
-//! The link messages of rtnetlink(7): what is asked and how answers are read.
+//! Encoding and decoding of the link messages of rtnetlink(7).
 //!
-//! Bytes in, values out; nothing here talks to a socket.
+//! This module performs no I/O.
 
 use suimon_frame::MacAddr;
 
 use crate::attributes::{HEADER_BYTES, attributes, messages, u32_at};
 
-/// Bytes of `struct ifinfomsg`.
+/// Size in bytes of `struct ifinfomsg`.
 pub(crate) const LINK_BYTES: usize = 16;
 
-/// Byte 16 of a request is `ifi_family`, bytes 20..24 are `ifi_index`.
+/// Size of a request in bytes. Byte 16 is `ifi_family`, bytes 20..24 are `ifi_index`.
 const REQUEST_BYTES: usize = HEADER_BYTES + LINK_BYTES;
 
-/// What one link message says.
+/// Contents of a link message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LinkMessage {
-    /// The device.
+    /// Index of the device.
     pub(crate) index: u32,
-    /// What became of it.
+    /// State or removal of the device.
     pub(crate) event: LinkEvent,
 }
 
-/// What became of a device.
+/// Event of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LinkEvent {
-    /// It is as described.
+    /// The device has this state.
     Is(LinkState),
-    /// It left this namespace: deleted or moved.
+    /// The device left this namespace: it was deleted or moved.
     Gone,
 }
 
-/// How a device is now.
+/// State of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LinkState {
-    /// Set up by an administrator.
+    /// True if an administrator set the device up.
     pub(crate) up: bool,
-    /// A peer is there and the kernel has taken note: `IFF_RUNNING`. The lower
-    /// layer's own flag comes up earlier, while frames are still thrown away.
+    /// True if there is a peer and the kernel has processed that: `IFF_RUNNING`. The lower layer's
+    /// flag is set earlier, while frames are still discarded.
     pub(crate) carrier: bool,
-    /// Largest IP packet, in bytes.
+    /// Size of the largest IP packet in bytes.
     pub(crate) mtu: Option<u16>,
-    /// Its address, if it is an Ethernet device.
+    /// MAC address, if it is an Ethernet device.
     pub(crate) mac: Option<MacAddr>,
 }
 
 impl LinkState {
-    /// Whether frames can pass.
+    /// True if the device can pass frames.
     pub(crate) fn is_usable(self) -> bool {
         self.up && self.carrier
     }
 }
 
-/// A request for the state of one device, or of all if `None`.
+/// Encodes a request for the state of one device, or of all devices if `None`.
 pub(crate) fn state_request(index: Option<u32>) -> [u8; REQUEST_BYTES] {
     let dump = if index.is_none() { libc::NLM_F_DUMP } else { 0 };
     let flags = (libc::NLM_F_REQUEST | dump) as u16;
@@ -65,8 +65,8 @@ pub(crate) fn state_request(index: Option<u32>) -> [u8; REQUEST_BYTES] {
     ]
 }
 
-/// The link messages in a datagram; others are skipped. A message whose length
-/// is wrong ends the datagram.
+/// Returns the link messages in a datagram; others are skipped. A message with an invalid length
+/// ends the iteration.
 pub(crate) fn link_messages(datagram: &[u8]) -> impl Iterator<Item = LinkMessage> + '_ {
     messages(datagram).filter_map(|message| link_message(message.kind, message.body))
 }
@@ -88,8 +88,8 @@ fn link_message(kind: u16, body: &[u8]) -> Option<LinkMessage> {
         libc::RTM_DELLINK => LinkEvent::Gone,
         _ => return None,
     };
-    // A bridge announces that a port left it with the same message, but with
-    // its own address family; the device itself is still there.
+    // A bridge announces the removal of a port with the same message and its own address family;
+    // the device itself still exists.
     let of_bridge = body.first().copied() == u8::try_from(libc::AF_BRIDGE).ok();
     (!of_bridge).then_some(LinkMessage { index, event })
 }

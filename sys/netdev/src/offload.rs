@@ -1,27 +1,27 @@
-//! What a kernel-side port hands over and takes.
+//! Offloads of ports whose peer is the kernel.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
 use suimon_frame::{Checksum, Frame, LeavesAs, Offloads};
 use suimon_ports::OffloadSwitches;
 
-/// All that a TAP or a packet socket can carry.
+/// Offloads that a TAP or a packet socket can carry.
 pub(crate) const ALL: Offloads = Offloads { udp_segmentation: true, ..Offloads::TCP };
 
-/// What the kernel's side may hand us. The switches are seen from there; those of
-/// an uplink are [mirrored](OffloadSwitches::mirrored).
+/// Returns the offloads that frames from the kernel may use. The switches are from the kernel's
+/// point of view; those of an uplink are [mirrored](OffloadSwitches::mirrored).
 pub(crate) fn ingress(switches: OffloadSwitches, udp_segmentation: bool) -> Offloads {
     of(switches.tx_checksum, switches.segmentation, udp_segmentation)
 }
 
-/// What we may hand the kernel's side. It takes every form: where the switches
-/// say no, it is given what a plain NIC would have received.
+/// Returns the offloads that frames to the kernel may use. The kernel accepts every form; if a
+/// switch is off, it is sent the form that a plain NIC would have received.
 pub(crate) fn egress(switches: OffloadSwitches, udp_segmentation: bool) -> Offloads {
     of(switches.rx_checksum, switches.segmentation, udp_segmentation)
 }
 
 fn of(checksum: bool, segmentation: bool, udp_segmentation: bool) -> Offloads {
-    // A large frame has a partial checksum, so it needs both switches.
+    // A large frame has a partial checksum, so it requires both switches.
     let large = checksum && segmentation;
     Offloads {
         checksum,
@@ -32,10 +32,10 @@ fn of(checksum: bool, segmentation: bool, udp_segmentation: bool) -> Offloads {
     }
 }
 
-/// Takes from a received frame what its port may not hand in: it leaves as if it
-/// had come in without. Frames of forms that were just switched off, and those of a
-/// device that cannot be told to leave a form out, come here. What is missing in their
-/// bytes is done where they leave, as for all frames, so that it is counted there.
+/// Restricts a received frame to the offloads of its port: it leaves the switch as if it had
+/// arrived without the others. This concerns frames that were queued when an offload was switched
+/// off, and devices for which an offload cannot be switched off. Checksum completion and
+/// segmentation are done and counted at the egress, as for all frames.
 #[inline]
 pub(crate) fn restrict(frame: &mut Frame, ingress: Offloads) {
     if ingress == ALL {
@@ -55,14 +55,14 @@ pub(crate) fn restrict(frame: &mut Frame, ingress: Offloads) {
     }
 }
 
-/// `TUN_F_*` for [`ioctl::TAP_OFFLOAD`](crate::ioctl::TAP_OFFLOAD).
+/// Returns the flags `TUN_F_*` for [`ioctl::TAP_OFFLOAD`](crate::ioctl::TAP_OFFLOAD).
 pub(crate) fn tap_flags(offloads: Offloads) -> u32 {
     [
         (offloads.checksum, libc::TUN_F_CSUM),
         (offloads.tcp4_segmentation, libc::TUN_F_TSO4),
         (offloads.tcp6_segmentation, libc::TUN_F_TSO6),
         (offloads.tcp_ecn_segmentation, libc::TUN_F_TSO_ECN),
-        // The kernel takes both or neither.
+        // The kernel accepts only both flags together.
         (offloads.udp_segmentation, libc::TUN_F_USO4 | libc::TUN_F_USO6),
     ]
     .into_iter()
@@ -155,7 +155,7 @@ mod tests {
             let believed = (Checksum::Verified, LeavesAs::Any, nothing.clone());
             assert_eq!(restricted(valid, ingress), believed);
         }
-        // Nothing is summed here: the egress completes it, and counts that.
+        // No checksum is computed here: the egress completes and counts it.
         let whole = (asked, LeavesAs::Plain, nothing.clone());
         assert_eq!(restricted(partial, Offloads::NONE), whole);
         let unproven = (Checksum::Unknown, LeavesAs::Any, nothing);

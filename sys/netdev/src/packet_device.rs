@@ -1,4 +1,4 @@
-//! A packet-socket uplink as a port's device.
+//! Packet-socket uplink as a port's device.
 
 use std::sync::Arc;
 
@@ -40,8 +40,8 @@ impl PacketDevice {
         if let Some(mtu) = spec.mtu {
             link.set_mtu(mtu)?;
         }
-        // Before the sockets: one that is bound to a device that is down starts
-        // with an error pending.
+        // Before the sockets are opened: a socket bound to a device that is down has an error
+        // pending.
         link.bring_up()?;
         let sockets = open_sockets(spec, index)?;
         let namespace = Namespace::open(None)?;
@@ -66,10 +66,10 @@ impl PacketDevice {
     }
 }
 
-/// Looks whether [`PacketDevice::open`] could succeed; changes nothing.
+/// Checks whether [`PacketDevice::open`] could succeed, without changes.
 ///
 /// # Errors
-/// What [`PacketDevice::open`] would say.
+/// The error that [`PacketDevice::open`] would return.
 pub(crate) fn probe(spec: &UplinkSpec) -> Result<(), DeviceError> {
     let index = Link::new(&spec.device)?.ethernet_index()?;
     PacketSocket::open(index)
@@ -95,15 +95,15 @@ fn open_sockets(spec: &UplinkSpec, index: u32) -> Result<Vec<PacketSocket>, Devi
     Ok(sockets)
 }
 
-/// What the device may hand us and we it, by the switches. The kernel would take
-/// every form, and segment and complete what the device does not.
+/// Returns the ingress and egress offloads that the switches permit. The kernel would accept every
+/// form, and segments and completes in place of the device.
 fn forms(spec: &UplinkSpec) -> [Offloads; 2] {
     let switches = spec.offload.mirrored();
-    // What the kernel cannot describe does not arrive.
+    // Frames that the kernel cannot describe are not received.
     [offload::ingress(switches, true), offload::egress(switches, kernel_carries_uso())]
 }
 
-/// Large UDP frames can be described since Linux 6.2.
+/// True if the kernel supports large UDP frames in virtio-net headers (since Linux 6.2).
 fn kernel_carries_uso() -> bool {
     let uname = rustix::system::uname();
     let release = uname.release().to_string_lossy();

@@ -1,4 +1,4 @@
-//! The queues of a packet-socket uplink.
+//! Queues of a packet-socket uplink.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -20,24 +20,24 @@ const ADDRESSES_BYTES: usize = 12;
 const TAG_BYTES: usize = 4;
 const VLAN_TPID: u16 = libc::ETH_P_8021Q as u16;
 
-/// What source and sink of one queue pair share.
+/// State shared by source and sink of one queue pair.
 #[derive(Debug)]
 pub(crate) struct PacketQueue {
     pub(crate) socket: PacketSocket,
     pub(crate) index: u32,
-    /// For texts.
+    /// Name of the device, for messages.
     pub(crate) device: Arc<str>,
-    /// What the device may hand us, and we it.
+    /// Offloads that received frames may use.
     pub(crate) ingress: SharedOffloads,
     pub(crate) egress: SharedOffloads,
 }
 
 impl PacketQueue {
-    /// What an errno means for the queue: `None` if it goes on.
+    /// Converts an errno to a fault; returns `None` if the queue continues.
     fn fault(&self, doing: &str, errno: Errno) -> Option<PortFault> {
         let exists = || index_to_name(self.socket.fd(), self.index).is_ok();
         match errno {
-            // Set down, or on its way to be deleted.
+            // The device was set down, or is being deleted.
             Errno::NETDOWN | Errno::NXIO | Errno::NODEV => {
                 (!exists()).then(|| gone(&self.device, errno))
             }
@@ -46,7 +46,7 @@ impl PacketQueue {
     }
 }
 
-/// Frames that arrived at an uplink's device.
+/// Source of frames received by an uplink's device.
 pub struct PacketSource {
     queue: Arc<PacketQueue>,
     malformed: u64,
@@ -84,7 +84,7 @@ impl FrameSource for PacketSource {
     }
 
     fn arm(&mut self) -> Wakeup {
-        // The descriptor is readable whenever a frame is there.
+        // The descriptor is readable whenever a frame is available.
         Wakeup::Armed
     }
 
@@ -114,16 +114,15 @@ impl PacketSource {
         match errno {
             Errno::AGAIN => Ok(After::Stop),
             Errno::INTR => Ok(After::Again),
-            // The kernel could not describe this one frame in a header (EINVAL);
-            // it dropped it.
+            // The kernel dropped a frame that it could not describe in a header (EINVAL).
             Errno::INVAL => Ok(After::Again),
             errno => self.queue.fault("receiving from", errno).map_or(Ok(After::Again), Err),
         }
     }
 }
 
-/// Makes what was received a frame of the switch, its tag included; `None` if
-/// that is not possible.
+/// Converts a received frame, with its VLAN tag, to a frame of the switch; returns `None` if it is
+/// malformed.
 fn admit(frame: &mut Frame, mut header: VnetHeader, received: Received) -> Option<()> {
     let len = received.len.checked_sub(VNET_HEADER_SHORT_BYTES)?;
     if received.cut {
@@ -133,7 +132,8 @@ fn admit(frame: &mut Frame, mut header: VnetHeader, received: Received) -> Optio
     match received.tag {
         None => {}
         Some(StrippedTag { tci, tpid: VLAN_TPID }) => frame.meta.tag = Some(VlanTag::from_tci(tci)),
-        // A provider's tag is payload to the switch: back into the bytes.
+        // A tag with another TPID (for example 802.1ad) is payload to the switch and is inserted
+        // into the bytes again.
         Some(tag) => {
             insert_tag(frame, tag)?;
             if header.flags & VnetHeader::NEEDS_CSUM != 0 {
@@ -160,8 +160,8 @@ fn insert_tag(frame: &mut Frame, tag: StrippedTag) -> Option<()> {
     Some(())
 }
 
-/// Frames to be sent by an uplink's device. They pass the device's queueing
-/// discipline, so that the host's own traffic control keeps its say.
+/// Sink of frames that an uplink's device sends. They pass the device's queueing discipline, so
+/// that the host's traffic control applies.
 pub struct PacketSink {
     queue: Arc<PacketQueue>,
     discarded: u64,
@@ -179,17 +179,15 @@ impl FrameSink for PacketSink {
         let header = wire.header.encode_short();
         let socket = self.queue.socket.sending_fd();
         let outcome = match write_frame(socket, &header, &wire) {
-            // It may be the memory of a time when the device was down, which the
-            // socket keeps until somebody asks; then it has nothing to do with
-            // this frame.
+            // The socket may still hold the error of an earlier time when the device was down,
+            // which is unrelated to this frame; it is reported once.
             Err(Errno::NETDOWN) => write_frame(socket, &header, &wire),
             outcome => outcome,
         };
         match outcome {
             Ok(()) => return Ok(Sent::Accepted),
             Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => return Ok(Sent::Full),
-            // Longer than the device's MTU, or nothing the kernel can send: this
-            // one frame is lost.
+            // The frame exceeds the device's MTU, or the kernel cannot send it: this frame is lost.
             Err(Errno::MSGSIZE | Errno::INVAL) => {}
             Err(errno) => {
                 if let Some(fault) = self.queue.fault("sending on", errno) {

@@ -10,49 +10,48 @@ use suimon_frame::VNET_HEADER_SHORT_BYTES;
 
 use crate::raw_socket::RawSocket;
 
-/// Room for frames that wait. A large frame counts with more than its length,
-/// so this is about a hundred of them.
+/// Receive buffer size in bytes: about a hundred large frames, which are accounted with more than
+/// their length.
 const RECEIVE_BYTES: c_int = 16 << 20;
-/// Frames handed over that the device has not sent yet.
+/// Send buffer size in bytes, for frames that the device has not sent yet.
 const SEND_BYTES: c_int = 16 << 20;
 
-/// A tag that the kernel took out of the bytes.
+/// VLAN tag that the kernel removed from the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StrippedTag {
-    /// Tag control information.
+    /// Tag control information (priority, DEI, VLAN ID).
     pub(crate) tci: u16,
-    /// The tag's EtherType, host order.
+    /// EtherType of the tag (TPID) in host byte order.
     pub(crate) tpid: u16,
 }
 
-/// One frame as the kernel delivered it.
+/// Frame as delivered by the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
-    /// Bytes before and in the frame's room, the header's included.
+    /// Length in bytes of header and frame.
     pub(crate) len: usize,
-    /// Whether the frame was longer than its room.
+    /// True if the frame was truncated to the buffer.
     pub(crate) cut: bool,
-    /// The outer tag.
+    /// Outer VLAN tag, if the kernel removed it.
     pub(crate) tag: Option<StrippedTag>,
 }
 
-/// Which sockets of a device share its frames.
+/// Fanout group: sockets that share a device's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FanoutGroup(u16);
 
-/// A packet socket on one device, and one beside it that sends: the kernel tells whoever
-/// waits for a socket of each frame of it that has left, and processors wait for what is
-/// received.
+/// Packet socket on one device, and a second one for sending. The kernel wakes the waiters of a
+/// socket for each of its frames that has left, and workers wait for received frames only.
 #[derive(Debug)]
 pub(crate) struct PacketSocket {
     socket: RawSocket,
-    /// Nobody waits for it.
+    /// Sending socket; no thread waits for it.
     sending: RawSocket,
 }
 
 impl PacketSocket {
-    /// Opens a socket that gets each frame arriving at device `index`, whatever
-    /// its address, and none that this host sends; and the one beside it.
+    /// Opens a socket that receives each frame arriving at device `index`, regardless of its
+    /// address, and no frames sent by this host; and the sending socket.
     ///
     /// # Errors
     /// The errno of the call that failed.
@@ -67,12 +66,12 @@ impl PacketSocket {
         let sending = RawSocket::new()?;
         sending.set(libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1)?;
         set_buffer(&sending, [libc::SO_SNDBUFFORCE, libc::SO_SNDBUF], SEND_BYTES)?;
-        // Of no protocol, so that it receives nothing.
+        // Bound without a protocol, so that it receives no frames.
         sending.bind(index, 0)?;
         Ok(Self { socket, sending })
     }
 
-    /// Lets the device pass frames for other addresses while this socket lives.
+    /// Enables promiscuous mode of the device while this socket exists.
     ///
     /// # Errors
     /// The errno of the call.
@@ -80,14 +79,14 @@ impl PacketSocket {
         self.socket.add_membership(index, None)
     }
 
-    /// Makes a group, or joins one: each flow goes to one socket of the group.
+    /// Creates or joins a fanout group: each flow is delivered to one socket of the group.
     ///
     /// # Errors
     /// The errno of the call.
     pub(crate) fn join(&self, group: Option<FanoutGroup>) -> io::Result<FanoutGroup> {
         let mode = libc::PACKET_FANOUT_HASH | libc::PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
         let argument = match group {
-            // The kernel chooses an identifier that nobody uses.
+            // The kernel chooses an unused identifier.
             None => (mode | libc::PACKET_FANOUT_FLAG_UNIQUEID) << 16,
             Some(FanoutGroup(id)) => mode << 16 | u32::from(id),
         };
@@ -97,20 +96,20 @@ impl PacketSocket {
         Ok(FanoutGroup((c_int::from_ne_bytes(value) & 0xffff) as u16))
     }
 
-    /// The descriptor: readable when a frame waits or an error does.
+    /// Returns the descriptor, which is readable when a frame is available or an error is pending.
     pub(crate) fn fd(&self) -> &OwnedFd {
         self.socket.fd()
     }
 
-    /// The descriptor by which frames are sent.
+    /// Returns the descriptor for sending.
     pub(crate) fn sending_fd(&self) -> &OwnedFd {
         self.sending.fd()
     }
 
-    /// Receives one frame.
+    /// Receives one frame. Does not block.
     ///
     /// # Errors
-    /// The errno of the call; `WouldBlock` if no frame waits.
+    /// The errno of the call; `WouldBlock` if no frame is available.
     #[inline]
     pub(crate) fn receive(
         &self,
@@ -121,8 +120,7 @@ impl PacketSocket {
             libc::iovec { iov_base: header.as_mut_ptr().cast(), iov_len: header.len() },
             libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() },
         ];
-        // Aligned as ancillary data must be; one `tpacket_auxdata` with its
-        // header takes 40 bytes.
+        // Aligned as ancillary data requires; one `tpacket_auxdata` with its header takes 40 bytes.
         let mut control = [0_u64; 8];
         // SAFETY: all zero is a valid msghdr: null pointers and zero lengths.
         let mut message: libc::msghdr = unsafe { zeroed() };
@@ -140,14 +138,16 @@ impl PacketSocket {
     }
 }
 
-/// Sets the size of a socket's buffer, in bytes.
+/// Sets the size of a socket's buffer in bytes.
 fn set_buffer(socket: &RawSocket, [force, plain]: [c_int; 2], bytes: c_int) -> io::Result<()> {
-    // Without CAP_NET_ADMIN the host's limit holds.
+    // Without CAP_NET_ADMIN the host's limit applies.
     socket
         .set(libc::SOL_SOCKET, force, bytes)
         .or_else(|_| socket.set(libc::SOL_SOCKET, plain, bytes))
 }
 
+/// Returns the VLAN tag in a message's ancillary data.
+///
 /// # Safety
 /// `message` was filled in by `recvmsg`, and its control buffer is still alive.
 unsafe fn stripped_tag(message: &libc::msghdr) -> Option<StrippedTag> {

@@ -1,4 +1,4 @@
-//! Packet sockets as such (packet(7)): made, given options, bound, sent on.
+//! Packet sockets (packet(7)): creation, options, binding, sending.
 #![allow(unsafe_code, reason = "socket addresses and options without safe forms")]
 
 use std::io;
@@ -8,17 +8,17 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use libc::{c_int, c_void, socklen_t};
 use suimon_frame::MacAddr;
 
-/// One instruction of classic BPF.
+/// Instruction of classic BPF.
 pub(crate) type Instruction = libc::sock_filter;
 
-/// A packet socket that gives whole frames and does not block.
+/// Non-blocking packet socket for whole frames.
 #[derive(Debug)]
 pub(crate) struct RawSocket {
     fd: OwnedFd,
 }
 
 impl RawSocket {
-    /// A socket that receives nothing before [`RawSocket::bind`].
+    /// Creates a socket that receives nothing before [`RawSocket::bind`].
     ///
     /// # Errors
     /// The errno of the call.
@@ -28,17 +28,17 @@ impl RawSocket {
         // SAFETY: no pointers.
         let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
         checked(fd)?;
-        // SAFETY: the call just returned it; nobody else has it.
+        // SAFETY: the call just returned this descriptor, which has no other owner.
         Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
     }
 
-    /// The descriptor: readable when a frame waits or an error does.
+    /// Returns the descriptor, which is readable when a frame is available or an error is pending.
     pub(crate) fn fd(&self) -> &OwnedFd {
         &self.fd
     }
 
-    /// Receives frames of this EtherType, or all if it is `ETH_P_ALL`, that arrive at
-    /// device `index`.
+    /// Receives frames with this EtherType, or all if it is `ETH_P_ALL`, that arrive at device
+    /// `index`.
     ///
     /// # Errors
     /// The errno of the call.
@@ -54,8 +54,8 @@ impl RawSocket {
         })
     }
 
-    /// Whether the device it was bound to is gone from this namespace. What took its
-    /// index or its name does not count.
+    /// True if the device to which the socket was bound was removed from this namespace, even if
+    /// another device has its index or name.
     ///
     /// # Errors
     /// The errno of the call.
@@ -75,8 +75,8 @@ impl RawSocket {
         Ok(address.sll_ifindex < 0)
     }
 
-    /// Has the device pass frames for a group, or for everybody if `None`, while this
-    /// socket lives.
+    /// Makes the device receive frames for a group address, or for all addresses if `None`, while
+    /// this socket exists.
     ///
     /// # Errors
     /// The errno of the call.
@@ -93,18 +93,18 @@ impl RawSocket {
         self.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, request)
     }
 
-    /// Receives only frames for which the program returns more than 0.
+    /// Restricts the socket to frames for which the program returns more than 0.
     ///
     /// # Errors
-    /// The errno of the call: the kernel does not take the program.
+    /// The errno of the call: the kernel rejects the program.
     pub(crate) fn attach_filter(&self, program: &[Instruction]) -> io::Result<()> {
         let len = u16::try_from(program.len()).map_err(io::Error::other)?;
         let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
         self.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
     }
 
-    /// Sends one frame on device `index`. `ethertype` is for the host's traffic
-    /// control; the bytes leave as they are.
+    /// Sends one frame on device `index`, unmodified. `ethertype` is used by the host's traffic
+    /// control only.
     ///
     /// # Errors
     /// The errno of the call.
@@ -125,7 +125,7 @@ impl RawSocket {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// The first `N` bytes of an option's value; zero where it is shorter.
+    /// Returns the first `N` bytes of an option's value, padded with zeros.
     ///
     /// # Errors
     /// The errno of the call.
@@ -137,7 +137,7 @@ impl RawSocket {
         get_option(self.fd.as_fd(), level, option)
     }
 
-    /// Sets an option.
+    /// Sets a socket option.
     ///
     /// # Errors
     /// The errno of the call.
@@ -146,7 +146,7 @@ impl RawSocket {
     }
 }
 
-/// The first `N` bytes of an option's value of any socket; zero where it is shorter.
+/// Returns the first `N` bytes of the value of any socket's option, padded with zeros.
 ///
 /// # Errors
 /// The errno of the call.

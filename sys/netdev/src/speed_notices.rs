@@ -1,4 +1,4 @@
-//! Hears of speeds that an administrator sets while the carrier stays.
+//! Notifications of speeds that an administrator sets while the carrier is unchanged.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,23 +11,25 @@ use crate::device_query::{DeviceQuery, Monitor};
 use crate::ethtool::changed_speeds;
 use crate::raw_socket::set_option;
 
-/// Whose speed may have changed.
+/// Devices whose speed may have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Changed {
-    /// That of these devices, by index.
+    /// Devices with these indices.
     These(Vec<u32>),
-    /// Messages were lost: any.
+    /// Any device, because messages were lost.
     Any,
 }
 
-/// A member of the group in which the kernel tells of what `ethtool` changed, in the
-/// namespace of whoever made it.
+/// Member of the group in which the kernel reports ethtool changes, in the namespace of the
+/// creating thread.
 pub(crate) struct SpeedNotices {
     fd: OwnedFd,
     family: u16,
 }
 
 impl SpeedNotices {
+    /// Joins the group.
+    ///
     /// # Errors
     /// The kernel has no such group (`Unsupported`), or no socket could be opened.
     pub(crate) fn new(query: &DeviceQuery) -> io::Result<Self> {
@@ -40,7 +42,7 @@ impl SpeedNotices {
         Ok(Self { fd, family })
     }
 
-    /// What waits; `None` if nothing does.
+    /// Reads one pending notification; returns `None` if there is none.
     pub(crate) fn read(&self, room: &mut [u8]) -> Option<Changed> {
         match recv(&self.fd, &mut *room, RecvFlags::DONTWAIT) {
             Ok((len, _)) => {

@@ -1,4 +1,4 @@
-//! Making, taking over and deleting TAP devices.
+//! Creation, takeover and deletion of TAP devices.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -20,28 +20,28 @@ use crate::offload;
 
 const CLONE_DEVICE: &str = "/dev/net/tun";
 
-/// Packets a TAP holds for us. The kernel's 1000 is less than one TCP window of
-/// MTU-sized frames, and what does not fit is lost.
+/// Queue length of a TAP in packets. The kernel's default of 1000 is less than one TCP window of
+/// MTU-sized frames; packets beyond it are lost.
 const QUEUE_PACKETS: u16 = 8192;
 
-/// How long a TAP that is in use is waited for.
+/// Number of attempts to attach to a TAP that is in use, and the pause between them.
 const BUSY_RETRIES: u32 = 10;
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
-/// What is asked of a TAP, as a NIC or as an uplink.
+/// Parameters of a TAP, for a NIC or an uplink.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TapPlan {
     pub(crate) device: String,
     pub(crate) netns: Option<String>,
     pub(crate) queue_pairs: u16,
     pub(crate) mac: Option<MacAddr>,
-    /// See [`TapSpec::keeps_mac`].
+    /// Keeps a changed MAC address; see [`TapSpec::keeps_mac`].
     pub(crate) keeps_mac: bool,
-    /// `None` keeps the device's own.
+    /// MTU in bytes; `None` keeps the device's MTU.
     pub(crate) mtu: Option<u16>,
-    /// Seen from the kernel's side.
+    /// Offload switches from the kernel's point of view.
     pub(crate) offload: OffloadSwitches,
-    /// Whether the kernel may move its frames itself.
+    /// True if the kernel may forward its frames.
     pub(crate) kernel_path: bool,
 }
 
@@ -75,20 +75,22 @@ impl From<&UplinkSpec> for TapPlan {
     }
 }
 
-/// An open TAP.
+/// Open TAP device.
 pub(crate) struct OpenTap {
     pub(crate) namespace: Namespace,
-    /// One descriptor per queue pair, not blocking.
+    /// One non-blocking descriptor per queue pair.
     pub(crate) queues: Vec<OwnedFd>,
     pub(crate) index: u32,
-    /// How it is now.
+    /// State of the device when it was opened.
     pub(crate) present: LinkState,
-    /// Whether this kernel carries large UDP frames.
+    /// True if the kernel supports large UDP frames.
     pub(crate) udp_segmentation: bool,
 }
 
+/// Opens a TAP, creating it if it does not exist.
+///
 /// # Errors
-/// Nothing was changed, or a new device was removed again.
+/// No new device remains. An existing device may keep settings made before the error.
 pub(crate) fn open(plan: &TapPlan) -> Result<OpenTap, DeviceError> {
     let namespace = Namespace::open(plan.netns.as_deref())?;
     let (queues, index, present, udp_segmentation) = namespace.run(|| {
@@ -99,7 +101,7 @@ pub(crate) fn open(plan: &TapPlan) -> Result<OpenTap, DeviceError> {
         }
         let queues = attach_all(plan, existed)?;
         if existed {
-            // What a process left that was killed.
+            // Remainder of a process that was killed.
             kernel_path::take_away(link.index()?);
         }
         let udp_segmentation = configure(plan, &link, &queues)?;
@@ -107,7 +109,7 @@ pub(crate) fn open(plan: &TapPlan) -> Result<OpenTap, DeviceError> {
             link.set_address(mac)?;
         }
         link.bring_up()?;
-        // Last, so that a device whose set-up failed goes away with its queues.
+        // Last, so that a new device whose set-up failed disappears with its queues.
         for queue in &queues {
             persist(queue, true, &plan.device)?;
         }
@@ -116,10 +118,10 @@ pub(crate) fn open(plan: &TapPlan) -> Result<OpenTap, DeviceError> {
     Ok(OpenTap { namespace, queues, index, present, udp_segmentation })
 }
 
-/// Looks whether [`open`] could succeed; changes nothing.
+/// Checks whether [`open`] could succeed, without changes.
 ///
 /// # Errors
-/// What [`open`] would say.
+/// The error that [`open`] would return.
 pub(crate) fn probe(plan: &TapPlan) -> Result<(), DeviceError> {
     Namespace::open(plan.netns.as_deref())?.run(|| {
         let link = Link::new(&plan.device)?;
@@ -130,7 +132,7 @@ pub(crate) fn probe(plan: &TapPlan) -> Result<(), DeviceError> {
     })
 }
 
-/// Whether a TAP of that name exists.
+/// True if a TAP of this name exists.
 pub(crate) fn exists(device: &str, netns: Option<&str>) -> bool {
     let tap = Namespace::open(netns).and_then(|namespace| {
         namespace.run(|| {
@@ -141,10 +143,10 @@ pub(crate) fn exists(device: &str, netns: Option<&str>) -> bool {
     tap.unwrap_or(false)
 }
 
-/// Deletes a TAP; one that is gone already, or whose namespace is, counts.
+/// Deletes a TAP. Succeeds if the TAP or its namespace does not exist.
 ///
 /// # Errors
-/// It is not a TAP, or somebody holds it.
+/// It is not a TAP, or it is in use.
 pub(crate) fn remove(device: &str, netns: Option<&str>) -> Result<(), DeviceError> {
     let namespace = match Namespace::open(netns) {
         Err(error) if error.kind == DeviceErrorKind::Missing => return Ok(()),
@@ -168,17 +170,17 @@ pub(crate) fn remove(device: &str, netns: Option<&str>) -> Result<(), DeviceErro
     })
 }
 
-/// Applies offloads to an open TAP. Returns whether large UDP frames may pass.
+/// Applies offloads to an open TAP. Returns true if large UDP frames are supported.
 ///
 /// # Errors
-/// The kernel refused; the offloads are as they were.
+/// The kernel rejected the offloads; they are unchanged.
 pub(crate) fn set_offloads(queue: &OwnedFd, wanted: Offloads) -> Result<bool, DeviceError> {
     let set = |offloads| {
         ioctl::tap_value(queue.as_fd(), ioctl::TAP_OFFLOAD, offload::tap_flags(offloads))
     };
     match set(wanted) {
         Ok(()) => Ok(true),
-        // Kernels before 6.2 know no USO.
+        // Kernels before 6.2 do not support USO.
         Err(cause) if is(&cause, Errno::INVAL) && wanted.udp_segmentation => {
             set(Offloads { udp_segmentation: false, ..wanted })
                 .map(|()| false)
@@ -207,7 +209,7 @@ fn attach_all(plan: &TapPlan, existed: bool) -> Result<Vec<OwnedFd>, DeviceError
     let explain = |cause| explain_attach(&plan.device, &cause);
     if plan.queue_pairs <= 1 {
         let queue = match attach(&plan.device, false) {
-            // It was made with several queues; one of them will do.
+            // The TAP was created with several queues, of which one is used.
             Err(cause) if existed && is(&cause, Errno::INVAL) => attach(&plan.device, true),
             other => other,
         };
@@ -226,8 +228,8 @@ fn attach_all(plan: &TapPlan, existed: bool) -> Result<Vec<OwnedFd>, DeviceError
     })
 }
 
-/// Attaches, and is patient with a holder that is just letting go: a process
-/// that ends, or a child between fork and exec.
+/// Attaches to a TAP. Retries while the TAP is in use, because its holder may be ending, or be a
+/// child between fork and exec. Blocks up to [`BUSY_RETRIES`] times [`BUSY_PAUSE`].
 fn attach(device: &str, multi_queue: bool) -> io::Result<OwnedFd> {
     for _ in 0..BUSY_RETRIES {
         match attach_once(device, multi_queue) {

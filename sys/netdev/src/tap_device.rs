@@ -1,4 +1,4 @@
-//! A TAP as a port's device.
+//! TAP as a port's device.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::watched_link::WatchSubject;
 pub(crate) struct TapDevice {
     port: PortId,
     plan: TapPlan,
-    /// Opened as an uplink, not as a NIC.
+    /// True if the TAP was opened as an uplink, false for a NIC.
     is_uplink: bool,
     namespace: Namespace,
     queues: Vec<Arc<TapQueue>>,
@@ -32,7 +32,7 @@ pub(crate) struct TapDevice {
     watch: LinkWatch,
     host: Arc<dyn QueueHost>,
     kernel_paths: KernelPaths,
-    /// `None` if it was not asked for, an error's text if there is none.
+    /// Kernel path of the TAP: `None` if not requested, or the error's text if it is not available.
     kernel_path: Option<Result<Attachment, String>>,
 }
 
@@ -90,8 +90,8 @@ impl TapDevice {
         Ok(device)
     }
 
-    /// Brings what is attached in line with the plan. Without it the NIC works too, so
-    /// that it cannot be had is told and no error.
+    /// Attaches or detaches the kernel path according to the plan. The NIC works without it, so a
+    /// failure is reported in the status and is not an error.
     fn attach_kernel_path(&mut self) {
         if !self.plan.kernel_path {
             self.kernel_path = None;
@@ -135,7 +135,7 @@ impl TapDevice {
         Ok(())
     }
 
-    /// The settings as the device has them, so that they can be put back.
+    /// Returns the current settings of the device, to restore them after a failed change.
     fn present(&self) -> Result<TapPlan, DeviceError> {
         let (mtu, mac) = self.namespace.run(|| {
             let link = Link::new(&self.plan.device)?;
@@ -152,7 +152,7 @@ impl PortDevice for TapDevice {
         DeviceStatus {
             link_up: link.is_usable(),
             speed: self.watch.speed(),
-            // At most the u16 that was asked for.
+            // At most the requested number, a u16.
             queue_pairs: u16::try_from(self.queues.len()).unwrap_or(u16::MAX),
             ingress: all,
             egress: all,
@@ -183,8 +183,7 @@ impl PortDevice for TapDevice {
         }
         let before = self.present()?;
         if let Err(error) = self.apply(&to) {
-            // What cannot be put back is said, because it is then not true that
-            // the device stayed as it was.
+            // A failed restoration is reported, because the device then did not stay as it was.
             if let Err(second) = self.apply(&before) {
                 let what = format!("{error}; and putting the old settings back");
                 return Err(host(error.field, &what, &std::io::Error::other(second)));

@@ -1,4 +1,4 @@
-//! The queues of a TAP: one descriptor carries frames both ways.
+//! Queues of a TAP; one descriptor carries frames in both directions.
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,18 +12,18 @@ use crate::explain::{gone, refused};
 use crate::gather::write_frame;
 use crate::offload::{self, SharedOffloads};
 
-/// What source and sink of one queue pair share.
+/// State shared by source and sink of one queue pair.
 #[derive(Debug)]
 pub(crate) struct TapQueue {
     pub(crate) fd: OwnedFd,
-    /// For texts.
+    /// Name of the device, for messages.
     pub(crate) device: Arc<str>,
-    /// What the kernel's side may hand us, and we it.
+    /// Offloads that frames from the kernel may use.
     pub(crate) ingress: Arc<SharedOffloads>,
     pub(crate) egress: Arc<SharedOffloads>,
 }
 
-/// Frames that the kernel's side of a TAP sent.
+/// Source of frames sent by the kernel's side of a TAP.
 pub struct TapSource {
     queue: Arc<TapQueue>,
     malformed: u64,
@@ -39,7 +39,7 @@ impl FrameSource for TapSource {
     fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
         let before = batch.len();
         let ingress = self.queue.ingress.load();
-        // Bounds the calls too: frames that are not admitted leave room.
+        // Bounds the calls too: frames that are not admitted leave the batch unchanged.
         for _ in 0..BATCH_FRAMES_MAX {
             let Some(frame) = batch.spare() else { break };
             let mut header = [0; VNET_HEADER_BYTES];
@@ -51,8 +51,8 @@ impl FrameSource for TapSource {
                 Err(errno) => return Err(fault(&self.queue, "reading from", errno)),
             };
             frame.set_len(read.saturating_sub(VNET_HEADER_BYTES));
-            // Frames that were sent before an offload was switched off still
-            // wait in the device, so everything a TAP can carry is allowed.
+            // The device may still hold frames sent before an offload was switched off, so all
+            // forms that a TAP can carry are admitted.
             match frame.admit(&VnetHeader::decode(&header), offload::ALL) {
                 Ok(()) => {
                     offload::restrict(frame, ingress);
@@ -65,7 +65,7 @@ impl FrameSource for TapSource {
     }
 
     fn arm(&mut self) -> Wakeup {
-        // The descriptor is readable whenever a frame is there.
+        // The descriptor is readable whenever a frame is available.
         Wakeup::Armed
     }
 
@@ -84,8 +84,8 @@ impl FrameSource for TapSource {
     }
 }
 
-/// Frames towards the kernel's side of a TAP. Writing one runs the kernel's
-/// receive path to its end, so there is nothing to flush.
+/// Sink of frames to the kernel's side of a TAP. A write executes the kernel's receive path
+/// completely, so there is nothing to flush.
 pub struct TapSink {
     queue: Arc<TapQueue>,
     discarded: u64,
@@ -104,8 +104,8 @@ impl FrameSink for TapSink {
         match write_frame(&self.queue.fd, &header, &wire) {
             Ok(()) => Ok(Sent::Accepted),
             Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => Ok(Sent::Full),
-            // EIO: the device is down, and a NIC that is down loses frames.
-            // The others: the kernel does not like this one frame.
+            // EIO: the device is down and loses frames, as a NIC does. The others: the kernel
+            // rejects this frame.
             Err(Errno::IO | Errno::INVAL | Errno::MSGSIZE) => {
                 self.discarded += 1;
                 Ok(Sent::Accepted)

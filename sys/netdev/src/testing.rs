@@ -1,4 +1,4 @@
-//! Namespaces and commands for the tests. They need root.
+//! Namespaces, commands and queues for the tests, which require root.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -23,10 +23,10 @@ use crate::packet_socket::PacketSocket;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Deadline of every condition that a test waits for. The machine may be loaded.
+/// Deadline of every condition that a test waits for; generous, because the machine may be loaded.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
-/// A name of at most 15 bytes that no other test uses.
+/// Returns a name of at most 15 bytes that no other test uses.
 pub(crate) fn unique(prefix: &str) -> String {
     format!("{prefix}{}x{}", std::process::id() % 100_000, COUNT.fetch_add(1, Ordering::Relaxed))
 }
@@ -40,7 +40,7 @@ pub(crate) fn run(line: &str) -> String {
     text
 }
 
-/// A namespace that is deleted, with all that is in it, when this is dropped.
+/// Namespace that is deleted with its devices when this value is dropped.
 pub(crate) struct TestNetns(String);
 
 impl TestNetns {
@@ -54,7 +54,7 @@ impl TestNetns {
         &self.0
     }
 
-    /// Runs a command line inside.
+    /// Runs a command line in the namespace.
     pub(crate) fn run(&self, line: &str) -> String {
         run(&format!("ip netns exec {} {line}", self.0))
     }
@@ -66,7 +66,7 @@ impl Drop for TestNetns {
     }
 }
 
-/// A veth pair: `near` in our namespace, `far0` in another.
+/// veth pair: `near` in this process's namespace, `far0` in another.
 pub(crate) struct Cable {
     pub(crate) near: String,
     pub(crate) far: TestNetns,
@@ -77,7 +77,7 @@ impl Cable {
         Self::with_queues("", "")
     }
 
-    /// With other numbers of queues, as `ip link` takes them.
+    /// Creates a pair with these numbers of queues, in the syntax of `ip link`.
     pub(crate) fn with_queues(near_queues: &str, far_queues: &str) -> Self {
         let (near, far) = (unique("smv"), TestNetns::new());
         let peer = format!("name far0 netns {} {far_queues}", far.name());
@@ -87,11 +87,11 @@ impl Cable {
         Self { near, far }
     }
 
-    /// Waits until both ends send, if the near one is up. The kernel does not let a device send before
-    /// its own work queue has seen that the other end is up; what is sent earlier is lost without
+    /// Waits until both ends send, if the near one is up. The kernel lets a device send only after
+    /// its work queue has processed that the other end is up; frames sent earlier are lost without
     /// an error.
     fn wait_active(&self) {
-        // Name, state, address and flags.
+        // The line contains name, state, address and flags.
         let near = || run(&format!("ip -brief link show dev {}", self.near));
         let is_active = |line: &str| line.split_whitespace().nth(1) == Some("UP");
         if !near().split(['<', ',', '>']).any(|flag| flag == "UP") {
@@ -104,7 +104,7 @@ impl Cable {
         }
     }
 
-    /// Queues at the far end, as an uplink would have them.
+    /// Opens queues at the far end, as an uplink does.
     pub(crate) fn far_queues(&self) -> (PacketSource, PacketSink) {
         self.wait_active();
         let namespace = Namespace::open(Some(self.far.name())).unwrap();
@@ -142,7 +142,7 @@ pub(crate) fn mac(last: u8) -> MacAddr {
     MacAddr::new([2, 0, 0, 0, 0, last])
 }
 
-/// A frame of an experimental EtherType, so that no stack answers.
+/// Returns a frame with an experimental EtherType, to which no network stack replies.
 pub(crate) fn plain_frame(len: usize) -> Frame {
     let mut bytes = vec![0x5a; len];
     bytes[..6].copy_from_slice(&mac(1).octets());
@@ -157,7 +157,7 @@ pub(crate) fn is_ours(frame: &Frame) -> bool {
     frame.bytes().get(6..12) == Some(&mac(2).octets())
 }
 
-/// Keeps the queues that devices attach, for the test to drive.
+/// Queue host that keeps the attached queues for the test.
 #[derive(Default)]
 pub(crate) struct Shelf {
     sources: Mutex<BTreeMap<QueueId, Box<dyn FrameSource>>>,
@@ -202,7 +202,7 @@ impl QueueHost for Shelf {
     }
 }
 
-/// Hands notices to the test.
+/// Observer that forwards notices to the test.
 pub(crate) struct Notices(Mutex<Sender<(PortId, DeviceNotice)>>);
 
 impl Notices {
@@ -218,7 +218,7 @@ impl PortObserver for Notices {
     }
 }
 
-/// Waits for a notice that fits.
+/// Waits for a matching notice.
 pub(crate) fn expect_notice(
     notices: &Receiver<(PortId, DeviceNotice)>,
     fits: impl Fn(&DeviceNotice) -> bool,
@@ -238,14 +238,14 @@ pub(crate) fn is_down(notice: &DeviceNotice, part: &str) -> bool {
     matches!(notice, DeviceNotice::LinkDown { reason } if reason.contains(part))
 }
 
-/// Waits until the source is readable.
+/// Waits up to `ms` milliseconds; returns true if the source is readable.
 pub(crate) fn wait_readable(source: &dyn FrameSource, ms: i64) -> bool {
     let fd = source.wake_fd();
     let limit = Timespec { tv_sec: 0, tv_nsec: ms * 1_000_000 };
     poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&limit)).unwrap() > 0
 }
 
-/// Receives until a frame fits, up to [`LIMIT`].
+/// Receives until a frame matches, up to [`LIMIT`].
 pub(crate) fn receive_where(
     source: &mut dyn FrameSource,
     fits: impl Fn(&Frame) -> bool,
@@ -253,7 +253,7 @@ pub(crate) fn receive_where(
     receive_within(LIMIT, source, fits)
 }
 
-/// Receives until a frame fits, up to `time`. A short time is for frames that are not to come.
+/// Receives until a frame matches, up to `time`. A short time is for frames that must not arrive.
 pub(crate) fn receive_within(
     time: Duration,
     source: &mut dyn FrameSource,
@@ -274,7 +274,7 @@ pub(crate) fn receive_within(
     None
 }
 
-/// Receives until the queue reports its end, up to [`LIMIT`].
+/// Receives until the queue reports a fault, up to [`LIMIT`].
 pub(crate) fn receive_fault(source: &mut dyn FrameSource) -> PortFault {
     let limit = Instant::now() + LIMIT;
     let mut batch = FrameBatch::new();
@@ -288,7 +288,7 @@ pub(crate) fn receive_fault(source: &mut dyn FrameSource) -> PortFault {
     panic!("no fault within {LIMIT:?}");
 }
 
-/// What passed from a source to a sink.
+/// Counts of frames forwarded from a source to a sink.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Passed {
     pub(crate) frames: u64,
@@ -297,7 +297,7 @@ pub(crate) struct Passed {
     pub(crate) longest: usize,
 }
 
-/// Moves what waits from `source` to `sink`.
+/// Forwards the available frames from `source` to `sink`.
 pub(crate) fn pass(
     source: &mut dyn FrameSource,
     sink: &mut dyn FrameSink,

@@ -1,4 +1,4 @@
-//! Who waits for the frames of an uplink, and what wakes him.
+//! Tests of the events that wake a waiter of an uplink's queues.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,8 +14,8 @@ use crate::testing::*;
 
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// Of each frame of a socket that has left, the kernel tells whoever waits for that
-/// socket that there is room. Over AF_XDP that takes a tenth of what the frame takes.
+/// The kernel wakes the waiters of a socket for each of its frames that has left, to report free
+/// space. Over AF_XDP this costs a tenth of the cost of the frame.
 #[test]
 fn frames_that_leave_wake_nobody_who_waits_for_those_that_come() {
     for driver in [UplinkDriver::AfXdp, UplinkDriver::AfPacket] {
@@ -35,7 +35,7 @@ fn frames_that_leave_wake_nobody_who_waits_for_those_that_come() {
             epoll::wait(&waiting, spare_capacity(&mut events), Some(&AT_ONCE)).unwrap();
             events.iter().fold(EventFlags::empty(), |all, event| all | event.flags)
         };
-        // That there is room is no news from here on.
+        // Free space is not reported from here on.
         news();
         for nth in 0..3 {
             sink.transmit(&plain_frame(100)).unwrap();
@@ -44,7 +44,7 @@ fn frames_that_leave_wake_nobody_who_waits_for_those_that_come() {
             assert!(!news().contains(EventFlags::OUT), "{driver:?}, frame {nth}");
         }
         far_sink.transmit(&plain_frame(100)).unwrap();
-        // The kernel may deliver it on another CPU.
+        // The kernel may deliver the frame on another CPU.
         let limit = Instant::now() + LIMIT;
         while !news().contains(EventFlags::IN) {
             assert!(Instant::now() < limit, "{driver:?}");

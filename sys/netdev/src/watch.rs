@@ -1,4 +1,4 @@
-//! One thread that hears of every link's changes, in all namespaces in use.
+//! Thread that monitors the links of all devices, in all namespaces in use.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,22 +25,23 @@ use crate::netlink::{LinkState, link_messages, state_request};
 use crate::speed_notices::{Changed, SpeedNotices};
 use crate::watched_link::{WatchSubject, WatchedLink, lock};
 
-/// The kernel makes datagrams of at most 32 KB in a dump and less otherwise.
+/// Receive buffer size in bytes. The kernel's datagrams have at most 32 KiB in a dump and less
+/// otherwise.
 const DATAGRAM_BYTES: usize = 32 << 10;
-/// Sockets looked at per turn, and datagrams read from each.
+/// Maximum number of sockets handled per turn, and of datagrams read from each.
 const EVENTS_MAX: usize = 8;
 const DATAGRAMS_PER_TURN: usize = 64;
 const TOKEN_STOP: u64 = u64::MAX;
 const TOKEN_NAMES: u64 = u64::MAX - 1;
 const TOKEN_SPEEDS: u64 = u64::MAX - 2;
 
-/// Starts with the first [`LinkWatcher::new`], ends when it is dropped.
+/// Link monitoring thread; ends when this value is dropped.
 pub(crate) struct LinkWatcher {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// A link being watched, until this is dropped.
+/// Monitoring of one link; ends when this value is dropped.
 pub(crate) struct LinkWatch {
     shared: Arc<Shared>,
     link: Arc<WatchedLink>,
@@ -49,11 +50,13 @@ pub(crate) struct LinkWatch {
 struct Shared {
     epoll: OwnedFd,
     stop: OwnedFd,
-    /// `None` if this user has no more of such watches: all else goes on.
+    /// Watch of namespace names; `None` if no watch could be created. Everything else works without
+    /// it.
     names: Option<NamespaceNames>,
-    /// Asked in the namespace of this process, and told of there.
+    /// Speed queries in this process's namespace.
     query: Arc<DeviceQuery>,
-    /// `None` if the kernel tells nobody: speeds are asked for when a link changes.
+    /// Speed notifications; `None` if the kernel has none. Speeds are then queried when a link
+    /// changes.
     speeds: Option<SpeedNotices>,
     registry: Mutex<Registry>,
 }
@@ -71,8 +74,10 @@ struct NetlinkSocket {
 }
 
 impl LinkWatcher {
+    /// Starts the thread.
+    ///
     /// # Errors
-    /// Out of descriptors or threads.
+    /// No file descriptor or thread is available.
     pub(crate) fn new(query: Arc<DeviceQuery>) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -101,11 +106,11 @@ impl LinkWatcher {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Watches a device of `namespace`. The observer hears its state soon, and then
+    /// Monitors a device of `namespace`. The observer receives its state soon afterwards, and then
     /// each change.
     ///
     /// # Errors
-    /// No socket could be opened there.
+    /// No socket could be opened in the namespace.
     pub(crate) fn watch(
         &self,
         namespace: &Namespace,
@@ -124,7 +129,7 @@ impl LinkWatcher {
         drop(registry);
         if namespace.name().is_some() {
             self.shared.names.iter().for_each(NamespaceNames::watch);
-            // The name may have gone before anybody heard of it.
+            // The name may have been removed before it was watched.
             link.check_name();
         }
         Ok(LinkWatch { shared: Arc::clone(&self.shared), link })
@@ -135,7 +140,7 @@ impl Drop for LinkWatcher {
     fn drop(&mut self) {
         let _ = rustix::io::write(&self.shared.stop, &1_u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
-            // An observer may drop the last owner on the watching thread itself.
+            // An observer may drop the last owner on the monitoring thread itself.
             if thread.thread().id() != thread::current().id() {
                 let _ = thread.join();
             }
@@ -144,12 +149,12 @@ impl Drop for LinkWatcher {
 }
 
 impl LinkWatch {
-    /// The last state heard.
+    /// Returns the last state received.
     pub(crate) fn state(&self) -> LinkState {
         self.link.state()
     }
 
-    /// The speed told last.
+    /// Returns the last speed reported.
     pub(crate) fn speed(&self) -> LinkSpeed {
         self.link.speed()
     }
@@ -161,7 +166,8 @@ impl Drop for LinkWatch {
         registry.links.retain(|link| !Arc::ptr_eq(link, &self.link));
         let token = self.link.token;
         if !registry.links.iter().any(|link| link.token == token) {
-            // Closing it takes it out of the epoll set.
+            // The monitoring thread may still hold the socket, so it is removed from the epoll set
+            // explicitly.
             if let Some(socket) = registry.sockets.remove(&token) {
                 let _ = epoll::delete(&self.shared.epoll, &socket.fd);
             }
@@ -231,7 +237,7 @@ impl Shared {
         for _ in 0..DATAGRAMS_PER_TURN {
             match recv(&socket.fd, &mut *datagram, RecvFlags::DONTWAIT) {
                 Ok((len, _)) => self.tell(token, datagram.get(..len).unwrap_or_default()),
-                // Messages were lost: ask for everything again.
+                // Messages were lost: all states are requested again.
                 Err(Errno::NOBUFS) => socket.ask(None),
                 Err(Errno::INTR) => {}
                 Err(_) => return,
@@ -264,7 +270,7 @@ impl Shared {
                     .cloned()
                     .collect()
             };
-            // The lock is free here: an observer may open or drop a device.
+            // The lock is not held: an observer may open or drop a device.
             for link in links {
                 link.handle(&message.event);
                 link.tell_facts(&self.query);
@@ -274,10 +280,9 @@ impl Shared {
 }
 
 impl NetlinkSocket {
-    /// The answer arrives like any other message.
+    /// Requests the state of one device or of all. The reply is received as any other message.
     fn ask(&self, index: Option<u32>) {
-        // It fails only if the kernel is out of memory or a dump is under way,
-        // which brings the answer too.
+        // Fails only if the kernel has no memory, or during a dump, which contains the reply too.
         if let Err(errno) = send(&self.fd, &state_request(index), SendFlags::DONTWAIT) {
             tracing::warn!(%errno, "asking for the state of links");
         }

@@ -1,4 +1,4 @@
-//! One link that is watched, and what its observer was told of it.
+//! Monitored link and the state last reported to its observer.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,23 +9,23 @@ use crate::device_query::DeviceQuery;
 use crate::namespace::{Namespace, NamespaceId};
 use crate::netlink::{LinkEvent, LinkState};
 
-/// What is watched.
+/// Device to monitor.
 #[derive(Clone, Copy)]
 pub(crate) struct WatchSubject<'a> {
     pub(crate) index: u32,
     pub(crate) device: &'a str,
-    /// How it looks now.
+    /// State of the device when monitoring starts.
     pub(crate) present: LinkState,
-    /// Its observer hears [`DeviceNotice::LinkChanged`]. For devices of this process'
-    /// own namespace.
+    /// True if the observer receives [`DeviceNotice::LinkChanged`]. Only for devices of this
+    /// process's namespace.
     pub(crate) has_speed: bool,
 }
 
 pub(crate) struct WatchedLink {
-    /// The socket that hears of it.
+    /// Token of the socket that receives its messages.
     pub(crate) token: u64,
     namespace: NamespaceId,
-    /// The name of the namespace, if it was opened by name.
+    /// Name of the namespace, if it was opened by name.
     netns: Option<Arc<str>>,
     pub(crate) index: u32,
     device: String,
@@ -38,11 +38,11 @@ pub(crate) struct WatchedLink {
 #[derive(Clone, Copy)]
 struct Seen {
     state: LinkState,
-    /// What the observer was told last.
+    /// Usability last reported to the observer.
     told: Option<bool>,
-    /// The same, of a device that has a speed.
+    /// Carrier and speed last reported, for a device with a speed.
     told_facts: Option<LinkFacts>,
-    /// The observer was told that the namespace has lost its name.
+    /// True if the observer was notified that the namespace lost its name.
     is_lost: bool,
 }
 
@@ -68,17 +68,17 @@ impl WatchedLink {
         }
     }
 
-    /// The last state heard.
+    /// Returns the last state received.
     pub(crate) fn state(&self) -> LinkState {
         lock(&self.seen).state
     }
 
-    /// The speed told last.
+    /// Returns the last speed reported.
     pub(crate) fn speed(&self) -> LinkSpeed {
         lock(&self.seen).told_facts.unwrap_or_default().speed
     }
 
-    /// Tells the observer, once, if the name stands for this namespace no more.
+    /// Notifies the observer, once, if the name no longer refers to this namespace.
     pub(crate) fn check_name(&self) {
         let Some(netns) = &self.netns else { return };
         if Namespace::is_named(self.namespace, netns) {
@@ -92,7 +92,7 @@ impl WatchedLink {
         self.observer.handle_notice(self.port, DeviceNotice::Lost { reason });
     }
 
-    /// Takes note of what became of it, and tells the observer if that is news.
+    /// Records an event of the device, and notifies the observer of a change.
     pub(crate) fn handle(&self, event: &LinkEvent) {
         let (up, reason) = {
             let mut seen = lock(&self.seen);
@@ -118,8 +118,8 @@ impl WatchedLink {
         };
         self.observer.handle_notice(self.port, notice);
     }
-    /// Tells the observer of carrier and speed if they are others than it was told. A
-    /// link that is down is told of without asking for its speed: that may wait.
+    /// Notifies the observer of carrier and speed if they changed. The speed of a link that is down
+    /// is not queried, because the query may block.
     pub(crate) fn tell_facts(&self, query: &DeviceQuery) {
         if !self.has_speed {
             return;
@@ -127,7 +127,7 @@ impl WatchedLink {
         let up = lock(&self.seen).state.is_usable();
         let speed =
             if up { query.speed(self.index, &self.device) } else { Ok(LinkSpeed::default()) };
-        // It may be gone already; the message that says so is under way.
+        // The device may be removed already; the message about it is pending.
         let facts = LinkFacts { up, speed: speed.unwrap_or_default() };
         if lock(&self.seen).told_facts.replace(facts) != Some(facts) {
             self.observer.handle_notice(self.port, DeviceNotice::LinkChanged(facts));
@@ -135,7 +135,8 @@ impl WatchedLink {
     }
 }
 
-/// What the locks protect is valid after any panic: it is replaced as a whole.
+/// Locks a mutex, ignoring poisoning: the protected values are replaced as a whole, so they are
+/// valid after a panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! CPUs as sysfs has them.
+//! CPUs in sysfs.
 
 use std::path::Path;
 
@@ -6,12 +6,12 @@ use suimon_power::{Cpu, FrequencyPolicy, IdleState, Machine, Turbo, TurboFile};
 
 use crate::files::{flag, name, number, numbered, text, word, words};
 
-/// Linux has at most 8192 CPUs (`CONFIG_NR_CPUS`).
+/// Maximum number of CPUs of Linux (`CONFIG_NR_CPUS`).
 const CPUS_MAX: usize = 8192;
-/// `CPUIDLE_STATE_MAX` is 10; more than twice that is no machine.
+/// Maximum number of idle states; `CPUIDLE_STATE_MAX` of Linux is 10.
 const STATES_MAX: usize = 24;
 
-/// All of it, below `devices/system/cpu`.
+/// Reads the CPUs and policies below `devices/system/cpu`.
 pub(crate) fn machine(cpus: &Path) -> Machine {
     let online = list(&text(&cpus.join("online")).unwrap_or_default());
     let all: Vec<u16> = numbered(cpus, "cpu", CPUS_MAX);
@@ -49,7 +49,7 @@ fn idle_state(folder: &Path, state: u8) -> Option<IdleState> {
     })
 }
 
-/// A policy without a CPU that is online keeps nothing but its name.
+/// Reads a frequency policy; `None` if none of its CPUs is online.
 fn policy(cpus: &Path, policy: u16, with_boost: bool) -> Option<FrequencyPolicy> {
     let folder = cpus.join(format!("cpufreq/policy{policy}"));
     let affected = text(&folder.join("affected_cpus"))?;
@@ -77,7 +77,7 @@ fn policy(cpus: &Path, policy: u16, with_boost: bool) -> Option<FrequencyPolicy>
     })
 }
 
-/// A list like `0-3,8`; `None` if it is none.
+/// Parses a list like `0-3,8`; `None` if it is invalid.
 fn list(text: &str) -> Option<std::collections::BTreeSet<u16>> {
     let mut all = std::collections::BTreeSet::new();
     for part in text.split(',') {

@@ -1,4 +1,4 @@
-//! Energy counters of powercap.
+//! Energy counters of the powercap subsystem.
 
 use std::path::{Path, PathBuf};
 
@@ -6,15 +6,15 @@ use suimon_power::ZoneReading;
 
 use crate::files::{name, number};
 
-/// Zones that are read: a machine has a few for each socket.
+/// Maximum number of zones that are read; a machine has a few per socket.
 const ZONES_MAX: usize = 256;
 
-/// All zones below `class/powercap` whose counters can be read, by their folders.
+/// Returns the zones below `class/powercap` with a readable counter, sorted by folder.
 pub(crate) fn zones(powercap: &Path) -> Vec<ZoneReading> {
     folders(powercap).into_iter().filter_map(|(zone, folder)| reading(zone, &folder)).collect()
 }
 
-/// Why there are none.
+/// Returns the reason why there are no counters; `None` if there are some.
 pub(crate) fn lacks(powercap: &Path) -> Option<String> {
     let folders = folders(powercap);
     if folders.is_empty() {
@@ -43,7 +43,7 @@ fn reading(zone: String, folder: &Path) -> Option<ZoneReading> {
     })
 }
 
-/// Zones, like `intel-rapl:0:1`; `intel-rapl` itself is their driver.
+/// Returns the folders of zones, like `intel-rapl:0:1`; `intel-rapl` itself is the driver.
 fn folders(powercap: &Path) -> Vec<(String, PathBuf)> {
     let Ok(entries) = std::fs::read_dir(powercap) else { return Vec::new() };
     let mut folders: Vec<(String, PathBuf)> = entries

@@ -1,4 +1,4 @@
-//! Single files of sysfs.
+//! Access to single files of sysfs.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -7,13 +7,13 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// What a file of sysfs has at most: a page.
+/// Maximum size of a file in bytes: sysfs files have at most a page.
 const BYTES_MAX: u64 = 4096;
-/// Longest word that means something: governors, drivers and states have short names.
+/// Maximum length of a word in bytes: names of governors, drivers and states are short.
 const WORD_BYTES_MAX: usize = 64;
 
-/// What a file says, without space around it; `None` if there is no such file, or it cannot
-/// be read or understood.
+/// Returns the trimmed contents of a file; `None` if it does not exist, cannot be read or is not
+/// UTF-8.
 pub(crate) fn text(path: &Path) -> Option<String> {
     let file = open(path, OpenOptions::new().read(true)).ok()?;
     let mut bytes = Vec::new();
@@ -22,12 +22,12 @@ pub(crate) fn text(path: &Path) -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-/// A single short word without anything that could drive a terminal.
+/// Returns a file's contents if they are a single short word without control characters.
 pub(crate) fn word(path: &Path) -> Option<String> {
     text(path).filter(|text| is_word(text))
 }
 
-/// The name of something, which may have spaces.
+/// Returns a file's contents if they are a short name, which may contain spaces.
 pub(crate) fn name(path: &Path) -> Option<String> {
     let is_name = |text: &String| {
         (1..=WORD_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control)
@@ -35,7 +35,7 @@ pub(crate) fn name(path: &Path) -> Option<String> {
     text(path).filter(is_name)
 }
 
-/// Words with space between them; those that are none are left out.
+/// Returns the words of a file that are separated by space; invalid ones are omitted.
 pub(crate) fn words(path: &Path) -> Vec<String> {
     let all = text(path).unwrap_or_default();
     all.split_whitespace().filter(|text| is_word(text)).map(str::to_owned).collect()
@@ -45,12 +45,12 @@ fn is_word(text: &str) -> bool {
     (1..=WORD_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// A whole number.
+/// Returns a file's contents as an integer.
 pub(crate) fn number<T: std::str::FromStr>(path: &Path) -> Option<T> {
     text(path)?.parse().ok()
 }
 
-/// 0 or 1.
+/// Returns a file's contents as a flag: 0 or 1.
 pub(crate) fn flag(path: &Path) -> Option<bool> {
     match text(path)?.as_str() {
         "0" => Some(false),
@@ -59,10 +59,10 @@ pub(crate) fn flag(path: &Path) -> Option<bool> {
     }
 }
 
-/// Writes all of `value` in one go, as sysfs wants it, and with what a shell opens it with.
+/// Writes `value` in one call, as sysfs requires, with the flags that a shell uses.
 ///
 /// # Errors
-/// The system's.
+/// The error of the system.
 pub(crate) fn write(path: &Path, value: &str) -> io::Result<()> {
     let mut file = open(path, OpenOptions::new().write(true).truncate(true))?;
     match file.write(value.as_bytes())? {
@@ -74,7 +74,7 @@ pub(crate) fn write(path: &Path, value: &str) -> io::Result<()> {
     }
 }
 
-/// Opens a regular file that is there, and waits for nobody.
+/// Opens an existing regular file without blocking.
 fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let flags = i32::try_from(flags.bits()).unwrap_or(0);
@@ -86,8 +86,8 @@ fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     }
 }
 
-/// Names in a folder that are `prefix` and a number, with that number, ascending and no more
-/// than `most`.
+/// Returns the numbers of a folder's entries named `prefix` and a number, in ascending order. Reads
+/// at most `most` of them.
 pub(crate) fn numbered<T>(folder: &Path, prefix: &str, most: usize) -> Vec<T>
 where
     T: std::str::FromStr + Ord + ToString,
@@ -98,7 +98,7 @@ where
             let name = entry.ok()?.file_name();
             let digits = name.to_str()?.strip_prefix(prefix)?;
             let number = digits.parse::<T>().ok()?;
-            // `cpu007` is another folder than `cpu7`.
+            // `cpu007` is a different folder from `cpu7`.
             (number.to_string() == digits).then_some(number)
         })
         .take(most)

@@ -1,21 +1,20 @@
-//! Frequencies, turbo and idle states of CPUs, and energy counters, from and to sysfs.
+//! Frequencies, turbo and idle states of CPUs, and energy counters, in sysfs.
 //!
-//! [`PowerFiles`] is [`PowerHost`](suimon_ports::PowerHost) below a root, which is `/sys`
-//! unless a test says otherwise. Which files these are: Documentation/admin-guide/pm of the
-//! kernel (cpufreq.rst, intel_pstate.rst, amd-pstate.rst, cpuidle.rst) and
+//! [`PowerFiles`] implements [`PowerHost`](suimon_ports::PowerHost) below a root folder, which is
+//! `/sys` except in tests. The files are described in Documentation/admin-guide/pm of the kernel
+//! (cpufreq.rst, intel_pstate.rst, amd-pstate.rst, cpuidle.rst) and
 //! Documentation/power/powercap/powercap.rst.
 //!
-//! What it does not do: it decides nothing, remembers nothing and starts no thread. It makes
-//! no file: a setting whose file is not there is missing.
+//! Outside of the scope: decisions, state and threads. No file is created: a setting without a file
+//! is reported as missing.
 //!
-//! Lifecycle: each call opens, reads or writes, and closes what it needs.
+//! Life cycle: each call opens, reads or writes, and closes the files that it needs.
 //!
 //! Invariants
-//! - What a file says is read as far as a page, the most that sysfs gives, and believed as
-//!   far as it can be understood: anything else is as if the file were not there.
-//! - Nothing but a regular file is read or written, and nothing outside the root: a pipe or
-//!   a device in its place cannot keep the caller waiting.
-//! - A value counts as written if the kernel took it; what it made of it is read afterwards.
+//! - At most one page of a file is read, the maximum of sysfs. Contents that cannot be parsed are
+//!   treated as a missing file.
+//! - Only regular files are read or written: a pipe or device cannot block the caller.
+//! - A write succeeds if the kernel accepted the value; the resulting value is read afterwards.
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

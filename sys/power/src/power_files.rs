@@ -1,4 +1,4 @@
-//! The host's power settings below a root.
+//! Power settings of the host below a root folder.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,19 +9,19 @@ use suimon_power::{Machine, SettingId, ZoneReading};
 
 use crate::{cpus, energy, files};
 
-/// sysfs below a root.
+/// Power settings in sysfs.
 #[derive(Clone, Debug)]
 pub struct PowerFiles {
     root: PathBuf,
 }
 
 impl PowerFiles {
-    /// Below this folder, which is `/sys` on a host.
+    /// Uses the files below `root`, which is `/sys` on a host.
     pub fn new(root: &Path) -> Self {
         Self { root: root.to_owned() }
     }
 
-    /// The folder below which settings are; nothing else is written to.
+    /// Returns the folder that contains all settings; no other file is written.
     pub fn settings_folder(&self) -> PathBuf {
         self.root.join("devices/system/cpu")
     }
@@ -57,7 +57,7 @@ impl PowerHost for PowerFiles {
 fn refusal(path: &Path, value: &str, error: &io::Error) -> PowerError {
     let file = path.display().to_string();
     match Errno::from_io_error(error) {
-        // A driver that is being taken away answers with the latter.
+        // Drivers that are being removed return the latter.
         Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => PowerError::Missing { file },
         Some(Errno::ROFS) => PowerError::ReadOnly { file },
         Some(Errno::ACCESS | Errno::PERM) => PowerError::Denied { file },

@@ -1,7 +1,7 @@
-//! A conversation with the agent in a guest, over the socket that QEMU holds for it.
+//! Session with the QEMU guest agent, over the Unix socket that QEMU serves.
 //!
-//! Each conversation is a connection of its own: it begins with a number that the agent repeats, and
-//! ends after a time that is set before. A guest may answer what it likes, as slowly as it likes.
+//! Each session is a separate connection. It begins with a unique number that the agent must
+//! repeat, and ends at a fixed deadline, whatever the guest replies and however slowly.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -18,22 +18,22 @@ use suimon_qmp::{
 
 use crate::host::connect_in;
 
-/// The agent's socket, in the VM's folder.
+/// Socket of the agent, in the VM's folder.
 pub(crate) const AGENT_SOCKET: &str = "agent.sock";
-/// The port of the guest's serial bus, by its id.
+/// Chardev id of the port on the guest's serial bus.
 pub(crate) const AGENT_PORT: &str = "agent";
-/// The name by which an agent finds its port.
+/// Name by which an agent finds its port.
 pub(crate) const AGENT_PORT_NAME: &str = "org.qemu.guest_agent.0";
 
-/// An agent that is there answers in milliseconds; a guest may be busy.
+/// Time limit for replies. A running agent replies in milliseconds; the guest may be busy.
 const ANSWER_LIMIT: Duration = Duration::from_secs(3);
-/// An agent that does not do what has no answer says so at once.
+/// Time limit for the rejection of a command without reply.
 const REFUSAL_LIMIT: Duration = Duration::from_secs(1);
-/// A guest that freezes writes first what waits.
+/// Time limit for freezing: the guest first writes its dirty data.
 const FREEZE_LIMIT: Duration = Duration::from_secs(20);
 const READ_BYTES: usize = 16 << 10;
 
-/// A conversation.
+/// Session with the guest agent of a VM.
 #[derive(Debug)]
 struct Conversation {
     stream: UnixStream,
@@ -47,12 +47,12 @@ fn silent() -> VmError {
     VmError::new(VmErrorKind::Silent, text)
 }
 
-/// Why a conversation came to nothing.
+/// Reason why a session failed.
 #[derive(Debug)]
 enum Failed {
-    /// There was no answer in time.
+    /// No reply within the time limit.
     Silent,
-    /// There was one.
+    /// Error reply or invalid reply.
     Agent(AgentError),
 }
 
@@ -63,7 +63,7 @@ impl From<Failed> for VmError {
             Failed::Agent(error @ AgentError::Refused { .. }) => {
                 Self::new(VmErrorKind::Refused, error.to_string())
             }
-            // Whether it has done what it was told is not known, as if it had said nothing.
+            // The effect of the command is unknown, as after a missing reply.
             Failed::Agent(error @ AgentError::Nonsense { .. }) => {
                 Self::new(VmErrorKind::Silent, error.to_string())
             }
@@ -72,7 +72,7 @@ impl From<Failed> for VmError {
 }
 
 impl Conversation {
-    /// Begins one that is over at the end of this time, whatever the guest does.
+    /// Starts a session that ends after `limit`.
     fn begin(folder: &Path, limit: Duration) -> Result<Self, VmError> {
         let stream = connect_in(folder, AGENT_SOCKET).map_err(|error| {
             let text = format!(
@@ -83,7 +83,8 @@ impl Conversation {
         })?;
         let until = Instant::now() + limit;
         let mut talk = Self { stream, reader: AgentReader::new(), until };
-        // Another number each time, so that no late answer is taken for this one's.
+        // A unique number, so that a late reply to an earlier session is not mistaken for this
+        // one's.
         let number = u64::from(std::process::id()) << 32 | u64::from(fresh_number());
         let sync = AgentCommand::Sync(number);
         talk.send(sync)?;
@@ -128,21 +129,21 @@ impl Conversation {
     }
 }
 
-/// A number that differs from that of the conversation before.
+/// Returns a number that no earlier session of this process used.
 fn fresh_number() -> u32 {
     use std::sync::atomic::{AtomicU32, Ordering};
     static LAST: AtomicU32 = AtomicU32::new(0);
     LAST.fetch_add(1, Ordering::Relaxed)
 }
 
-/// What the agent tells of its guest.
+/// Returns the guest properties that the agent reports.
 pub(crate) fn guest_facts(folder: &Path) -> Result<GuestFacts, VmError> {
     let mut talk = Conversation::begin(folder, ANSWER_LIMIT)?;
     let version = agent_version(&talk.ask(AgentCommand::Info)?);
     let frozen = talk.ask(AgentCommand::FreezeStatus).ok();
     let is_frozen = frozen.is_some_and(|value| agent_is_frozen(&value) == Ok(true));
-    // An agent that does not know a command, or takes none while file systems are frozen, refuses
-    // it; what it does not tell is not known.
+    // An agent rejects commands that it does not support, or does not permit while file systems are
+    // frozen. Such properties are reported as unknown.
     let mut known = |command| match talk.ask(command) {
         Ok(value) => Ok(Some(value)),
         Err(Failed::Agent(AgentError::Refused { .. })) => Ok(None),
@@ -168,21 +169,21 @@ fn interface(found: suimon_qmp::AgentInterface) -> GuestInterface {
     }
 }
 
-/// Has the guest turn itself off. That an agent does so shows in what comes after.
+/// Requests a shutdown of the guest. Success of the shutdown is not reported by the agent.
 pub(crate) fn shut_down(folder: &Path) -> Result<(), VmError> {
     let mut talk = Conversation::begin(folder, ANSWER_LIMIT)?;
     talk.send(AgentCommand::Shutdown)?;
     talk.until = Instant::now() + REFUSAL_LIMIT;
     match talk.hear(AgentCommand::Shutdown) {
-        // There is no answer if it does.
+        // The agent sends no reply if it shuts the guest down.
         Err(Failed::Silent) => Ok(()),
         result => Ok(result.map(drop)?),
     }
 }
 
-/// Has the guest hold writes to its file systems. Returns how many those are.
+/// Freezes the guest's file systems. Returns their number.
 pub(crate) fn freeze(folder: &Path) -> Result<u64, VmError> {
-    // One that does not even answer was not told to freeze, and has not.
+    // An agent that does not even reply to the synchronisation was not told to freeze.
     let begun = Conversation::begin(folder, ANSWER_LIMIT);
     let mut talk = begun.map_err(|error| VmError::new(VmErrorKind::Refused, error.text))?;
     talk.until = Instant::now() + FREEZE_LIMIT;
@@ -190,7 +191,7 @@ pub(crate) fn freeze(folder: &Path) -> Result<u64, VmError> {
     Ok(agent_count(AgentCommand::Freeze, &count).map_err(Failed::Agent)?)
 }
 
-/// Has it write again. Returns how many file systems that was about.
+/// Thaws the guest's file systems. Returns their number.
 pub(crate) fn thaw(folder: &Path) -> Result<u64, VmError> {
     let mut talk = Conversation::begin(folder, ANSWER_LIMIT)?;
     let count = talk.ask(AgentCommand::Thaw)?;

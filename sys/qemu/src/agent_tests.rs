@@ -4,7 +4,7 @@ use std::thread::JoinHandle;
 
 use super::*;
 
-/// A guest whose agent is this.
+/// Starts a guest with this agent.
 fn guest(agent: impl FnOnce(UnixStream) + Send + 'static) -> (tempfile::TempDir, JoinHandle<()>) {
     let folder = tempfile::tempdir().unwrap();
     let listener = UnixListener::bind(folder.path().join(AGENT_SOCKET)).unwrap();
@@ -29,13 +29,13 @@ fn line(client: &mut UnixStream) -> Option<Value> {
     }
 }
 
-/// An agent that repeats the number and answers commands so.
+/// Runs an agent that repeats the number and replies to commands with `answer`.
 fn honest(mut client: UnixStream, answer: impl Fn(&str) -> Option<&'static str>) {
     while let Some(command) = line(&mut client) {
         let name = command["execute"].as_str().unwrap();
         if name == "guest-sync-delimited" {
             let id = &command["arguments"]["id"];
-            // What somebody was told before comes first.
+            // A late reply to an earlier command comes first.
             client.write_all(b"{\"return\": 7}\n\xff").unwrap();
             client.write_all(format!("{{\"return\": {id}}}\n").as_bytes()).unwrap();
         } else if let Some(text) = answer(name) {
@@ -72,7 +72,7 @@ fn freezing_counts_and_turning_off_needs_no_answer() {
     let (folder, _) = guest(|client| honest(client, |_| Some("{\"return\": 3}\n")));
     assert_eq!(freeze(folder.path()).unwrap(), 3);
     let (folder, _) = guest(|client| honest(client, |_| Some("{\"return\": \"many\"}\n")));
-    // What it has done is not known: it is no refusal.
+    // The effect is unknown, so this is no rejection.
     assert_eq!(thaw(folder.path()).unwrap_err().kind, VmErrorKind::Silent);
     let (folder, _) = guest(|client| honest(client, |_| Some("nonsense\n")));
     assert_eq!(freeze(folder.path()).unwrap_err().kind, VmErrorKind::Silent);
@@ -86,12 +86,12 @@ fn freezing_counts_and_turning_off_needs_no_answer() {
     assert!(shut_down(folder.path()).unwrap_err().text.contains("not allowed"));
 }
 
-/// Whatever a guest does, who asks has an answer in the time that was set.
+/// Whatever a guest sends, the caller gets a result within the time limit.
 #[test]
 fn a_guest_cannot_keep_who_asks() {
     let began = Instant::now();
     let limit = Duration::from_millis(300);
-    // It says nothing; it says other numbers without end; it says a line without end, slowly.
+    // Guests that send nothing, an endless stream of other numbers, and an endless line.
     let silent = guest(|mut client| while line(&mut client).is_some() {});
     let strange = guest(|mut client| while client.write_all(b"\xff{\"return\": 1}\n").is_ok() {});
     let slow = guest(|mut client| {
@@ -110,7 +110,7 @@ fn a_guest_cannot_keep_who_asks() {
     let error = Conversation::begin(folder.path(), limit).unwrap_err();
     assert_eq!(error.kind, VmErrorKind::Silent, "{error}");
     assert!(error.text.contains("too long"), "{error}");
-    // A guest that could keep it would keep it without end.
+    // A guest that could block the caller would block it indefinitely.
     assert!(began.elapsed() < Duration::from_secs(60));
 }
 

@@ -1,4 +1,4 @@
-//! The daemon's side of the launcher.
+//! Client of the launcher, used by the daemon.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,10 +10,11 @@ use suimon_ports::{VmError, VmErrorKind, VmIdentity};
 use crate::peer::{connect_to, receive_message, send_message, wait_readable};
 use crate::wire::{Answer, Ended, Envelope, PROTOCOL, Request};
 
-/// Looking for KVM, making memory and ending a process take some seconds each.
+/// Time limit for a reply. Probing KVM, allocating memory and killing a process take some seconds
+/// each.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Where the launcher listens. Each request has a connection of its own.
+/// Address of the launcher. Each request uses a separate connection.
 #[derive(Clone, Debug)]
 pub(crate) struct LauncherClient {
     socket: PathBuf,
@@ -37,7 +38,8 @@ impl LauncherClient {
         Self { socket: socket.to_owned() }
     }
 
-    /// A connection, which keeps a launcher alive that ends when nobody needs it.
+    /// Connects to the launcher. An open connection keeps a launcher alive that exits when it is
+    /// not needed.
     pub(crate) fn connect(&self) -> Result<OwnedFd, VmError> {
         connect_to(&self.socket).map_err(|error| gone(&self.socket, &error))
     }
@@ -49,7 +51,7 @@ impl LauncherClient {
         Ok(connection)
     }
 
-    /// Asks for something and waits for the answer.
+    /// Sends a request and blocks until the reply, at most 30 s.
     pub(crate) fn ask(&self, request: Request) -> Result<Answer, VmError> {
         let connection = self.send(request)?;
         let failed = |error| gone(&self.socket, &error);
@@ -65,7 +67,7 @@ impl LauncherClient {
         }
     }
 
-    /// Asks for something that is done without another word.
+    /// Sends a request that has no result, and blocks until it is executed.
     pub(crate) fn do_it(&self, request: Request) -> Result<(), VmError> {
         match self.ask(request)? {
             Answer::Done => Ok(()),
@@ -73,7 +75,7 @@ impl LauncherClient {
         }
     }
 
-    /// Starts a process.
+    /// Starts a VM's process.
     pub(crate) fn start(
         &self,
         spec: &suimon_ports::VmSpec,
@@ -84,7 +86,7 @@ impl LauncherClient {
         }
     }
 
-    /// VMs whose processes are there.
+    /// Returns the VMs with a running process.
     pub(crate) fn list(&self) -> Result<Vec<VmIdentity>, VmError> {
         match self.ask(Request::List)? {
             Answer::Vms(vms) => Ok(vms),
@@ -92,24 +94,24 @@ impl LauncherClient {
         }
     }
 
-    /// A connection on which the end of a process will be told.
+    /// Opens a connection on which the end of a process will be reported.
     pub(crate) fn watch(&self, identity: &VmIdentity) -> Result<Watch, VmError> {
         Ok(Watch { connection: self.send(Request::Watch(identity.clone()))? })
     }
 }
 
-/// Hears from the launcher how a process ends.
+/// Connection on which the launcher reports the end of a process.
 #[derive(Debug)]
 pub(crate) struct Watch {
     connection: OwnedFd,
 }
 
-/// What a [`Watch`] heard.
+/// Result of reading a [`Watch`].
 #[derive(Clone, Debug)]
 pub(crate) enum Heard {
     /// The process has ended.
     Ended(Ended),
-    /// The launcher has; the process may go on.
+    /// The launcher has ended; the process may still run.
     Nothing,
 }
 
@@ -118,7 +120,7 @@ impl Watch {
         self.connection.as_fd()
     }
 
-    /// Reads what was told; blocks until something is.
+    /// Reads the report; blocks until it arrives.
     pub(crate) fn read(&self) -> Heard {
         match receive_message(&self.connection) {
             Ok(Some(Answer::Ended(ended))) => Heard::Ended(ended),
@@ -126,7 +128,7 @@ impl Watch {
         }
     }
 
-    /// What was told within this time.
+    /// Reads the report if it arrives within `limit`.
     pub(crate) fn read_within(&self, limit: Duration) -> Option<Heard> {
         match wait_readable([self.descriptor()], Some(limit)) {
             Ok([true]) => Some(self.read()),
@@ -134,7 +136,7 @@ impl Watch {
         }
     }
 
-    /// Has the process ended by the launcher.
+    /// Requests that the launcher kill the process.
     pub(crate) fn kill(&self) {
         let _ = send_message(&self.connection, &());
     }

@@ -1,7 +1,7 @@
-//! From a VM's description to the words that start QEMU.
+//! Construction of QEMU's command line from a VM's specification.
 //!
-//! Whatever comes from the description is a word of its own or a value of JSON, wherever QEMU
-//! takes that; a path in a list of options has its commas doubled.
+//! Each value from the specification is a separate argument or a JSON value, wherever QEMU supports
+//! that. Commas of a path within an option list are doubled.
 
 use std::collections::BTreeSet;
 
@@ -16,27 +16,28 @@ use crate::translated_memory::memory_bytes;
 /// Descriptors that QEMU inherits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Inherited {
-    /// The socket on which its monitor listens.
+    /// Listening socket of the QMP monitor.
     pub(crate) monitor: i32,
-    /// The socket on which its serial console listens.
+    /// Listening socket of the serial console.
     pub(crate) console: i32,
-    /// What the guest writes there is kept here.
+    /// Log file of the serial console's output.
     pub(crate) console_log: i32,
-    /// The socket on which the line to the guest's agent listens.
+    /// Listening socket of the guest agent's port.
     pub(crate) agent: i32,
 }
 
 impl Inherited {
-    /// All of them.
+    /// Returns every descriptor.
     pub(crate) const fn all(self) -> [i32; 4] {
         [self.monitor, self.console, self.console_log, self.agent]
     }
 }
 
-/// The firmware's variables, in the VM's folder, in which QEMU is started.
+/// File with the variables of UEFI firmware, in the VM's folder, which is QEMU's working directory.
 pub(crate) const VARIABLES: &str = "uefi-variables.bin";
 
-/// Where the root ports are, eight at each of two places, away from those that QEMU hands out.
+/// First PCI device number of the root ports, and number of ports (functions) per device. The
+/// numbers do not collide with those that QEMU assigns.
 const PORTS_AT: u32 = 0x10;
 const PORTS_EACH: usize = 8;
 
@@ -69,7 +70,7 @@ impl Words {
     }
 }
 
-/// The words behind QEMU's name. The description has been checked.
+/// Returns the arguments of QEMU. The specification must have been checked.
 pub(crate) fn command_line(spec: &VmSpec, machine: Machine, inherited: Inherited) -> Vec<String> {
     let mut words = Words(Vec::new());
     add_machine(&mut words, spec, machine.accelerator);
@@ -103,7 +104,7 @@ fn add_machine(words: &mut Words, spec: &VmSpec, accelerator: VmAccelerator) {
     words.add("-smp", format!("cpus={},maxcpus={}", spec.cpus, spec.cpus_max));
     let memory_bytes = memory_bytes(spec, accelerator);
     words.add("-m", format!("{}K", memory_bytes >> 10));
-    // Switch and disks reach the guest's memory through this file.
+    // The switch and disks map the guest's memory through this memfd.
     let memory = serde_json::json!({
         "qom-type": "memory-backend-memfd",
         "id": "memory",
@@ -113,7 +114,7 @@ fn add_machine(words: &mut Words, spec: &VmSpec, accelerator: VmAccelerator) {
     });
     words.add("-object", memory.to_string());
     words.add("-uuid", uuid(spec.uuid));
-    // A guest that has told of its panic stands still, so that somebody can look at it.
+    // A guest that reported a panic is paused, so that it can be examined.
     words.add("-action", "panic=pause");
     words.device(&Device::new("pvpanic"));
     words.device(&Device::new("virtio-rng-pci"));
@@ -168,8 +169,8 @@ fn root_port(number: usize) -> Device {
         .with("chassis", number + 1)
 }
 
-/// NICs first, then virtio disks, each behind its root port or the next one that is free; emulated
-/// disks on controllers that PCs have always had.
+/// Adds NICs, then virtio disks, each behind its root port or the next free one, and emulated disks
+/// on the controllers of a PC.
 fn add_devices(words: &mut Words, spec: &VmSpec, machine: Machine) {
     if spec.disks.iter().any(|disk| matches!(disk.kind, VmDiskKind::Ide { .. })) {
         words.device(&Device::new("piix3-ide").with("id", "piix"));
@@ -199,7 +200,7 @@ fn add_devices(words: &mut Words, spec: &VmSpec, machine: Machine) {
             }
         };
         if let Some(attachment) = attachment {
-            // QEMU gives 0 to a kernel that it starts itself.
+            // QEMU uses boot index 0 for a kernel that it starts itself.
             words.attachment(attachment, Some(index + 1));
         }
     }
@@ -212,11 +213,11 @@ fn add_devices(words: &mut Words, spec: &VmSpec, machine: Machine) {
     }
 }
 
-/// The machine's root ports that nothing was given yet.
+/// Free root ports of the machine.
 struct Ports(BTreeSet<usize>);
 
 impl Ports {
-    /// All but those that a device of the description names.
+    /// Returns the ports that no device of the specification names.
     fn of(spec: &VmSpec) -> Self {
         let named = |port: Option<u8>| port.map(usize::from);
         let nics = spec.nics.iter().filter_map(|nic| named(nic.port));
@@ -225,7 +226,7 @@ impl Ports {
         Self((0..PORTS).filter(|port| !named.contains(port)).collect())
     }
 
-    /// The port that a device names, or the next one.
+    /// Takes the port that a device names, or else the first free one.
     fn take(&mut self, named: Option<u8>) -> Option<String> {
         match named {
             Some(port) => Some(port_id(port.into())),

@@ -58,13 +58,13 @@ fn words(spec: &VmSpec, version: Version, accelerator: VmAccelerator) -> Vec<Str
     command_line(spec, Machine { version, accelerator }, inherited)
 }
 
-/// The values of an option, in order.
+/// Returns the values of an option, in order.
 fn values<'a>(words: &'a [String], option: &str) -> Vec<&'a str> {
     let pairs = words.windows(2).filter(|pair| pair[0] == option);
     pairs.map(|pair| pair[1].as_str()).collect()
 }
 
-/// The device with this id.
+/// Returns the device with this id.
 fn device(words: &[String], id: &str) -> Value {
     let all = values(words, "-device").into_iter().map(|text| serde_json::from_str(text).unwrap());
     all.into_iter().find(|device: &Value| device["id"] == id).unwrap()

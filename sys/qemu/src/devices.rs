@@ -1,4 +1,4 @@
-//! A VM's NICs and disks in QEMU's words, when it is started and while it runs.
+//! QEMU objects of a VM's NICs and disks, for start and hot-plug.
 
 use std::path::Path;
 
@@ -6,13 +6,13 @@ use suimon_ports::{VmAccelerator, VmDevice, VmDiskKind, VmDiskSpec, VmNicKind, V
 use suimon_qmp::{BlockNode, Command, Device, Netdev, Reconnect, Version};
 use suimon_quantity::PciAddress;
 
-/// For so many seconds a guest's requests wait for a server of disks that is gone: long enough to
-/// replace a daemon by hand.
+/// Time in seconds for which a guest's requests wait for a disk's NBD server to return: long enough
+/// to replace a daemon by hand.
 const NBD_WAITS: u32 = 600;
-/// Descriptors of a NIC's rings; QEMU's own 256 are few for 64 KB frames.
+/// Number of descriptors of a NIC's rings; QEMU's default of 256 is too small for 64 KB frames.
 const RING_SIZE: u16 = 1024;
 
-/// What stands between a device and its socket. Added before the device and taken away after it.
+/// QEMU object between a device and its socket. Added before the device and removed after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Backend {
     Chardev { id: String, path: String, reconnect: Reconnect },
@@ -21,7 +21,7 @@ pub(crate) enum Backend {
 }
 
 impl Backend {
-    /// The command that adds it to a VM that runs.
+    /// Returns the command that adds the object to a running VM.
     pub(crate) fn add(&self) -> Command {
         match self.clone() {
             Self::Chardev { id, path, reconnect } => Command::ChardevAdd { id, path, reconnect },
@@ -30,7 +30,7 @@ impl Backend {
         }
     }
 
-    /// The command that takes it away.
+    /// Returns the command that removes the object.
     pub(crate) fn remove(&self) -> Command {
         match self.clone() {
             Self::Chardev { id, .. } => Command::ChardevRemove { id },
@@ -44,7 +44,7 @@ impl Backend {
     }
 }
 
-/// A device and all that stands behind it, first things first.
+/// Device with its backends, in the order in which they are added.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Attachment {
     pub(crate) id: String,
@@ -52,7 +52,7 @@ pub(crate) struct Attachment {
     pub(crate) device: Device,
 }
 
-/// What devices are made for.
+/// QEMU properties that determine the objects of devices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Machine {
     pub(crate) version: Version,
@@ -67,25 +67,26 @@ pub(crate) fn disk_id(name: &str) -> String {
     format!("disk-{name}")
 }
 
-/// The id of the virtual function that a NIC is the standby of. One and the same for all that a
-/// NIC may have in turn: QEMU keeps in mind the first it was told of, by its id.
+/// Returns the device id of the virtual function (VF) whose standby a NIC is. All VFs that a NIC
+/// has in turn use the same id, because QEMU remembers the first one by its id.
 pub(crate) fn vf_id(nic: &str) -> String {
     format!("vf-{nic}")
 }
 
-/// The device of this id; nothing if it is none that comes and goes.
+/// Returns the device with this id; `None` if it is not a hot-pluggable one.
 pub(crate) fn device_of(id: &str) -> Option<VmDevice> {
     let nic = id.strip_prefix("nic-").map(|name| VmDevice::Nic(name.to_owned()));
     nic.or_else(|| id.strip_prefix("disk-").map(|name| VmDevice::Disk(name.to_owned())))
 }
 
-/// The id of a root port, behind which a device can be plugged.
+/// Returns the id of a root port, behind which a device can be hot-plugged.
 pub(crate) fn port_id(number: usize) -> String {
     format!("port{number}")
 }
 
-/// The name of a disk's node. QEMU takes 31 bytes, fewer than a disk's name has; two names with
-/// the same number (FNV-1a, 64 bits) would be refused by QEMU.
+/// Returns the block node name of a disk. QEMU permits 31 bytes, fewer than a disk's name may have,
+/// so the name contains a hash (FNV-1a, 64 bits). QEMU rejects the second of two names with the
+/// same hash.
 pub(crate) fn node_name(disk: &str) -> String {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     format!("disk-{:016x}", disk.bytes().fold(0xcbf2_9ce4_8422_2325, step))
@@ -96,10 +97,10 @@ pub(crate) fn text(path: &Path) -> String {
 }
 
 impl Machine {
-    /// The MSI-X vectors of a vhost-user device that needs this many.
+    /// Returns the number of MSI-X vectors of a vhost-user device that needs this many.
     ///
-    /// Without KVM, QEMU (7.2, and those after it as far as is known) crashes as soon as a guest
-    /// masks a vector of such a device; an interrupt line serves as well.
+    /// Without KVM, QEMU (7.2, and as far as is known later versions) crashes as soon as a guest
+    /// masks a vector of such a device. An interrupt line is used instead.
     const fn vectors(self, needed: u16) -> u16 {
         match self.accelerator {
             VmAccelerator::Kvm => needed,
@@ -107,7 +108,7 @@ impl Machine {
         }
     }
 
-    /// A NIC behind this bus.
+    /// Returns the objects of a NIC on this bus.
     pub(crate) fn nic(self, nic: &VmNicSpec, bus: &str) -> Attachment {
         let id = nic_id(&nic.name);
         let path = text(&nic.socket);
@@ -133,8 +134,7 @@ impl Machine {
                 (vec![Backend::Netdev(netdev)], Device::new("e1000e"))
             }
         };
-        // Without its ROM for starting from the network, which is a file that QEMU's packages
-        // only recommend.
+        // Without the ROM for network boot, a file that QEMU's packages only recommend.
         let mut device = device
             .with("id", id.as_str())
             .with("bus", bus)
@@ -146,8 +146,8 @@ impl Machine {
         Attachment { id, backends, device }
     }
 
-    /// The virtual function whose standby a NIC is, behind this bus. QEMU shows it to a guest
-    /// whose driver takes it beside the NIC, and to no other.
+    /// Returns the VF whose standby a NIC is, on this bus. QEMU only exposes it to a guest whose
+    /// driver supports failover (virtio 1.3, `VIRTIO_NET_F_STANDBY`).
     pub(crate) fn vf(nic: &str, address: PciAddress, bus: &str) -> Device {
         Device::new("vfio-pci")
             .with("id", vf_id(nic))
@@ -157,7 +157,7 @@ impl Machine {
             .with("rombar", 0)
     }
 
-    /// A virtio disk behind this bus.
+    /// Returns the objects of a virtio disk on this bus.
     pub(crate) fn virtio_disk(
         self,
         name: &str,
@@ -177,7 +177,8 @@ impl Machine {
         Attachment { id, backends: vec![chardev], device }
     }
 
-    /// A disk that QEMU emulates, at this place of an IDE or SATA bus. A virtio disk is none.
+    /// Returns the objects of an emulated disk at this unit of an IDE or SATA bus; `None` for a
+    /// virtio disk.
     pub(crate) fn emulated_disk(
         self,
         disk: &VmDiskSpec,

@@ -30,30 +30,31 @@ use crate::spec_check::check;
 use crate::vm::{QemuVm, accelerator};
 use crate::wire::Request;
 
-/// The socket of QEMU's monitor, in the VM's folder.
+/// Socket of QEMU's monitor, in the VM's folder.
 pub(crate) const MONITOR_SOCKET: &str = "qmp.sock";
-/// Before it speaks, a QEMU that starts makes the VM's memory and connects to all its sockets.
+/// Time limit for QEMU's greeting: a starting QEMU first allocates the VM's memory and connects to
+/// all sockets.
 const GREETING_LIMIT: Duration = Duration::from_secs(20);
-/// Where Debian, Fedora and Arch have UEFI firmware for x86: its code, and its variables as they
-/// are in the beginning.
+/// Paths of UEFI firmware for x86 on Debian, Fedora and Arch: code, and initial variables.
 const UEFI_FILES: [(&str, &str); 4] = [
     ("/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.fd"),
     ("/usr/share/OVMF/OVMF_CODE.fd", "/usr/share/OVMF/OVMF_VARS.fd"),
     ("/usr/share/edk2/ovmf/OVMF_CODE.fd", "/usr/share/edk2/ovmf/OVMF_VARS.fd"),
     ("/usr/share/edk2/x64/OVMF_CODE.4m.fd", "/usr/share/edk2/x64/OVMF_VARS.4m.fd"),
 ];
-/// How long the launcher is given to tell why a process that closed its monitor did.
+/// Time limit for the launcher to report why a process closed its monitor.
 const REASON_LIMIT: Duration = Duration::from_secs(6);
 
-/// Starts VMs by way of the launcher, and finds them again.
+/// Starts VMs through the launcher, and reconnects to running ones.
 pub struct QemuHost {
     client: LauncherClient,
-    /// A launcher that the daemon has started goes when nobody has a connection to it.
+    /// Connection that keeps a launcher started by the daemon alive; it exits when it has no
+    /// connection.
     _kept: OwnedFd,
     thread_start: ThreadStart,
 }
 
-/// Connects to a socket in a folder whose path may be longer than an address holds.
+/// Connects to a socket in a folder whose path may exceed the length of a socket address.
 pub(crate) fn connect_in(folder: &Path, name: &str) -> io::Result<UnixStream> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let folder = open(folder, flags, Mode::empty())?;
@@ -64,19 +65,18 @@ pub(crate) fn connect_in(folder: &Path, name: &str) -> io::Result<UnixStream> {
 }
 
 impl QemuHost {
-    /// VMs of the launcher that listens at `launcher`. Each VM has a thread that reads what its
-    /// QEMU says; `thread_start` is what that does first.
+    /// Connects to the launcher that listens at `launcher`. Each VM gets a thread that reads from
+    /// its QEMU and calls `thread_start` first.
     ///
     /// # Errors
-    /// No launcher answers there.
+    /// No launcher responds at that path.
     pub fn connect(launcher: &Path, thread_start: ThreadStart) -> Result<Self, VmError> {
         let client = LauncherClient::new(launcher);
         let kept = client.connect()?;
         Ok(Self { client, _kept: kept, thread_start })
     }
 
-    /// Connects to a process that is there, asks for all that is to be known of it, and tells
-    /// it to begin.
+    /// Connects to a running process, queries its state, and sends it `begin`.
     fn attach(
         &self,
         identity: &VmIdentity,
@@ -110,7 +110,7 @@ impl QemuHost {
         })
     }
 
-    /// Why nobody listens: the process has ended.
+    /// Returns the reason why nothing listens: the process has ended.
     fn why_not(watch: &Watch) -> Option<VmError> {
         match watch.read_within(REASON_LIMIT)? {
             Heard::Ended(ended) => Some(VmError::new(VmErrorKind::Gone, ended.text())),
@@ -123,7 +123,7 @@ fn nonsense(error: AnswerError) -> VmError {
     VmError::new(VmErrorKind::Refused, error.to_string())
 }
 
-/// Everything that is said before a VM is in use.
+/// Performs the initial exchange with a VM's monitor. Returns the machine and the number of CPUs.
 fn negotiate(
     shared: &Shared,
     greeted: &Receiver<Greeting>,
@@ -163,7 +163,8 @@ fn negotiate(
     Ok((Machine { version: greeting.version, accelerator }, cpus))
 }
 
-/// Of a VM that is gone, how that came: its end is told some moments after its monitor was closed.
+/// Adds the reason of a process's end to an error. It is reported some moments after the monitor
+/// was closed.
 fn why_gone(shared: &Shared, error: VmError) -> VmError {
     if error.kind != VmErrorKind::Gone {
         return error;
@@ -172,8 +173,8 @@ fn why_gone(shared: &Shared, error: VmError) -> VmError {
     VmError::new(VmErrorKind::Gone, shared.how_it_ended())
 }
 
-/// Keeps to itself what happens to a VM until it runs: until then that is the answer to who
-/// starts it.
+/// Observer that holds back notices of a VM until its start is complete: until then, its end is
+/// returned as the error of the start.
 #[derive(Default)]
 struct Threshold {
     state: Mutex<Passed>,
@@ -190,7 +191,7 @@ impl Threshold {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on notices go there; first of all that it has ended meanwhile.
+    /// Forwards notices to `observer` from now on, beginning with an end that has occurred.
     fn pass(&self, observer: Arc<dyn VmObserver>) {
         let mut passed = self.lock();
         if let Some(end) = passed.end.take() {
@@ -255,7 +256,7 @@ impl VmHost for QemuHost {
             }
             Err(error) => {
                 let _ = self.client.do_it(Request::Kill(started.identity));
-                // What has never run is not gone.
+                // A VM that has never run cannot be gone.
                 let is_gone = error.kind == VmErrorKind::Gone;
                 let kind = if is_gone { VmErrorKind::Host } else { error.kind };
                 let text = format!("VM {} did not start: {}", spec.name, error.text);

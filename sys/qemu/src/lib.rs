@@ -1,31 +1,31 @@
-//! VMs: QEMU's processes, started by a launcher and driven over QMP.
+//! VMs: QEMU processes, started by a launcher and controlled over QMP.
 //!
-//! - [`QemuHost`]: the implementation of [`VmHost`](suimon_ports::VmHost). It asks the launcher
-//!   to start QEMU, and connects to QEMU's monitor in the VM's folder.
-//! - [`Launcher`]: a process of its own, because the daemon gives up starting programs
-//!   (`docs/decisions/0026-vm-launcher-process.md`). It takes a VM's description, never
-//!   words of a command line, and makes those itself.
-//! - [`start_launcher`]: starts one if none answers, before the daemon is confined.
+//! - [`QemuHost`]: the implementation of [`VmHost`](suimon_ports::VmHost). It requests the start of
+//!   QEMU from the launcher, and connects to QEMU's monitor in the VM's folder.
+//! - [`Launcher`]: a separate process, because the daemon gives up the right to execute programs
+//!   (`docs/decisions/0026-vm-launcher-process.md`). It accepts a VM's specification, never
+//!   command-line arguments, and constructs those itself.
+//! - [`start_launcher`]: starts a launcher if none responds, before the daemon is confined.
 //!
-//! What it does not do: it opens no device of a VM. Sockets of NICs and disks are listened on
-//! before a VM is started; QEMU connects to them.
+//! Outside of the scope: devices of a VM. The sockets of NICs and disks must exist before a VM is
+//! started; QEMU connects to them.
 //!
-//! Life of a VM
+//! Life cycle of a VM
 //! ```text
-//! prepare: the folder, in which NICs and disks make their sockets
-//! start:   launcher ─ fork, give up rights, exec ─► QEMU -S, its monitor's socket inherited
+//! prepare: the folder, in which NICs and disks create their sockets
+//! start:   launcher ─ fork, drop privileges, exec ─► QEMU -S, inherits its monitor's socket
 //!          daemon ─ connect ─► greeting, capabilities, cont
-//!          daemon ─ watch ──► launcher: tells how the process ended
-//! the daemon ends: QEMU goes on, and a daemon that adopts the VM connects again
-//! the launcher ends: QEMU goes on, and a launcher that comes later finds it by its folder
+//!          daemon ─ watch ──► launcher: reports how the process ended
+//! the daemon ends: QEMU continues, and a daemon that adopts the VM connects again
+//! the launcher ends: QEMU continues, and a later launcher finds it by its folder
 //! ```
 //!
 //! Invariants
-//! - What runs as a VM has a user of its own, no capability, and may not write into its folder.
-//! - A process is named by its number and the time of its start, and ended through a descriptor
-//!   of that process: never another one that got the number.
-//! - What a QEMU says, and the agent in its guest, is bounded in length and pace, and affects its
-//!   own VM only.
+//! - A VM's process has a separate user, no capability, and may not create files in its folder.
+//! - A process is identified by its id and start time, and killed through a pidfd: never another
+//!   process that reuses the id.
+//! - Messages of QEMU and of the guest agent are bounded in length and rate, and affect their own
+//!   VM only.
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

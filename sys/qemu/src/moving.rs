@@ -1,4 +1,5 @@
-//! A VM's way to another QEMU: where its devices are, and its memory over a line.
+//! Live migration of a VM to another QEMU: layout of its devices, and transfer of its memory over a
+//! connection.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -17,16 +18,16 @@ use crate::spec_check::PORTS;
 use crate::translated_memory::check_recorded;
 use crate::vm::{QemuVm, nonsense};
 
-/// By what QEMU knows the line.
+/// Name under which QEMU keeps the descriptor of the connection.
 const LINE: &str = "migration";
 
-/// What a QEMU is told that a VM comes to.
+/// Returns the command that prepares QEMU for an incoming VM.
 pub(crate) fn ready_to_receive() -> Command {
     Command::MigrateSetCapabilities(vec![ReturnPath, LateBlockActivate])
 }
 
 impl QemuVm {
-    /// Where QEMU's tree of objects has what is behind a root port, if anything is.
+    /// Returns the QOM path of the device behind a root port, if there is one.
     pub(crate) fn behind_port(&self, number: usize) -> Result<Option<String>, VmError> {
         let port = port_id(number);
         let path = format!("/machine/peripheral/{port}/{port}");
@@ -62,7 +63,7 @@ impl QemuVm {
         self.ask(&Command::QomGet { path: path.to_owned(), property: property.to_owned() })
     }
 
-    /// Also of a NIC whose address QEMU has chosen.
+    /// Returns the MAC address of a NIC, which QEMU may have chosen.
     fn mac_of(&self, path: &str) -> Result<MacAddr, VmError> {
         let told = self.property(path, "mac")?;
         let mac = told.as_str().and_then(|mac| mac.parse().ok());

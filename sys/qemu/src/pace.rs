@@ -1,14 +1,14 @@
-//! How many events of one VM are heard in a while.
+//! Rate limit for events of one VM.
 
 use std::time::{Duration, Instant};
 
-/// So many are heard at once.
+/// Events permitted in a burst.
 const AT_ONCE: u32 = 200;
-/// After these, one each.
+/// Interval between events beyond the burst.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Events that may still be heard. A QEMU in its guest's hand can send them without end; who
-/// hears them keeps each.
+/// Token bucket for events. A QEMU process under a guest's control can send events without end, and
+/// the observer stores each.
 #[derive(Debug)]
 pub(crate) struct Pace {
     left: u32,
@@ -20,7 +20,7 @@ impl Pace {
         Self { left: AT_ONCE, since: now }
     }
 
-    /// Counts one more, and says for how long to read nothing more.
+    /// Counts an event. Returns the time for which the caller must stop reading.
     pub(crate) fn count(&mut self, now: Instant) -> Duration {
         let passed = now.saturating_duration_since(self.since);
         let back = u32::try_from(passed.as_millis() / PAUSE.as_millis()).unwrap_or(AT_ONCE);

@@ -1,4 +1,4 @@
-//! Sockets between daemon and launcher, and to a monitor.
+//! Unix sockets between daemon and launcher, and to a monitor.
 
 use std::io::{self, IoSlice, Write};
 use std::mem::MaybeUninit;
@@ -17,19 +17,19 @@ use serde::de::DeserializeOwned;
 
 use crate::wire::MESSAGE_BYTES_MAX;
 
-/// A new socket of the kind that is used.
+/// Creates a socket that preserves message boundaries (`SOCK_SEQPACKET`).
 pub(crate) fn new_socket() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// A connection to whoever listens at `path`.
+/// Connects to the socket at `path`.
 pub(crate) fn connect_to(path: &Path) -> io::Result<OwnedFd> {
     let socket = new_socket()?;
     connect(&socket, &SocketAddrUnix::new(path)?)?;
     Ok(socket)
 }
 
-/// Sends one message.
+/// Sends one message as JSON. Blocks while the peer's buffer is full.
 pub(crate) fn send_message(socket: impl AsFd, message: &impl Serialize) -> io::Result<()> {
     let bytes = serde_json::to_vec(message)?;
     if bytes.len() > MESSAGE_BYTES_MAX {
@@ -39,7 +39,7 @@ pub(crate) fn send_message(socket: impl AsFd, message: &impl Serialize) -> io::R
     Ok(())
 }
 
-/// The next message; nothing at the end of the connection.
+/// Receives the next message; `None` at the end of the connection. Blocks.
 pub(crate) fn receive_message<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<T>> {
     let mut buffer = vec![0; MESSAGE_BYTES_MAX];
     let (_, length) =
@@ -52,7 +52,7 @@ pub(crate) fn receive_message<T: DeserializeOwned>(socket: impl AsFd) -> io::Res
     Ok(Some(serde_json::from_slice(bytes)?))
 }
 
-/// Writes a line to a monitor, and hands a descriptor over with its first byte.
+/// Writes a line to a monitor, with a descriptor attached to its first byte.
 pub(crate) fn write_line(
     mut stream: &UnixStream,
     line: &[u8],
@@ -71,7 +71,8 @@ pub(crate) fn write_line(
     stream.write_all(line.get(sent..).unwrap_or_default())
 }
 
-/// Waits until one of them can be read or has ended, or until the time is over; says which.
+/// Blocks until a descriptor is readable or hung up, at most `limit`. Returns the readiness of
+/// each.
 pub(crate) fn wait_readable<const N: usize>(
     descriptors: [BorrowedFd<'_>; N],
     limit: Option<Duration>,

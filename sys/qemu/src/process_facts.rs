@@ -1,14 +1,14 @@
-//! What `/proc` says of processes.
+//! Properties of processes from `/proc`.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-/// When a process was started, in clock ticks since the machine was (`proc(5)`, field 22 of
-/// `stat`); nothing if there is none, or only what its parent has not heard of yet.
+/// Returns the start time of a process in clock ticks since boot (`proc(5)`, field 22 of `stat`).
+/// Returns `None` if there is no such process or it is a zombie.
 pub(crate) fn started(process: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, in parentheses, may have any character in it, parentheses too.
+    // The name, in parentheses, may contain any character, including parentheses.
     let (_, rest) = text.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
     if matches!(fields.next()?, "Z" | "X" | "x") {
@@ -18,12 +18,12 @@ pub(crate) fn started(process: u32) -> Option<u64> {
     fields.nth(18)?.parse().ok()
 }
 
-/// The user that a process runs as (`proc(5)`: its folder is that user's).
+/// Returns the user of a process (`proc(5)`: the owner of its folder).
 pub(crate) fn user(process: u32) -> Option<u32> {
     fs::metadata(format!("/proc/{process}")).ok().map(|found| found.uid())
 }
 
-/// The flags that all CPUs have.
+/// Returns the flags that all CPUs have.
 pub(crate) fn cpu_flags(cpuinfo: &str) -> Vec<String> {
     let lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
     let mut sets = lines
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn a_process_has_a_time_and_nobody_has_none() {
         assert!(started(std::process::id()).is_some_and(|ticks| ticks > 0));
-        // Above the kernel's highest number of a process, 4194304.
+        // Above the kernel's largest process id, 4194304.
         assert_eq!(started(5_000_000), None);
     }
 

@@ -1,5 +1,5 @@
-//! A connection to a VM's monitor: one thread reads it, and hears how the process ends; whoever
-//! tells the VM something waits for the answer.
+//! Connection to a VM's monitor. One thread reads it and receives the report of the process's end;
+//! callers that send commands block until the reply.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -20,38 +20,38 @@ use crate::pace::Pace;
 use crate::peer::{wait_readable, write_line};
 use crate::unplugging::Unplugging;
 
-/// What QEMU may take for an answer.
+/// Time limit for a reply of QEMU.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(10);
-/// After its monitor was closed, a process ends within this, or it is ended.
+/// Time for a process to end after it closed its monitor, before it is killed.
 const END_LIMIT: Duration = Duration::from_secs(5);
-/// How often what could not be taken away yet is tried again.
+/// Interval at which the removal of an object that is still in use is repeated.
 const RETRY: Duration = Duration::from_millis(100);
 const READ_BYTES: usize = 64 << 10;
 
-/// What came of a command.
+/// Result of a command: return value or error text.
 pub(crate) type Outcome = Result<Value, String>;
 
-/// Who waits for an answer.
+/// Receiver of the reply to a command.
 enum Waiting {
     Caller(SyncSender<Outcome>),
     Unplugging,
 }
 
-/// What is known of the VM.
+/// Current state of the VM.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) state: VmRunState,
-    /// It was or is being stopped because a write found no space.
+    /// True if the VM is or is being paused because a write found no space.
     pub(crate) waits_for_space: bool,
-    /// Whether an agent in the guest has opened its port.
+    /// True if an agent in the guest has opened its port.
     pub(crate) has_agent: bool,
-    /// Why the machine was turned off, in QEMU's word.
+    /// QEMU's reason for a shutdown of the machine.
     off_because: Option<String>,
-    /// How it has ended.
+    /// How the process ended.
     ended: Option<String>,
 }
 
-/// What callers and the reading thread share.
+/// State shared by callers and the reading thread.
 pub(crate) struct Shared {
     name: String,
     stream: UnixStream,
@@ -66,7 +66,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    /// Sends a command, and a descriptor beside it; the answer goes to who waits.
+    /// Sends a command, with an optional descriptor; the reply is delivered to `waiting`. Returns
+    /// the id of the command.
     fn send(
         &self,
         command: &Command,
@@ -80,18 +81,18 @@ impl Shared {
         let sent = write_line(&self.stream, &command.line(id), descriptor);
         if sent.is_err() {
             lock(&self.waiting).remove(&id);
-            // What was sent in part would spoil what comes next.
+            // A partly sent command would corrupt the next one.
             let _ = self.stream.shutdown(Shutdown::Both);
         }
         sent.map(|()| id)
     }
 
-    /// Tells QEMU something and waits for its answer.
+    /// Sends a command and blocks until the reply, at most [`ANSWER_LIMIT`].
     pub(crate) fn ask(&self, command: &Command) -> Result<Value, VmError> {
         self.ask_with(command, None)
     }
 
-    /// Gives QEMU a descriptor, to keep under this name.
+    /// Passes a descriptor to QEMU, which keeps it under this name.
     pub(crate) fn hand_over(&self, name: &'static str, fd: BorrowedFd<'_>) -> Result<(), VmError> {
         self.ask_with(&Command::GetFd { name }, Some(fd)).map(drop)
     }
@@ -123,7 +124,7 @@ impl Shared {
         VmError::new(VmErrorKind::Gone, format!("VM {name} is not there any more: {how}"))
     }
 
-    /// How it ended, or that it goes.
+    /// Returns how the process ended, or that it has closed its monitor.
     pub(crate) fn how_it_ended(&self) -> String {
         let ended = lock(&self.known).ended.clone();
         ended.unwrap_or_else(|| "QEMU closed its monitor".to_owned())
@@ -133,7 +134,7 @@ impl Shared {
         lock(&self.known).clone()
     }
 
-    /// Sets what QEMU was asked for. That an agent came meanwhile an event may have told already.
+    /// Stores the state queried from QEMU. An event may already have reported the agent.
     pub(crate) fn set_known(&self, state: VmRunState, waits_for_space: bool, has_agent: bool) {
         let mut known = lock(&self.known);
         known.state = state;
@@ -141,33 +142,33 @@ impl Shared {
         known.has_agent |= has_agent;
     }
 
-    /// Waits until the process has ended and that was told.
+    /// Blocks until the end of the process was reported, at most `limit`. Returns false on timeout.
     pub(crate) fn wait_end(&self, limit: Duration) -> bool {
         let known = lock(&self.known);
         let waited = self.has_ended.wait_timeout_while(known, limit, |known| known.ended.is_none());
         waited.map_or(true, |(known, _)| known.ended.is_some())
     }
 
-    /// How it ended, if it has.
+    /// Returns how the process ended, if it has.
     fn ended(&self) -> Option<String> {
         lock(&self.known).ended.clone()
     }
 }
 
-/// A session. Dropping it closes the connection; the VM goes on.
+/// Open session. Dropping it closes the connection; the VM continues.
 pub(crate) struct Session {
     shared: Arc<Shared>,
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // The thread sees the end of the connection, and that nobody wants to hear of it.
+        // The thread sees the end of the connection and does not report it.
         lock(&self.shared.known).ended.get_or_insert_with(|| "it was let go".to_owned());
         let _ = self.shared.stream.shutdown(Shutdown::Both);
     }
 }
 
-/// What a session is made of.
+/// Parameters of a session.
 pub(crate) struct SessionParts<'a> {
     pub(crate) name: &'a str,
     pub(crate) stream: UnixStream,
@@ -177,7 +178,7 @@ pub(crate) struct SessionParts<'a> {
 }
 
 impl Session {
-    /// Starts the thread; the greeting comes over the channel.
+    /// Starts the reading thread. The greeting arrives on the returned channel.
     pub(crate) fn start(parts: SessionParts<'_>) -> io::Result<(Self, Receiver<Greeting>)> {
         let SessionParts { name, stream, watch, observer, thread_start } = parts;
         stream.set_write_timeout(Some(ANSWER_LIMIT))?;
@@ -221,7 +222,7 @@ impl Session {
     }
 }
 
-/// The thread that reads.
+/// State of the reading thread.
 struct Reading {
     shared: Arc<Shared>,
     watch: Option<Watch>,
@@ -256,8 +257,10 @@ impl Reading {
         self.finish(heard, &why);
     }
 
-    /// Waits for something and works it off; says how the process ended if that came first, and
-    /// fails with the reason why nothing can come over the monitor any more.
+    /// Waits for one event and handles it. Returns the end of the process if it was reported.
+    ///
+    /// # Errors
+    /// The reason why the monitor can no longer be read.
     fn turn(&mut self, reader: &mut Reader) -> Result<Option<Heard>, String> {
         let limit = self.unplugging.is_waiting().then_some(RETRY);
         let stream = self.shared.stream.as_fd();
@@ -326,7 +329,7 @@ impl Reading {
         }
     }
 
-    /// Sends what is next to be taken away behind a device that is gone.
+    /// Sends the next command that removes the backend of an unplugged device.
     fn unplug_further(&mut self) {
         while let Some(command) = self.unplugging.poll_command() {
             match self.shared.send(&command, None, Waiting::Unplugging) {
@@ -343,7 +346,7 @@ impl Reading {
         }
         match event {
             Event::Stop => {
-                // A guest that has panicked is stopped because of that.
+                // A guest that has panicked is stopped as a consequence.
                 if lock(&self.shared.known).state == VmRunState::Running {
                     self.change(VmRunState::Paused);
                 }
@@ -364,7 +367,7 @@ impl Reading {
                 self.change(VmRunState::Off);
             }
             Event::DeviceDeleted { device: Some(device), .. } => {
-                // Nothing stands behind a virtual function that would be left.
+                // A VF has no backend that would remain.
                 if let Some(nic) = device.strip_prefix("vf-") {
                     let device = VmDevice::Vf(nic.to_owned());
                     return self.observer.handle_notice(VmNotice::Unplugged(device));
@@ -395,7 +398,7 @@ impl Reading {
         }
     }
 
-    /// Tells how it ended: as the launcher says, or else as the monitor did.
+    /// Reports how the process ended: as the launcher reports, or else as the monitor did.
     fn finish(&self, heard: Option<Heard>, why: &str) {
         let off = lock(&self.shared.known).off_because.clone();
         let (is_known_bad, how) = match heard {

@@ -1,4 +1,4 @@
-//! What can be seen wrong with a VM's description without looking at the host.
+//! Validation of a VM's specification, independent of the host.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,22 +7,22 @@ use suimon_ports::{
     VmArrival, VmBoot, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmNicKind, VmNicSpec, VmSpec,
 };
 
-/// Names of VMs, NICs and disks.
+/// Maximum length of names of VMs, NICs and disks, in bytes.
 const NAME_BYTES_MAX: usize = 63;
-/// Serial numbers of IDE disks and of virtio-blk.
+/// Maximum length of serial numbers of IDE disks and of virtio-blk, in bytes.
 const SERIAL_BYTES_MAX: usize = 20;
-/// Without an IOMMU a PC has this many at most.
+/// Maximum number of CPUs of a PC without an IOMMU.
 const CPUS_MAX: u16 = 255;
-/// Devices that can be plugged, each behind a port of its own.
+/// Maximum number of hot-pluggable devices, each behind a separate root port.
 pub(crate) const PORTS: usize = 16;
-/// Disks on the two channels of an IDE controller.
+/// Maximum number of disks of an IDE controller with two channels.
 const IDE_MAX: usize = 4;
-/// Ports of the machine's SATA controller, one of which has the CD drive.
+/// Maximum number of disks of the machine's SATA controller, which also has the CD drive.
 const SATA_MAX: usize = 5;
-/// `virtio-net` of QEMU has as many.
+/// Maximum number of queue pairs of QEMU's `virtio-net`.
 const QUEUES_MAX: u16 = 256;
 const MIB: u64 = 1 << 20;
-/// The longest command line of a kernel (`COMMAND_LINE_SIZE` of x86).
+/// Maximum length of a kernel's command line (`COMMAND_LINE_SIZE` of x86).
 const KERNEL_WORDS_MAX: usize = 2048;
 const PATH_BYTES_MAX: usize = 4095;
 
@@ -30,7 +30,7 @@ fn refused(text: impl Into<String>) -> VmError {
     VmError::new(VmErrorKind::Refused, text)
 }
 
-/// Whether QEMU's ids may have this in them (`id_wellformed`), and paths as well.
+/// Returns true if the text is valid in ids of QEMU (`id_wellformed`) and in paths.
 pub(crate) fn is_name(text: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
@@ -50,7 +50,10 @@ fn check_path(what: &str, path: &Path) -> Result<(), VmError> {
     Err(refused(format!("{what} {text:?} is no absolute path without control characters")))
 }
 
-/// Says what is wrong with the description, if anything is.
+/// Checks a specification.
+///
+/// # Errors
+/// The first invalid field.
 pub(crate) fn check(spec: &VmSpec) -> Result<(), VmError> {
     if !is_name(&spec.name) {
         let form = "letters, digits, `-`, `_` and `.`, at most 63 bytes";
@@ -122,7 +125,7 @@ fn check_devices(spec: &VmSpec) -> Result<(), VmError> {
     Ok(())
 }
 
-/// Each port is of one device, and there.
+/// Checks that each port exists and is used by one device.
 fn check_ports(spec: &VmSpec) -> Result<(), VmError> {
     let named = spec.nics.iter().filter_map(|nic| nic.port);
     let mut seen = BTreeSet::new();
@@ -137,7 +140,7 @@ fn check_ports(spec: &VmSpec) -> Result<(), VmError> {
     Ok(())
 }
 
-/// The name of a machine, as QEMU has them.
+/// Checks the name of a QEMU machine type.
 fn check_arrival(arrival: &VmArrival) -> Result<(), VmError> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     let machine = &arrival.machine;
@@ -160,7 +163,10 @@ fn check_unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<
     }
 }
 
-/// Says what is wrong with a NIC's description, if anything is.
+/// Checks a NIC's specification.
+///
+/// # Errors
+/// The first invalid field.
 pub(crate) fn check_nic(nic: &VmNicSpec) -> Result<(), VmError> {
     if !is_name(&nic.name) {
         return Err(refused(format!("{:?} is no name of a NIC", nic.name)));
@@ -175,7 +181,10 @@ pub(crate) fn check_nic(nic: &VmNicSpec) -> Result<(), VmError> {
     Ok(())
 }
 
-/// Says what is wrong with a disk's description, if anything is.
+/// Checks a disk's specification.
+///
+/// # Errors
+/// The first invalid field.
 pub(crate) fn check_disk(disk: &VmDiskSpec) -> Result<(), VmError> {
     let name = &disk.name;
     if !is_name(name) {

@@ -1,4 +1,4 @@
-//! A launcher for a daemon that finds none.
+//! Start of a launcher by a daemon.
 #![allow(unsafe_code, reason = "setsid between fork and exec")]
 
 use std::io::{self, Read};
@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 
 use crate::peer::connect_to;
 
-/// Time for a launcher to listen. It takes some milliseconds, and seconds on a machine that is
-/// overloaded; one that fails ends at once.
+/// Time limit for a launcher to listen. It takes milliseconds, and seconds on an overloaded
+/// machine; a failing one exits at once.
 const LIMIT: Duration = Duration::from_secs(30);
-/// More of what a launcher writes about its failure is not read.
+/// Maximum number of bytes read of a launcher's error message.
 const REASON_BYTES_MAX: u64 = 4096;
 
-/// Starts `command`, which becomes a launcher that listens at `socket`, unless one answers there.
-/// It is in a session of its own, so that it goes on when the caller ends; nothing comes to its
-/// stdin. Says whether one was started. A launcher that fails writes the reason to its stdout,
-/// which becomes part of the error; one that listens writes nothing there.
+/// Starts `command`, which becomes a launcher that listens at `socket`, unless one responds there.
+/// It runs in a separate session, so that it continues when the caller ends; its stdin is empty.
+/// Returns true if one was started. A failing launcher must write the reason to its stdout, which
+/// becomes part of the error; a successful one writes nothing there.
 ///
-/// To be called before the calling process gives up starting programs.
+/// Must be called before the calling process gives up the right to execute programs.
 ///
 /// # Errors
 /// The program cannot be started, or does not listen within 30 s.
@@ -29,7 +29,7 @@ pub fn start_launcher(socket: &Path, mut command: Command) -> io::Result<bool> {
         return Ok(false);
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped());
-    // SAFETY: between fork and exec one system call is made, which takes nothing.
+    // SAFETY: between fork and exec one system call without arguments is made.
     unsafe {
         command.pre_exec(
             || {
@@ -58,7 +58,7 @@ pub fn start_launcher(socket: &Path, mut command: Command) -> io::Result<bool> {
     }
 }
 
-/// What a launcher that has ended wrote about it.
+/// Returns the error message of a launcher that has ended.
 fn reason_of(child: &mut Child) -> Option<String> {
     let mut reason = Vec::new();
     child.stdout.take()?.take(REASON_BYTES_MAX).read_to_end(&mut reason).ok()?;

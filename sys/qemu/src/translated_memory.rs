@@ -1,28 +1,30 @@
-//! Size of a guest's memory that makes QEMU notice every write while the memory is copied, if QEMU
+//! Memory size of a guest with which QEMU records every write while the memory is copied, if QEMU
 //! itself translates the guest's instructions (TCG).
 //!
 //! QEMU before 9.0 takes the record of written pages 64 pages at a time
 //! (`cpu_physical_memory_sync_dirty_bitmap`) and leaves the pages writable in the translation
 //! caches (TLBs) of its virtual CPUs. Later writes to these pages are not recorded, and the VM
-//! arrives with old memory: its kernel panics, or its data is wrong. QEMU commit 03bfc2188f06
-//! ("physmem: Fix migration dirty bitmap coherency with TCG memory access") corrects it. Of a block
-//! of memory whose size is not a multiple of 64 pages, QEMU takes the record page by page and
-//! corrects the caches for each page. So translated guests have 8 KiB more than was configured.
+//! arrives with old memory: its kernel panics, or its data is corrupt. QEMU commit 03bfc2188f06
+//! ("physmem: Fix migration dirty bitmap coherency with TCG memory access") corrects this. If the
+//! size of a memory block is not a multiple of 64 pages, QEMU takes the record page by page and
+//! corrects the caches for each page. Translated guests therefore get 8 KiB more than configured.
 
 use suimon_ports::{VmAccelerator, VmError, VmErrorKind, VmSpec};
 use suimon_qmp::Version;
 
 use crate::devices::Machine;
 
-/// Bytes behind one word of QEMU's record: 64 pages of 4 KiB.
+/// Bytes represented by one word of QEMU's record: 64 pages of 4 KiB.
 const WORD_BYTES: u64 = 64 * 4096;
-/// What a translated guest has beyond its configured memory: the unit that `-m` is rounded up to.
+/// Memory in bytes of a translated guest in addition to the configured size: the unit to which `-m`
+/// is rounded up.
 const EXTRA_BYTES: u64 = 8192;
-/// The first version without the fault.
+/// First version of QEMU with the correction.
 const CORRECTED_IN: Version = Version::new(9, 0, 0);
 
-/// Returns the bytes of memory that a VM is started with. Both nodes of a migration compute the
-/// same number. Huge pages cannot be divided: a guest that has them gets what was configured.
+/// Returns the memory size in bytes that a VM is started with. Both nodes of a migration compute
+/// the same value. Guests with huge pages get the configured size, because huge pages cannot be
+/// divided.
 pub(crate) fn memory_bytes(spec: &VmSpec, accelerator: VmAccelerator) -> u64 {
     match accelerator {
         VmAccelerator::Tcg if !spec.huge_pages => spec.memory_bytes.saturating_add(EXTRA_BYTES),
@@ -30,10 +32,11 @@ pub(crate) fn memory_bytes(spec: &VmSpec, accelerator: VmAccelerator) -> u64 {
     }
 }
 
-/// Checks that QEMU records all writes of a guest with `bytes` of memory while it moves.
+/// Checks that QEMU records all writes of a guest with `bytes` of memory during a migration.
 ///
 /// # Errors
-/// It does not: the guest has huge pages, or was started before its memory got the extra bytes.
+/// Writes may be lost: the guest has huge pages, or was started before its memory got the extra
+/// bytes.
 pub(crate) fn check_recorded(machine: Machine, bytes: u64) -> Result<(), VmError> {
     let is_recorded = machine.accelerator == VmAccelerator::Kvm
         || machine.version >= CORRECTED_IN

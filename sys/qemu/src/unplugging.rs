@@ -1,4 +1,4 @@
-//! What follows when a guest has let go of a device: what stood behind it is taken away too.
+//! Removal of the backends of a device after the guest has released it.
 
 use std::collections::VecDeque;
 
@@ -7,10 +7,11 @@ use suimon_qmp::Command;
 
 use crate::devices::device_of;
 
-/// What is still in use is tried so often; a device goes some moments after that was told.
+/// Number of attempts to remove an object that is still in use; a device releases it some moments
+/// after its deletion was reported.
 const TRIES: u32 = 50;
 
-/// A device that is gone, and what is left of it.
+/// Unplugged device, and the commands that remove its backends.
 #[derive(Debug)]
 struct Rest {
     device: VmDevice,
@@ -18,26 +19,26 @@ struct Rest {
     tries: u32,
 }
 
-/// Devices that are gone, of which something is left; one after the other.
+/// Unplugged devices with remaining backends, processed one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Unplugging {
     rests: VecDeque<Rest>,
-    /// The number of the command that was not answered yet.
+    /// Id of the command in flight.
     sent: Option<u64>,
-    /// Whether the last answer was that it is to be tried again, after a while.
+    /// True if the last command failed and is to be repeated after a while.
     is_waiting: bool,
 }
 
-/// Devices whose rests are kept in mind at most: as many as there are ports.
+/// Maximum number of devices with remaining backends: the number of ports.
 const RESTS_MAX: usize = crate::spec_check::PORTS;
 
 impl Unplugging {
-    /// Whether something is to be tried again after a while.
+    /// Returns true if a command is to be repeated after a while.
     pub(crate) const fn is_waiting(&self) -> bool {
         self.is_waiting
     }
 
-    /// Takes note that a device with this id is gone.
+    /// Records that the device with this id was deleted.
     pub(crate) fn handle_deleted(&mut self, device: &str) {
         let id = || device.to_owned();
         let Some(device) = device_of(device) else { return };
@@ -45,7 +46,7 @@ impl Unplugging {
         let commands = match device {
             VmDevice::Nic(_) => VecDeque::from([Command::NetdevDel { id: id() }, chardev]),
             VmDevice::Disk(_) => VecDeque::from([chardev]),
-            // Nothing stands behind it; never put here.
+            // A VF has no backend and is not passed here.
             VmDevice::Vf(_) => return,
         };
         if self.rests.len() < RESTS_MAX {
@@ -53,7 +54,7 @@ impl Unplugging {
         }
     }
 
-    /// What is to be sent next, if it is time for something.
+    /// Returns the next command to send, if there is one and none is in flight.
     pub(crate) fn poll_command(&mut self) -> Option<Command> {
         if self.sent.is_some() {
             return None;
@@ -62,13 +63,13 @@ impl Unplugging {
         self.rests.front()?.commands.front().cloned()
     }
 
-    /// Takes note of the number under which it was sent.
+    /// Records the id of the command that was sent.
     pub(crate) fn handle_sent(&mut self, id: u64) {
         self.sent = Some(id);
     }
 
-    /// Takes note of what came of it: an error's text or nothing. Gives what is gone
-    /// with all that stood behind it.
+    /// Records the result of a command: an error's text or success. Returns a device whose backends
+    /// were all removed.
     pub(crate) fn handle_answer(&mut self, id: u64, error: Option<&str>) -> Option<VmDevice> {
         if self.sent != Some(id) {
             return None;
@@ -81,7 +82,7 @@ impl Unplugging {
             self.is_waiting = true;
             return None;
         }
-        // Anything else that is refused is not there: a NIC that QEMU emulates has no chardev.
+        // Any other error means that the object does not exist: an emulated NIC has no chardev.
         rest.commands.pop_front();
         if !rest.commands.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! Virtual functions of a VM's NICs: plugged in beside their standby, and taken away.
+//! Virtual functions (VFs) of a VM's NICs: hot-plug beside their standby, and unplug.
 
 use std::sync::PoisonError;
 
@@ -10,20 +10,20 @@ use crate::devices::{Machine, nic_id, vf_id};
 use crate::spec_check::{PORTS, is_name};
 use crate::vm::{QemuVm, nonsense};
 
-/// Where devices that have an id are in QEMU's tree of objects.
+/// QOM path of devices with an id.
 const DEVICES: &str = "/machine/peripheral";
 
 impl QemuVm {
     pub(crate) fn plug_vf(&self, nic: &str, address: PciAddress) -> Result<(), VmError> {
         check_name(nic)?;
         let _plugging = self.plugging.lock().unwrap_or_else(PoisonError::into_inner);
-        // From the other end than all else: a function that QEMU shows to no guest yet has its
-        // port all the same, and nobody sees that.
+        // Searched from the last port: a VF that QEMU does not expose yet occupies its port
+        // invisibly.
         let port = self.free_port_of((0..PORTS).rev())?;
         self.do_it(&Command::DeviceAdd(Machine::vf(nic, address, &port)))
     }
 
-    /// Has the guest let go of the function; `Gone` if the VM does not have it.
+    /// Requests that the guest release the VF; fails with `Gone` if the VM does not have it.
     pub(crate) fn unplug_vf(&self, nic: &str) -> Result<(), VmError> {
         if !self.has_device(&vf_id(nic))? {
             return Err(VmError::new(VmErrorKind::Gone, "the VM has no such VF"));

@@ -1,4 +1,4 @@
-//! A VM that runs, as the node has it.
+//! Running VM: the implementation of the port [`Vm`].
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -20,22 +20,22 @@ use crate::host::connect_in;
 use crate::session::{ANSWER_LIMIT, Session, Shared};
 use crate::spec_check::{PORTS, check_disk, check_nic};
 
-/// The socket of the serial console, in the VM's folder.
+/// Socket of the serial console, in the VM's folder.
 pub(crate) const CONSOLE_SOCKET: &str = "console.sock";
 const CONSOLE_CHARDEV: &str = "console";
-/// QEMU takes a connection in as soon as it comes round to that.
+/// Time limit for QEMU to accept a connection to the console.
 const CONSOLE_LIMIT: Duration = Duration::from_secs(2);
 
-/// A VM over its monitor.
+/// VM controlled over its monitor.
 pub(crate) struct QemuVm {
     pub(crate) identity: VmIdentity,
     pub(crate) machine: Machine,
     pub(crate) user: Option<u32>,
     pub(crate) session: Session,
     pub(crate) cpus: AtomicU16,
-    /// Held by who plugs something, or takes the console.
+    /// Locked while a device is plugged or the console is connected.
     pub(crate) plugging: Mutex<()>,
-    /// Held by who talks with the guest's agent.
+    /// Locked during a session with the guest agent.
     pub(crate) talking: Mutex<()>,
 }
 
@@ -63,13 +63,13 @@ impl QemuVm {
     fn reset(&self) -> Result<(), VmError> {
         let has_panicked = self.shared().known().state == VmRunState::Panicked;
         self.do_it(&Command::SystemReset)?;
-        // What stood still because of its panic runs again; what somebody paused does not.
+        // A VM that was stopped by its panic continues; one that was paused by a caller does not.
         if has_panicked { self.do_it(&Command::Cont) } else { Ok(()) }
     }
 
     fn quit(&self) -> Result<(), VmError> {
         match self.ask(&Command::Quit) {
-            // The end of the process may come before the answer.
+            // The process may end before the reply.
             Ok(_) | Err(VmError { kind: VmErrorKind::Gone, .. }) => {}
             Err(error) => return Err(error),
         }
@@ -80,12 +80,12 @@ impl QemuVm {
         }
     }
 
-    /// A port behind which nothing is.
+    /// Returns the first root port without a device.
     fn free_port(&self) -> Result<String, VmError> {
         self.free_port_of(0..PORTS)
     }
 
-    /// The first of these ports behind which nothing is.
+    /// Returns the first of these ports without a device.
     pub(crate) fn free_port_of(
         &self,
         numbers: impl Iterator<Item = usize>,
@@ -99,7 +99,7 @@ impl QemuVm {
         Err(refused(format!("VM {name} has {PORTS} ports, and something is behind each of them")))
     }
 
-    /// Adds what stands behind a device and then the device; all or nothing.
+    /// Adds the backends of a device and then the device, all or nothing.
     fn plug(&self, attachment: &Attachment) -> Result<(), VmError> {
         let mut added = Vec::new();
         let mut result = Ok(());
@@ -145,7 +145,7 @@ impl QemuVm {
 
     pub(crate) fn unplug(&self, id: String) -> Result<(), VmError> {
         match self.do_it(&Command::DeviceDel { id }) {
-            // The guest was asked before, and has not let go yet.
+            // The guest was requested before to release the device, and has not done so yet.
             Err(error) if error.text.contains("already in the process of unplug") => Ok(()),
             result => result,
         }
@@ -184,7 +184,7 @@ impl QemuVm {
         Ok(())
     }
 
-    /// Talks with the guest's agent, one at a time: QEMU lets one in.
+    /// Runs a session with the guest agent, one at a time, because QEMU accepts one connection.
     fn with_agent<T>(&self, talk: fn(&Path) -> Result<T, VmError>) -> Result<T, VmError> {
         if !self.shared().known().has_agent {
             let text = "no agent runs in the guest; install it there (on Debian the package \
@@ -202,7 +202,7 @@ impl QemuVm {
     }
 }
 
-/// QEMU would wait for a socket that is not there, and do nothing else.
+/// Checks that a socket exists: QEMU would block all other work while it waits for a missing one.
 fn check_socket(path: &Path) -> Result<(), VmError> {
     use std::os::unix::fs::FileTypeExt;
     let is_there = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
@@ -273,7 +273,7 @@ impl Vm for QemuVm {
         }
         let stream: UnixStream = connect_in(&self.identity.folder, CONSOLE_SOCKET)
             .map_err(|error| VmError::new(VmErrorKind::Gone, format!("its console: {error}")))?;
-        // Until QEMU has taken it in, somebody else could be let in beside it.
+        // Until QEMU has accepted the connection, another one could be accepted in its place.
         let until = Instant::now() + CONSOLE_LIMIT;
         while self.console_chardev()?.is_disconnected() {
             if Instant::now() >= until {
@@ -301,7 +301,7 @@ impl Vm for QemuVm {
     }
 }
 
-/// The accelerator that QEMU says it has.
+/// Converts QEMU's report to the accelerator.
 pub(crate) const fn accelerator(is_kvm: bool) -> VmAccelerator {
     if is_kvm { VmAccelerator::Kvm } else { VmAccelerator::Tcg }
 }

@@ -1,50 +1,50 @@
-//! What the daemon and the launcher say to each other: one message of JSON each way, on a socket
-//! that keeps messages apart.
+//! Protocol between daemon and launcher: one JSON message in each direction, on a socket that
+//! preserves message boundaries.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use suimon_ports::{VmAccelerator, VmError, VmErrorKind, VmIdentity, VmSpec};
 
-/// Raised when the two no longer understand each other; a launcher that VMs keep may be older
-/// than its daemon.
+/// Version, incremented by incompatible changes. A launcher kept by running VMs may be older than
+/// its daemon.
 pub(crate) const PROTOCOL: u32 = 1;
-/// Bytes of the longest message; a VM with all its devices takes a tenth.
+/// Maximum length of a message in bytes; a VM with all its devices needs a tenth.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 128 << 10;
 
-/// What the daemon sends.
+/// Message of the daemon.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Envelope {
     pub(crate) protocol: u32,
     pub(crate) request: Request,
 }
 
-/// What it wants.
+/// Request to the launcher.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// Whether a VM could be started.
+    /// Check whether a VM could be started.
     Probe(Box<VmSpec>),
-    /// A folder for a VM of this user.
+    /// Prepare a folder for a VM of this user.
     Prepare { folder: PathBuf, user: u32 },
-    /// Start it.
+    /// Start the VM's process.
     Start(Box<VmSpec>),
-    /// Whether its process is there.
+    /// Check whether the process exists.
     Find(VmIdentity),
-    /// End its process, and wait for that.
+    /// Kill the process, and wait for its end.
     Kill(VmIdentity),
-    /// Answered when its process has ended. Meanwhile any message has it ended.
+    /// Reply when the process has ended. Until then, any further message kills the process.
     Watch(VmIdentity),
-    /// Remove the folder.
+    /// Remove the VM's folder.
     Remove { folder: PathBuf },
-    /// VMs whose processes are there.
+    /// List the VMs with a running process.
     List,
-    /// Make a virtual function, by its PCI address, ready for this VM.
+    /// Make a virtual function, given by its PCI address, available to this VM.
     GiveVf { identity: VmIdentity, vf: String, memory_bytes: u64 },
-    /// Take it back.
+    /// Take the virtual function back.
     TakeVf { vf: String },
 }
 
-/// What comes of it.
+/// Reply of the launcher.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Answer {
     Done,
@@ -54,28 +54,28 @@ pub(crate) enum Answer {
     Refused { kind: VmErrorKind, text: String },
 }
 
-/// A process that was started.
+/// Started process of a VM.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Started {
     pub(crate) identity: VmIdentity,
     pub(crate) accelerator: VmAccelerator,
-    /// What is not as it should be, and does not keep the VM from running.
+    /// Problems that do not prevent the VM from running.
     pub(crate) remarks: Vec<String>,
 }
 
-/// How a process ended.
+/// End of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ended {
-    /// Whether it ended with status 0; nothing if an earlier launcher had started it.
+    /// True if it exited with status 0; `None` if an earlier launcher had started it.
     pub(crate) is_success: Option<bool>,
-    /// How, in words that begin with QEMU's name.
+    /// Description of the end, beginning with QEMU's name.
     pub(crate) status: String,
-    /// The last lines of its log.
+    /// Last lines of its log.
     pub(crate) log: String,
 }
 
 impl Ended {
-    /// All of it in one sentence.
+    /// Returns the description in one sentence.
     pub(crate) fn text(&self) -> String {
         if self.log.is_empty() {
             return self.status.clone();

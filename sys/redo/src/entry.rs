@@ -1,20 +1,21 @@
-//! One change in a record.
+//! Encoding of one change in a record.
 
 use suimon_image::{Changed, MetadataChange};
 
-/// Bytes of an entry. A page has a whole number of them: a process that is killed in the middle of a
-/// write has written whole pages.
+/// Size of an entry in bytes, which divides the page size: a process that is killed during a write
+/// has written complete pages.
 pub(crate) const ENTRY: usize = 64;
-/// Where the CRC-32C of what precedes it is. An entry that is there in part, or damaged, is none.
+/// Offset of the CRC-32C of the preceding bytes. An incomplete or damaged entry is invalid.
 const CHECKSUM_AT: usize = ENTRY - 4;
-/// The longest range of one byte: the sector bitmap of the largest block of any format (VHD: 2 GB).
+/// Longest range that is filled with one byte: the sector bitmap of the largest block of any format
+/// (VHD: 2 GB).
 const FILL_MAX: u32 = 1 << 20;
 
 const KIND_ENTRY: u32 = 1;
-/// The byte is in the lowest bits.
+/// The fill byte is stored in the lowest bits.
 const KIND_FILL: u32 = 0x100;
 
-/// A change, its number, and how long the file must be for what it names.
+/// Change, its number, and the required length of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) number: u64,
@@ -45,7 +46,7 @@ impl Entry {
         bytes
     }
 
-    /// `None` if these bytes are no entry.
+    /// Decodes an entry; `None` if the bytes are invalid.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let u64_at = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
         let u32_at = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));

@@ -1,35 +1,35 @@
-//! What a record says of itself.
+//! Header of a record.
 
 const MAGIC: [u8; 8] = *b"SuimonRd";
 const VERSION: u32 = 1;
 /// Size of the header at the start of a record, in bytes. Entries follow it.
 pub(crate) const HEADER: usize = 128;
-/// Where the number of the first kept entry is, and its complement, by which damage is noticed.
+/// Offset of the number of the first kept entry, followed by its complement, which detects damage.
 pub(crate) const FIRST_AT: u64 = 64;
-/// Bytes of the number and its complement.
+/// Size of the number and its complement in bytes.
 const FIRST_BYTES: usize = 16;
-/// The number of the first kept entry in a record that keeps nothing any more. No entry has it.
+/// Number of the first kept entry in an abandoned record. No entry has it.
 pub(crate) const ABANDONED: u64 = u64::MAX;
-/// Where the identity is that whoever redoes gives the file.
+/// Offset of the identity that the redo assigns to the file.
 pub(crate) const REDONE_AS_AT: u64 = 48;
 
-/// Where the checksum is.
+/// Offset of the checksum.
 const CHECKSUM_AT: usize = 88;
 
 /// The header of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// Entries of the ring.
+    /// Number of entries of the ring.
     pub(crate) room: u32,
-    /// The boot of the host that the record is of.
+    /// Id of the boot of the host in which the record was created.
     pub(crate) boot_id: [u8; 16],
-    /// As [`suimon_image::OpenedImage`] has it.
+    /// See [`suimon_image::OpenedImage`].
     pub(crate) write_id: [u8; 16],
-    /// As [`suimon_image::Redo`] has it; zeros until somebody loads the record.
+    /// See [`suimon_image::Redo`]; zeros until the record is loaded for the first time.
     pub(crate) redone_as: [u8; 16],
     /// Number of the first entry that is kept.
     pub(crate) first: u64,
-    /// As [`suimon_image::OpenedImage`] has it.
+    /// See [`suimon_image::OpenedImage`].
     pub(crate) file_len: u64,
 }
 
@@ -54,7 +54,7 @@ impl Header {
         bytes
     }
 
-    /// `None` if these bytes are no header that is known here.
+    /// Decodes a header; `None` if the bytes are invalid or of another version.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let u64_at = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
         let u32_at = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
@@ -80,7 +80,7 @@ impl Header {
     }
 }
 
-/// The number of the first kept entry, as it is written.
+/// Encodes the number of the first kept entry.
 pub(crate) fn first_bytes(first: u64) -> [u8; FIRST_BYTES] {
     let mut bytes = [0; FIRST_BYTES];
     let (number, complement) = bytes.split_at_mut(8);
@@ -89,7 +89,8 @@ pub(crate) fn first_bytes(first: u64) -> [u8; FIRST_BYTES] {
     bytes
 }
 
-/// CRC-32C of what stays as it was written: not of the identity of the redo and the first entry.
+/// Returns the CRC-32C of the immutable fields: without the identity of the redo and the first
+/// entry.
 fn checksum(bytes: &[u8; HEADER]) -> u32 {
     let (before, rest) = bytes.split_at(REDONE_AS_AT as usize);
     let after = rest.get(16 + FIRST_BYTES..CHECKSUM_AT - before.len()).unwrap_or_default();
@@ -119,7 +120,7 @@ mod tests {
             other[at] ^= 1;
             assert_eq!(Header::decode(&other), None);
         }
-        // These are written later, by themselves.
+        // These fields are rewritten later, individually.
         let mut other = bytes;
         other[50] ^= 1;
         other[64..80].copy_from_slice(&first_bytes(9));

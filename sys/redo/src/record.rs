@@ -1,4 +1,4 @@
-//! The record of one image.
+//! Record of one open image.
 
 use std::fs::{self, File};
 use std::io::{self, IoSlice};
@@ -11,7 +11,7 @@ use suimon_ports::RedoRecord;
 use crate::entry::{ENTRY, Entry};
 use crate::header::{ABANDONED, FIRST_AT, HEADER, first_bytes};
 
-/// A record that changes are kept in.
+/// Record to which changes are written.
 #[derive(Debug)]
 pub(crate) struct FileRecord {
     file: File,
@@ -19,18 +19,18 @@ pub(crate) struct FileRecord {
     room: u64,
     first: u64,
     next: u64,
-    /// Entries to be written; empty between calls.
+    /// Buffer for encoded entries; empty between calls.
     bytes: Vec<u8>,
 }
 
 impl FileRecord {
-    /// A record without entries, whose header is in the file.
+    /// Creates the record without entries; the file contains its header already.
     pub(crate) fn new(file: File, path: PathBuf, room: u32) -> Self {
         Self { file, path, room: room.into(), first: 0, next: 0, bytes: Vec::new() }
     }
 
-    /// Writes entries from a number on. Those at the ring's end and those at its beginning are
-    /// written apart.
+    /// Writes entries starting at number `from`. Entries at the ring's end and at its beginning are
+    /// written separately.
     fn write(&self, from: u64, bytes: &[u8]) -> io::Result<()> {
         let to_end = (self.room - from % self.room) as usize * ENTRY;
         let (end, beginning) = bytes.split_at(to_end.min(bytes.len()));
@@ -38,7 +38,7 @@ impl FileRecord {
         if beginning.is_empty() { Ok(()) } else { self.write_all_at(beginning, place(0)) }
     }
 
-    /// By the one call of this kind that a processor may make (`sys/confine`).
+    /// Writes with `pwritev2`, the only positional write that a worker may call (`sys/confine`).
     fn write_all_at(&self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
         while !bytes.is_empty() {
             let parts = [IoSlice::new(bytes)];
@@ -55,7 +55,7 @@ impl FileRecord {
     }
 }
 
-/// Where an entry of the ring is.
+/// Returns the offset of an entry of the ring.
 pub(crate) fn place(slot: u64) -> u64 {
     HEADER as u64 + slot * ENTRY as u64
 }

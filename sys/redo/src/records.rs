@@ -1,4 +1,4 @@
-//! The records of a host.
+//! Records of a host.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -14,15 +14,15 @@ use crate::entry::{ENTRY, Entry};
 use crate::header::{HEADER, Header, REDONE_AS_AT};
 use crate::record::{FileRecord, place};
 
-/// Entries of a record.
+/// Number of entries of a record.
 const ROOM: u32 = 1024;
-/// Of a record's name, and of one that is being made.
+/// File name extensions of records, and of records being created.
 const ENDING: &str = "redo";
 const NEW_ENDING: &str = "new";
-/// The kernel's name for this boot (random(4)).
+/// File with the kernel's id of this boot (random(4)).
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// Records as files of a directory.
+/// Records stored as files of a directory.
 #[derive(Clone, Debug)]
 pub struct FileRecords {
     folder: PathBuf,
@@ -30,10 +30,12 @@ pub struct FileRecords {
 }
 
 impl FileRecords {
-    /// Records in a directory, which is made for its owner only if it is not there.
+    /// Opens a directory of records. Creates it with access for its owner only if it does not
+    /// exist.
     ///
     /// # Errors
-    /// The directory cannot be made, others could write to it, or the kernel does not name its boot.
+    /// The directory cannot be created, others could write to it, or the kernel does not report a
+    /// boot id.
     pub fn open(folder: &Path) -> io::Result<Self> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let found = fs::symlink_metadata(folder)?;
@@ -49,11 +51,11 @@ impl FileRecords {
         Ok(Self { folder: folder.to_owned(), boot_id: boot_id()? })
     }
 
-    /// Returns the place of a record that holds something to redo, in a directory of any owner;
-    /// `None` if there is none. Nothing is written, made or removed.
+    /// Returns the path of a record with changes to redo, in a directory of any owner; `None` if
+    /// there is none. Nothing is written, created or removed.
     ///
     /// # Errors
-    /// The directory or the record is there and cannot be read, or the record is damaged.
+    /// The directory or the record exists and cannot be read, or the record is damaged.
     pub fn find_left(folder: &Path, key: &str) -> io::Result<Option<PathBuf>> {
         let found = match fs::symlink_metadata(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -75,11 +77,11 @@ impl FileRecords {
         Ok(Some(path))
     }
 
-    /// Removes records of earlier boots, those that keep nothing, and what a killed process has left of
-    /// one that it began. No image may be open.
+    /// Removes records of earlier boots, empty records, and incomplete records that a killed
+    /// process was creating. No image may be open.
     ///
     /// # Errors
-    /// The directory cannot be read, or a file cannot be removed; the others were.
+    /// The directory cannot be read, or a file cannot be removed; the others were removed.
     pub fn sweep(&self) -> io::Result<()> {
         let mut swept = Ok(());
         for entry in fs::read_dir(&self.folder)? {
@@ -97,7 +99,8 @@ impl FileRecords {
         swept
     }
 
-    /// What cannot be read is told when its image is opened.
+    /// Returns true if the record is void or empty. A record that cannot be read is reported when
+    /// its image is opened.
     fn keeps_nothing(&self, path: &Path) -> bool {
         let Ok(file) = open_record(path, OpenOptions::new().read(true)) else { return false };
         let header = read_header(&file, path);
@@ -107,7 +110,7 @@ impl FileRecords {
         })
     }
 
-    /// Makes a record with room for all its entries.
+    /// Creates a record with space for all its entries.
     fn make(&self, path: &Path, opened: OpenedImage) -> io::Result<File> {
         let mut options = OpenOptions::new();
         remove(path)?;
@@ -120,7 +123,7 @@ impl FileRecords {
         Ok(file)
     }
 
-    /// The same records as after another boot.
+    /// Returns the same records as after another boot.
     #[cfg(test)]
     fn after_a_boot(&self) -> Self {
         Self { folder: self.folder.clone(), boot_id: [0xb0; 16] }
@@ -182,7 +185,7 @@ impl RedoRecords for FileRecords {
     }
 }
 
-/// Removes a file that may be gone.
+/// Removes a file; succeeds if it does not exist.
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -190,9 +193,9 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens a record, and no file that a link in its place names.
+/// Opens a record without following a symbolic link.
 fn open_record(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    // The other end of a FIFO is not waited for.
+    // Opening a FIFO must not block.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = options.custom_flags(flags.bits() as i32).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(damaged(path)) }
@@ -205,7 +208,7 @@ fn read_header(file: &File, path: &Path) -> io::Result<Header> {
     header.ok_or_else(|| damaged(path))
 }
 
-/// Entries that are kept, and how long the file must be for them.
+/// Reads the kept entries, and the required length of the file.
 fn read_entries(file: &File, header: &Header) -> io::Result<(Vec<MetadataChange>, u64)> {
     let room = u64::from(header.room);
     let mut bytes = vec![0; header.room as usize * ENTRY];
@@ -216,7 +219,7 @@ fn read_entries(file: &File, header: &Header) -> io::Result<(Vec<MetadataChange>
     for number in header.first..header.first.saturating_add(room) {
         let at = (number % room) as usize * ENTRY;
         let entry = bytes.get(at..at + ENTRY).and_then(Entry::decode);
-        // What follows the end was kept in an earlier round, or was being written.
+        // Entries after the end are from an earlier round, or were being written.
         let Some(entry) = entry.filter(|entry| entry.number == number) else {
             is_end = true;
             continue;
@@ -231,7 +234,7 @@ fn read_entries(file: &File, header: &Header) -> io::Result<(Vec<MetadataChange>
     Ok((changes, file_len))
 }
 
-/// Chooses the identity that whoever redoes gives the image, once for all tries.
+/// Chooses the identity that the redo assigns to the image, once for all attempts.
 fn name_redoing(file: &File) -> io::Result<[u8; 16]> {
     let mut id = [0; 16];
     getrandom(&mut id, GetRandomFlags::empty())?;

@@ -1,13 +1,12 @@
-//! What a request costs the ring of a disk: CPU time of `receive`, `complete` and `flush`,
-//! per request, where the disk answers at once and touches no payload, with the driver's
-//! work left out. So many requests are under way at once as the depth says, and they are
-//! answered in another order than they came. Memory is warm, so this is the instructions'
-//! price; misses between CPUs and interrupts come on top.
+//! Benchmark of a disk ring's cost per request: CPU time of `receive`, `complete` and `flush`,
+//! without the driver's work. The disk completes requests at once and does not access payloads. The
+//! depth is the number of requests in flight; they are completed out of order. Memory is warm, so
+//! the result is the cost of the instructions, without cache misses between CPUs and interrupts.
 //!
 //!     cargo run --release -p suimon-ring --example disk_ring_cost [FORM [REQUESTS]]
 //!
-//! `FORM` is the beginning of the lines that are measured, as `split, indirect depth 128`;
-//! with fewer requests a simulator of a CPU is soon through.
+//! `FORM` is a prefix of the lines to measure, for example `split, indirect depth 128`. A small
+//! number of requests shortens the run under a CPU simulator.
 
 mod clock;
 #[path = "../tests/integration/rig/disk.rs"]
@@ -29,7 +28,7 @@ use suimon_ports::DiskOutcome;
 use suimon_ring::{DiskFacts, DiskRing, DiskShape, Inflight, InflightShape, RingRecords};
 use suimon_test_programs::end_program;
 
-/// Three descriptors for each request of the greatest depth have room.
+/// Ring size: sufficient for three descriptors per request at the greatest depth.
 const SIZE: u16 = 512;
 const READ_BYTES: usize = 4096;
 

@@ -1,6 +1,6 @@
-//! What a frame costs the rings: CPU time of `receive` and of `transmit` plus
-//! `flush`, per frame, in batches of 32, with the driver's work left out. Memory
-//! is warm, so this is the instructions' price; misses between CPUs come on top.
+//! Benchmark of the network rings' cost per frame: CPU time of `receive` and of `transmit` plus
+//! `flush`, in batches of 32, without the driver's work. Memory is warm, so the result is the cost
+//! of the instructions, without cache misses between CPUs.
 //!
 //!     cargo run --release -p suimon-ring --example ring_cost
 
@@ -32,7 +32,7 @@ const SIZE: u16 = 256;
 /// `VERSION_1`, `EVENT_IDX`, `MRG_RXBUF`.
 const FEATURES: u64 = 1 << 32 | 1 << 29 | 1 << 15;
 
-/// A driver of either form that never wants to be interrupted.
+/// Driver of either form of ring that never requests interrupts.
 trait BenchDriver {
     fn setup(&self, features: u64, kick: Option<&Arc<OwnedFd>>, call: &Arc<CallLine>) -> RingSetup;
     fn add(&mut self, bytes: u32, writable: bool);
@@ -82,7 +82,7 @@ fn measure_all() -> Result<()> {
             measure(name, features, frame_bytes, &RingRecords::default());
         }
     }
-    // Not clipped to the memory in use: a bit for each page of 4 GB.
+    // One bit per page of 4 GiB; larger than the memory in use.
     let log_bytes = 0x2_0000;
     let file = File::from(rustix::fs::memfd_create("log", rustix::fs::MemfdFlags::CLOEXEC)?);
     file.set_len(log_bytes)?;
@@ -96,7 +96,7 @@ fn measure_all() -> Result<()> {
         let shape = InflightShape { queues: 1, queue_size: SIZE, is_packed };
         let (region, _fd) =
             Inflight::create(shape).context("the in-flight record cannot be made")?;
-        // One part serves one ring: it is measured with the transmit ring.
+        // One part serves one ring; it is measured with the transmit ring.
         let records = RingRecords { log: None, inflight: region.queue(0) };
         measure(&format!("{name}, in-flight kept"), features, 64, &records);
     }

@@ -1,38 +1,37 @@
-//! Who notifies whom, and when (virtio 1.3, sections 2.7.7 and 2.7.10).
+//! Notification suppression of split virtqueues (virtio 1.3, sections 2.7.7 and 2.7.10).
 //!
-//! Both sides play the same game: publish an index, then look whether the other
-//! wants to hear of it; or say that one wants to hear, then look at the index
-//! once more. Between the store and the load each needs a full barrier, or both
-//! can miss each other and sleep. The protocol is written against
-//! [`NotifyCells`], so that the very code below runs in an exhaustive test of all
-//! interleavings on a machine with store buffers.
+//! Device and driver use the same protocol. The publisher stores an index, then reads whether the
+//! peer requests a notification. The peer requests a notification, then reads the index once more.
+//! Each side needs a full barrier between its store and its load; otherwise both can miss the
+//! other's store and sleep for ever. The protocol is written against [`NotifyCells`], so that the
+//! tests run this code through all interleavings on a machine with store buffers.
 
 use suimon_ports::Wakeup;
 
-/// The memory that the two sides share to agree on notifications.
+/// Shared memory fields by which device and driver suppress and request notifications.
 pub(crate) trait NotifyCells {
-    /// The driver's available index; what was published before it is visible.
+    /// Returns the driver's available index. Entries published before the index are visible.
     fn avail_idx(&self) -> u16;
-    /// Asks for a kick when the entry with this index is made available.
+    /// Requests a kick when the entry with this index is made available (EVENT_IDX).
     fn store_avail_event(&self, index: u16);
-    /// Says without EVENT_IDX whether kicks are wanted.
+    /// Requests or suppresses kicks without EVENT_IDX, by `VRING_USED_F_NO_NOTIFY`.
     fn store_kicks_wanted(&self, wanted: bool);
-    /// The used index at whose passing the driver wants an interrupt.
+    /// Returns the used index at whose passing the driver requests an interrupt (EVENT_IDX).
     fn used_event(&self) -> u16;
-    /// Whether the driver wants interrupts, said without EVENT_IDX.
+    /// True if the driver requests interrupts, without EVENT_IDX.
     fn interrupts_wanted(&self) -> bool;
-    /// Stores before become visible before loads after are done.
+    /// Makes earlier stores visible before later loads are executed.
     fn full_barrier(&self);
 }
 
-/// How far behind the next entry a parked event index lies: half the index
-/// space, so that it is neither passed soon nor was passed just now.
+/// Distance of a parked event index from the next entry: half the index space, so that the driver
+/// neither passes it soon nor has just passed it.
 const PARKED_AHEAD: u16 = 0x8000;
-/// A parked index is moved on before the driver comes this near.
+/// Distance below which a parked event index is moved on.
 const PARKED_NEAR: u16 = 0x4000;
 
-/// Asks for a kick once entry `next` is available. [`Wakeup::Pending`] if it is
-/// already; then the request is taken back.
+/// Requests a kick once entry `next` is available. Returns [`Wakeup::Pending`] and withdraws the
+/// request if the entry is available already.
 #[inline]
 pub(crate) fn arm(cells: &impl NotifyCells, event_idx: bool, next: u16) -> Wakeup {
     if event_idx {
@@ -49,8 +48,7 @@ pub(crate) fn arm(cells: &impl NotifyCells, event_idx: bool, next: u16) -> Wakeu
     }
 }
 
-/// Says that no kick is wanted. Returns the event index that now stands, for
-/// [`is_park_stale`].
+/// Suppresses kicks. Returns the event index that was stored, for [`is_park_stale`].
 #[inline]
 pub(crate) fn park(cells: &impl NotifyCells, event_idx: bool, next: u16) -> u16 {
     let parked = next.wrapping_add(PARKED_AHEAD);
@@ -62,15 +60,15 @@ pub(crate) fn park(cells: &impl NotifyCells, event_idx: bool, next: u16) -> u16 
     parked
 }
 
-/// Whether the driver has come near a parked event index.
+/// True if the driver is close to passing a parked event index.
 #[inline]
 pub(crate) fn is_park_stale(parked: u16, next: u16) -> bool {
     parked.wrapping_sub(next) < PARKED_NEAR
 }
 
-/// Whether the driver is to be interrupted, after the used index was published.
-/// `before` is the used index when it was last asked, `None` if never: then it is
-/// interrupted, because an earlier device may have died before it did so.
+/// True if the driver is to be interrupted, after the used index was published. `before` is the
+/// used index at the previous decision. `None` means there was none; then the result is true with
+/// EVENT_IDX, because an earlier device may have died before it interrupted the driver.
 #[inline]
 pub(crate) fn wants_interrupt(
     cells: &impl NotifyCells,
@@ -85,7 +83,7 @@ pub(crate) fn wants_interrupt(
     before.is_none_or(|before| passes(cells.used_event(), published, before))
 }
 
-/// `vring_need_event`: whether going from `before` to `published` passes `event`.
+/// True if moving from `before` to `published` passes `event` (`vring_need_event`).
 #[inline]
 fn passes(event: u16, published: u16, before: u16) -> bool {
     published.wrapping_sub(event).wrapping_sub(1) < published.wrapping_sub(before)

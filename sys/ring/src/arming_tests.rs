@@ -1,6 +1,5 @@
-//! No interleaving of device and driver loses a notification. The device's side is
-//! the code under test; the driver's side is written after virtio 1.3, section
-//! 2.7.13.
+//! Tests that no interleaving of device and driver loses a notification. The device's side is the
+//! code under test; the driver's side follows virtio 1.3, section 2.7.13.
 
 use super::*;
 use crate::interleaving::{CELLS, Processor, check};
@@ -12,7 +11,7 @@ const USED_IDX: usize = 3;
 const USED_EVENT: usize = 4;
 const INTERRUPTS_WANTED: usize = 5;
 
-/// Parked, everything consumed, nobody wants to hear of anything.
+/// Returns cells with every entry consumed and both notifications suppressed.
 fn parked() -> [u32; CELLS] {
     let (start, parked) = (u32::from(START), u32::from(START.wrapping_add(PARKED_AHEAD)));
     [start, parked, 0, start, parked, 0]
@@ -41,7 +40,7 @@ impl NotifyCells for Processor {
 
 const START: u16 = 0xffff;
 
-/// The driver makes one entry available and kicks if it has to.
+/// Makes one entry available and kicks if the device requests it. Returns true if it kicked.
 fn driver_publishes<const EVENT_IDX: bool>(driver: &Processor) -> bool {
     driver.store(AVAIL_IDX, u32::from(START.wrapping_add(1)));
     driver.barrier();
@@ -57,12 +56,12 @@ fn device_arms<const EVENT_IDX: bool>(device: &Processor) -> bool {
     arm(device, EVENT_IDX, START) == Wakeup::Armed
 }
 
-/// Asleep with an entry waiting and no kick under way: nobody would ever come.
+/// True if the device sleeps although an entry is available and no kick is pending.
 fn loses_kick(armed: bool, kicked: bool) -> bool {
     armed && !kicked
 }
 
-/// The driver asks for an interrupt and goes to sleep if nothing was used.
+/// Requests an interrupt and sleeps if no entry was used.
 fn driver_sleeps<const EVENT_IDX: bool>(driver: &Processor) -> bool {
     if EVENT_IDX {
         driver.store(USED_EVENT, u32::from(START));
@@ -94,8 +93,7 @@ fn no_interleaving_loses_an_interrupt() {
     check(parked(), device_uses::<false>, driver_sleeps::<false>, loses_interrupt);
 }
 
-/// A device that answers a request while it has nothing else to do: it publishes one
-/// used entry, and arms.
+/// Publishes one used entry and arms the ring: a device that completes a request while idle.
 fn device_answers_and_arms<const EVENT_IDX: bool, const IS_ARMED: bool>(
     device: &Processor,
 ) -> bool {
@@ -117,8 +115,7 @@ fn a_device_that_answers_and_goes_to_sleep_misses_nothing_and_is_not_missed() {
     );
 }
 
-/// A device that answers two requests one after the other; whether it interrupts for the
-/// second.
+/// Publishes two used entries one after the other. Returns true if the second one interrupts.
 fn device_uses_twice(device: &Processor) -> bool {
     let (first, second) = (START.wrapping_add(1), START.wrapping_add(2));
     device.store(USED_IDX, u32::from(first));
@@ -127,7 +124,7 @@ fn device_uses_twice(device: &Processor) -> bool {
     wants_interrupt(device, true, Some(first), second)
 }
 
-/// A driver that has seen the first of two answers, and sleeps until the second.
+/// Sleeps after the first of two used entries until the second one.
 fn driver_sleeps_between(driver: &Processor) -> bool {
     let seen = driver.load(USED_IDX);
     driver.store(USED_EVENT, seen);

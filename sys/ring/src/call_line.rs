@@ -1,33 +1,33 @@
-//! The line that interrupts the guest.
+//! Interrupt line of a ring: the eventfd that interrupts the guest (call) or reports an error.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// An eventfd of the front-end's, or nothing if the driver polls. It can be
-/// exchanged while the ring runs (a guest that masks an interrupt makes QEMU do
-/// so), which is why the ring holds the line and not the descriptor.
+/// Eventfd of the front-end, or none if the driver polls. The eventfd can be replaced while the
+/// ring runs: QEMU does so when a guest masks an interrupt. The ring therefore holds this line and
+/// not the descriptor.
 #[derive(Debug, Default)]
 pub struct CallLine {
     fd: Mutex<Option<OwnedFd>>,
-    /// Is told too, whatever the front-end does with its own descriptor.
+    /// Second eventfd that is signalled too, independent of the front-end's descriptor.
     watcher: Option<Arc<OwnedFd>>,
 }
 
 impl CallLine {
-    /// A line that leads nowhere yet.
+    /// Returns a line without a front-end eventfd.
     pub const fn new() -> Self {
         Self { fd: Mutex::new(None), watcher: None }
     }
 
-    /// A line that leads nowhere yet in the front-end, and always to `watcher`, an
-    /// eventfd of ours that does not block: whoever waits on it learns of a fault
-    /// in a ring that another thread drives.
+    /// Returns a line without a front-end eventfd that always signals `watcher`, a non-blocking
+    /// eventfd of this process. A thread that polls `watcher` detects a fault of a ring that
+    /// another thread drives.
     pub const fn watched(watcher: Arc<OwnedFd>) -> Self {
         Self { fd: Mutex::new(None), watcher: Some(watcher) }
     }
 
-    /// From now on interrupts go to `fd`; nowhere if `None`. The descriptor must
-    /// not block when written.
+    /// Sends later interrupts to `fd`, or to no descriptor if `None`. Writes to the descriptor must
+    /// not block.
     pub fn connect(&self, fd: Option<OwnedFd>) {
         let old = {
             let mut slot = self.fd.lock().unwrap_or_else(PoisonError::into_inner);
@@ -36,8 +36,8 @@ impl CallLine {
         drop(old);
     }
 
-    /// Interrupts the guest. A full eventfd holds an interrupt already; any other
-    /// error is the front-end's own doing and harms its guest only.
+    /// Interrupts the guest. A full eventfd already holds an interrupt. Other errors are caused by
+    /// the front-end, affect only its guest, and are ignored.
     pub fn ring(&self) {
         let slot = self.fd.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(fd) = slot.as_ref() {

@@ -1,4 +1,5 @@
-//! The three areas of a split virtqueue in shared memory.
+//! Descriptor table, available ring and used ring of a split virtqueue in shared memory (virtio
+//! 1.3, section 2.7).
 #![allow(unsafe_code, reason = "reads and writes rings that the guest changes at the same time")]
 
 use core::sync::atomic::{AtomicU16, Ordering, fence};
@@ -15,10 +16,10 @@ use crate::memory::GuestMemory;
 use crate::prefetch::prefetch;
 use crate::setup::{QUEUE_SIZE_MAX, RingAddresses};
 
-/// Bytes of a descriptor in its table.
+/// Size of a descriptor in bytes.
 pub(crate) const DESCRIPTOR_BYTES: usize = 16;
 
-/// A descriptor as it was when it was read (virtio 1.3, section 2.7.5).
+/// Copy of a descriptor at the time of reading (virtio 1.3, section 2.7.5).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Descriptor {
     pub(crate) addr: u64,
@@ -33,21 +34,21 @@ impl Descriptor {
     pub(crate) const INDIRECT: u16 = VRING_DESC_F_INDIRECT as u16;
     const KNOWN: u16 = Self::NEXT | Self::WRITE | Self::INDIRECT;
 
-    /// The flags with a meaning.
+    /// Returns the flags without undefined bits.
     #[inline(always)]
     pub(crate) fn kind(self) -> u16 {
         self.flags & Self::KNOWN
     }
 
-    /// The descriptor in these bytes.
+    /// Decodes a descriptor of a split ring or of its indirect table.
     #[inline(always)]
     pub(crate) fn decode(bytes: &[u8; DESCRIPTOR_BYTES]) -> Self {
         let whole = u128::from_le_bytes(*bytes);
         Self::from_words(whole as u64, (whole >> 64) as u64)
     }
 
-    /// The descriptor of a packed ring in these bytes; `next` is its buffer id
-    /// (virtio 1.3, section 2.8.14).
+    /// Decodes a descriptor of a packed ring; `next` becomes its buffer id (virtio 1.3, section
+    /// 2.8.14).
     #[inline(always)]
     pub(crate) fn decode_packed(bytes: &[u8; DESCRIPTOR_BYTES]) -> Self {
         let Self { addr, len, flags: id, next: flags } = Self::decode(bytes);
@@ -60,32 +61,33 @@ impl Descriptor {
     }
 }
 
-/// The ring's three areas. Each lies in one region of `memory`, is aligned, and
-/// is long enough for `mask + 1` entries; every index is masked before use.
+/// Pointers to the ring's three areas. Each area lies in one region of `memory`, is aligned, and is
+/// long enough for `mask + 1` entries. Every index is masked before use.
 pub(crate) struct RingCells {
     descriptors: *const u8,
     avail: *mut u8,
     used: *mut u8,
     mask: u16,
-    /// Keeps the mapping alive.
+    /// Reference that keeps the mapping alive.
     _memory: Arc<GuestMemory>,
 }
 
-// SAFETY: the pointers lead into memory that is held beside them.
+// SAFETY: the pointers refer to mappings that `_memory` keeps alive, and no thread owns them.
 unsafe impl Send for RingCells {}
 
 const AVAIL_RING_AT: usize = 4;
 const USED_RING_AT: usize = 4;
-/// Bytes of a used entry.
+/// Size of a used entry in bytes.
 pub(crate) const USED_ENTRY_BYTES: usize = 8;
-/// Where the used ring has its index.
+/// Offset of the used index in the used ring.
 pub(crate) const USED_IDX_AT: usize = 2;
 
 impl RingCells {
-    /// Finds the areas of a ring of `size` entries.
+    /// Locates the areas of a ring of `size` entries.
     ///
     /// # Errors
-    /// A size that no split ring has, or an area misaligned or outside memory.
+    /// The size is not valid for a split ring, or an area is misaligned or not inside one memory
+    /// region.
     pub(crate) fn locate(
         memory: &Arc<GuestMemory>,
         queue: u16,
@@ -103,15 +105,15 @@ impl RingCells {
                 address,
                 bytes,
             })?;
-            // Regions start at page boundaries in both processes, but a
-            // front-end may claim otherwise; both addresses have to be aligned.
+            // Regions start at page boundaries in both processes, but a front-end may claim
+            // otherwise. Both addresses therefore have to be aligned.
             if address % alignment != 0 || area_at as u64 % alignment != 0 {
                 return Err(RingFault::Alignment { queue, area, address, alignment });
             }
             Ok(area_at)
         };
-        // The event fields behind the rings are reserved even where EVENT_IDX is
-        // not negotiated (section 2.7), so they are part of the areas.
+        // The event fields behind the rings are reserved even without EVENT_IDX (section 2.7), so
+        // they are part of the areas.
         Ok(Self {
             descriptors: place(RingArea::Descriptors, at.descriptors, 16, 16 * entries)?,
             avail: place(RingArea::Available, at.available, 2, 6 + 2 * entries)?,
@@ -121,7 +123,7 @@ impl RingCells {
         })
     }
 
-    /// Entries of the ring.
+    /// Returns the number of entries of the ring.
     #[inline(always)]
     pub(crate) fn size(&self) -> u16 {
         self.mask + 1
@@ -129,8 +131,9 @@ impl RingCells {
 
     #[inline(always)]
     fn avail_cell(&self, offset: usize) -> &AtomicU16 {
-        // SAFETY: callers pass even offsets inside the available ring, which is
-        // mapped and aligned; the guest's side is as good as another atomic.
+        // SAFETY: callers pass even offsets inside the available ring, which is mapped and aligned;
+        // this process accesses the field only as an atomic, and the guest's accesses are those of
+        // another thread.
         unsafe { AtomicU16::from_ptr(self.avail.add(offset).cast()) }
     }
 
@@ -145,18 +148,18 @@ impl RingCells {
         AVAIL_RING_AT + 2 * usize::from(self.size())
     }
 
-    /// Where used entry `index` (masked) starts in the used ring.
+    /// Returns the offset of used entry `index` (masked) in the used ring.
     pub(crate) fn used_entry_at(&self, index: u16) -> usize {
         USED_RING_AT + USED_ENTRY_BYTES * usize::from(index & self.mask)
     }
 
-    /// Where `avail_event` is in the used ring.
+    /// Returns the offset of `avail_event` in the used ring.
     #[inline(always)]
     pub(crate) fn avail_event_at(&self) -> usize {
         USED_RING_AT + USED_ENTRY_BYTES * usize::from(self.size())
     }
 
-    /// The descriptor that the available entry `index` (masked) starts with.
+    /// Returns the head descriptor's index from available entry `index` (masked).
     #[inline(always)]
     pub(crate) fn avail_entry(&self, index: u16) -> u16 {
         let at = AVAIL_RING_AT + 2 * usize::from(index & self.mask);
@@ -172,7 +175,7 @@ impl RingCells {
         Descriptor::from_words(u64::from_le(addr), u64::from_le(rest))
     }
 
-    /// Asks for the line of descriptor `index` (masked).
+    /// Prefetches the cache line of descriptor `index` (masked).
     #[inline(always)]
     pub(crate) fn prefetch_descriptor(&self, index: u16) {
         let at = DESCRIPTOR_BYTES * usize::from(index & self.mask);
@@ -180,7 +183,7 @@ impl RingCells {
         prefetch::<false>(unsafe { self.descriptors.add(at) });
     }
 
-    /// Writes the used entry `index` (masked). The driver sees it after
+    /// Writes used entry `index` (masked). It is visible to the driver after
     /// [`RingCells::publish_used`].
     #[inline(always)]
     pub(crate) fn write_used(&self, index: u16, head: u16, written: u32) {
@@ -190,7 +193,7 @@ impl RingCells {
         unsafe { self.used.add(at).cast::<u64>().write_unaligned(entry.to_le()) }
     }
 
-    /// Asks for the lines of `count` used entries from `index` on, to be written.
+    /// Prefetches the cache lines of `count` used entries from `index` on, for writing.
     #[inline(always)]
     pub(crate) fn prefetch_used(&self, index: u16, count: usize) {
         const ENTRIES_PER_LINE: usize = 64 / USED_ENTRY_BYTES;
@@ -201,12 +204,12 @@ impl RingCells {
         }
     }
 
-    /// The used index as it stands in memory.
+    /// Returns the used index in shared memory.
     pub(crate) fn used_idx(&self) -> u16 {
         u16::from_le(self.used_cell(2).load(Ordering::Relaxed))
     }
 
-    /// Makes all used entries before `index` visible.
+    /// Publishes all used entries before `index`.
     #[inline(always)]
     pub(crate) fn publish_used(&self, index: u16) {
         self.used_cell(2).store(index.to_le(), Ordering::Release);

@@ -1,5 +1,5 @@
-//! Walks over the buffers of one chain, direct or indirect, each descriptor
-//! checked before it is believed (virtio 1.3, sections 2.7.5 and 2.8.5 to 2.8.7).
+//! Iteration over the buffers of one descriptor chain, direct or indirect. Each descriptor is
+//! validated before use (virtio 1.3, sections 2.7.5 and 2.8.5 to 2.8.7).
 
 use crate::cells::{DESCRIPTOR_BYTES, Descriptor};
 use crate::fault::RingFault;
@@ -7,34 +7,34 @@ use crate::memory::OutOfRange;
 use crate::memory_view::MemoryView;
 use crate::virtqueue::{Access, Head, Virtqueue};
 
-/// The longest indirect table that is accepted even where the queue is smaller,
-/// because drivers of small queues build tables of up to this many entries.
+/// Maximum entries of an indirect table if the queue is not longer. Drivers of small queues build
+/// tables of up to this size.
 const INDIRECT_ENTRIES_MAX: u32 = 1024;
 
-/// An indirect descriptor table, by guest address.
+/// Indirect descriptor table: guest address and number of entries.
 #[derive(Clone, Copy, Debug)]
 struct IndirectTable {
     addr: u64,
     entries: u32,
 }
 
-/// A walk over one chain.
+/// Iterator state over one chain.
 pub(crate) struct ChainWalk {
     head: u16,
     next: Option<Descriptor>,
     table: Option<IndirectTable>,
     /// Position of `next` in the indirect table.
     table_at: u16,
-    /// Descriptors of the present table that were stepped over.
+    /// Descriptors of the current table before `next`.
     passed: u16,
-    /// Descriptors that may still come from the present table.
+    /// Descriptors that the current table may still contribute.
     left: u32,
-    /// Whether a buffer to write came, behind which none to read may come.
+    /// True once a device-writable buffer was found. No device-readable buffer may follow it.
     has_writable: bool,
 }
 
 impl ChainWalk {
-    /// Starts a walk over a chain in a ring of `size` entries.
+    /// Starts an iteration over a chain in a ring of `size` entries.
     #[inline]
     pub(crate) fn new(head: Head, size: u16) -> Self {
         Self {
@@ -48,27 +48,27 @@ impl ChainWalk {
         }
     }
 
-    /// What the driver knows the chain by.
+    /// Returns the head's index, or in a packed ring the buffer id.
     pub(crate) fn head(&self) -> u16 {
         self.head
     }
 
-    /// Descriptors before the present one in the same table.
+    /// Returns the number of descriptors before the current one in the same table.
     pub(crate) fn passed(&self) -> u16 {
         self.passed
     }
 }
 
-/// One buffer of a chain, by guest address; not yet known to be in memory.
+/// Buffer of a chain, by guest address. The range is not yet checked against guest memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Buffer {
     pub(crate) addr: u64,
     pub(crate) len: usize,
-    /// Whether it is to be written.
+    /// True if the buffer is device-writable.
     pub(crate) is_writable: bool,
 }
 
-/// The next buffer of a chain, its access checked; `None` at its end.
+/// Returns the next buffer of a chain, or `None` at its end. The access direction is checked.
 pub(crate) fn step<Q: Virtqueue>(
     queue: &mut Q,
     walk: &mut ChainWalk,
@@ -89,8 +89,8 @@ pub(crate) fn step<Q: Virtqueue>(
     Ok(Some(buffer))
 }
 
-/// What a descriptor says of its buffer; `None` if it may not be there, behind buffers of
-/// which one `has_writable` bytes.
+/// Decodes a descriptor's buffer. Returns `None` if its access direction is not permitted at this
+/// place; `has_writable` is true if a device-writable buffer precedes it.
 #[inline(always)]
 fn buffer_of(access: Access, has_writable: bool, descriptor: Descriptor) -> Option<Buffer> {
     let is_writable = descriptor.flags & Descriptor::WRITE != 0;
@@ -103,20 +103,20 @@ fn buffer_of(access: Access, has_writable: bool, descriptor: Descriptor) -> Opti
     is_wanted.then_some(Buffer { addr, len: len as usize, is_writable })
 }
 
-/// Who is given the buffers of a chain.
+/// Receiver of the buffers of a chain.
 pub(crate) trait Buffers {
-    /// Takes the next one.
+    /// Adds the next buffer.
     ///
     /// # Errors
-    /// It is not in memory.
+    /// The buffer is not in guest memory.
     fn add(&mut self, view: &mut MemoryView, buffer: Buffer) -> Result<(), OutOfRange>;
 }
 
-/// Gives `into` the buffers of a chain, their access checked: what [`step`] shows one by one,
-/// done in one go.
+/// Passes the buffers of a chain to `into`, with their access direction checked. Equivalent to
+/// calling [`step`] until the end.
 ///
 /// # Errors
-/// The chain is malformed, or a buffer is not in memory.
+/// The chain is malformed, or a buffer is not in guest memory.
 #[inline(always)]
 pub(crate) fn gather<Q: Virtqueue>(
     queue: &mut Q,
@@ -145,7 +145,7 @@ fn gather_steps<Q: Virtqueue>(
     Ok(())
 }
 
-/// The same of a chain that is an indirect table as a whole.
+/// Implements [`gather`] for a chain that consists of one indirect table.
 #[inline(always)]
 fn gather_table<Q: Virtqueue>(
     queue: &mut Q,
@@ -195,7 +195,7 @@ fn wrong_access<Q: Virtqueue>(queue: &Q, head: u16) -> RingFault {
     RingFault::BufferAccess { queue: queue.side().queue, head, found, wanted }
 }
 
-/// The descriptor behind one in the ring's own table.
+/// Returns the descriptor that follows `descriptor` in the ring's own table.
 fn follow_direct<Q: Virtqueue>(
     queue: &mut Q,
     walk: &ChainWalk,
@@ -207,7 +207,7 @@ fn follow_direct<Q: Virtqueue>(
     queue.follow_direct(walk, descriptor)
 }
 
-/// The descriptor behind one in an indirect table.
+/// Returns the descriptor that follows `descriptor` in an indirect table.
 fn follow_indirect<Q: Virtqueue>(
     queue: &mut Q,
     walk: &mut ChainWalk,
@@ -231,7 +231,7 @@ fn follow_indirect<Q: Virtqueue>(
     Ok(Some(next))
 }
 
-/// Goes on in an indirect table (virtio 1.3, sections 2.7.5.3 and 2.8.7) and
+/// Continues the iteration in an indirect table (virtio 1.3, sections 2.7.5.3 and 2.8.7) and
 /// returns its first descriptor.
 fn enter_indirect<Q: Virtqueue>(
     queue: &mut Q,
@@ -249,7 +249,7 @@ fn enter_indirect<Q: Virtqueue>(
     Ok(first)
 }
 
-/// The table that an indirect descriptor stands for.
+/// Validates an indirect descriptor and returns its table.
 #[inline(always)]
 fn indirect_table<Q: Virtqueue>(
     queue: &Q,
@@ -270,7 +270,7 @@ fn indirect_table<Q: Virtqueue>(
     }
 }
 
-/// What is wrong with an indirect descriptor.
+/// Returns the fault of an invalid indirect descriptor.
 #[cold]
 fn no_table<Q: Virtqueue>(queue: &Q, head: u16, descriptor: Descriptor) -> RingFault {
     let reason = if !queue.side().features.indirect() {

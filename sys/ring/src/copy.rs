@@ -1,43 +1,41 @@
-//! Copies between guest memory and our own, without a call for short ones.
+//! Copies between guest memory and process memory; short copies are inlined.
 #![allow(
     unsafe_code,
     reason = "copies through raw pointers, because guest memory has no references"
 )]
 
-/// Copies of at most this many bytes are done in line: a 64-byte frame with its
-/// header is the case that decides packets per second.
+/// Maximum length in bytes of inlined copies. The packet rate is determined by 64-byte frames with
+/// their header.
 const INLINE_BYTES_MAX: usize = 128;
 
-/// Copies of at least this many bytes are done here, by [`copy_wide`], where the CPU
-/// has AVX. The C library of Debian 12 hands copies of this size to `rep movsb`, which
-/// some CPUs (AMD's Zen 3 and 4) do more slowly than plain loads and stores, most of
-/// all where source and destination are not aligned alike (glibc's bug 30994).
+/// Minimum length in bytes of copies by [`copy_wide`], if the CPU has AVX. glibc of Debian 12 uses
+/// `rep movsb` for copies of this size, which is slower than loads and stores on some CPUs (AMD Zen
+/// 3 and 4), especially if source and destination are aligned differently (glibc bug 30994).
 #[cfg(target_arch = "x86_64")]
 const WIDE_BYTES_MIN: usize = 4096;
 
-/// Copies `len` bytes. What it read is final: the compiler may not read the
-/// source a second time, however the copy is used afterwards.
+/// Copies `len` bytes. The compiler cannot read the source a second time when the copy is used.
 ///
 /// # Safety
-/// `src` is readable and `dst` writable for `len` bytes, and they do not overlap.
-/// Another process may write to either meanwhile; the bytes are then any mixture.
+/// `src` is readable and `dst` writable for `len` bytes, and they do not overlap. Another process
+/// may write to either concurrently; the result is then any mixture of old and new bytes.
 #[inline(always)]
 pub(crate) unsafe fn copy(src: *const u8, dst: *mut u8, len: usize) {
     if len <= INLINE_BYTES_MAX {
-        // SAFETY: as the caller promises.
+        // SAFETY: by this function's contract.
         unsafe { copy_short(src, dst, len) }
     } else {
-        // SAFETY: as the caller promises.
+        // SAFETY: by this function's contract.
         unsafe { copy_long(src, dst, len) }
     }
-    // An empty block that may touch all memory: values already copied cannot be
-    // fetched again from where they came from.
+    // An empty block that may access all memory: the compiler cannot load copied values again from
+    // the source.
     // SAFETY: it contains no instruction.
     unsafe { core::arch::asm!("", options(nostack, preserves_flags)) }
 }
 
-/// As [`copy`], where source and destination may overlap; then the bytes are any
-/// mixture of what was there.
+/// Copies `len` bytes between ranges that may overlap; in that case the result is any mixture of
+/// the bytes.
 ///
 /// # Safety
 /// `src` is readable and `dst` writable for `len` bytes.
@@ -45,14 +43,14 @@ pub(crate) unsafe fn copy(src: *const u8, dst: *mut u8, len: usize) {
 pub(crate) unsafe fn copy_within(src: *const u8, dst: *mut u8, len: usize) {
     #[cfg(target_arch = "x86_64")]
     if len >= WIDE_BYTES_MIN && std::arch::is_x86_feature_detected!("avx") {
-        // SAFETY: as the caller promises; the CPU has AVX.
+        // SAFETY: by this function's contract; the CPU has AVX.
         return unsafe { copy_wide(src, dst, len) };
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: by this function's contract.
     unsafe { core::ptr::copy(src, dst, len) }
 }
 
-/// Copies what is too long to be copied in line.
+/// Copies ranges that are too long to be inlined.
 ///
 /// # Safety
 /// As for [`copy`].
@@ -60,15 +58,15 @@ pub(crate) unsafe fn copy_within(src: *const u8, dst: *mut u8, len: usize) {
 unsafe fn copy_long(src: *const u8, dst: *mut u8, len: usize) {
     #[cfg(target_arch = "x86_64")]
     if len >= WIDE_BYTES_MIN && std::arch::is_x86_feature_detected!("avx") {
-        // SAFETY: as the caller promises; the CPU has AVX.
+        // SAFETY: by this function's contract; the CPU has AVX.
         return unsafe { copy_wide(src, dst, len) };
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: by this function's contract.
     unsafe { core::ptr::copy_nonoverlapping(src, dst, len) }
 }
 
-/// Copies by the widest registers, storing at multiples of their width: a store that
-/// crosses a cache line costs two.
+/// Copies with the widest registers. Stores are aligned, because a store across a cache line costs
+/// two.
 ///
 /// # Safety
 /// As for [`copy_within`]; `len` is at least [`WIDE_BYTES_MIN`], and the CPU has AVX.
@@ -82,7 +80,7 @@ unsafe fn copy_wide(src: *const u8, dst: *mut u8, len: usize) {
 
     const WIDTH: usize = size_of::<__m256i>();
     const ROUND: usize = 4 * WIDTH;
-    // The first aligned place behind the beginning; one block reaches it.
+    // First aligned offset after the start; the first block reaches it.
     let mut at = WIDTH - dst as usize % WIDTH;
     // SAFETY: every block lies within `len` bytes of both pointers. `dst + at` is a
     // multiple of `WIDTH` from the first block on.
@@ -101,7 +99,7 @@ unsafe fn copy_wide(src: *const u8, dst: *mut u8, len: usize) {
             _mm256_store_si256(to.add(3 * WIDTH).cast(), d);
             at += ROUND;
         }
-        // What is left is less than a round. Its blocks may overlap what is done.
+        // The remainder is shorter than a round. Its blocks may overlap bytes already copied.
         while at < len {
             let last = at.min(len - WIDTH);
             _mm256_storeu_si256(dst.add(last).cast(), _mm256_loadu_si256(src.add(last).cast()));
@@ -110,18 +108,18 @@ unsafe fn copy_wide(src: *const u8, dst: *mut u8, len: usize) {
     }
 }
 
-/// Moves one block of `N` bytes at `offset`.
+/// Copies one block of `N` bytes at `offset`.
 ///
 /// # Safety
-/// Both pointers are good for `offset + N` bytes.
+/// Both pointers are valid for `offset + N` bytes.
 #[inline(always)]
 unsafe fn block<const N: usize>(src: *const u8, dst: *mut u8, offset: usize) {
-    // SAFETY: as the caller promises; arrays of bytes have no alignment.
+    // SAFETY: by this function's contract; arrays of bytes have no alignment.
     unsafe { dst.add(offset).cast::<[u8; N]>().write(src.add(offset).cast::<[u8; N]>().read()) }
 }
 
-/// Copies up to [`INLINE_BYTES_MAX`] bytes as blocks from the front and from the
-/// back that may overlap in the middle.
+/// Copies up to [`INLINE_BYTES_MAX`] bytes as blocks from the front and from the back, which may
+/// overlap in the middle.
 ///
 /// # Safety
 /// As for [`copy`].
@@ -179,7 +177,7 @@ mod tests {
         let lengths = (4094..4260).chain([65_226, 65_600]);
         for (nth, len) in lengths.enumerate() {
             for start in [0, 1, 13] {
-                // Every place within a register's width comes up.
+                // Every alignment within a register's width occurs.
                 let to = 7 + (nth * 3 + start) % 32;
                 let mut dst = vec![0xee; len + 80];
                 // SAFETY: both vectors are longer than what is copied.

@@ -1,10 +1,10 @@
-//! The log of written pages, for a live migration (vhost-user, "Migration").
+//! Dirty page log for live migration (vhost-user, "Migration").
 //!
-//! One bit per page of 4 KB of guest-physical memory, in a file that the
-//! front-end passed (`VHOST_USER_SET_LOG_BASE`). A bit is set atomically, because
-//! the front-end takes bits out at the same time, and after the write it tells
-//! of, at once: a page that was marked first could be copied between the two, and
-//! a page marked later than the ring says it was used would be lost.
+//! The log has one bit per 4 KiB page of guest-physical memory, in a file passed by the front-end
+//! (`VHOST_USER_SET_LOG_BASE`). Bits are set atomically, because the front-end clears bits
+//! concurrently. A bit is set immediately after the write that it records. If it were set before,
+//! the front-end could copy the page between the two. If it were set after the ring reports the
+//! buffer as used, the write could be lost.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::fault::LogError;
 use crate::shared_map::SharedMap;
 
-/// Bytes of guest memory behind one bit (`VHOST_LOG_PAGE`).
+/// Bytes of guest memory per bit (`VHOST_LOG_PAGE`).
 pub const LOG_PAGE_BYTES: u64 = 4096;
 
-/// The log of one device, shared by its rings.
+/// Dirty page log of one device, shared by its rings.
 pub struct DirtyLog {
     map: SharedMap,
     beyond: AtomicU64,
@@ -32,25 +32,24 @@ impl DirtyLog {
     /// Maps the log: `bytes` bytes at `offset` of the file.
     ///
     /// # Errors
-    /// The file is too short, not a regular one, or cannot be mapped.
+    /// The file is too short, not a regular file, or cannot be mapped.
     pub fn map(fd: BorrowedFd<'_>, offset: u64, bytes: u64) -> Result<Self, LogError> {
         let map = SharedMap::new(fd, offset, bytes).map_err(|source| LogError { source })?;
         Ok(Self { map, beyond: AtomicU64::new(0) })
     }
 
-    /// Pages that the log has bits for, from guest address 0 on.
+    /// Returns the number of pages with a bit, counted from guest address 0.
     pub fn pages(&self) -> u64 {
         self.map.bytes().saturating_mul(8)
     }
 
-    /// How often something was written behind the last page of the log. The
-    /// front-end made it too short then; the guest's memory may arrive
-    /// incomplete.
+    /// Returns the number of writes beyond the last page of the log. If it is not 0, the front-end
+    /// made the log too short, and the migrated memory may be incomplete.
     pub fn beyond(&self) -> u64 {
         self.beyond.load(Ordering::Relaxed)
     }
 
-    /// Marks the pages of `bytes` bytes that were written at a guest address.
+    /// Marks the pages of `bytes` bytes that were written at guest address `addr`.
     pub fn mark(&self, addr: u64, bytes: u64) {
         let Some(behind_first) = bytes.checked_sub(1) else { return };
         let first = addr / LOG_PAGE_BYTES;
@@ -65,25 +64,25 @@ impl DirtyLog {
     }
 }
 
-/// What a ring needs to log its writes.
+/// Dirty page logging of one ring.
 #[derive(Clone, Debug)]
 pub struct RingLog {
-    /// The device's log.
+    /// Log of the device that the ring belongs to.
     pub log: Arc<DirtyLog>,
-    /// The guest address of the used ring (of a packed ring: of the device's event
-    /// suppression structure), if writes to the ring itself are to be logged
-    /// (`VHOST_VRING_F_LOG`, and `log` of `VHOST_USER_SET_VRING_ADDR`).
+    /// Guest address of the used ring (packed ring: of the device's event suppression structure) if
+    /// writes to the ring itself are logged (`VHOST_VRING_F_LOG`, and `log` of
+    /// `VHOST_USER_SET_VRING_ADDR`).
     pub used_addr: Option<u64>,
 }
 
 impl RingLog {
-    /// Something was written into a buffer.
+    /// Records a write of `bytes` bytes to a buffer at guest address `addr`.
     #[inline]
     pub(crate) fn note_buffer(&self, addr: u64, bytes: usize) {
         self.log.mark(addr, bytes as u64);
     }
 
-    /// `bytes` bytes at `offset` of the used ring were written.
+    /// Records a write of `bytes` bytes at `offset` of the used ring.
     #[inline]
     pub(crate) fn note_used(&self, offset: usize, bytes: usize) {
         if let Some(used_addr) = self.used_addr {

@@ -29,7 +29,7 @@ proptest! {
         writes in prop::collection::vec((0..700_000_u64, 0..20_000_u64), 0..8),
         offset in prop_oneof![Just(0_u64), Just(4096), Just(24)],
     ) {
-        // 20 bytes are 160 pages are 655 360 bytes.
+        // 20 bytes have 160 bits, for 160 pages or 655 360 bytes.
         let (file, log) = log_of(20, offset);
         let mut expected = std::collections::BTreeSet::new();
         let mut beyond = 0;
@@ -59,8 +59,8 @@ fn ends_of_the_address_space_are_borne() {
 
 #[test]
 fn marks_survive_a_reader_that_takes_them_out() {
-    // Two threads mark neighbouring pages while a third takes marks out, as a
-    // front-end does; no mark is lost.
+    // Two threads mark neighbouring pages while a third clears marks, as a front-end does. No mark
+    // is lost.
     use std::sync::atomic::AtomicU8;
     let (file, log) = log_of(8, 0);
     let reader = SharedMap::new(file.as_fd(), 0, 8).unwrap();
@@ -73,7 +73,7 @@ fn marks_survive_a_reader_that_takes_them_out() {
             scope.spawn(move || {
                 for round in 0..ROUNDS {
                     log.mark(page * 4096, 1);
-                    // The mark is there until the reader has taken it.
+                    // The mark stays set until the reader clears it.
                     while seen[page as usize].load(Ordering::Acquire) == round {
                         std::thread::yield_now();
                     }

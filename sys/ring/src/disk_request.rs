@@ -1,5 +1,5 @@
-//! Requests of a block device: what their bytes mean, and which of them a disk can be
-//! asked (virtio 1.3, section 5.2.6). No ring, no memory.
+//! Decoding and validation of block device requests (virtio 1.3, section 5.2.6). Accesses neither
+//! rings nor guest memory.
 
 use suimon_image::ByteRange;
 use suimon_ports::{DiskOp, DiskOutcome};
@@ -13,19 +13,19 @@ use virtio_bindings::virtio_blk::{
 use crate::disk_facts::{DiskFacts, RANGE_SECTORS_MAX, SECTOR_BYTES};
 use crate::features::RingFeatures;
 
-/// Bytes of the header (`type`, `reserved`, `sector`).
+/// Size in bytes of the request header (`type`, `reserved`, `sector`).
 pub(crate) const HEADER_BYTES: usize = 16;
-/// Bytes of a segment of a discard or write-zeroes request.
+/// Size in bytes of a segment of a discard or write-zeroes request.
 pub(crate) const SEGMENT_BYTES: usize = 16;
 
-/// `status`: carried out.
+/// `status`: completed (`VIRTIO_BLK_S_OK`).
 pub(crate) const OK: u8 = VIRTIO_BLK_S_OK as u8;
-/// `status`: an error of the device, or of the driver.
+/// `status`: error of the device or of the driver (`VIRTIO_BLK_S_IOERR`).
 pub(crate) const IO_ERROR: u8 = VIRTIO_BLK_S_IOERR as u8;
-/// `status`: not supported.
+/// `status`: not supported (`VIRTIO_BLK_S_UNSUPP`).
 pub(crate) const UNSUPPORTED: u8 = VIRTIO_BLK_S_UNSUPP as u8;
 
-/// The first bytes of a request.
+/// Request header: type and first sector.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Header {
     kind: u32,
@@ -40,7 +40,7 @@ impl Header {
     }
 }
 
-/// What a discard or write-zeroes request is about.
+/// Range and flags of a discard or write-zeroes request (`virtio_blk_discard_write_zeroes`).
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     sector: u64,
@@ -55,33 +55,33 @@ impl Segment {
     }
 }
 
-/// What a request carries beside its header, in bytes.
+/// Lengths of a request's buffers without the header, in bytes, and its first segment.
 pub(crate) struct Parts {
-    /// To be read by the device.
+    /// Device-readable bytes behind the header.
     pub(crate) readable: u64,
-    /// To be written, without the status.
+    /// Device-writable bytes without the status.
     pub(crate) writable: u64,
-    /// The first bytes of `readable`, as many as there are.
+    /// First bytes of the device-readable part; zeros if it is shorter.
     pub(crate) segment: [u8; SEGMENT_BYTES],
 }
 
-/// What is to be done with a request.
+/// Result of validating a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The disk is asked.
+    /// Submit the request to the disk.
     Ask(DiskOp, ByteRange),
-    /// It is answered at once.
+    /// Complete the request at once with this status.
     Answer(u8),
-    /// It is answered with the serial number.
+    /// Complete the request with the serial number.
     Identify,
 }
 
-/// Whether a request has a segment, which [`judge`] is to be given.
+/// True if a request has a segment, which [`judge`] requires in [`Parts::segment`].
 pub(crate) fn has_segment(header: Header) -> bool {
     matches!(header.kind, VIRTIO_BLK_T_DISCARD | VIRTIO_BLK_T_WRITE_ZEROES)
 }
 
-/// Decides what is done with a request.
+/// Validates a request and returns how it is processed.
 #[inline(always)]
 pub(crate) fn judge(
     disk: &DiskFacts,
@@ -117,8 +117,8 @@ pub(crate) fn judge(
     }
 }
 
-/// A request for one range of sectors with these flags. We offer one segment for each
-/// request (`max_discard_seg`, `max_write_zeroes_seg`).
+/// Validates a request for one range of sectors; `flags` are the permitted segment flags. The
+/// device offers one segment per request (`max_discard_seg`, `max_write_zeroes_seg`).
 fn judge_segment(
     disk: &DiskFacts,
     parts: &Parts,
@@ -138,8 +138,8 @@ fn judge_segment(
     transfer(disk, segment.sector, u64::from(segment.sectors) * SECTOR_BYTES, op(segment))
 }
 
-/// A request for bytes from a sector on; refused unless they are whole sectors of the
-/// disk.
+/// Validates a request for `bytes` bytes from a sector on. Ranges outside the disk or not of whole
+/// sectors are rejected.
 fn transfer(disk: &DiskFacts, sector: u64, bytes: u64, op: DiskOp) -> Verdict {
     let range = sector.checked_mul(SECTOR_BYTES).and_then(|from| ByteRange::new(from, bytes));
     let is_sound =
@@ -151,8 +151,8 @@ fn transfer(disk: &DiskFacts, sector: u64, bytes: u64, op: DiskOp) -> Verdict {
     }
 }
 
-/// Whether what is written must be durable before it is answered (section 5.2.6.2): a
-/// driver that knows no flush can rely on nothing else.
+/// True if a write must be durable before its completion (section 5.2.6.2): the driver selected
+/// write-through, or did not negotiate flushes.
 fn writes_through(disk: &DiskFacts, features: RingFeatures) -> bool {
     if features.has(VIRTIO_BLK_F_CONFIG_WCE) {
         !disk.is_write_back()
@@ -161,7 +161,7 @@ fn writes_through(disk: &DiskFacts, features: RingFeatures) -> bool {
     }
 }
 
-/// What a driver is told of an outcome.
+/// Returns the virtio status of an outcome.
 pub(crate) fn status_of(outcome: DiskOutcome) -> u8 {
     match outcome {
         DiskOutcome::Done => OK,

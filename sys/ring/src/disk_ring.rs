@@ -1,4 +1,4 @@
-//! A ring of a VM's disk: requests come in, and are answered in any order.
+//! Request ring of a VM's disk: requests are taken in order and completed in any order.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -22,36 +22,36 @@ use crate::setup::{RingRecords, RingSetup};
 use crate::split::SplitQueue;
 use crate::virtqueue::{Access, AnyOrder, Head, RingState, Taken};
 
-/// The largest ring of a disk. What a ring needs of memory grows with its size times the
-/// buffers of a request; with this it is at most 64 MB, whatever the driver does.
+/// Maximum size of a disk's ring. A ring's memory grows with its size times the buffers per
+/// request. This limit bounds it to 64 MB for any driver.
 pub const DISK_QUEUE_SIZE_MAX: u16 = 1024;
 
-/// A ring of a VM's disk (virtio 1.3, section 5.2.6), as a [`DiskQueue`]. Payloads stay in
-/// the guest's memory; [`DiskQueue::payloads`] is a [`suimon_uring::PayloadTable`].
+/// Request ring of a VM's disk (virtio 1.3, section 5.2.6), as a [`DiskQueue`]. Payloads stay in
+/// guest memory; [`DiskQueue::payloads`] is a [`suimon_uring::PayloadTable`].
 ///
-/// What is no request of this disk is answered inside: ranges that are not within it, or
-/// not of whole sectors, writes to a read-only disk, and kinds of request that were not
-/// negotiated. A chain that has no whole header or no status ends the ring.
+/// Invalid requests are completed by the ring itself: ranges outside the disk or not of whole
+/// sectors, writes to a read-only disk, and request types that were not negotiated. A chain without
+/// a complete header or without a status byte is a fault that ends the ring.
 ///
-/// In the element that returns a request, `len` is exact: the bytes that were written
-/// without a gap from the first writable one on. It counts the status only if all before
-/// it was written, so it is 0 where a read failed.
+/// `len` of a used element is exact: the bytes written without a gap from the first device-writable
+/// byte on. It includes the status only if all bytes before it were written, so it is 0 if a read
+/// failed.
 ///
-/// Before the ring is dropped its owner waits until every request it took is answered,
-/// and flushes: the position that is left in [`RingState`] says that all before it was
-/// used. What was not answered then is in flight for whoever goes on with the ring's part
-/// of the in-flight region, as after a death of the process; without such a part it is
-/// lost. Answers given after a [`RingFault`] stay in flight likewise.
+/// Before the owner drops the ring, it waits until every request is completed, and flushes: the
+/// final position in [`RingState`] states that everything before it was used. Requests not
+/// completed by then remain in flight for the next user of the ring's part of the in-flight region,
+/// as after a death of the process. Without such a part they are lost. Completions after a
+/// [`RingFault`] remain in flight likewise.
 ///
-/// Memory is allocated when the ring is made, and later only where a request has more
-/// buffers than any before it had.
+/// Memory is allocated when the ring is created, and later only if a request has more buffers than
+/// any request before.
 pub struct DiskRing {
     queue: Box<dyn DiskQueue>,
     state: Arc<RingState>,
 }
 
 impl DiskRing {
-    /// A running ring that writes nothing down.
+    /// Creates a running ring without a dirty page log and without in-flight tracking.
     ///
     /// # Errors
     /// As [`DiskRing::recording`].
@@ -63,12 +63,12 @@ impl DiskRing {
         Self::recording(memory, setup, RingRecords::default(), disk)
     }
 
-    /// A running ring. Kicks are suppressed until it is armed. What the ring's part of the
-    /// in-flight region says to be under way is taken first, oldest first.
+    /// Creates a running ring. Kicks are suppressed until it is armed. Requests in flight according
+    /// to the ring's part of the in-flight region are taken first, oldest first.
     ///
     /// # Errors
-    /// The ring's size, areas or records are no good, or its features have `IN_ORDER`, as
-    /// [`RingFault`] says, or the host has no descriptor to spare.
+    /// The ring's size, areas or records are invalid, or `IN_ORDER` was negotiated (as
+    /// [`RingFault`] reports), or no file descriptor is available.
     pub fn recording(
         memory: Arc<GuestMemory>,
         setup: &RingSetup,
@@ -107,47 +107,47 @@ impl DiskRing {
         Ok(Self { state, queue: Box::new(DiskEngine::new(queue, setup, disk)?) })
     }
 
-    /// Where the ring stands, also after it is gone.
+    /// Returns the ring's position and fault state, which outlive the ring.
     pub fn state(&self) -> Arc<RingState> {
         Arc::clone(&self.state)
     }
 
-    /// The ring, for its owner.
+    /// Returns the ring as a trait object.
     pub fn into_queue(self) -> Box<dyn DiskQueue> {
         self.queue
     }
 }
 
-/// A request that was taken.
+/// Request that was taken from the ring.
 #[derive(Default)]
 struct UnderWay {
-    /// `None`: the tag is free.
+    /// Chain of the request; `None` if the tag is free.
     taken: Option<Taken>,
     answer: AnswerPlace,
     is_read: bool,
-    /// Where a read's payload goes, if written buffers are logged.
+    /// Destination of a read's payload, if written buffers are logged.
     destination: Vec<Span>,
 }
 
-/// Where a request's answer goes.
+/// Location of a request's status.
 #[derive(Clone, Copy, Default)]
 struct AnswerPlace {
-    /// Guest address of the status.
+    /// Guest address of the status byte.
     status: u64,
-    /// Writable bytes before it.
+    /// Device-writable bytes before the status.
     room: u64,
 }
 
-/// A ring over one form of virtqueue.
+/// Disk ring over one form of virtqueue (split or packed).
 struct DiskEngine<Q> {
     queue: Q,
     kick: Arc<OwnedFd>,
-    /// The driver never kicks; the ring must be polled and never sleeps.
+    /// True if the driver never kicks. The ring must be polled and never sleeps.
     is_poll_only: bool,
     disk: Arc<DiskFacts>,
-    /// By tag.
+    /// Requests, indexed by tag.
     requests: Vec<UnderWay>,
-    /// The last one is the next to be used: few are in use, which stay in the cache.
+    /// Free tags, used as a stack: few tags are in use, which stay in the cache.
     free_tags: Vec<u32>,
     /// Requests that were taken back, in the order in which they are to be received again.
     returned: VecDeque<DiskRequest>,
@@ -169,9 +169,9 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         })
     }
 
-    /// Takes what is at hand, until there are `max` requests. Chains that are answered
-    /// inside do not count; there are no more of them than the ring is long, because none
-    /// is returned meanwhile.
+    /// Takes available requests, at most `max`. Chains completed by the ring itself are counted in
+    /// `answered` instead. Their number is bounded by the ring's size, because none is returned
+    /// during the call.
     fn take_requests(
         &mut self,
         max: usize,
@@ -194,7 +194,7 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         self.queue.prefetch_ahead()
     }
 
-    /// Takes one chain; `false` if it was answered.
+    /// Takes one chain. Returns `false` if the ring completed it itself.
     #[inline(always)]
     fn take_request(
         &mut self,
@@ -217,7 +217,7 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         }
         let (op, range) = match verdict {
             Verdict::Ask(op, range) if self.place_payload(tag, op) => (op, range),
-            // Its payload is in too many pieces.
+            // The payload consists of too many pieces.
             Verdict::Ask(..) => return Ok(self.answer_inside(tag, IO_ERROR)),
             Verdict::Answer(status) => return Ok(self.answer_inside(tag, status)),
             Verdict::Identify => return Ok(self.identify(tag)),
@@ -233,8 +233,7 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         Ok(true)
     }
 
-    /// Reads the header of a chain, and finds the rest of its buffers in memory and where
-    /// its status goes.
+    /// Reads the header of a chain and locates its other buffers and its status byte.
     #[inline(always)]
     fn gather(&mut self, head: Head, tag: u32) -> Result<(Header, AnswerPlace), RingFault> {
         let buffers = &mut self.buffers;
@@ -254,15 +253,16 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         RingFault::Request { queue: self.queue.side().queue, head: head.index, reason }
     }
 
-    /// Answers a request of which the disk is not asked; that it was not taken.
+    /// Completes a request without the disk. Always returns `false`, the result of
+    /// [`Self::take_request`] for a completed chain.
     #[inline(never)]
     fn answer_inside(&mut self, tag: u32, status: u8) -> bool {
         self.give_back(tag, status, 0);
         false
     }
 
-    /// Answers a request with the serial number, as far as there is room; that it was not
-    /// taken.
+    /// Completes a request with as much of the serial number as its buffers hold. Always returns
+    /// `false`, as [`Self::answer_inside`].
     #[inline(never)]
     fn identify(&mut self, tag: u32) -> bool {
         let (serial, queue) = (self.disk.serial(), &self.queue);
@@ -272,7 +272,8 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         false
     }
 
-    /// Says where the payload of the chain at hand lies. `false` if that cannot be said.
+    /// Records the location of the current chain's payload. Returns `false` if it consists of too
+    /// many pieces.
     #[inline(always)]
     fn place_payload(&mut self, tag: u32, op: DiskOp) -> bool {
         match op {
@@ -288,7 +289,7 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         }
     }
 
-    /// Answers a request, of whose writable bytes the first `written` were written.
+    /// Completes a request whose first `written` device-writable bytes were written.
     #[inline(always)]
     fn give_back(&mut self, tag: u32, status: u8, written: u64) {
         let Some(under_way) = self.requests.get_mut(tag as usize) else { return };
@@ -340,7 +341,7 @@ impl<Q: AnyOrder> DiskQueue for DiskEngine<Q> {
             under_way.taken = None;
             return;
         }
-        // A read that failed may have written some of it.
+        // A failed read may have written part of its payload.
         for span in &under_way.destination {
             self.queue.note_written(span.addr, span.len);
         }

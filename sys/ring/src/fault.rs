@@ -1,136 +1,136 @@
-//! What can be wrong with a VM's memory table or with one of its rings.
+//! Errors of a VM's memory table, of shared files, and of rings.
 
 use suimon_ports::{FaultKind, PortFault};
 use thiserror::Error;
 
-/// Why a VM's memory cannot be used as described.
+/// Error of a VM's memory table.
 #[derive(Debug, Error)]
 pub enum MemoryError {
-    /// A region of no bytes.
+    /// A region has size 0.
     #[error("memory region {index}: size 0; the front-end must leave empty regions out")]
     Empty {
-        /// Position in the table.
+        /// Position of the region in the memory table.
         index: usize,
     },
-    /// An address or offset plus the size passes 2^64.
+    /// An address or offset plus the size exceeds 2^64.
     #[error("memory region {index}: `{field}` {value:#x} plus size {size:#x} passes 2^64")]
     Overflow {
-        /// Position in the table.
+        /// Position of the region in the memory table.
         index: usize,
-        /// Which number of the region.
+        /// Name of the field that overflows.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         value: u64,
         /// The region's size in bytes.
         size: u64,
     },
-    /// Two regions claim the same addresses.
+    /// Two regions contain the same addresses.
     #[error("memory regions overlap at {field} {address:#x}; each address may be described once")]
     Overlap {
-        /// In which address space.
+        /// Address space of the overlap: "user address" or "guest address".
         field: &'static str,
-        /// Where the second region starts.
+        /// Start of the second region.
         address: u64,
     },
-    /// More regions than are accepted.
+    /// The table has more regions than accepted.
     #[error("{count} memory regions; at most {max} are accepted")]
     TooMany {
-        /// How many there are.
+        /// Number of regions in the table.
         count: usize,
-        /// How many are accepted.
+        /// Maximum number of regions.
         max: usize,
     },
-    /// The descriptor is not of a regular file.
+    /// The file descriptor does not refer to a regular file.
     #[error(
         "memory region {index}: the descriptor is not a regular file; back the VM's memory \
          with a memfd or a file (QEMU: `-object memory-backend-memfd,share=on`)"
     )]
     NotAFile {
-        /// Position in the table.
+        /// Position of the region in the memory table.
         index: usize,
     },
-    /// The file ends before the region does.
+    /// The file ends before the end of the region.
     #[error(
         "memory region {index}: the file has {file_bytes:#x} bytes, the region needs \
          {needed:#x}; a page behind the file's end cannot be touched"
     )]
     FileTooShort {
-        /// Position in the table.
+        /// Position of the region in the memory table.
         index: usize,
-        /// Length of the file.
+        /// Length of the file in bytes.
         file_bytes: u64,
-        /// Offset of the region plus its size.
+        /// Offset of the region plus its size, in bytes.
         needed: u64,
     },
-    /// The host did not map it.
+    /// The host failed to map the region.
     #[error("memory region {index}: cannot {action} {size:#x} bytes: {source}")]
     Host {
-        /// Position in the table.
+        /// Position of the region in the memory table.
         index: usize,
-        /// Which system call failed.
+        /// Name of the operation that failed.
         action: &'static str,
         /// The region's size in bytes.
         size: u64,
-        /// What the system call said.
+        /// Error of the system call.
         source: std::io::Error,
     },
 }
 
-/// Why a log of written pages cannot be used as described.
+/// Error of a dirty page log's file.
 #[derive(Debug, Error)]
 #[error("the log of written pages cannot be used: {source}")]
 pub struct LogError {
-    /// What is wrong with the file; the log counts as region 0.
+    /// Error of the file; the log counts as region 0.
     pub(crate) source: MemoryError,
 }
 
-/// Why a region for buffers in flight cannot be made or used as described.
+/// Error of an in-flight region.
 #[derive(Debug, Error)]
 pub enum InflightError {
-    /// No queues, no entries, or more than a queue may have.
+    /// The region has no queues, no entries, or more entries than a queue may have.
     #[error(
         "in-flight region for {queues} queues of {size} entries: there must be a queue, and from \
          1 to {max} entries"
     )]
     Shape {
-        /// Queues asked for.
+        /// Requested number of queues.
         queues: u16,
-        /// Entries of each.
+        /// Requested entries per queue.
         size: u16,
-        /// The most a queue may have.
+        /// Maximum entries per queue.
         max: u16,
     },
-    /// The region is shorter than its queues need.
+    /// The region is shorter than its queues require.
     #[error("in-flight region of {bytes:#x} bytes: its queues need {needed:#x}")]
     TooShort {
-        /// Length of the region.
+        /// Length of the region in bytes.
         bytes: u64,
-        /// What is needed.
+        /// Required length in bytes.
         needed: u64,
     },
-    /// It does not start where its cells would be aligned.
+    /// The region's offset does not align its fields to 8 bytes.
     #[error("in-flight region at offset {offset:#x}: the offset is not a multiple of 8")]
     Alignment {
-        /// Offset in the file.
+        /// Offset in the file in bytes.
         offset: u64,
     },
-    /// The file is no good.
+    /// The file cannot be mapped.
     #[error("the in-flight region cannot be used: {source}")]
     Map {
-        /// What is wrong with the file; the in-flight region counts as region 0.
+        /// Error of the file; the in-flight region counts as region 0.
         source: MemoryError,
     },
-    /// The host refused.
+    /// The host failed to create or resize the region's file.
     #[error("cannot {action} the in-flight region: {source}")]
     Host {
-        /// What was tried.
+        /// Operation that failed.
         action: &'static str,
-        /// What the system call said.
+        /// Error of the system call.
         source: std::io::Error,
     },
 }
 
-/// Which part of a virtqueue.
+/// Area of a virtqueue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingArea {
     /// The descriptor table (virtio 1.3, section 2.7.5).
@@ -160,199 +160,199 @@ impl core::fmt::Display for RingArea {
     }
 }
 
-/// How a driver broke the ring's rules. `queue` is the vring's index in the
-/// device: of a NIC 2n is the receive ring of pair n, 2n + 1 its transmit ring.
+/// Violation of the virtio specification by a driver, or an unusable ring. `queue` is the vring's
+/// index in its device. For a NIC, 2n is the receive ring of pair n and 2n + 1 its transmit ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RingFault {
     /// The queue size is not a power of two, or is zero or too large.
     #[error("queue {queue}: size {size} is not a power of two from 1 to {max}")]
     Size {
-        /// Vring index.
+        /// Index of the vring in its device.
         queue: u16,
-        /// The size asked for.
+        /// Requested size in entries.
         size: u32,
-        /// The largest that is accepted.
+        /// Maximum size in entries.
         max: u16,
     },
-    /// A packed ring of no size or too large a one.
+    /// The size of a packed ring is 0 or too large.
     #[error("queue {queue}: size {size} of a packed ring is not from 1 to {max}")]
     PackedSize {
-        /// Vring index.
+        /// Index of the vring in its device.
         queue: u16,
-        /// The size asked for.
+        /// Requested size in entries.
         size: u32,
-        /// The largest that is accepted.
+        /// Maximum size in entries.
         max: u16,
     },
-    /// A packed ring is to start at a position it does not have.
+    /// The base of a packed ring is not a position in the ring.
     #[error(
         "queue {queue}: base {base:#x} of a packed ring (the wrap counter is bit 15) is beyond \
          its {size} entries"
     )]
     PackedBase {
-        /// Vring index.
+        /// Index of the vring in its device.
         queue: u16,
-        /// The base asked for.
+        /// Requested base, with the wrap counter as bit 15.
         base: u16,
-        /// Entries of the ring.
+        /// Size of the ring in entries.
         size: u16,
     },
-    /// The in-flight region does not fit the ring, or says what cannot be.
+    /// The in-flight region does not fit the ring, or its contents are inconsistent.
     #[error("queue {queue}: in-flight region: {reason}")]
     Inflight {
-        /// Vring index.
+        /// Index of the vring in its device.
         queue: u16,
-        /// What is wrong with it.
+        /// Description of the error.
         reason: &'static str,
     },
-    /// A part of the ring is not aligned as sections 2.7 and 2.8 require.
+    /// An area of the ring is not aligned as sections 2.7 and 2.8 require.
     #[error("queue {queue}: {area} at {address:#x} is not aligned to {alignment} bytes")]
     Alignment {
-        /// Vring index.
+        /// Index of the vring in its device.
         queue: u16,
-        /// Which part.
+        /// Misplaced area.
         area: RingArea,
-        /// Its address in the front-end.
+        /// Address of the area in the front-end.
         address: u64,
-        /// What it must be a multiple of.
+        /// Required alignment in bytes.
         alignment: u64,
     },
-    /// A part of the ring does not lie in one memory region.
+    /// An area of the ring is not inside one memory region.
     #[error(
         "queue {queue}: {area}, {bytes} bytes at {address:#x}, is not inside one memory region"
     )]
     Area {
-        /// Vring index.
+        /// Index of the vring in its device.
         queue: u16,
-        /// Which part.
+        /// Misplaced area.
         area: RingArea,
-        /// Its address in the front-end.
+        /// Address of the area in the front-end.
         address: u64,
-        /// How long it is.
+        /// Length of the area in bytes.
         bytes: u64,
     },
-    /// The available index moved further than the queue is long.
+    /// The available index is further ahead than the queue has entries.
     #[error(
         "queue {queue}: available index {avail} is {ahead} ahead of {next}, the queue has {size} \
          entries"
     )]
     AvailIndex {
-        /// Vring index.
+        /// Index of the vring in its device.
         queue: u16,
-        /// What the driver wrote.
+        /// Available index written by the driver.
         avail: u16,
-        /// The next entry we would take.
+        /// Index of the next entry to take.
         next: u16,
-        /// The distance between them.
+        /// Distance from `next` to `avail`.
         ahead: u16,
-        /// Entries of the queue.
+        /// Size of the queue in entries.
         size: u16,
     },
-    /// An available entry or `next` names a descriptor that does not exist.
+    /// An available entry or `next` refers to a descriptor outside the table.
     #[error("queue {queue}: {field} names descriptor {index}, the table has {size}")]
     DescriptorIndex {
-        /// Vring index.
+        /// Index of the vring in its device.
         queue: u16,
-        /// Who names it.
+        /// Field that contains the index.
         field: &'static str,
-        /// What it names.
+        /// Invalid descriptor index.
         index: u16,
-        /// Entries of the table.
+        /// Size of the table in entries.
         size: u32,
     },
-    /// A chain is longer than its table: it must be a loop.
+    /// A chain is longer than its table, which implies a loop.
     #[error("queue {queue}: the chain at descriptor {head} has more than {max} descriptors")]
     ChainLength {
-        /// Vring index.
+        /// Index of the vring in its device.
         queue: u16,
-        /// First descriptor of the chain.
+        /// Index of the first descriptor of the chain (packed ring: buffer id).
         head: u16,
-        /// The most a chain may have.
+        /// Maximum number of descriptors.
         max: u32,
     },
-    /// An indirect table where none is allowed, of a bad length, or with `NEXT`.
+    /// An indirect table is not permitted, has an invalid length, or is combined with `NEXT`.
     #[error("queue {queue}: indirect table at descriptor {head}: {reason}")]
     Indirect {
-        /// Vring index.
+        /// Index of the vring in its device.
         queue: u16,
-        /// First descriptor of the chain.
+        /// Index of the first descriptor of the chain (packed ring: buffer id).
         head: u16,
-        /// What is wrong with it.
+        /// Description of the error.
         reason: &'static str,
     },
-    /// A buffer that the device must read is writable only, or the reverse.
+    /// The access direction of a buffer is not permitted at its place in the chain.
     #[error("queue {queue}: chain at descriptor {head}: a {found} buffer in a {wanted} chain")]
     BufferAccess {
-        /// Vring index.
+        /// Index of the vring in its device.
         queue: u16,
-        /// First descriptor of the chain.
+        /// Index of the first descriptor of the chain (packed ring: buffer id).
         head: u16,
-        /// What the descriptor says.
+        /// Access direction in the descriptor.
         found: &'static str,
-        /// What the ring needs.
+        /// Access direction that the ring requires.
         wanted: &'static str,
     },
-    /// A buffer lies outside the VM's memory.
+    /// A buffer is outside the VM's memory.
     #[error(
         "queue {queue}: chain at descriptor {head}: {bytes} bytes at guest address {address:#x} \
          are outside the VM's memory"
     )]
     BufferAddress {
-        /// Vring index.
+        /// Index of the vring in its device.
         queue: u16,
-        /// First descriptor of the chain.
+        /// Index of the first descriptor of the chain (packed ring: buffer id).
         head: u16,
-        /// Guest-physical address.
+        /// Guest-physical address of the buffer.
         address: u64,
-        /// Length of the buffer.
+        /// Length of the buffer in bytes.
         bytes: u64,
     },
-    /// A transmit chain carries more than the largest frame.
+    /// A transmit chain exceeds the maximum frame length.
     #[error("queue {queue}: chain at descriptor {head} carries more than {max} bytes")]
     FrameLength {
-        /// Vring index.
+        /// Index of the vring in its device.
         queue: u16,
-        /// First descriptor of the chain.
+        /// Index of the first descriptor of the chain (packed ring: buffer id).
         head: u16,
-        /// The most it may carry, header included.
+        /// Maximum length in bytes, including the header.
         max: usize,
     },
-    /// A receive chain with no room at all.
+    /// A receive chain has no device-writable bytes.
     #[error("queue {queue}: receive chain at descriptor {head} has no room, not even for a header")]
     NoRoom {
-        /// Vring index.
+        /// Index of the vring in its device.
         queue: u16,
-        /// First descriptor of the chain.
+        /// Index of the first descriptor of the chain (packed ring: buffer id).
         head: u16,
     },
-    /// A descriptor was offered again before the chain it begins was returned.
+    /// A descriptor was made available again before the chain that it starts was returned.
     #[error("queue {queue}: descriptor {head} was offered again before its chain was returned")]
     Outstanding {
-        /// Vring index.
+        /// Index of the vring in its device.
         queue: u16,
-        /// First descriptor of the chain.
+        /// Index of the first descriptor of the chain (packed ring: buffer id).
         head: u16,
     },
-    /// Buffers are to be returned in order by a device that does not do so.
+    /// `IN_ORDER` was negotiated for a device that returns buffers in any order.
     #[error("queue {queue}: IN_ORDER was negotiated, which is not offered for this device")]
     InOrder {
-        /// Vring index.
+        /// Index of the vring in its device.
         queue: u16,
     },
-    /// A chain that is no request of a block device (virtio 1.3, section 5.2.6).
+    /// A chain is not a valid request of a block device (virtio 1.3, section 5.2.6).
     #[error("queue {queue}: chain at descriptor {head} is no request: {reason}")]
     Request {
-        /// Vring index.
+        /// Index of the vring in its device.
         queue: u16,
-        /// First descriptor of the chain.
+        /// Index of the first descriptor of the chain (packed ring: buffer id).
         head: u16,
-        /// What is missing.
+        /// Missing part of the request.
         reason: &'static str,
     },
-    /// The file behind the memory was cut short while it was in use.
+    /// The file behind the VM's memory was truncated while in use.
     #[error("queue {queue}: the front-end cut the file behind the VM's memory short")]
     MemoryGone {
-        /// Vring index.
+        /// Index of the vring in its device.
         queue: u16,
     },
 }

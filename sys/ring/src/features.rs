@@ -1,4 +1,4 @@
-//! What of the negotiated virtio features concerns a ring.
+//! Negotiated virtio features that concern a ring.
 
 use suimon_frame::{Offloads, VNET_HEADER_BYTES, VNET_HEADER_SHORT_BYTES};
 use virtio_bindings::virtio_config::{
@@ -12,24 +12,24 @@ use virtio_bindings::virtio_net::{
 };
 use virtio_bindings::virtio_ring::{VIRTIO_RING_F_EVENT_IDX, VIRTIO_RING_F_INDIRECT_DESC};
 
-/// Negotiated virtio feature bits, as a ring reads them.
+/// Negotiated virtio feature bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingFeatures(pub u64);
 
 impl RingFeatures {
-    /// Whether a bit (its number) is negotiated.
+    /// True if the feature bit with this number is negotiated.
     #[inline]
     pub const fn has(self, bit: u32) -> bool {
         self.0 & (1 << bit) != 0
     }
 
-    /// `VIRTIO_RING_F_EVENT_IDX`: notifications are asked for by index.
+    /// `VIRTIO_RING_F_EVENT_IDX`: notifications are requested by index.
     #[inline]
     pub const fn event_idx(self) -> bool {
         self.has(VIRTIO_RING_F_EVENT_IDX)
     }
 
-    /// `VIRTIO_RING_F_INDIRECT_DESC`: chains may lie in a table of their own.
+    /// `VIRTIO_RING_F_INDIRECT_DESC`: chains may be in indirect tables.
     #[inline]
     pub const fn indirect(self) -> bool {
         self.has(VIRTIO_RING_F_INDIRECT_DESC)
@@ -41,19 +41,18 @@ impl RingFeatures {
         self.has(VIRTIO_F_RING_PACKED)
     }
 
-    /// `VIRTIO_F_IN_ORDER`: buffers are returned in the order in which they were
-    /// offered, and may be returned by batches.
+    /// `VIRTIO_F_IN_ORDER`: buffers are returned in the order in which they were made available,
+    /// and may be returned in batches.
     #[inline]
     pub const fn in_order(self) -> bool {
         self.has(VIRTIO_F_IN_ORDER)
     }
 
-    /// The [`base`](crate::RingSetup::base) of a ring whose front-end says this
-    /// number (`VHOST_USER_SET_VRING_BASE`). For a packed ring the upper half says
-    /// where the device before us returned its last buffer. That is where a
-    /// network device goes on: what it took and did not return was not used. Some
-    /// front-ends leave the upper half empty; then both positions are the lower
-    /// one.
+    /// Returns the [`base`](crate::RingSetup::base) of a ring from the number in
+    /// `VHOST_USER_SET_VRING_BASE`. For a packed ring the upper half is the position at which the
+    /// previous device returned its last buffer. A network device continues there, because buffers
+    /// taken and not returned were not used. Some front-ends leave the upper half 0; then both
+    /// positions are the lower half.
     pub const fn ring_base(self, number: u32) -> u16 {
         let used = (number >> 16) as u16;
         if self.packed() && used != 0 { used } else { number as u16 }
@@ -65,14 +64,14 @@ impl RingFeatures {
         self.has(VIRTIO_NET_F_MRG_RXBUF)
     }
 
-    /// `VIRTIO_F_NOTIFY_ON_EMPTY`: the driver wants an interrupt when the device
-    /// has used all buffers, whatever else it said (legacy only).
+    /// `VIRTIO_F_NOTIFY_ON_EMPTY`: the driver requests an interrupt when the device has used all
+    /// buffers, even if interrupts are suppressed (legacy only).
     #[inline]
     pub const fn notify_on_empty(self) -> bool {
         self.has(VIRTIO_F_NOTIFY_ON_EMPTY)
     }
 
-    /// Bytes of the header before each frame: 12 with `VIRTIO_F_VERSION_1` or
+    /// Returns the length in bytes of the header before each frame: 12 with `VIRTIO_F_VERSION_1` or
     /// mergeable buffers, else 10 (virtio 1.3, section 5.1.6.1).
     #[inline]
     pub const fn header_bytes(self) -> usize {
@@ -83,7 +82,7 @@ impl RingFeatures {
         }
     }
 
-    /// What the guest may hand us.
+    /// Returns the offloads that the guest may use in frames it sends.
     pub const fn ingress(self) -> Offloads {
         let checksum = self.has(VIRTIO_NET_F_CSUM);
         Offloads {
@@ -95,7 +94,7 @@ impl RingFeatures {
         }
     }
 
-    /// What we may hand the guest.
+    /// Returns the offloads that frames sent to the guest may use.
     pub const fn egress(self) -> Offloads {
         let checksum = self.has(VIRTIO_NET_F_GUEST_CSUM);
         Offloads {
@@ -103,8 +102,8 @@ impl RingFeatures {
             tcp4_segmentation: checksum && self.has(VIRTIO_NET_F_GUEST_TSO4),
             tcp6_segmentation: checksum && self.has(VIRTIO_NET_F_GUEST_TSO6),
             tcp_ecn_segmentation: checksum && self.has(VIRTIO_NET_F_GUEST_ECN),
-            // One switch for both versions of IP: a guest that takes only one of
-            // them gets segments.
+            // The switch has one setting for UDP segmentation over IPv4 and IPv6: a guest that
+            // accepts only one of them receives segments.
             udp_segmentation: checksum
                 && self.has(VIRTIO_NET_F_GUEST_USO4)
                 && self.has(VIRTIO_NET_F_GUEST_USO6),

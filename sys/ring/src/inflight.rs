@@ -1,26 +1,21 @@
-//! The region in which rings keep what they have taken and not yet returned
-//! (vhost-user, "Inflight I/O tracking"). The front-end holds it while the
-//! back-end is away; whoever comes next finds out from it where a ring stands and
-//! what is to be done again.
+//! In-flight region: shared memory in which rings track buffers taken and not yet returned
+//! (vhost-user, "Inflight I/O tracking"). The front-end keeps the region while the back-end is
+//! restarted. The next back-end reads from it a ring's position and the buffers to process again.
 //!
-//! The region has one part per vring, of the split or the packed layout, each
-//! aligned to 64 bytes. A part whose version is 0 says nothing: the ring starts
-//! where the front-end says. A ring writes version 1 when it starts and 0 when it
-//! is dropped in order, because then its position is known to the front-end and
-//! nothing is in flight. So version 1 in a part that is opened means that the
-//! process before died, and the part is believed rather than the front-end, which
-//! cannot know.
+//! The region has one part per vring, of the split or the packed layout, aligned to 64 bytes. A
+//! part with version 0 is empty: the ring starts at the front-end's base. A ring writes version 1
+//! when it starts, and 0 when it is dropped regularly, because then the front-end has its position
+//! and nothing is in flight. Version 1 in a part that is opened therefore means that the previous
+//! process died. In that case the part determines the position, because the front-end cannot.
 //!
-//! A network device's rings take and return buffers in the driver's order, a batch at
-//! a time. Their batch is noted when it is about to be returned; before, its buffers are
-//! still where the driver put them, and the position in the part says so. A ring of
-//! requests returns them in any order; it notes each when it takes it. Where such a ring
-//! goes on is told by the same numbers: behind what was used come those in flight, oldest
-//! first, and then what is available.
+//! Rings of a network device take and return buffers in the driver's order, in batches. A batch is
+//! recorded immediately before it is returned. Until then its buffers are still available in the
+//! ring, as the position in the part states. Request rings return buffers in any order and record
+//! each when it is taken. The position of such a ring follows from the same fields: the used
+//! buffers are followed by those in flight, oldest first, then by the available ones.
 //!
-//! What stands in the region is as trustworthy as the front-end: indices are
-//! checked, lists are followed no further than they can be long, and what a ring
-//! needs while it runs it keeps in its own memory.
+//! The region's contents are as untrusted as the front-end: indices are checked, lists are followed
+//! no further than their maximum length, and a running ring keeps its own state in private memory.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -34,28 +29,28 @@ use crate::inflight_split;
 use crate::setup::QUEUE_SIZE_MAX;
 use crate::shared_map::SharedMap;
 
-/// The layout's version (`version` of both layouts).
+/// Version of both layouts (`version`).
 pub(crate) const VERSION: u16 = 1;
-/// Where both layouts keep their version.
+/// Offset of the version in both layouts.
 pub(crate) const VERSION_AT: usize = 8;
-/// Where both layouts keep the number of entries.
+/// Offset of the number of entries in both layouts.
 pub(crate) const ENTRIES_AT: usize = 10;
-/// What each part is aligned to.
+/// Alignment of each part in bytes.
 const PART_ALIGNMENT: usize = 64;
 
-/// What a region is made for (`VhostUserInflight`).
+/// Dimensions of an in-flight region (`VhostUserInflight`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InflightShape {
-    /// Vrings that have a part.
+    /// Number of vrings that have a part.
     pub queues: u16,
-    /// Entries of the largest vring.
+    /// Size of the largest vring in entries.
     pub queue_size: u16,
-    /// Whether the rings are packed.
+    /// True if the rings are packed.
     pub is_packed: bool,
 }
 
 impl InflightShape {
-    /// Length of a part in bytes.
+    /// Returns the length of a part in bytes.
     fn part_bytes(&self) -> usize {
         let (header, entry) = if self.is_packed {
             (inflight_packed::HEADER_BYTES, inflight_packed::ENTRY_BYTES)
@@ -65,7 +60,7 @@ impl InflightShape {
         (header + entry * usize::from(self.queue_size)).next_multiple_of(PART_ALIGNMENT)
     }
 
-    /// Length of the region in bytes (`mmap size`).
+    /// Returns the length of the region in bytes (`mmap size`).
     pub fn bytes(&self) -> u64 {
         self.part_bytes() as u64 * u64::from(self.queues)
     }
@@ -82,7 +77,7 @@ impl InflightShape {
     }
 }
 
-/// A mapped region.
+/// Mapped in-flight region of one device.
 pub struct Inflight {
     shape: InflightShape,
     map: SharedMap,
@@ -95,11 +90,11 @@ impl core::fmt::Debug for Inflight {
 }
 
 impl Inflight {
-    /// Makes an empty region (`VHOST_USER_GET_INFLIGHT_FD`) and returns the file
-    /// behind it, whose length nobody can change. The region starts at offset 0.
+    /// Creates an empty region (`VHOST_USER_GET_INFLIGHT_FD`) and returns its file, whose length is
+    /// sealed. The region starts at offset 0.
     ///
     /// # Errors
-    /// The shape is empty or too large, or the host refuses.
+    /// The shape is empty or too large, or the host failed to create the file.
     pub fn create(shape: InflightShape) -> Result<(Arc<Self>, OwnedFd), InflightError> {
         shape.check()?;
         let host = |action: &'static str| {
@@ -113,11 +108,11 @@ impl Inflight {
         Ok((Self::map(fd.as_fd(), 0, shape.bytes(), shape)?, fd))
     }
 
-    /// Maps a region of this length at an offset of a file
-    /// (`VHOST_USER_SET_INFLIGHT_FD`). What it says stays as it is.
+    /// Maps a region of `bytes` bytes at an offset of a file (`VHOST_USER_SET_INFLIGHT_FD`). Its
+    /// contents are kept.
     ///
     /// # Errors
-    /// The shape is empty or needs more than `bytes`, or the file is no good.
+    /// The shape is empty or needs more than `bytes`, or the file cannot be mapped.
     pub fn map(
         fd: BorrowedFd<'_>,
         offset: u64,
@@ -136,10 +131,9 @@ impl Inflight {
         Ok(Arc::new(Self { shape, map }))
     }
 
-    /// Opens the region in a file that this host keeps under a name, and makes
-    /// it if it is not there, of another length, or empty: for rings whose
-    /// front-end keeps no region. The file's length must not change while it is
-    /// mapped.
+    /// Opens the region in a named file of this host, for rings whose front-end keeps no region. A
+    /// file of another length is emptied and resized first. The file's length must not change while
+    /// it is mapped.
     ///
     /// # Errors
     /// As [`Inflight::map`].
@@ -147,25 +141,25 @@ impl Inflight {
         shape.check()?;
         let host = |action| move |source| InflightError::Host { action, source };
         if file.metadata().map_err(host("look at"))?.len() != shape.bytes() {
-            // What a region of another shape says is not about these rings.
+            // The contents of a region of another shape do not apply to these rings.
             file.set_len(0).map_err(host("empty"))?;
             file.set_len(shape.bytes()).map_err(host("lengthen"))?;
         }
         Self::map(file.as_fd(), 0, shape.bytes(), shape)
     }
 
-    /// What it was made for.
+    /// Returns the dimensions of the region.
     pub fn shape(&self) -> InflightShape {
         self.shape
     }
 
-    /// The part of vring `index`; `None` if it has none.
+    /// Returns the part of vring `index`; `None` if it has none.
     pub fn queue(self: &Arc<Self>, index: u16) -> Option<InflightQueue> {
         (index < self.shape.queues).then(|| InflightQueue { region: Arc::clone(self), index })
     }
 
-    /// Makes every part say nothing, as after a reset of the device: rings start
-    /// where the front-end says. No ring may be using it.
+    /// Empties every part, as after a reset of the device: rings start at the front-end's base. No
+    /// ring may use the region.
     pub fn clear(&self) {
         for index in 0..usize::from(self.shape.queues) {
             self.map.store_16(index * self.shape.part_bytes() + VERSION_AT, 0);
@@ -173,7 +167,7 @@ impl Inflight {
     }
 }
 
-/// One vring's part of a region.
+/// Part of an in-flight region for one vring.
 #[derive(Clone, Debug)]
 pub struct InflightQueue {
     region: Arc<Inflight>,
@@ -181,8 +175,8 @@ pub struct InflightQueue {
 }
 
 impl InflightQueue {
-    /// Whether a ring was using the part when its process died: then the ring
-    /// that starts with it takes its position from here.
+    /// True if a ring was using the part when its process died. The next ring on the part takes its
+    /// position from it.
     pub fn was_abandoned(&self) -> bool {
         self.part().load_16(VERSION_AT) != 0
     }
@@ -192,7 +186,7 @@ impl InflightQueue {
         Part { region: Arc::clone(&self.region), at }
     }
 
-    /// Checks that the part is one for a ring of this form and size.
+    /// Checks that the part is for a ring of this form and size, and has a supported version.
     pub(crate) fn check(&self, queue: u16, size: u16, is_packed: bool) -> Result<(), RingFault> {
         let shape = self.region.shape;
         if shape.is_packed != is_packed {
@@ -212,7 +206,7 @@ impl InflightQueue {
     }
 }
 
-/// The cells of one part.
+/// Access to the fields of one part.
 #[derive(Clone)]
 pub(crate) struct Part {
     region: Arc<Inflight>,

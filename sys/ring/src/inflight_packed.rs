@@ -1,21 +1,24 @@
-//! A packed ring's part of the in-flight region (`QueueRegionPacked`).
+//! Packed ring's part of the in-flight region (`QueueRegionPacked`).
 //!
-//! A packed ring is overwritten by what the device returns, so the part keeps a
-//! copy of each descriptor taken, in entries from a free list.
+//! The device overwrites descriptors of a packed ring when it returns buffers. The part therefore
+//! keeps a copy of each descriptor taken, in entries from a free list.
 //!
-//! A ring that returns chains in any order enters each when it takes it, with the
-//! stores of the first step below; its batch is then entered already.
+//! A ring that returns chains in any order records each chain when it is taken, with the stores of
+//! step 1. Its batch is then already recorded.
 //!
-//! Order of stores, for a batch: each chain is copied into entries, its head
-//! marked `inflight`, and the entries taken off the list (`old_free_head` says
-//! where the list is without what is under way); the entries are put back on the
-//! list, the used position moves; the ring is written; the heads' marks go;
-//! the `old_` fields follow. Whoever finds the used position and the old one
-//! unequal looks at the ring: if it was written, the batch was returned and the
-//! rest is made up for; if not, the list and the position go back.
+//! Order of stores for a batch:
+//! 1. Each chain is copied to entries, its head marked `inflight`, and the entries are removed
+//!    from the free list (`old_free_head` is the list's head without the chain being recorded).
+//! 2. The entries are returned to the free list, and the used position moves.
+//! 3. The ring is written.
+//! 4. The `inflight` marks of the heads are cleared, and the `old_` fields are updated.
 //!
-//! The two positions and their wrap counters are written as one word, so that no
-//! crash finds half a position.
+//! If a recovering ring finds the used position different from the old one, it reads the ring: if
+//! the ring was written, the batch was returned and step 4 is completed; otherwise free list and
+//! position are reset to the `old_` fields.
+//!
+//! Both positions and their wrap counters are stored as one word, so that a crash never leaves a
+//! partial position.
 
 use crate::cells::Descriptor;
 use crate::fault::RingFault;
@@ -23,50 +26,50 @@ use crate::inflight::{ENTRIES_AT, InflightQueue, Part, VERSION, VERSION_AT};
 use crate::packed_arming::PackedNotifyCells;
 use crate::packed_cells::{Done, PackedCells, Place};
 
-/// Bytes before the entries.
+/// Size in bytes of the header before the entries.
 pub(crate) const HEADER_BYTES: usize = 32;
-/// Bytes of an entry (`DescStatePacked`).
+/// Size in bytes of an entry (`DescStatePacked`).
 pub(crate) const ENTRY_BYTES: usize = 32;
 
 const FREE_HEAD_AT: usize = 12;
 const OLD_FREE_HEAD_AT: usize = 14;
-/// `used_idx`, `old_used_idx`, the two wrap counters and padding.
+/// Offset of `used_idx`, `old_used_idx`, the two wrap counters and padding.
 const POSITIONS_AT: usize = 16;
 
 const NEXT_AT: usize = 2;
 const LAST_AT: usize = 4;
 const NUM_AT: usize = 6;
 const COUNTER_AT: usize = 8;
-/// Id, flags and length.
+/// Offset of id, flags and length.
 const REST_AT: usize = 16;
 const ADDR_AT: usize = 24;
 
-/// The entries of a chain: its first and its last.
+/// First and last entry of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChainEntries {
     first: u16,
     last: u16,
 }
 
-/// The part while a ring uses it.
+/// In-flight part while a ring uses it.
 pub(crate) struct PackedInflight {
     part: Part,
     counter: u64,
     free_head: u16,
-    /// The links of the free list and of chains, as we wrote them.
+    /// Private copy of the links of the free list and of chains.
     next: Vec<u16>,
     old: Place,
 }
 
-/// Where a ring goes on that was abandoned.
+/// Position and chains with which an abandoned ring is continued.
 pub(crate) struct PackedRecovery {
-    /// The position to go on at.
+    /// Position at which the ring continues.
     pub(crate) place: Place,
-    /// What to take there first, instead of what stands in the ring.
+    /// Chains to take first, instead of the descriptors in the ring.
     pub(crate) replay: Replay,
 }
 
-/// Chains that an earlier device took and did not return, oldest first.
+/// Chains that a previous device took and did not return, oldest first.
 #[derive(Default)]
 pub(crate) struct Replay {
     descriptors: Vec<Descriptor>,
@@ -74,7 +77,7 @@ pub(crate) struct Replay {
     pub(crate) taken: ReplayMark,
 }
 
-/// How much of a replay was taken.
+/// Number of descriptors and chains of a replay that were taken.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReplayMark {
     descriptors: usize,
@@ -82,13 +85,13 @@ pub(crate) struct ReplayMark {
 }
 
 impl Replay {
-    /// The descriptor this far behind the next one to take.
+    /// Returns the descriptor at `distance` from the next one to take.
     #[inline]
     pub(crate) fn descriptor(&self, distance: u16) -> Option<Descriptor> {
         self.descriptors.get(self.taken.descriptors + usize::from(distance)).copied()
     }
 
-    /// Takes a chain of so many descriptors; `None` if there is none left.
+    /// Takes the next chain, which has `descriptors` descriptors. Returns `None` if all were taken.
     #[inline]
     pub(crate) fn take(&mut self, descriptors: u16) -> Option<ChainEntries> {
         let entries = self.chains.get(self.taken.chains).copied()?;
@@ -97,18 +100,18 @@ impl Replay {
         Some(entries)
     }
 
-    /// Whether everything was taken.
+    /// True if all chains were taken.
     pub(crate) fn is_done(&self) -> bool {
         self.taken.chains == self.chains.len()
     }
 }
 
 impl PackedInflight {
-    /// Starts to use the part, for a ring that the front-end says stands at
-    /// `base`. If the ring was abandoned, says how to go on.
+    /// Opens the part for a ring with base `base`. Returns the recovery state if the ring was
+    /// abandoned.
     ///
     /// # Errors
-    /// The part does not fit the ring, or says what cannot be.
+    /// The part does not fit the ring, or its contents are inconsistent.
     pub(crate) fn open(
         inflight: &InflightQueue,
         queue: u16,
@@ -136,7 +139,7 @@ impl PackedInflight {
         Ok((opened, Some(PackedRecovery { place, replay })))
     }
 
-    /// Makes an empty part of whatever it was.
+    /// Initializes an empty part, regardless of its contents.
     fn reset(&mut self, size: u16) {
         for (index, next) in (0..size).zip(&self.next) {
             self.part.store_8(entry_at(index), 0);
@@ -149,7 +152,7 @@ impl PackedInflight {
         self.part.store_16(VERSION_AT, VERSION);
     }
 
-    /// Commits the batch that was under way, or takes it back.
+    /// Completes or reverts a batch whose return was interrupted.
     fn settle(&mut self, cells: &PackedCells) -> Result<(), &'static str> {
         let size = cells.size();
         let (used, old) = self.load_positions();
@@ -192,9 +195,8 @@ impl PackedInflight {
             let entries = self.collect_chain(head, &mut is_used, &mut replay.descriptors)?;
             replay.chains.push(entries);
         }
-        // The list of an honest predecessor holds the same entries; only their
-        // order changes. None of them is in flight any more, so a crash between
-        // two stores leaves nothing to be mistaken.
+        // The previous device's list holds the same entries; only their order changes. None of them
+        // is in flight, so a crash between two stores leaves a consistent part.
         let mut following = size;
         for index in (0..size).rev() {
             if is_used.get(usize::from(index)) == Some(&false) {
@@ -245,8 +247,8 @@ impl PackedInflight {
         }
     }
 
-    /// The completed chains are about to be returned, which moves the used
-    /// position to `used`.
+    /// Records that the completed chains are about to be returned, which moves the used position to
+    /// `used`.
     pub(crate) fn enter_batch(&mut self, cells: &PackedCells, batch: &mut [Done], used: Place) {
         for done in batch.iter_mut() {
             if done.entries.is_none() {
@@ -261,8 +263,8 @@ impl PackedInflight {
         self.store_positions(used, self.old);
     }
 
-    /// Copies a chain into entries. There is one for each of the ring's
-    /// descriptors; `None` only if the driver offered some of them twice.
+    /// Copies a chain to entries. The ring has one entry per descriptor. Returns `None` only if the
+    /// driver made some descriptors available twice.
     pub(crate) fn enter_chain(
         &mut self,
         cells: &PackedCells,
@@ -301,7 +303,7 @@ impl PackedInflight {
         Some(ChainEntries { first: head, last })
     }
 
-    /// The batch was returned.
+    /// Records that the batch was returned.
     pub(crate) fn leave_batch(&mut self, batch: &[Done], used: Place) {
         for entries in batch.iter().filter_map(|done| done.entries) {
             self.part.store_8(entry_at(entries.first), 0);
@@ -311,7 +313,7 @@ impl PackedInflight {
         self.store_positions(used, used);
     }
 
-    /// The ring is given up in order and nothing is in flight.
+    /// Empties the part when the ring is dropped with no chain in flight.
     pub(crate) fn close(&mut self) {
         self.part.store_16(VERSION_AT, 0);
     }
@@ -342,7 +344,7 @@ impl PackedInflight {
     }
 }
 
-/// Where entry `index` starts.
+/// Returns the offset of entry `index` in the part.
 fn entry_at(index: u16) -> usize {
     HEADER_BYTES + ENTRY_BYTES * usize::from(index)
 }

@@ -1,20 +1,19 @@
-//! A split ring's part of the in-flight region (`QueueRegionSplit`).
+//! Split ring's part of the in-flight region (`QueueRegionSplit`).
 //!
-//! Order of stores, for a batch: each head is entered (counter, then `inflight`)
-//! and linked into the list of the last batch; the used index is published in the
-//! ring; the heads are taken out; `used_idx` follows. Whoever finds the two
-//! indices unequal knows that the batch was returned and takes its heads out.
+//! Order of stores for a batch: each head is recorded (counter, then `inflight`) and linked to the
+//! list of the last batch; the used index is published in the ring; the marks of the heads are
+//! cleared; `used_idx` is updated. If a recovering ring finds the two indices different, the batch
+//! was returned, and it clears the heads' marks.
 //!
-//! A ring that returns chains in any order enters a head when it takes it. What it has
-//! taken is then what was used and what is entered, and so is the place of the next
-//! available entry.
+//! A ring that returns chains in any order records a head when it is taken. The chains taken are
+//! then those used plus those recorded, which determines the next available entry.
 
 use crate::fault::RingFault;
 use crate::inflight::{ENTRIES_AT, InflightQueue, Part, VERSION, VERSION_AT};
 
-/// Bytes before the entries.
+/// Size in bytes of the header before the entries.
 pub(crate) const HEADER_BYTES: usize = 16;
-/// Bytes of an entry (`DescStateSplit`).
+/// Size in bytes of an entry (`DescStateSplit`).
 pub(crate) const ENTRY_BYTES: usize = 16;
 
 const LAST_BATCH_HEAD_AT: usize = 12;
@@ -22,57 +21,56 @@ const USED_IDX_AT: usize = 14;
 const NEXT_AT: usize = 6;
 const COUNTER_AT: usize = 8;
 
-/// The part while a ring uses it.
+/// In-flight part while a ring uses it.
 pub(crate) struct SplitInflight {
     part: Part,
     counter: u64,
-    /// The last head entered, for the list.
+    /// Last head recorded, to which the next is linked.
     last: u16,
-    /// Heads completed and not yet returned; never more than the ring is long.
+    /// Heads completed and not yet returned; at most the ring's size.
     batch: Vec<u16>,
-    /// Heads of an earlier device that are still to be returned. They come first.
+    /// Heads of a previous device that are still to be returned. They precede all others.
     left_over: usize,
-    /// Heads are entered when they are taken, because they are returned in any order.
+    /// True if heads are recorded when taken, because they are returned in any order.
     enters_early: bool,
 }
 
-/// Heads that an earlier device took and did not return, oldest first. A ring takes
-/// them before those in the available ring, and instead of as many entries of it.
+/// Heads that a previous device took and did not return, oldest first. A ring takes them before
+/// those in the available ring, in place of as many of its entries.
 #[derive(Default)]
 pub(crate) struct SplitReplay {
-    /// The position of the first.
+    /// Position of the first head.
     from: u16,
     heads: Vec<u16>,
 }
 
 impl SplitReplay {
-    /// The head to take at this position instead of what the available ring says.
+    /// Returns the head to take at this position instead of the entry in the available ring.
     #[inline]
     pub(crate) fn head(&self, at: u16) -> Option<u16> {
         self.heads.get(usize::from(at.wrapping_sub(self.from))).copied()
     }
 
-    /// All chains before position `next` were returned. Once these are among them
-    /// they are forgotten: positions come around again after 65536 chains.
+    /// Reports that all chains before position `next` were returned. The heads are dropped once all
+    /// of them were returned, because positions repeat after 65536 chains.
     pub(crate) fn go_on(&mut self, next: u16) {
         if usize::from(next.wrapping_sub(self.from)) >= self.heads.len() {
             self.heads.clear();
         }
     }
 
-    /// Whether everything was returned.
+    /// True if all heads were returned.
     pub(crate) fn is_done(&self) -> bool {
         self.heads.is_empty()
     }
 }
 
 impl SplitInflight {
-    /// Starts to use the part. `used` is the used index in the ring, `avail` the
-    /// available index. If the ring was abandoned, it goes on at `used`, with what
-    /// is returned here.
+    /// Opens the part. `used` is the used index in the ring, `avail` the available index. If the
+    /// ring was abandoned, it continues at `used` with the returned replay.
     ///
     /// # Errors
-    /// The part does not fit the ring, or says what cannot be.
+    /// The part does not fit the ring, or its contents are inconsistent.
     pub(crate) fn open(
         inflight: &InflightQueue,
         queue: u16,
@@ -100,7 +98,7 @@ impl SplitInflight {
         Ok((opened, Some(SplitReplay { from: used, heads })))
     }
 
-    /// Makes an empty part of whatever it was.
+    /// Initializes an empty part, regardless of its contents.
     fn reset(&mut self, size: u16, used: u16) {
         for index in 0..size {
             self.part.store_8(entry_at(index), 0);
@@ -111,7 +109,7 @@ impl SplitInflight {
         self.part.store_16(VERSION_AT, VERSION);
     }
 
-    /// Takes out the heads of a batch that was returned just before the end.
+    /// Clears the heads of a batch that was returned immediately before the previous process died.
     fn settle(&mut self, size: u16, used: u16) {
         let returned = used.wrapping_sub(self.part.load_16(USED_IDX_AT)).min(size);
         let mut head = self.part.load_16(LAST_BATCH_HEAD_AT);
@@ -125,7 +123,7 @@ impl SplitInflight {
         self.part.store_16(USED_IDX_AT, used);
     }
 
-    /// Heads in flight, oldest first.
+    /// Returns the heads in flight, oldest first.
     fn inflight_heads(&mut self, size: u16) -> Vec<u16> {
         let mut heads: Vec<(u64, u16)> = (0..size)
             .filter(|index| self.part.load_8(entry_at(*index)) == 1)
@@ -136,13 +134,13 @@ impl SplitInflight {
         heads.into_iter().map(|(_, head)| head).collect()
     }
 
-    /// The same for a ring that says when it takes a chain
-    /// ([`SplitInflight::note_taken`]) and completes chains in any order.
+    /// Converts the part for a ring that reports chains when it takes them
+    /// ([`SplitInflight::note_taken`]) and completes them in any order.
     pub(crate) fn entering_early(self) -> Self {
         Self { enters_early: true, ..self }
     }
 
-    /// A chain was taken. Left-over heads come first, and are entered already.
+    /// Records that a chain was taken. Left-over heads come first and are already recorded.
     pub(crate) fn note_taken(&mut self, head: u16) {
         if self.left_over > 0 {
             self.left_over -= 1;
@@ -154,28 +152,28 @@ impl SplitInflight {
         self.part.store_8(at, 1);
     }
 
-    /// A chain was completed.
+    /// Records that a chain was completed.
     #[inline]
     pub(crate) fn note_completed(&mut self, head: u16) {
         self.batch.push(head);
     }
 
-    /// How many chains were completed and not returned.
+    /// Returns the number of chains completed and not returned.
     pub(crate) fn completed(&self) -> usize {
         self.batch.len()
     }
 
-    /// Forgets completed chains but the first `keep`.
+    /// Drops all completed chains except the first `keep`.
     pub(crate) fn forget(&mut self, keep: usize) {
         self.batch.truncate(keep);
     }
 
-    /// The completed chains are about to be returned.
+    /// Records that the completed chains are about to be returned.
     pub(crate) fn enter_batch(&mut self) {
         for (nth, head) in self.batch.iter().enumerate() {
             let at = entry_at(*head);
-            // Left-over heads are entered already, and keep their place in the order:
-            // with a new counter one would seem younger than those behind it.
+            // Left-over heads are already recorded and keep their counters: with a new counter a
+            // head would be ordered behind younger ones.
             if !self.enters_early && nth >= self.left_over {
                 self.part.store_64(at + COUNTER_AT, self.counter);
                 self.counter = self.counter.wrapping_add(1);
@@ -187,7 +185,7 @@ impl SplitInflight {
         }
     }
 
-    /// They were: the ring's used index is `used`.
+    /// Records that the batch was returned; the ring's used index is `used`.
     pub(crate) fn leave_batch(&mut self, used: u16) {
         for head in &self.batch {
             self.part.store_8(entry_at(*head), 0);
@@ -199,13 +197,13 @@ impl SplitInflight {
         self.batch.clear();
     }
 
-    /// The ring is given up in order and nothing is in flight.
+    /// Empties the part when the ring is dropped with no chain in flight.
     pub(crate) fn close(&mut self) {
         self.part.store_16(VERSION_AT, 0);
     }
 }
 
-/// Where the entry of head `index` starts.
+/// Returns the offset of the entry of head `index` in the part.
 fn entry_at(index: u16) -> usize {
     HEADER_BYTES + ENTRY_BYTES * usize::from(index)
 }

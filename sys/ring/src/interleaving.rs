@@ -1,19 +1,17 @@
-//! Every interleaving of device and driver, on a machine whose processors keep
-//! their stores in a buffer for a while (as x86 does; it is the reordering that
-//! loses wake-ups).
+//! Exhaustive test of all interleavings of device and driver on a machine with store buffers (the
+//! reordering of x86, which can lose notifications).
 //!
-//! A side is run up to its next memory access by running it from the start again:
-//! accesses already made are answered from a log, the next one is carried out,
-//! the one after it unwinds.
+//! A side is run up to its next memory access by re-executing it from the start: earlier accesses
+//! return logged values, the next access is executed, and the one after it unwinds.
 
 use std::cell::{Cell as Slot, RefCell};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Cells of the memory.
+/// Number of memory cells.
 pub(crate) const CELLS: usize = 6;
 
-/// Memory, and each processor's stores that are not in it yet.
+/// Memory, and the stores of each CPU that are still in its store buffer.
 #[derive(Clone)]
 struct Machine {
     memory: [u32; CELLS],
@@ -28,7 +26,7 @@ impl Machine {
     }
 }
 
-/// One processor while it runs its side.
+/// Simulated CPU while it executes its side.
 pub(crate) struct Processor {
     machine: RefCell<Machine>,
     number: usize,
@@ -83,7 +81,7 @@ impl Processor {
 const DEVICE: usize = 0;
 const DRIVER: usize = 1;
 
-/// One side: what it runs, how far it is, and its result when it is done.
+/// One side: its code, its progress, and its result once it has ended.
 #[derive(Clone)]
 struct Side {
     run: fn(&Processor) -> bool,
@@ -94,7 +92,7 @@ struct Side {
 }
 
 impl Side {
-    /// Makes the next access.
+    /// Executes the next memory access.
     fn step(&mut self, machine: &mut Machine) {
         let processor = Processor {
             machine: RefCell::new(machine.clone()),
@@ -114,7 +112,7 @@ impl Side {
     }
 }
 
-/// What was found over all interleavings.
+/// Number of executions and of lost notifications over all interleavings.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) executions: usize,
@@ -146,8 +144,7 @@ fn search(
     }
 }
 
-/// Runs `device` and `driver` in every interleaving, each with a store buffer
-/// that is written back at any moment.
+/// Runs `device` and `driver` in every interleaving, with store buffers that drain at any time.
 pub(crate) fn explore(
     memory: [u32; CELLS],
     has_barriers: bool,
@@ -169,7 +166,8 @@ pub(crate) fn explore(
     found
 }
 
-/// A kick that a device without barriers loses, a device with them does not.
+/// Asserts that no notification is lost with the device's barriers, and that at least one is lost
+/// without them.
 pub(crate) fn check(
     memory: [u32; CELLS],
     device: fn(&Processor) -> bool,

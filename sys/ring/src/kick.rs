@@ -1,4 +1,4 @@
-//! The descriptor by which a driver wakes a ring.
+//! Eventfd by which a driver kicks a ring.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -8,10 +8,11 @@ use suimon_ports::{FaultKind, PortFault};
 
 use crate::setup::RingSetup;
 
-/// The driver's, or one of our own that nobody writes if the driver never kicks.
+/// Returns the driver's kick eventfd. If the driver never kicks, returns a new eventfd that is
+/// never signalled by the driver.
 ///
 /// # Errors
-/// The host has no descriptor to spare.
+/// No file descriptor is available.
 pub(crate) fn kick_of(setup: &RingSetup) -> Result<Arc<OwnedFd>, PortFault> {
     if let Some(kick) = &setup.kick {
         return Ok(Arc::clone(kick));

@@ -1,52 +1,46 @@
-//! Guest memory and virtqueues, split and packed, as a network device and a disk see them
-//! (virtio 1.3, sections 2.7, 2.8, 5.1.6 and 5.2.6).
+//! Guest memory and virtqueues, split and packed, from the device's side, for network devices and
+//! disks (virtio 1.3, sections 2.7, 2.8, 5.1.6 and 5.2.6).
 //!
-//! - [`GuestMemory`]: the VM's memory, mapped from the descriptors a vhost-user
-//!   front-end passes; every access is bounds-checked and copies.
-//! - [`TxRing`]: a VM's transmit ring as a
-//!   [`FrameSource`](suimon_ports::FrameSource).
+//! - [`GuestMemory`]: a VM's memory, mapped from the file descriptors of a vhost-user front-end.
+//!   Every access is bounds-checked and copies.
+//! - [`TxRing`]: a VM's transmit ring as a [`FrameSource`](suimon_ports::FrameSource).
 //! - [`RxRing`]: a VM's receive ring as a [`FrameSink`](suimon_ports::FrameSink).
-//! - [`DiskRing`]: a ring of a VM's disk as a
-//!   [`DiskQueue`](suimon_ports::DiskQueue), whose requests are answered in any order;
-//!   [`DiskFacts`]: what it must know of the disk, some of which changes while it runs.
-//! - [`RingSetup`]: what a ring is made from. Its features choose the form of the
-//!   ring (`RING_PACKED`) and how buffers are returned (`IN_ORDER`).
-//! - [`RingRecords`]: what a ring writes down beside its work: the [`DirtyLog`] of
-//!   pages for a migration, and its part of the [`Inflight`] region. Neither can be
-//!   given to a running ring: drop it and make another from its position, as when a
-//!   queue is handed over.
-//! - [`RingState`]: where a ring stands; outlives the ring, so that the driver
-//!   can be told after the ring was given up.
-//! - [`CallLine`]: the descriptor that interrupts the guest; exchangeable while
-//!   the ring runs.
+//! - [`DiskRing`]: a request ring of a VM's disk as a [`DiskQueue`](suimon_ports::DiskQueue), whose
+//!   requests are completed in any order. [`DiskFacts`]: the disk's properties, some of which
+//!   change while the ring runs.
+//! - [`RingSetup`]: parameters of a ring. The negotiated features select split or packed
+//!   (`RING_PACKED`) and the order of returned buffers (`IN_ORDER`).
+//! - [`RingRecords`]: side records of a ring: the [`DirtyLog`] for a migration and its part of the
+//!   [`Inflight`] region. They cannot be added to a running ring; the ring is dropped and another
+//!   is created from its position.
+//! - [`RingState`]: position and fault of a ring; outlives the ring.
+//! - [`CallLine`]: interrupt line to the guest; its eventfd can be replaced while the ring runs.
 //!
-//! What it does not do: it knows no message of vhost-user, owns no thread and
-//! never waits. An IOMMU is not implemented, so the feature must not be offered.
+//! The crate handles no vhost-user messages, owns no thread and never blocks. An IOMMU is not
+//! implemented, so the feature must not be offered.
 //!
-//! Lifecycle: a ring is made from memory, addresses and a base index; it runs in
-//! whatever thread owns it; dropping it publishes what was still pending, leaves its
-//! position in its [`RingState`], and closes its part of the in-flight region. A ring of a
-//! disk is dropped when every request was answered. If its process dies instead, the
-//! next ring with that part goes on exactly where the driver saw it end. A ring that met
-//! a [`RingFault`] is finished: it reports the fault again and again and touches the
-//! guest's memory no more.
+//! Life cycle: a ring is created from memory, addresses and a base index, and runs in the thread
+//! that owns it. Dropping it publishes completed chains, stores the position in its [`RingState`],
+//! and closes its part of the in-flight region. A disk's ring is dropped after every request was
+//! completed. If the process dies instead, the next ring on that part continues exactly where the
+//! driver saw the previous one end. A ring that met a [`RingFault`] reports the fault on every call
+//! and does not access guest memory again.
 //!
 //! Invariants
-//! - Nothing here hands out a reference into guest memory: the guest changes it
-//!   at any moment. A descriptor is read once, checked, and used from the copy.
-//! - Whatever the guest writes, work per call is bounded by the queue's size and
-//!   by the batch, no index leaves its ring, no copy leaves a mapped region.
-//! - A network device's chains are returned in the order in which they were made
-//!   available, a disk's in the order in which they were answered; the used index never
-//!   passes what was written.
-//! - A write to a buffer is in the dirty log before the driver is told of it; a write
-//!   to the ring, when the call that made it returns.
-//! - No call allocates or locks per frame; a ring of a disk allocates where a request has
-//!   more buffers than any before. The interrupt line's lock is taken once per interrupt.
+//! - No reference into guest memory is handed out, because the guest changes it at any time. A
+//!   descriptor is read once, validated, and used from the copy.
+//! - For any guest input, work per call is bounded by the queue's size and the batch, no index
+//!   leaves its ring, and no copy leaves a mapped region.
+//! - A network device's chains are returned in the order in which they were made available, a
+//!   disk's in the order in which they were completed. The used index never passes the entries
+//!   written.
+//! - A write to a buffer is in the dirty log before the buffer is reported as used; a write to the
+//!   ring, when the call that made it returns.
+//! - No call allocates or locks per frame. A disk's ring allocates if a request has more buffers
+//!   than any before. The interrupt line's lock is taken once per interrupt.
 //!
-//! What a hostile *front-end process* (not guest) can still do: cut its memory
-//! file short. Access beyond the end then reads zeros and the ring faults; see
-//! [`suimon_mapping`].
+//! A hostile front-end process (not guest) can truncate its memory file. Access beyond the end then
+//! reads zeros and the ring faults; see [`suimon_mapping`].
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

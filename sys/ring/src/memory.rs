@@ -1,8 +1,8 @@
-//! A VM's memory: a table of the regions that are mapped into this process.
+//! Guest memory of a VM: a table of the regions that are mapped into this process.
 //!
-//! A front-end describes it as regions, each with an address in three spaces: the
-//! guest's physical addresses (used by descriptors), the front-end's own virtual
-//! addresses (used to say where a ring lies), and an offset in a file that we map.
+//! A front-end describes each region by an address in three spaces: guest-physical addresses (used
+//! by descriptors), the front-end's virtual addresses (used for the areas of a ring), and an offset
+//! in a file that this process maps.
 #![allow(unsafe_code, reason = "makes pointers into memory that is shared with a VM")]
 
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use std::sync::Arc;
 use crate::fault::MemoryError;
 use crate::region::{Region, RegionSpec};
 
-/// Regions of one VM that are accepted.
+/// Maximum number of regions of one VM.
 pub const REGIONS_MAX: usize = 256;
 
-/// All of a VM's memory: an immutable table of regions, shared by its rings.
+/// Guest memory of one VM: an immutable table of regions, shared by its rings.
 pub struct GuestMemory {
-    /// Ascending by guest address, not overlapping.
+    /// Regions, ascending by guest address, without overlap.
     regions: Vec<Arc<Region>>,
 }
 
@@ -27,10 +27,10 @@ impl core::fmt::Debug for GuestMemory {
 }
 
 impl GuestMemory {
-    /// The memory made of these regions.
+    /// Creates guest memory of these regions.
     ///
     /// # Errors
-    /// There are too many, or two of them overlap in one of the address spaces.
+    /// There are more than [`REGIONS_MAX`] regions, or two overlap in one of the address spaces.
     pub fn new(mut regions: Vec<Arc<Region>>) -> Result<Self, MemoryError> {
         if regions.len() > REGIONS_MAX {
             return Err(MemoryError::TooMany { count: regions.len(), max: REGIONS_MAX });
@@ -42,7 +42,7 @@ impl GuestMemory {
         Ok(Self { regions })
     }
 
-    /// Maps all the regions and makes the memory of them.
+    /// Maps the regions and creates guest memory of them.
     ///
     /// # Errors
     /// As [`Region::map`] and [`GuestMemory::new`].
@@ -55,18 +55,18 @@ impl GuestMemory {
         Self::new(regions.collect::<Result<_, _>>()?)
     }
 
-    /// The regions, ascending by guest address.
+    /// Returns the regions, ascending by guest address.
     pub fn regions(&self) -> &[Arc<Region>] {
         &self.regions
     }
 
-    /// Whether any of it was touched behind the end of its file.
+    /// True if a page of any region was accessed beyond the end of its file.
     pub(crate) fn is_faulted(&self) -> bool {
         self.regions.iter().any(|region| region.is_faulted())
     }
 
-    /// Where `bytes` bytes at the front-end's address are mapped, if one region
-    /// holds them all. The pointer is good while this memory lives.
+    /// Returns the mapped location of `bytes` bytes at an address of the front-end, if one region
+    /// contains them. The pointer is valid while this memory exists.
     pub(crate) fn user_pointer(&self, user_addr: u64, bytes: u64) -> Option<*mut u8> {
         self.regions.iter().find_map(|region| {
             let offset = user_addr.checked_sub(region.user_addr())?;
@@ -76,7 +76,7 @@ impl GuestMemory {
         })
     }
 
-    /// The guest address of what the front-end has at `user_addr`.
+    /// Translates an address of the front-end to a guest address.
     pub(crate) fn guest_addr(&self, user_addr: u64) -> Option<u64> {
         self.regions.iter().find_map(|region| {
             let offset = user_addr.checked_sub(region.user_addr())?;
@@ -84,10 +84,9 @@ impl GuestMemory {
         })
     }
 
-    /// Walks a span that may cross from one region into the next. `each` is given
-    /// a pointer, how many bytes came before and how many come now. Nothing is done
-    /// unless the whole span is mapped. Returns the last region's window; `None` for
-    /// an empty span.
+    /// Iterates over a span that may cross region boundaries. `each` receives a pointer, the number
+    /// of bytes before this part, and the part's length. Fails without calling `each` unless the
+    /// whole span is mapped. Returns the last region's window; `None` for an empty span.
     pub(crate) fn each_part(
         &self,
         addr: u64,
@@ -116,7 +115,7 @@ impl GuestMemory {
         Ok(last)
     }
 
-    /// The mapped window around a guest address.
+    /// Returns the mapped window that contains a guest address.
     fn window(&self, addr: u64) -> Option<Window> {
         let after = self.regions.partition_point(|region| region.guest_addr() <= addr);
         let region = self.regions.get(after.checked_sub(1)?)?;
@@ -143,7 +142,7 @@ fn check_overlap(
     Ok(())
 }
 
-/// One region as a translation: guest addresses from `start` on are at `base`.
+/// Address translation of one region: guest addresses from `start` on are mapped at `base`.
 #[derive(Clone, Copy)]
 pub(crate) struct Window {
     start: u64,
@@ -152,11 +151,11 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Where nothing is.
+    /// Window that contains no address.
     pub(crate) const EMPTY: Self = Self { start: 0, size: 0, base: core::ptr::null_mut() };
 
-    /// Where `bytes` bytes at a guest address are mapped, if the window holds them all.
-    /// The pointer is good while the window's region lives.
+    /// Returns the mapped location of `bytes` bytes at a guest address, if the window contains
+    /// them. The pointer is valid while the window's region exists.
     #[inline(always)]
     pub(crate) fn pointer(&self, addr: u64, bytes: usize) -> Option<*mut u8> {
         let offset = addr.wrapping_sub(self.start);
@@ -166,7 +165,7 @@ impl Window {
     }
 }
 
-/// The address is not in the VM's memory.
+/// Error: the address is not in guest memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutOfRange;
 

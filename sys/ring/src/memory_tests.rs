@@ -27,8 +27,8 @@ fn spec(
 #[test]
 fn copies_cross_regions_that_touch_and_stop_at_holes() {
     let file = file(0x6000);
-    // Three regions; the first two touch in guest addresses only, and the file
-    // holds them in the other order, at odd offsets.
+    // Three regions; the first two are adjacent in guest addresses only. The file contains them in
+    // the other order, at unaligned offsets.
     let memory = GuestMemory::map(&[
         spec(&file, 0x1000, 0x1001, 0x70_0000, 0x3000),
         spec(&file, 0x2001, 0xfff, 0x10_0000, 0x123),
@@ -148,7 +148,7 @@ fn a_file_cut_short_is_survived_and_noticed() {
     assert!(suimon_mapping::cuts() >= faults + 2);
     file.write_all(&[1]).unwrap();
     drop((view, memory));
-    // The place in the table is free again, and another memory is untouched.
+    // The guard's slot is free again, and another memory is not affected.
     let memory = GuestMemory::map(&[spec(&file, 0, 0x1000, 0, 0)]).unwrap();
     assert!(!memory.is_faulted());
 }

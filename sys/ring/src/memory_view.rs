@@ -1,5 +1,5 @@
-//! A ring's way into guest memory: copies in and out, with the region that was used
-//! last at hand.
+//! Access of one ring to guest memory: copies in both directions, with the most recently used
+//! region cached.
 #![allow(unsafe_code, reason = "copies in and out of memory that is shared with a VM")]
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::copy::copy;
 use crate::memory::{GuestMemory, OutOfRange, Window};
 use crate::prefetch::prefetch;
 
-/// Guest memory as one ring sees it.
+/// Guest memory and the most recently used region of one ring.
 pub(crate) struct MemoryView {
     memory: Arc<GuestMemory>,
     cached: Window,
@@ -26,7 +26,7 @@ impl MemoryView {
         &self.memory
     }
 
-    /// Copies guest memory into `into`.
+    /// Copies guest memory at `addr` to `into`.
     #[inline(always)]
     pub(crate) fn read(&mut self, addr: u64, into: &mut [u8]) -> Result<(), OutOfRange> {
         match self.cached.pointer(addr, into.len()) {
@@ -43,7 +43,7 @@ impl MemoryView {
         }
     }
 
-    /// Whether so many bytes at a guest address are in memory.
+    /// Checks that `bytes` bytes at a guest address are in memory.
     #[inline(always)]
     pub(crate) fn check(&mut self, addr: u64, bytes: usize) -> Result<(), OutOfRange> {
         match self.cached.pointer(addr, bytes) {
@@ -52,14 +52,14 @@ impl MemoryView {
         }
     }
 
-    /// Where so many bytes at a guest address are mapped, if they lie in the region at hand:
-    /// a pointer that is good while the memory is held.
+    /// Returns the mapped location of `bytes` bytes at a guest address, if the cached region
+    /// contains them. The pointer is valid while the memory is held.
     #[inline(always)]
     pub(crate) fn pointer(&self, addr: u64, bytes: usize) -> Option<*mut u8> {
         self.cached.pointer(addr, bytes)
     }
 
-    /// Copies `from` into guest memory.
+    /// Copies `from` to guest memory at `addr`.
     #[inline(always)]
     pub(crate) fn write(&mut self, addr: u64, from: &[u8]) -> Result<(), OutOfRange> {
         match self.cached.pointer(addr, from.len()) {
@@ -76,7 +76,7 @@ impl MemoryView {
         }
     }
 
-    /// The sixteen bytes at `addr`.
+    /// Reads the 16 bytes at `addr`.
     #[inline(always)]
     pub(crate) fn read_16(&mut self, addr: u64) -> Result<[u8; 16], OutOfRange> {
         if let Some(src) = self.cached.pointer(addr, 16) {
@@ -94,7 +94,7 @@ impl MemoryView {
         Ok(bytes)
     }
 
-    /// The twelve bytes at `addr` as two little-endian words.
+    /// Reads the 12 bytes at `addr` as two little-endian words.
     #[inline(always)]
     pub(crate) fn read_words(&mut self, addr: u64) -> Result<(u64, u32), OutOfRange> {
         if let Some(src) = self.cached.pointer(addr, 12) {
@@ -112,9 +112,9 @@ impl MemoryView {
         Ok((u64::from_le_bytes([a, b, c, d, e, f, g, h]), u32::from_le_bytes([i, j, k, l])))
     }
 
-    /// Makes the twelve bytes at `addr` these two words, little-endian. Bytes that
-    /// are so already are not written: headers are mostly alike from frame to
-    /// frame, and a line that nobody writes need not travel between CPUs.
+    /// Writes two little-endian words to the 12 bytes at `addr`. Words that already have the value
+    /// are not written: headers are mostly equal from frame to frame, and an unmodified cache line
+    /// need not move between CPUs.
     #[inline(always)]
     pub(crate) fn write_words(&mut self, addr: u64, low: u64, high: u32) -> Result<(), OutOfRange> {
         if let Some(dst) = self.cached.pointer(addr, 12) {
@@ -139,7 +139,7 @@ impl MemoryView {
         self.write(addr, &bytes)
     }
 
-    /// Asks for the first two cache lines of a buffer, to be read.
+    /// Prefetches the first two cache lines of a buffer for reading.
     #[inline(always)]
     pub(crate) fn prefetch_read(&self, addr: u64) {
         if let Some(pointer) = self.cached.pointer(addr, 65) {
@@ -149,20 +149,20 @@ impl MemoryView {
         }
     }
 
-    /// Asks for the line of a buffer's header, to be read, and for that of the
-    /// first bytes behind it, to be written. They may be the same line.
+    /// Prefetches the cache line of a buffer's header for reading, and that of the first bytes
+    /// behind it for writing. Both may be the same line.
     #[inline(always)]
     pub(crate) fn prefetch_write(&self, addr: u64, header_bytes: usize) {
         if let Some(pointer) = self.cached.pointer(addr, header_bytes + 64) {
             prefetch::<false>(pointer);
-            // SAFETY: so many bytes are mapped.
+            // SAFETY: `header_bytes + 64` bytes are mapped at `pointer`.
             prefetch::<true>(unsafe { pointer.add(header_bytes) });
-            // SAFETY: so many bytes are mapped.
+            // SAFETY: `header_bytes + 64` bytes are mapped at `pointer`.
             prefetch::<true>(unsafe { pointer.add(header_bytes + 63) });
         }
     }
 
-    /// As [`GuestMemory::each_part`], and remembers the last region.
+    /// Iterates as [`GuestMemory::each_part`], and caches the last region.
     #[cold]
     #[inline(never)]
     pub(crate) fn each_part(

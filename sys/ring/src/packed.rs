@@ -1,13 +1,12 @@
-//! A packed virtqueue from the device's side: one ring of descriptors, in which
-//! the driver offers chains and the device returns them (virtio 1.3, section 2.8).
+//! Packed virtqueue from the device's side: one descriptor ring in which the driver makes chains
+//! available and the device returns them (virtio 1.3, section 2.8).
 //!
-//! Taking a chain changes nothing in the ring. A batch is returned as a whole:
-//! all its elements are written, the first one last, because the driver looks
-//! there first.
+//! Taking a chain does not modify the ring. A batch is returned as a whole: all its elements are
+//! written, the first one last, because the driver reads that one first.
 //!
-//! With IN_ORDER a transmit batch is returned by one element with the id of its
-//! last buffer (section 2.8.20). Receive buffers are returned one by one all the
-//! same: a buffer without an element counts as filled to its end.
+//! With IN_ORDER a transmit batch is returned by one element with the id of its last buffer
+//! (section 2.8.20). Receive buffers are returned individually, because a buffer without an element
+//! counts as filled completely.
 
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -28,17 +27,17 @@ use crate::virtqueue::{Access, Head, PREFETCH_DISTANCE, QueueSide, Virtqueue};
 
 mod any_order;
 
-/// Descriptors whose lines are asked for ahead of a batch's fetching.
+/// Number of descriptors prefetched before a batch is fetched.
 const PREFETCH_DESCRIPTORS: u16 = BATCH_FRAMES_MAX as u16;
 
-/// Chains that were fetched ahead of their use.
+/// Chains fetched ahead of their use.
 struct Ahead {
     heads: [Head; BATCH_FRAMES_MAX],
     filled: usize,
     taken: usize,
 }
 
-/// A position to come back to.
+/// Position for [`Virtqueue::rewind`].
 #[derive(Clone, Copy)]
 pub(crate) struct Mark {
     next: Place,
@@ -46,25 +45,25 @@ pub(crate) struct Mark {
     replay: ReplayMark,
 }
 
-/// The queue. `RECORDS`: it writes down what it does as [`RingRecords`] says.
+/// Packed virtqueue. With `RECORDS`, it maintains the records of [`RingRecords`].
 pub(crate) struct PackedQueue<const RECORDS: bool> {
     cells: PackedCells,
     side: QueueSide,
     ahead: Ahead,
-    /// Where the next chain is taken.
+    /// Position of the next chain to take.
     next: Place,
-    /// Where the next chain is returned. Behind `next` by what was taken to be returned
-    /// in any order.
+    /// Position at which the next chain is returned. It lags behind `next` by the chains taken and
+    /// not completed.
     next_used: Place,
-    /// Chains completed and not returned; never more than the ring is long.
+    /// Chains completed and not returned; at most the ring's size.
     done: Vec<Done>,
-    /// Descriptors of these.
+    /// Number of descriptors of the chains in `done`.
     done_descriptors: u16,
-    /// Descriptors of chains taken and not completed.
+    /// Number of descriptors of chains taken and not completed.
     open_descriptors: u16,
     was_published: bool,
     log: Option<RingLog>,
-    /// The ring's guest address, if writes to it are logged.
+    /// Guest address of the ring, if writes to it are logged.
     ring_addr: Option<u64>,
     inflight: Option<PackedInflight>,
     replay: Replay,
@@ -115,7 +114,7 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
         Ok(queue)
     }
 
-    /// The descriptor `distance` behind the next one to take.
+    /// Returns the descriptor at `distance` from the next one to take.
     #[inline(always)]
     fn descriptor(&self, distance: u16) -> Descriptor {
         if RECORDS {
@@ -126,8 +125,8 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
         self.cells.descriptor(self.next.ahead(distance, self.cells.size()).index)
     }
 
-    /// The first descriptor of the chain `distance` behind the next one to take,
-    /// if it is available.
+    /// Returns the first descriptor of the chain at `distance` from the next one to take, if it is
+    /// available.
     #[inline(always)]
     fn available(&self, distance: u16) -> Option<Descriptor> {
         if RECORDS {
@@ -140,19 +139,19 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
         says_available(descriptor.flags, place.wrap).then_some(descriptor)
     }
 
-    /// Fetches up to a batch of chains. A chain's id stands in its last
-    /// descriptor, and where the next one begins is known only then.
+    /// Fetches up to a batch of chains. A chain's id is in its last descriptor, and the position of
+    /// the next chain is known only after that one is read.
     fn fetch(&mut self) -> Result<(), RingFault> {
         self.side.check_memory()?;
         self.ahead.filled = 0;
         self.ahead.taken = 0;
-        // Lines that the driver is about to write are left to it.
+        // Cache lines that the driver is about to write are not prefetched.
         if self.available(0).is_none() {
             return Ok(());
         }
         self.cells.prefetch(self.next.index, PREFETCH_DESCRIPTORS);
-        // A driver that offers a descriptor again before it was returned is not
-        // followed around the ring.
+        // The number of descriptors is limited to those not held, so that a driver that makes a
+        // descriptor available again before it was returned causes no endless iteration.
         let held = self.done_descriptors.saturating_add(self.open_descriptors);
         let room = self.cells.size() - held.min(self.cells.size());
         let mut distance = 0;
@@ -179,7 +178,7 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
         Ok(())
     }
 
-    /// Asks for the lines of a buffer at hand.
+    /// Prefetches the buffer of the fetched chain `nth`.
     #[inline(always)]
     fn prefetch_buffer(&self, nth: usize) {
         if nth < self.ahead.filled {
@@ -189,7 +188,7 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
         }
     }
 
-    /// Writes the elements that return the chains taken, the first one last.
+    /// Writes the elements that return the completed chains, the first one last.
     fn write_elements(&self) {
         let Some((first, rest)) = self.done.split_first() else { return };
         if self.side.features.in_order() && self.side.access == Access::Read {
@@ -251,7 +250,7 @@ impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
         Ok(self.ahead.filled - self.ahead.taken)
     }
 
-    /// Worth it only if few are at hand.
+    /// Prefetches only if less than half a batch is fetched.
     #[inline]
     fn prefetch_ahead(&mut self) -> Result<(), RingFault> {
         if self.ahead.filled - self.ahead.taken >= BATCH_FRAMES_MAX / 2 {
@@ -367,7 +366,7 @@ impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
         }
         let at_hand = self.peek().map_or(0, |head| head.descriptors);
         let distance = walk.passed() + 1;
-        // The driver may have lengthened the chain since its end was looked for.
+        // The driver may have lengthened the chain after its end was determined.
         if distance >= at_hand {
             let (queue, max) = (self.side.queue, u32::from(at_hand));
             return Err(RingFault::ChainLength { queue, head: walk.head(), max });
@@ -375,7 +374,7 @@ impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
         Ok(Some(self.descriptor(distance)))
     }
 
-    /// An indirect table is a list from its start to its end (section 2.8.7).
+    /// Returns the next index: an indirect table of a packed ring is a sequence (section 2.8.7).
     fn follow_indirect(_descriptor: Descriptor, index: u16, entries: u32) -> Option<u16> {
         let next = index.checked_add(1)?;
         (u32::from(next) < entries).then_some(next)
@@ -388,8 +387,8 @@ impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
 
 impl<const RECORDS: bool> Drop for PackedQueue<RECORDS> {
     fn drop(&mut self) {
-        // What was completed belongs to the driver; the next device would use it
-        // again.
+        // Completed chains belong to the driver; an unpublished one would be processed again by the
+        // next device.
         self.publish();
         self.side.state.next_avail.store(self.next.number(), Ordering::Release);
         if let Some(inflight) = &mut self.inflight {

@@ -1,43 +1,43 @@
-//! Who notifies whom in a packed ring, and when (virtio 1.3, section 2.8.10).
+//! Notification suppression of packed virtqueues (virtio 1.3, section 2.8.10).
 //!
-//! The game is that of [`crate::arming`]. Each side has a structure that says
-//! whether it wants to be notified: always, never, or when a position is passed.
-//! It is read and written as one word, so that nobody sees half of it.
+//! The protocol is that of [`crate::arming`]. Each side has an event suppression structure that
+//! requests notification always, never, or when a position is passed. The structure is read and
+//! written as one word, so that no partial value is read.
 
 use suimon_ports::Wakeup;
 
 use crate::packed_cells::Place;
 
-/// `desc_event_flags`: notify always.
+/// `desc_event_flags`: notification always.
 const ENABLE: u16 = 0;
-/// Notify never.
+/// `desc_event_flags`: no notification.
 const DISABLE: u16 = 1;
-/// Notify when the position `desc_event_off_wrap` is passed; with EVENT_IDX only.
+/// `desc_event_flags`: notification when position `desc_event_off_wrap` is passed; only with
+/// EVENT_IDX.
 const AT_POSITION: u16 = 2;
-/// The bits of the flags that have a meaning.
+/// Mask of the defined bits of the flags.
 const FLAGS: u16 = 3;
 
-/// The memory that the two sides share to agree on notifications.
+/// Shared memory fields by which device and driver suppress and request notifications.
 pub(crate) trait PackedNotifyCells {
-    /// Whether the driver made the descriptor here available; what was written
-    /// before that is visible.
+    /// True if the driver made the descriptor at `place` available. Its earlier writes are visible.
     fn is_available(&self, place: Place) -> bool;
-    /// Writes the device's structure: the position in the lower half, flags in
-    /// the upper.
+    /// Writes the device's event suppression structure: position in the lower half, flags in the
+    /// upper half.
     fn store_device_event(&self, event: u32);
-    /// Reads the driver's structure, in the same form.
+    /// Reads the driver's event suppression structure, in the same format.
     fn driver_event(&self) -> u32;
-    /// Stores before become visible before loads after are done.
+    /// Makes earlier stores visible before later loads are executed.
     fn full_barrier(&self);
 }
 
-/// The structure that says so.
+/// Encodes an event suppression structure.
 fn event(position: u16, flags: u16) -> u32 {
     u32::from(position) | u32::from(flags) << 16
 }
 
-/// Asks for a kick once the descriptor at `next` is available.
-/// [`Wakeup::Pending`] if it is already; then the request is taken back.
+/// Requests a kick once the descriptor at `next` is available. Returns [`Wakeup::Pending`] and
+/// withdraws the request if the descriptor is available already.
 #[inline]
 pub(crate) fn arm(cells: &impl PackedNotifyCells, event_idx: bool, next: Place) -> Wakeup {
     let flags = if event_idx { AT_POSITION } else { ENABLE };
@@ -51,26 +51,25 @@ pub(crate) fn arm(cells: &impl PackedNotifyCells, event_idx: bool, next: Place) 
     }
 }
 
-/// Says that no kick is wanted.
+/// Suppresses kicks.
 #[inline]
 pub(crate) fn park(cells: &impl PackedNotifyCells) {
     cells.store_device_event(event(0, DISABLE));
 }
 
-/// What was returned since the driver was last considered.
+/// Chains returned since the previous interrupt decision.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Returned {
-    /// The next position to return a chain at.
+    /// Position at which the next chain will be returned.
     pub(crate) used: Place,
-    /// Descriptors it moved on by, at most once around.
+    /// Number of descriptors by which the position advanced; at most the ring's size.
     pub(crate) descriptors: u16,
-    /// It is the first time. Then the driver is interrupted, because an earlier
-    /// device may have died before it did so.
+    /// True for the first batch of a ring. The driver is then interrupted, because an earlier
+    /// device may have died before it interrupted the driver.
     pub(crate) is_first: bool,
 }
 
-/// Whether the driver of a ring of `size` is to be interrupted, after chains were
-/// returned.
+/// True if the driver of a ring of `size` entries is to be interrupted, after chains were returned.
 #[inline]
 pub(crate) fn wants_interrupt(
     cells: &impl PackedNotifyCells,
@@ -88,8 +87,8 @@ pub(crate) fn wants_interrupt(
         return true;
     }
     let at = Place::from_number(wanted as u16);
-    // Positions are compared on a line on which `used` stands at its index and
-    // the lap before it lies below zero.
+    // Positions are compared on a line: `used` is at its index, and the preceding lap is below
+    // zero.
     let lap = if at.wrap == returned.used.wrap { 0 } else { size };
     let behind = returned.used.index.wrapping_sub(at.index.wrapping_sub(lap)).wrapping_sub(1);
     behind < returned.descriptors

@@ -1,19 +1,19 @@
-//! No interleaving of device and driver loses a notification in a packed ring. The
-//! device's side is the code under test; the driver's side is written after virtio
-//! 1.3, sections 2.8.10 and 2.8.21.
+//! Tests that no interleaving of device and driver loses a notification in a packed ring. The
+//! device's side is the code under test; the driver's side follows virtio 1.3, sections 2.8.10 and
+//! 2.8.21.
 
 use super::*;
 use crate::interleaving::{CELLS, Processor, check};
 
-/// Whether the descriptor at the device's position is available.
+/// Cell: 1 if the descriptor at the device's position is available.
 const AVAILABLE: usize = 0;
 const DEVICE_EVENT: usize = 1;
-/// Whether the descriptor at the driver's position was used.
+/// Cell: 1 if the descriptor at the driver's position was used.
 const USED: usize = 2;
 const DRIVER_EVENT: usize = 3;
 
 const SIZE: u16 = 8;
-/// The last descriptor of a lap.
+/// Position of the last descriptor of a lap.
 const START: Place = Place { index: SIZE - 1, wrap: true };
 
 impl PackedNotifyCells for Processor {
@@ -32,7 +32,7 @@ impl PackedNotifyCells for Processor {
     }
 }
 
-/// Everything consumed, nobody wants to hear of anything.
+/// Returns cells with every descriptor consumed and both notifications suppressed.
 fn parked() -> [u32; CELLS] {
     let mut memory = [0; CELLS];
     memory[DEVICE_EVENT] = event(0, DISABLE);
@@ -40,7 +40,7 @@ fn parked() -> [u32; CELLS] {
     memory
 }
 
-/// The driver makes one descriptor available and kicks if it has to.
+/// Makes one descriptor available and kicks if the device requests it. Returns true if it kicked.
 fn driver_offers(driver: &Processor) -> bool {
     driver.store(AVAILABLE, 1);
     driver.barrier();
@@ -56,12 +56,12 @@ fn device_arms<const EVENT_IDX: bool>(device: &Processor) -> bool {
     arm(device, EVENT_IDX, START) == Wakeup::Armed
 }
 
-/// Asleep with a descriptor waiting and no kick under way: nobody would ever come.
+/// True if the device sleeps although a descriptor is available and no kick is pending.
 fn loses_kick(armed: bool, kicked: bool) -> bool {
     armed && !kicked
 }
 
-/// The driver asks for an interrupt and goes to sleep if nothing was used.
+/// Requests an interrupt and sleeps if no descriptor was used.
 fn driver_sleeps<const EVENT_IDX: bool>(driver: &Processor) -> bool {
     let flags = if EVENT_IDX { AT_POSITION } else { ENABLE };
     driver.store(DRIVER_EVENT, event(START.number(), flags));
@@ -91,7 +91,7 @@ fn no_interleaving_loses_an_interrupt() {
     check(parked(), device_uses::<false>, driver_sleeps::<false>, loses_interrupt);
 }
 
-/// Cells that hold still.
+/// Cells with a constant driver event structure.
 struct Still(u32);
 
 impl PackedNotifyCells for Still {
@@ -105,7 +105,7 @@ impl PackedNotifyCells for Still {
     fn full_barrier(&self) {}
 }
 
-/// Whether the positions `from` (inclusive) to `to` (exclusive) contain `at`.
+/// True if the positions `from` (inclusive) to `to` (exclusive) contain `at`.
 fn passes(size: u16, from: Place, to: Place, at: Place) -> bool {
     let mut place = from;
     while place != to {

@@ -1,5 +1,5 @@
-//! The three areas of a packed virtqueue in shared memory (virtio 1.3, section
-//! 2.8).
+//! Descriptor ring and event suppression structures of a packed virtqueue in shared memory (virtio
+//! 1.3, section 2.8).
 #![allow(unsafe_code, reason = "reads and writes rings that the guest changes at the same time")]
 
 use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
@@ -17,13 +17,13 @@ use crate::setup::{QUEUE_SIZE_MAX, RingAddresses};
 
 const AVAIL: u16 = 1 << VRING_PACKED_DESC_F_AVAIL;
 const USED: u16 = 1 << VRING_PACKED_DESC_F_USED;
-/// Bytes of an event suppression structure.
+/// Size in bytes of an event suppression structure.
 const EVENT_BYTES: u64 = 4;
-/// Where a descriptor has its length, id and flags.
+/// Offset of length, id and flags in a descriptor.
 const TAIL_AT: usize = 8;
 
-/// A position in a descriptor ring: an index, and the wrap counter, which changes
-/// each time the index passes the end.
+/// Position in a descriptor ring: an index, and the wrap counter, which toggles each time the index
+/// passes the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) index: u16,
@@ -31,19 +31,19 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The position in this number: the index with the wrap counter as bit 15.
+    /// Decodes a position: the index with the wrap counter as bit 15.
     pub(crate) fn from_number(number: u16) -> Self {
         Self { index: number & 0x7fff, wrap: number & 0x8000 != 0 }
     }
 
-    /// The number of this position.
+    /// Encodes the position: the index with the wrap counter as bit 15.
     #[inline(always)]
     pub(crate) fn number(self) -> u16 {
         self.index | if self.wrap { 0x8000 } else { 0 }
     }
 
-    /// The position `descriptors` further on in a ring of `size`, at most once
-    /// around.
+    /// Returns the position `descriptors` further in a ring of `size` entries. `descriptors` is at
+    /// most `size`.
     #[inline(always)]
     pub(crate) fn ahead(self, descriptors: u16, size: u16) -> Self {
         let left = size - self.index.min(size);
@@ -55,37 +55,38 @@ impl Place {
     }
 }
 
-/// A chain that was completed and is to be returned.
+/// Completed chain that is to be returned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Done {
-    /// Where its first descriptor is: there it is returned.
+    /// Position of the chain's first descriptor, at which it is returned.
     pub(crate) place: Place,
     pub(crate) id: u16,
     pub(crate) descriptors: u16,
     pub(crate) written: u32,
-    /// Where it stands in the in-flight region, if it does.
+    /// Entries of the chain in the in-flight region, if recorded.
     pub(crate) entries: Option<ChainEntries>,
 }
 
-/// The ring's three areas. Each lies in one region of `memory` and is aligned.
+/// Pointers to the ring's three areas. Each area lies in one region of `memory` and is aligned.
 pub(crate) struct PackedCells {
     ring: *mut u8,
     driver_event: *mut u8,
     device_event: *mut u8,
     size: u16,
-    /// Keeps the mapping alive.
+    /// Reference that keeps the mapping alive.
     _memory: Arc<GuestMemory>,
 }
 
-// SAFETY: the pointers lead into memory that is held beside them.
+// SAFETY: the pointers refer to mappings that `_memory` keeps alive, and no thread owns them.
 unsafe impl Send for PackedCells {}
 
 impl PackedCells {
-    /// Finds the areas of a ring of `size` entries, any number of them (section
+    /// Locates the areas of a ring of `size` entries, which need not be a power of two (section
     /// 2.8.10.1).
     ///
     /// # Errors
-    /// A size that no packed ring has, or an area misaligned or outside memory.
+    /// The size is not valid for a packed ring, or an area is misaligned or not inside one memory
+    /// region.
     pub(crate) fn locate(
         memory: &Arc<GuestMemory>,
         queue: u16,
@@ -117,30 +118,30 @@ impl PackedCells {
         })
     }
 
-    /// Entries of the ring.
+    /// Returns the number of entries of the ring.
     #[inline(always)]
     pub(crate) fn size(&self) -> u16 {
         self.size
     }
 
-    /// Where a descriptor starts. An index outside the ring, which only an error
-    /// of ours could make, leads to its first.
+    /// Returns the location of a descriptor. An index outside the ring, possible only through an
+    /// error in this crate, yields the first descriptor.
     #[inline(always)]
     fn at(&self, index: u16) -> *mut u8 {
         let index = if index < self.size { index } else { 0 };
         self.ring.wrapping_add(DESCRIPTOR_BYTES * usize::from(index))
     }
 
-    /// Length, id and flags of a descriptor, in one word.
+    /// Returns length, id and flags of a descriptor as one atomic word.
     #[inline(always)]
     fn tail(&self, index: u16) -> &AtomicU64 {
-        // SAFETY: the descriptor lies in the ring, which is mapped and aligned;
-        // the guest's side is as good as another atomic.
+        // SAFETY: the descriptor is in the ring, which is mapped and aligned; this process accesses
+        // the field only as an atomic, and the guest's accesses are those of another thread.
         unsafe { AtomicU64::from_ptr(self.at(index).add(TAIL_AT).cast()) }
     }
 
-    /// Reads descriptor `index` once. What the driver wrote before it made the
-    /// descriptor available is visible if the flags say that it is.
+    /// Reads descriptor `index` once. If its flags state that it is available, the driver's earlier
+    /// writes are visible.
     #[inline(always)]
     pub(crate) fn descriptor(&self, index: u16) -> Descriptor {
         let tail = u64::from_le(self.tail(index).load(Ordering::Acquire));
@@ -154,7 +155,7 @@ impl PackedCells {
         }
     }
 
-    /// Asks for the lines of `count` descriptors from `index` on.
+    /// Prefetches the cache lines of `count` descriptors from `index` on.
     #[inline(always)]
     pub(crate) fn prefetch(&self, index: u16, count: u16) {
         const PER_LINE: usize = 64 / DESCRIPTOR_BYTES;
@@ -163,8 +164,8 @@ impl PackedCells {
         }
     }
 
-    /// Returns a chain. The driver sees it and all stores before if `is_last`;
-    /// otherwise it may see it later.
+    /// Writes the used element that returns a chain. With `is_last`, the element and all earlier
+    /// stores are published to the driver; otherwise it may become visible later.
     #[inline(always)]
     pub(crate) fn write_used(&self, place: Place, id: u16, written: u32, is_last: bool) {
         let turn = if place.wrap { AVAIL | USED } else { 0 };
@@ -175,8 +176,8 @@ impl PackedCells {
     }
 }
 
-/// Whether a descriptor with these flags is available to a device whose wrap
-/// counter is `wrap` (section 2.8.1).
+/// True if a descriptor with these flags is available to a device whose wrap counter is `wrap`
+/// (section 2.8.1).
 #[inline(always)]
 pub(crate) fn says_available(flags: u16, wrap: bool) -> bool {
     (flags & AVAIL != 0) == wrap && (flags & USED != 0) != wrap

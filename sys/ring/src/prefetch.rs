@@ -1,7 +1,7 @@
-//! Hints to the CPU's caches.
+//! CPU cache prefetch hints.
 #![allow(unsafe_code, reason = "instructions that have no safe form")]
 
-/// A hint that the line at `pointer` is wanted soon.
+/// Hints to the CPU that the cache line at `pointer` will be accessed soon.
 #[inline(always)]
 pub(crate) fn prefetch<const WRITE: bool>(pointer: *const u8) {
     #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! One region of a VM's memory, mapped into this process.
+//! Memory region of a VM, mapped into this process.
 #![allow(unsafe_code, reason = "maps memory that is shared with a VM")]
 
 use core::ffi::c_void;
@@ -10,29 +10,29 @@ use suimon_mapping::CutGuard;
 
 use crate::fault::MemoryError;
 
-/// One region, as the front-end describes it.
+/// Region as described by the front-end.
 #[derive(Debug)]
 pub struct RegionSpec<'fd> {
     /// Guest-physical address of the first byte.
     pub guest_addr: u64,
-    /// Length in bytes.
+    /// Length of the region in bytes.
     pub size: u64,
     /// Address of the first byte in the front-end.
     pub user_addr: u64,
-    /// Where the first byte lies in the file.
+    /// Offset of the first byte in the file.
     pub mmap_offset: u64,
-    /// The file.
+    /// Regular file that contains the region.
     pub fd: BorrowedFd<'fd>,
 }
 
-/// One mapped region. Unmapped when the last holder lets go of it.
+/// Mapped region. It is unmapped when its last reference is dropped.
 pub struct Region {
     guest_addr: u64,
     user_addr: u64,
     size: u64,
-    /// Where the region's first byte is mapped.
+    /// Location of the region's first byte in this process.
     base: *mut u8,
-    /// Taken back before the mapping goes.
+    /// Guard against truncation of the file; dropped before the mapping.
     guard: Option<CutGuard>,
     map: *mut c_void,
     map_bytes: usize,
@@ -45,11 +45,11 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Maps a region. `index` is its position in the table, for error texts.
+    /// Maps a region. `index` is its position in the memory table, for error messages.
     ///
     /// # Errors
-    /// The numbers are inconsistent, the descriptor is not of a long enough
-    /// regular file, or the host refuses.
+    /// Addresses, offset and size are inconsistent, the descriptor is not a regular file of
+    /// sufficient length, or the host failed to map it.
     pub fn map(index: usize, spec: &RegionSpec<'_>) -> Result<Self, MemoryError> {
         let size = spec.size;
         if size == 0 {
@@ -81,8 +81,8 @@ impl Region {
         if file_bytes < needed {
             return Err(MemoryError::FileTooShort { index, file_bytes, needed });
         }
-        // Files of huge pages can only be mapped in whole pages, and say so in
-        // their block size.
+        // Files on hugetlbfs can be mapped only in whole huge pages; their block size is the page
+        // size.
         let page_bytes = page_bytes_of(spec.fd, u64::try_from(stat.st_blksize).unwrap_or(0));
         let skip = spec.mmap_offset & (page_bytes - 1);
         let map_bytes = skip
@@ -119,27 +119,27 @@ impl Region {
         Ok(region)
     }
 
-    /// Guest-physical address of the first byte.
+    /// Returns the guest-physical address of the first byte.
     pub fn guest_addr(&self) -> u64 {
         self.guest_addr
     }
 
-    /// Where the first byte is mapped; good while the region lives.
+    /// Returns the location of the first byte; valid while the region exists.
     pub(crate) fn base(&self) -> *mut u8 {
         self.base
     }
 
-    /// Address of the first byte in the front-end.
+    /// Returns the address of the first byte in the front-end.
     pub fn user_addr(&self) -> u64 {
         self.user_addr
     }
 
-    /// Length in bytes.
+    /// Returns the length of the region in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Whether it was touched behind the end of its file.
+    /// True if the region was accessed beyond the end of its file.
     pub(crate) fn is_faulted(&self) -> bool {
         self.guard.as_ref().is_some_and(CutGuard::is_cut)
     }
@@ -148,14 +148,14 @@ impl Region {
 impl Drop for Region {
     fn drop(&mut self) {
         self.guard = None;
-        // SAFETY: the mapping was made by `map`, and nobody holds the region any
-        // more.
+        // SAFETY: the mapping was made by `map`, and this is its last owner.
         let unmapped = unsafe { rustix::mm::munmap(self.map, self.map_bytes) };
         debug_assert!(unmapped.is_ok(), "munmap: {unmapped:?}");
     }
 }
 
-/// The page size of a file's mappings: huge for hugetlbfs, else the system's.
+/// Returns the page size of a file's mappings in bytes: the huge page size for hugetlbfs, else the
+/// system's page size.
 fn page_bytes_of(fd: BorrowedFd<'_>, block_bytes: u64) -> u64 {
     const HUGETLBFS_MAGIC: u32 = 0x9584_58f6;
     let page_bytes = rustix::param::page_size() as u64;

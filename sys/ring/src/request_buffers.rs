@@ -1,5 +1,5 @@
-//! Where the buffers of a disk's requests lie: found in memory once, when a chain is taken,
-//! and used from there until it is answered.
+//! Buffers of a disk's requests: located in guest memory once, when a chain is taken, and accessed
+//! by pointer until the request is completed.
 #![allow(unsafe_code, reason = "reads and writes memory that is shared with a VM, by pointers")]
 
 use std::any::Any;
@@ -13,46 +13,45 @@ use crate::disk_request::HEADER_BYTES;
 use crate::memory::{GuestMemory, OutOfRange};
 use crate::memory_view::MemoryView;
 
-/// Pieces for which there is room at once. What a request has beyond that costs an
-/// allocation, once.
+/// Number of pieces per request allocated in advance. A request with more pieces causes one
+/// allocation.
 const PIECES: usize = 16;
-/// The most pieces of a request: every buffer that a chain can have, and some that lie in
-/// two regions of memory.
+/// Maximum pieces per request: every buffer of the longest chain, and some that cross a region
+/// boundary.
 const PIECES_MAX: usize = 2048;
 
-/// A piece of a buffer that lies in one region of memory.
+/// Piece of a buffer that lies in one memory region.
 #[derive(Clone, Copy)]
 struct Place {
     addr: u64,
     piece: Piece,
 }
 
-/// Bytes of guest memory, by guest address.
+/// Range of guest memory, by guest address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) addr: u64,
     pub(crate) len: usize,
 }
 
-/// The buffers of the chain at hand, and by tag where the payload and the status of each
-/// request are.
+/// Buffers of the current chain, and for each tag the location of payload and status.
 pub(crate) struct RequestBuffers {
     memory: Arc<GuestMemory>,
     table: PayloadTable,
-    /// By tag: where the status goes. Null before the first request.
+    /// Location of the status byte, indexed by tag. Null before the tag's first request.
     statuses: Vec<*mut u8>,
-    /// The header of the chain at hand, as far as it is not missing.
+    /// Header of the current chain; its last `missing` bytes are not yet read.
     header: [u8; HEADER_BYTES],
     missing: usize,
-    /// Behind the header.
+    /// Device-readable pieces behind the header.
     readable: Vec<Place>,
-    /// Before the status.
+    /// Device-writable pieces before the status.
     writable: Vec<Place>,
     readable_bytes: u64,
     writable_bytes: u64,
 }
 
-// SAFETY: the pointers lead into `memory`, which is `Send` and held beside them.
+// SAFETY: the pointers refer to `memory`, which is `Send` and kept alive by this value.
 unsafe impl Send for RequestBuffers {}
 
 impl RequestBuffers {
@@ -75,7 +74,7 @@ impl RequestBuffers {
         &self.table
     }
 
-    /// Forgets the chain at hand.
+    /// Resets the state for a new chain.
     #[inline(always)]
     pub(crate) fn begin(&mut self) {
         self.missing = HEADER_BYTES;
@@ -85,15 +84,15 @@ impl RequestBuffers {
         self.writable_bytes = 0;
     }
 
-    /// Adds a piece. Its parts come one by one, so that they stay in registers: a structure
-    /// that is put together in memory and copied at once has to wait for itself.
+    /// Adds a piece. The fields are passed individually, so that they stay in registers: copying a
+    /// structure directly after its fields were stored would stall on store forwarding.
     #[inline(always)]
     fn push(&mut self, addr: u64, pointer: *mut u8, len: usize, is_writable: bool) {
         if is_writable && len > 0 {
             self.writable_bytes += len as u64;
             self.writable.push(Place { addr, piece: Piece { pointer, len } });
         } else if self.missing == HEADER_BYTES && len == HEADER_BYTES {
-            // SAFETY: so many bytes are mapped there.
+            // SAFETY: `len` bytes, the length of the header, are mapped at `pointer`.
             unsafe { copy(pointer, self.header.as_mut_ptr(), HEADER_BYTES) };
             self.missing = 0;
         } else if len > 0 {
@@ -101,7 +100,8 @@ impl RequestBuffers {
         }
     }
 
-    /// Adds a piece to be read, wherever the header is cut into buffers (section 2.7.4.1).
+    /// Adds a device-readable piece. The header may be split across buffers at any byte (section
+    /// 2.7.4.1).
     #[inline(never)]
     fn push_readable(&mut self, addr: u64, pointer: *mut u8, len: usize) {
         let from = HEADER_BYTES - self.missing;
@@ -117,7 +117,7 @@ impl RequestBuffers {
         }
     }
 
-    /// Adds a buffer that does not lie in the region at hand.
+    /// Adds a buffer that is not inside the cached region.
     #[cold]
     fn add_parts(
         &mut self,
@@ -131,27 +131,26 @@ impl RequestBuffers {
         })
     }
 
-    /// The header, if all of it was there.
+    /// Returns the header, or `None` if it is incomplete.
     #[inline(always)]
     pub(crate) fn header(&self) -> Option<&[u8; HEADER_BYTES]> {
         (self.missing == 0).then_some(&self.header)
     }
 
-    /// Bytes to be read, behind the header.
+    /// Returns the number of device-readable bytes behind the header.
     #[inline(always)]
     pub(crate) fn readable_bytes(&self) -> u64 {
         self.readable_bytes
     }
 
-    /// Bytes to be written, before the status if it was taken off.
+    /// Returns the number of device-writable bytes, without the status once it was removed.
     #[inline(always)]
     pub(crate) fn writable_bytes(&self) -> u64 {
         self.writable_bytes
     }
 
-    /// Takes the status off the buffers to be written: it is their last byte, and a
-    /// request's with this tag from now on. Returns its guest address; `None` if there is
-    /// none.
+    /// Removes the status, the last byte, from the device-writable buffers and assigns it to `tag`.
+    /// Returns its guest address; `None` if there is no device-writable byte.
     #[inline(always)]
     pub(crate) fn take_status(&mut self, tag: u32) -> Option<u64> {
         let last = self.writable.last_mut()?;
@@ -167,17 +166,17 @@ impl RequestBuffers {
         Some(addr)
     }
 
-    /// Writes the status of a request that was taken.
+    /// Writes the status byte of a request.
     #[inline(always)]
     pub(crate) fn write_status(&self, tag: u32, status: u8) {
         if let Some(pointer) = self.statuses.get(tag as usize).filter(|of| !of.is_null()) {
-            // SAFETY: the byte is mapped while the memory is held, and nobody has a
-            // reference to it.
+            // SAFETY: the byte is mapped while the memory is held, and there are no references to
+            // it.
             unsafe { pointer.write_volatile(status) };
         }
     }
 
-    /// Reads the first bytes behind the header, as far as there are any.
+    /// Copies the first bytes behind the header to `into`, as far as available.
     pub(crate) fn read_front(&self, into: &mut [u8]) {
         let mut rest = into;
         for Place { piece, .. } in &self.readable {
@@ -189,8 +188,8 @@ impl RequestBuffers {
         }
     }
 
-    /// Writes to the first bytes of the chain at hand, as far as there is room, and tells
-    /// `each` where. Returns how many bytes that were.
+    /// Writes `bytes` to the first device-writable bytes of the current chain, as far as they fit.
+    /// Calls `each` for every range written. Returns the number of bytes written.
     pub(crate) fn write_front(&self, bytes: &[u8], mut each: impl FnMut(Span)) -> usize {
         let mut rest = bytes;
         for Place { addr, piece } in &self.writable {
@@ -203,12 +202,13 @@ impl RequestBuffers {
         bytes.len() - rest.len()
     }
 
-    /// Where bytes of the chain at hand may be written.
+    /// Returns the device-writable ranges of the current chain.
     pub(crate) fn destination(&self) -> impl Iterator<Item = Span> {
         self.writable.iter().map(|place| Span { addr: place.addr, len: place.piece.len })
     }
 
-    /// The payload of a request is in the chain at hand. `false` if it is in too many pieces.
+    /// Assigns the payload in the current chain to `tag`. Returns `false` if it consists of too
+    /// many pieces.
     #[inline(always)]
     pub(crate) fn place_payload(&mut self, tag: u32, usage: PayloadUse) -> bool {
         let places = match usage {
@@ -224,7 +224,7 @@ impl RequestBuffers {
         true
     }
 
-    /// The request has no payload, or has no longer one.
+    /// Removes the payload of `tag`.
     #[inline(always)]
     pub(crate) fn clear_payload(&mut self, tag: u32) {
         self.table.clear(tag);
@@ -232,7 +232,7 @@ impl RequestBuffers {
 }
 
 impl Buffers for RequestBuffers {
-    /// Reads what the buffer has of the header, and finds the rest of it in memory.
+    /// Reads the buffer's part of the header and locates its remaining bytes in memory.
     #[inline(always)]
     fn add(&mut self, view: &mut MemoryView, buffer: Buffer) -> Result<(), OutOfRange> {
         if !Arc::ptr_eq(view.memory(), &self.memory) {

@@ -1,10 +1,8 @@
-//! The rings as their users see them: whatever the form of the virtqueue and
-//! whatever is written down beside, one transmit and one receive ring.
+//! Public transmit and receive rings, independent of the form of the virtqueue and of its records.
 //!
-//! Each combination is compiled for itself, and which one it is is found out by
-//! one call through a table per batch (transmit) or frame (receive). Those who
-//! hold a trait object anyway take it out ([`TxRing::into_source`],
-//! [`RxRing::into_sink`]) and pay nothing.
+//! Each combination is compiled separately and selected by one dynamic call per batch (transmit) or
+//! frame (receive). Callers that need a trait object take it from the ring
+//! ([`TxRing::into_source`], [`RxRing::into_sink`]) at no additional cost.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -20,10 +18,9 @@ use crate::split::SplitQueue;
 use crate::tx_ring::{Announcer, TxEngine};
 use crate::virtqueue::{Access, RingState, Virtqueue};
 
-/// A VM's transmit ring. Frames are copied out and their chains returned in the
-/// same call, so the guest may reuse its buffers at once. Only if large frames are
-/// among them, whose payload is not copied here, are they returned when the batch is
-/// released.
+/// Transmit ring of a VM. Frames are copied and their chains returned in the same call, so the
+/// guest may reuse its buffers at once. Exception: the payload of large frames is not copied by
+/// this ring. A batch with such frames is returned when it is released.
 pub struct TxRing {
     source: Box<dyn FrameSource>,
     state: Arc<RingState>,
@@ -31,7 +28,7 @@ pub struct TxRing {
 }
 
 impl TxRing {
-    /// A running ring that writes nothing down.
+    /// Creates a running ring without a dirty page log and without in-flight tracking.
     ///
     /// # Errors
     /// As [`TxRing::recording`].
@@ -39,19 +36,18 @@ impl TxRing {
         Self::recording(memory, setup, RingRecords::default())
     }
 
-    /// A running ring. Kicks are suppressed until it is armed.
+    /// Creates a running ring. Kicks are suppressed until it is armed.
     ///
     /// # Errors
-    /// The ring's size, areas or records are no good, as
-    /// [`RingFault`](crate::RingFault) says, or the host has no descriptor to
-    /// spare.
+    /// The ring's size, areas or records are invalid, as [`RingFault`](crate::RingFault) reports,
+    /// or no file descriptor is available.
     pub fn recording(
         memory: Arc<GuestMemory>,
         setup: &RingSetup,
         records: RingRecords,
     ) -> Result<Self, PortFault> {
         let access = Access::Read;
-        // The entry that returns a whole batch is written by the recording form.
+        // The entry that returns a whole batch is written by the variant with `RECORDS`.
         let is_plain =
             records.is_empty() && (setup.features.packed() || !setup.features.in_order());
         match (setup.features.packed(), is_plain) {
@@ -76,17 +72,17 @@ impl TxRing {
         Ok(Self { state, announcer: engine.announcer(), source: Box::new(engine) })
     }
 
-    /// Where the ring stands, also after it is gone.
+    /// Returns the ring's position and fault state, which outlive the ring.
     pub fn state(&self) -> Arc<RingState> {
         Arc::clone(&self.state)
     }
 
-    /// A way to speak up for the VM.
+    /// Returns the handle that makes the ring announce the VM's MAC address.
     pub fn announcer(&self) -> Arc<Announcer> {
         Arc::clone(&self.announcer)
     }
 
-    /// The ring, for its owner.
+    /// Returns the ring as a trait object.
     pub fn into_source(self) -> Box<dyn FrameSource> {
         self.source
     }
@@ -122,16 +118,15 @@ impl FrameSource for TxRing {
     }
 }
 
-/// A VM's receive ring. With mergeable buffers a frame may fill several chains;
-/// without, it goes into one or not at all. A frame that finds no room leaves
-/// the ring as it was.
+/// Receive ring of a VM. With mergeable buffers a frame may fill several chains; otherwise it fits
+/// into one chain or is not accepted. A frame that does not fit leaves the ring unchanged.
 pub struct RxRing {
     sink: Box<dyn FrameSink>,
     state: Arc<RingState>,
 }
 
 impl RxRing {
-    /// A running ring that writes nothing down.
+    /// Creates a running ring without a dirty page log and without in-flight tracking.
     ///
     /// # Errors
     /// As [`RxRing::recording`].
@@ -143,12 +138,11 @@ impl RxRing {
         Self::recording(memory, setup, RingRecords::default(), mask)
     }
 
-    /// A running ring. The driver is told never to kick: new buffers are found
-    /// when there is a frame for them.
+    /// Creates a running ring. Kicks are suppressed permanently: new buffers are detected when a
+    /// frame is to be delivered.
     ///
     /// # Errors
-    /// The ring's size, areas or records are no good, as
-    /// [`RingFault`](crate::RingFault) says.
+    /// The ring's size, areas or records are invalid, as [`RingFault`](crate::RingFault) reports.
     pub fn recording(
         memory: Arc<GuestMemory>,
         setup: &RingSetup,
@@ -177,12 +171,12 @@ impl RxRing {
         Self { state, sink: Box::new(RxEngine::new(queue, setup, mask)) }
     }
 
-    /// Where the ring stands, also after it is gone.
+    /// Returns the ring's position and fault state, which outlive the ring.
     pub fn state(&self) -> Arc<RingState> {
         Arc::clone(&self.state)
     }
 
-    /// The ring, for its owner.
+    /// Returns the ring as a trait object.
     pub fn into_sink(self) -> Box<dyn FrameSink> {
         self.sink
     }

@@ -1,6 +1,6 @@
-//! A VM's receive ring: frames leave the switch. With mergeable buffers a frame may
-//! fill several chains; without, it goes into one or not at all. A frame that finds
-//! no room leaves the ring as it was.
+//! Receive ring of a VM: frames from the switch to the guest. With mergeable buffers a frame may
+//! fill several chains; otherwise it fits into one chain or is not accepted. A frame that does not
+//! fit leaves the ring unchanged.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 use std::sync::Arc;
@@ -14,37 +14,37 @@ use crate::fault::RingFault;
 use crate::setup::RingSetup;
 use crate::virtqueue::{Head, Virtqueue};
 
-/// Where `num_buffers` stands in the header.
+/// Offset of `num_buffers` in the header.
 const NUM_BUFFERS_AT: usize = 10;
 
-/// What a ring's owner lets it hand to the guest, of what the guest takes. It
-/// can be changed while the ring runs.
+/// Offloads that a ring may use towards the guest, of those the guest negotiated. The mask can be
+/// changed while the ring runs.
 #[derive(Debug)]
 pub struct OffloadMask {
     bits: AtomicU8,
 }
 
 impl OffloadMask {
-    /// A mask that lets these through.
+    /// Creates a mask that permits these offloads.
     pub fn new(offloads: Offloads) -> Self {
         let mask = Self { bits: AtomicU8::new(0) };
         mask.set(offloads);
         mask
     }
 
-    /// From now on lets these through.
+    /// Sets the permitted offloads for later frames.
     pub fn set(&self, offloads: Offloads) {
         self.bits.store(offloads.to_bits(), Ordering::Relaxed);
     }
 
-    /// What is let through now.
+    /// Returns the permitted offloads.
     #[inline]
     pub fn load(&self) -> Offloads {
         Offloads::from_bits(self.bits.load(Ordering::Relaxed))
     }
 }
 
-/// A receive ring over one form of virtqueue.
+/// Receive ring over one form of virtqueue (split or packed).
 pub(crate) struct RxEngine<Q> {
     queue: Q,
     header_bytes: usize,
@@ -53,8 +53,8 @@ pub(crate) struct RxEngine<Q> {
 }
 
 impl<Q: Virtqueue> RxEngine<Q> {
-    /// A running ring. The driver is told never to kick: new buffers are found
-    /// when there is a frame for them.
+    /// Creates a running ring. Kicks are suppressed permanently: new buffers are detected when a
+    /// frame is to be delivered.
     pub(crate) fn new(queue: Q, setup: &RingSetup, mask: Arc<OffloadMask>) -> Self {
         Self {
             queue,
@@ -94,7 +94,7 @@ impl<Q: Virtqueue> RxEngine<Q> {
         Ok(Sent::Accepted)
     }
 
-    /// Puts any frame into as many buffers as it needs.
+    /// Delivers a frame to as many buffers as it needs.
     #[inline(never)]
     fn scatter(&mut self, frame: &Frame) -> Result<Sent, RingFault> {
         let wire = frame.wire_front();
@@ -146,8 +146,8 @@ impl<Q: Virtqueue> RxEngine<Q> {
         Ok(Sent::Accepted)
     }
 
-    /// Puts as much of `source` into one chain as it holds, and returns how much
-    /// that was. Notes where the two bytes of `num_buffers` went.
+    /// Copies as much of `source` to one chain as it holds. Returns the number of bytes. Records in
+    /// `count_at` the guest addresses of the two bytes of `num_buffers`.
     fn fill_chain(
         &mut self,
         head: Head,
@@ -191,32 +191,32 @@ impl<Q: Virtqueue> RxEngine<Q> {
     }
 }
 
-/// The bytes of header and frame, in order.
+/// Bytes of header and frame, in order.
 struct Pieces<'a> {
-    /// Those before the tail.
+    /// Slices before the tail: header, first part of the frame, VLAN tag, remainder.
     pieces: [&'a [u8]; 4],
-    /// Bytes taken so far.
+    /// Number of bytes taken.
     at: usize,
     piece: usize,
     offset: usize,
     tail: TailReader<'a>,
 }
 
-/// Bytes of a frame.
+/// Contiguous bytes of a frame.
 enum Part<'a> {
     Held(&'a [u8]),
-    /// In the tail.
+    /// Bytes in the frame's tail, not copied yet.
     Left(&'a dyn TailMemory, Span),
 }
 
 impl<'a> Pieces<'a> {
-    /// Whether everything was taken.
+    /// True if all bytes were taken.
     fn is_empty(&self) -> bool {
         let rest = self.pieces.get(self.piece..).unwrap_or_default();
         rest.iter().map(|piece| piece.len()).sum::<usize>() == self.offset && self.tail.left() == 0
     }
 
-    /// The next bytes, at most `room`; none only at the end (or without room).
+    /// Returns the next bytes, at most `room`; `None` at the end, or if `room` is 0.
     fn take(&mut self, room: usize) -> Option<Part<'a>> {
         while let Some(piece) = self.pieces.get(self.piece) {
             let rest = piece.get(self.offset..).unwrap_or_default();

@@ -1,5 +1,4 @@
-//! A small piece of memory shared with a front-end, beside the guest's: cells of
-//! fixed widths at checked offsets.
+//! Memory shared with a front-end besides guest memory: fields of fixed widths at checked offsets.
 #![allow(unsafe_code, reason = "reads and writes memory that another process maps too")]
 
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
@@ -8,14 +7,14 @@ use std::os::fd::BorrowedFd;
 use crate::fault::MemoryError;
 use crate::region::{Region, RegionSpec};
 
-/// A mapping. Offsets outside it read 0 and are not written: they can only come
-/// from an error of ours, which must not become an access outside.
+/// Mapping of a shared file. Fields outside it read as 0 and are not written: such offsets result
+/// only from an error in this crate, which must not cause an access outside the mapping.
 pub(crate) struct SharedMap {
     region: Region,
 }
 
 impl SharedMap {
-    /// Maps `bytes` bytes of a file.
+    /// Maps `bytes` bytes at `offset` of a file.
     ///
     /// # Errors
     /// As [`Region::map`].
@@ -24,17 +23,18 @@ impl SharedMap {
         Ok(Self { region: Region::map(0, &spec)? })
     }
 
-    /// Length in bytes.
+    /// Returns the length of the mapping in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.region.size()
     }
 
-    /// Whether 64-bit cells at multiples of 8 are aligned.
+    /// True if 64-bit fields at multiples of 8 are aligned.
     pub(crate) fn is_aligned(&self) -> bool {
         self.region.base() as usize % 8 == 0
     }
 
-    /// A cell of `N` bytes, which is aligned as the mapping is if its offset is.
+    /// Returns the location of a field of `bytes` bytes at offset `at`; `None` if it is outside the
+    /// mapping or not aligned to its size.
     #[inline]
     fn cell(&self, at: usize, bytes: usize) -> Option<*mut u8> {
         let end = at.checked_add(bytes)?;
@@ -61,8 +61,7 @@ impl SharedMap {
         self.cell(at, 8).map(|cell| unsafe { AtomicU64::from_ptr(cell.cast()) })
     }
 
-    /// Sets bits of a byte. Everything written before is visible to whoever sees
-    /// them.
+    /// Sets bits of a byte. Earlier writes are visible to a reader that sees the bits.
     #[inline]
     pub(crate) fn set_bits_8(&self, at: usize, bits: u8) {
         if let Some(cell) = self.cell_8(at) {
@@ -70,7 +69,7 @@ impl SharedMap {
         }
     }
 
-    /// Takes a byte out and leaves 0, as the reader of a log does.
+    /// Reads and clears a byte, as the reader of a dirty page log does.
     #[cfg(test)]
     pub(crate) fn take_8(&self, at: usize) -> u8 {
         self.cell_8(at).map_or(0, |cell| cell.swap(0, Ordering::AcqRel))
@@ -91,7 +90,7 @@ impl SharedMap {
         self.cell_64(at).map_or(0, |cell| cell.load(Ordering::Acquire))
     }
 
-    /// Stores take effect in the order they are made.
+    /// Stores a byte. Stores become visible in program order.
     #[inline]
     pub(crate) fn store_8(&self, at: usize, value: u8) {
         if let Some(cell) = self.cell_8(at) {

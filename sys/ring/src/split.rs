@@ -1,9 +1,9 @@
-//! A split virtqueue from the device's side: takes chains, returns them, and
-//! agrees with the driver on notifications (virtio 1.3, section 2.7).
+//! Split virtqueue from the device's side: takes and returns chains, and exchanges notifications
+//! with the driver (virtio 1.3, section 2.7).
 //!
-//! With IN_ORDER a transmit batch is returned by one used entry with its last
-//! head (section 2.7.14). Receive buffers are returned one by one all the same: a
-//! buffer without an entry counts as filled to its end.
+//! With IN_ORDER a transmit batch is returned by one used entry with its last head (section
+//! 2.7.14). Receive buffers are returned individually, because a buffer without an entry counts as
+//! filled completely.
 
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -32,33 +32,32 @@ struct Ahead {
     taken: usize,
 }
 
-/// A position to come back to.
+/// Position for [`Virtqueue::rewind`].
 #[derive(Clone, Copy)]
 pub(crate) struct Mark {
     next_avail: u16,
     next_used: u16,
 }
 
-/// The queue. `next_used` runs ahead of `published_used` until it is published.
-/// `RECORDS`: it writes down what it does as [`RingRecords`] says, or returns
-/// batches by one entry.
+/// Split virtqueue. `next_used` is ahead of `published_used` until chains are published. With
+/// `RECORDS`, it maintains the records of [`RingRecords`] and can return batches by one entry.
 pub(crate) struct SplitQueue<const RECORDS: bool> {
     cells: RingCells,
     side: QueueSide,
     ahead: Ahead,
-    /// The driver's index when it was last read.
+    /// Available index when it was last read.
     avail_seen: u16,
     next_avail: u16,
     next_used: u16,
     published_used: u16,
-    /// The used index when an interrupt was last decided on.
+    /// Used index at the previous interrupt decision.
     asked_used: Option<u16>,
-    /// The event index that suppresses kicks, while they are suppressed.
+    /// Event index that suppresses kicks; `None` while kicks are requested.
     parked: Option<u16>,
     log: Option<RingLog>,
     inflight: Option<SplitInflight>,
     replay: SplitReplay,
-    /// The head of the last chain completed, where one entry returns a batch.
+    /// Head of the last chain completed, for queues that return a batch by one entry.
     batch_head: u16,
     returns_batches: bool,
     held: HeldHeads,
@@ -108,7 +107,7 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
         Ok(queue)
     }
 
-    /// Reads the driver's index.
+    /// Reads and validates the available index.
     fn read_avail(&mut self) -> Result<(), RingFault> {
         self.side.check_memory()?;
         let avail = self.cells.avail_idx();
@@ -126,7 +125,7 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
         Ok(())
     }
 
-    /// The head at a position of the available ring.
+    /// Returns the head at a position of the available ring, or of the replay.
     #[inline(always)]
     fn head_at(&self, at: u16) -> u16 {
         if RECORDS {
@@ -137,8 +136,8 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
         self.cells.avail_entry(at)
     }
 
-    /// Fetches `count` chains' first descriptors: first asks for all the lines,
-    /// then reads them, so that the misses overlap.
+    /// Fetches the first descriptors of `count` chains. All cache lines are prefetched before the
+    /// first is read, so that the misses overlap.
     fn fetch(&mut self, count: usize) -> Result<(), RingFault> {
         self.ahead.filled = 0;
         self.ahead.taken = 0;
@@ -169,7 +168,7 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
         Ok(())
     }
 
-    /// Asks for the lines of a buffer at hand.
+    /// Prefetches the buffer of the fetched chain `nth`.
     #[inline(always)]
     fn prefetch_buffer(&self, nth: usize) {
         if nth < self.ahead.filled {
@@ -179,12 +178,12 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
         }
     }
 
-    /// Whether completed chains wait to be published.
+    /// True if completed chains are not published yet.
     fn has_unpublished(&self) -> bool {
         self.next_used != self.published_used
     }
 
-    /// Writes down that a batch is about to be returned.
+    /// Records that a batch is about to be returned.
     fn enter_batch(&mut self) {
         if self.returns_batches {
             self.cells.write_used(self.published_used, self.batch_head, 0);
@@ -194,7 +193,7 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
         }
     }
 
-    /// Writes down that it was.
+    /// Records that the batch was returned.
     fn leave_batch(&mut self) {
         if let Some(log) = &self.log {
             let count = self.next_used.wrapping_sub(self.published_used);
@@ -210,7 +209,7 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
         self.replay.go_on(self.next_avail);
     }
 
-    /// Kicks were asked for or declined.
+    /// Logs the write that requested or suppressed kicks.
     fn note_kicks_written(&self) {
         if RECORDS {
             if let Some(log) = &self.log {
@@ -256,7 +255,7 @@ impl<const RECORDS: bool> Virtqueue for SplitQueue<RECORDS> {
         Ok(count)
     }
 
-    /// Worth it only if few are at hand.
+    /// Prefetches only if less than half a batch is fetched.
     #[inline]
     fn prefetch_ahead(&mut self) -> Result<(), RingFault> {
         if self.ahead.filled - self.ahead.taken >= BATCH_FRAMES_MAX / 2 {
@@ -399,8 +398,8 @@ impl<const RECORDS: bool> Virtqueue for SplitQueue<RECORDS> {
 
 impl<const RECORDS: bool> Drop for SplitQueue<RECORDS> {
     fn drop(&mut self) {
-        // What was completed belongs to the driver; the next device would use it
-        // again.
+        // Completed chains belong to the driver; an unpublished one would be processed again by the
+        // next device.
         self.publish();
         self.side.state.next_avail.store(self.next_avail, Ordering::Release);
         if let Some(inflight) = &mut self.inflight {

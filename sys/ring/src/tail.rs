@@ -1,8 +1,8 @@
-//! Tails of frames in guest memory, and the way from there into another VM's.
+//! Tails of frames in guest memory, and their copy to another VM's memory.
 //!
-//! They are copied from the one mapping to the other, once. The two may be the same
-//! memory, even the same bytes: a guest may name any of its memory in any of its
-//! rings. So nothing here assumes that they do not overlap.
+//! A tail is copied once, from one mapping to the other. Both may be the same memory or the same
+//! bytes, because a guest may use any of its memory in any of its rings. The copies therefore
+//! permit overlapping ranges.
 #![allow(unsafe_code, reason = "copies between memories that are shared with VMs")]
 
 use core::any::Any;
@@ -13,10 +13,10 @@ use crate::copy::{copy, copy_within};
 use crate::memory::{GuestMemory, OutOfRange};
 use crate::memory_view::MemoryView;
 
-/// Tails in memory that is not a VM's pass through a buffer of this length.
+/// Size in bytes of the buffer for tails outside guest memory.
 const PIECE_BYTES: usize = 2048;
 
-/// Addresses are the guest's.
+/// Tail memory addressed by guest address.
 impl TailMemory for GuestMemory {
     fn read(&self, address: u64, into: &mut [u8]) {
         let read = self.each_part(address, into.len(), |src, done, bytes| {
@@ -35,7 +35,7 @@ impl TailMemory for GuestMemory {
 }
 
 impl MemoryView {
-    /// Copies a piece of a tail that lies in `memory` into guest memory.
+    /// Copies a span of a tail in `memory` to guest memory at `addr`.
     pub(crate) fn write_span(
         &mut self,
         addr: u64,

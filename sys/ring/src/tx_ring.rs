@@ -1,12 +1,11 @@
-//! A VM's transmit ring: frames come into the switch. They are copied out and
-//! their chains returned in the same call, so the guest may reuse its buffers at
-//! once.
+//! Transmit ring of a VM: frames from the guest to the switch. Frames are copied and their chains
+//! returned in the same call, so the guest may reuse its buffers at once.
 //!
-//! Of a large frame only the beginning is copied. Its payload stays where it is, as
-//! the frame's tail, and is copied once, to where it goes; until then the batch's
-//! chains are not returned. A guest that writes the payload meanwhile, or takes its
-//! memory away, changes what it sends and nothing else: where the payload lies is
-//! checked when the chain is taken, and nobody looks into it.
+//! Of a large frame only the beginning is copied. Its payload stays in guest memory as the frame's
+//! tail and is copied once, to its destination; until then the batch's chains are not returned. A
+//! guest that modifies the payload meanwhile, or truncates its memory, affects only the payload it
+//! sends: the payload's addresses are checked when the chain is taken, and its contents are not
+//! interpreted.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,19 +23,19 @@ use crate::kick::kick_of;
 use crate::setup::RingSetup;
 use crate::virtqueue::{Head, Virtqueue};
 
-/// Frames of at least this many bytes are given a tail if they are to be segmented:
-/// below it, a copy in a first-level cache costs less than what tails need.
+/// Minimum length in bytes of frames with a tail, if they are to be segmented. Below it, a copy
+/// within the first-level cache costs less than the handling of tails.
 const TAILED_BYTES_MIN: usize = 8192;
 
-/// What is copied of such a frame at once: the longest headers that are admitted and
-/// the tag, which does not count as such, in whole cache lines.
+/// Length in bytes of the copied beginning of such a frame: the longest permitted headers and the
+/// VLAN tag, which is not counted in them, rounded to whole cache lines.
 const FRONT_BYTES: usize = GSO_HEADER_BYTES_MAX + 64;
 
-/// Speaks up for a VM from outside its ring: after a migration the new host's
-/// switch is told where the VM is now (`VHOST_USER_SEND_RARP`).
+/// Handle that makes a transmit ring announce its VM from outside: after a migration, the
+/// announcement updates the new host's switch (`VHOST_USER_SEND_RARP`).
 #[derive(Debug)]
 pub struct Announcer {
-    /// The address to announce, with [`Announcer::PENDING`]; 0 if there is none.
+    /// MAC address to announce, combined with [`Announcer::PENDING`]; 0 if none is pending.
     wanted: AtomicU64,
     wake: Arc<OwnedFd>,
 }
@@ -44,11 +43,11 @@ pub struct Announcer {
 impl Announcer {
     const PENDING: u64 = 1 << 63;
 
-    /// Makes the ring hand in a reverse-ARP broadcast from this address, before
-    /// anything else the VM sends from now on. The ring is woken if it sleeps.
+    /// Makes the ring emit a reverse ARP broadcast from this address before any later frame of the
+    /// VM. Wakes the ring if it sleeps.
     pub fn announce(&self, mac: MacAddr) {
         self.wanted.store(mac.to_u64() | Self::PENDING, Ordering::Release);
-        // A full eventfd wakes as well.
+        // A full eventfd wakes the ring as well.
         let _ = rustix::io::write(&*self.wake, &1_u64.to_ne_bytes());
     }
 
@@ -57,31 +56,31 @@ impl Announcer {
         self.wanted.load(Ordering::Relaxed) != 0
     }
 
-    /// The frame to hand in.
+    /// Takes the pending announcement.
     fn take(&self) -> Option<Announcement> {
         let wanted = self.wanted.swap(0, Ordering::Acquire);
         (wanted != 0).then(|| Announcement::reverse_arp(MacAddr::from_u64(wanted), None))
     }
 }
 
-/// A transmit ring over one form of virtqueue.
+/// Transmit ring over one form of virtqueue (split or packed).
 pub(crate) struct TxEngine<Q> {
     queue: Q,
     kick: Arc<OwnedFd>,
-    /// The driver never kicks; the ring must be polled and never sleeps.
+    /// True if the driver never kicks. The ring must be polled and never sleeps.
     is_poll_only: bool,
     header_bytes: usize,
     allowed: Offloads,
     malformed: u64,
     announcer: Arc<Announcer>,
-    /// Where the bytes behind the front of the frame at hand lie.
+    /// Locations of the bytes of the current frame behind its copied front.
     spans: Vec<Span>,
-    /// Whether frames have tails in chains that are completed and not returned.
+    /// True if frames have tails in chains that are completed and not returned.
     holds_tails: bool,
 }
 
 impl<Q: Virtqueue> TxEngine<Q> {
-    /// A running ring. Kicks are suppressed until it is armed.
+    /// Creates a running ring. Kicks are suppressed until it is armed.
     pub(crate) fn new(queue: Q, setup: &RingSetup) -> Result<Self, PortFault> {
         let kick = kick_of(setup)?;
         Ok(Self {
@@ -101,7 +100,7 @@ impl<Q: Virtqueue> TxEngine<Q> {
         Arc::clone(&self.announcer)
     }
 
-    /// Fills frames from the chains at hand.
+    /// Fills frames from the fetched chains. Returns the number of frames.
     fn take_batch(&mut self, batch: &mut FrameBatch) -> Result<usize, RingFault> {
         let mut count = 0;
         let mut at_hand = self.queue.look_ahead()?;
@@ -123,7 +122,7 @@ impl<Q: Virtqueue> TxEngine<Q> {
         Ok(count)
     }
 
-    /// Copies one chain into `frame`. `false` if what it holds is no frame.
+    /// Copies one chain to `frame`. Returns `false` if the chain does not contain a valid frame.
     #[inline(always)]
     fn take_frame(&mut self, head: Head, frame: &mut Frame) -> Result<bool, RingFault> {
         let len = head.first.len as usize;
@@ -149,7 +148,7 @@ impl<Q: Virtqueue> TxEngine<Q> {
         Ok(self.admit(header, frame))
     }
 
-    /// As `take_frame`, for a chain of several buffers or a long one.
+    /// Implements [`Self::take_frame`] for a chain of several buffers or a long one.
     #[inline(never)]
     fn gather(&mut self, head: Head, frame: &mut Frame) -> Result<bool, RingFault> {
         let mut header = [0; VNET_HEADER_BYTES];
@@ -161,7 +160,7 @@ impl<Q: Virtqueue> TxEngine<Q> {
             let into_header = missing.min(buffer.len);
             let from = self.header_bytes - missing;
             let into_body = buffer.len - into_header;
-            // All behind the first piece that is left lies in pieces that are left.
+            // Bytes behind the first span of the tail all belong to the tail.
             let is_front = self.spans.is_empty();
             let into_front =
                 if is_front { into_body.min(FRONT_BYTES.max(front) - front) } else { 0 };
@@ -205,9 +204,9 @@ impl<Q: Virtqueue> TxEngine<Q> {
         Ok(missing == 0 && self.admit(header, frame))
     }
 
-    /// Copies the pieces left so far behind the first `front` bytes, and returns how
-    /// many these are then. Each piece was found to be in memory, and together they
-    /// have room in the frame.
+    /// Copies the spans of the tail to `frame` behind the first `front` bytes. Returns the new
+    /// length of the front. Each span was checked to be in memory, and together they fit into the
+    /// frame.
     fn fetch_spans(&mut self, frame: &mut Frame, mut front: usize) -> usize {
         for span in self.spans.drain(..) {
             if let Some(space) = room(frame, front, span.bytes) {
@@ -218,8 +217,8 @@ impl<Q: Virtqueue> TxEngine<Q> {
         front
     }
 
-    /// A driver may not claim that a checksum was verified (virtio 1.3, section
-    /// 5.1.6.2); if it does, nobody downstream is to believe it.
+    /// Validates a frame's header. A driver may not claim that a checksum was verified (virtio 1.3,
+    /// section 5.1.6.2); the claim is removed.
     #[inline(always)]
     fn admit(&self, header: VnetHeader, frame: &mut Frame) -> bool {
         frame.admit(&header.without_data_valid(), self.allowed).is_ok()
@@ -232,8 +231,8 @@ impl<Q: Virtqueue> TxEngine<Q> {
     }
 }
 
-/// The place for `bytes` more bytes behind the first `from`, if a frame may have
-/// that many.
+/// Returns the space for `bytes` bytes behind the first `from`, unless the frame would become too
+/// long.
 #[inline(always)]
 fn room(frame: &mut Frame, from: usize, bytes: usize) -> Option<&mut [u8]> {
     let end = from + bytes;

@@ -1,5 +1,5 @@
-//! What the two forms of virtqueue have in common: the operations that a network
-//! ring and one of requests need of either, and the state behind them.
+//! Interface of both forms of virtqueue, split and packed: operations for network and request
+//! rings, and their common state.
 
 use core::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -16,75 +16,75 @@ use crate::memory::GuestMemory;
 use crate::memory_view::MemoryView;
 use crate::setup::RingSetup;
 
-/// Buffers whose lines are asked for ahead of the one in use. Far enough to hide
-/// the way to another CPU's cache; not more lines than a CPU can wait for at once.
+/// Number of buffers prefetched ahead of the one in use: sufficient to hide the latency of another
+/// CPU's cache, and within the number of outstanding misses of a CPU.
 pub(crate) const PREFETCH_DISTANCE: usize = 8;
 
-/// A virtqueue from the device's side: chains are taken in the driver's order and
-/// returned in the same order, or with [`AnyOrder`] in another.
+/// Virtqueue from the device's side: chains are taken in the driver's order and returned in the
+/// same order, or with [`AnyOrder`] in any order.
 ///
-/// [`Virtqueue::look_ahead`] fetches chains, [`Virtqueue::peek`] shows the next,
-/// [`Virtqueue::complete`] takes it, [`Virtqueue::publish`] returns all that were
-/// taken. Errors are final: the caller hands them to [`QueueSide::fail`].
+/// [`Virtqueue::look_ahead`] fetches chains, [`Virtqueue::peek`] returns the next,
+/// [`Virtqueue::complete`] takes and completes it, and [`Virtqueue::publish`] returns all completed
+/// chains. Errors are final: the caller passes them to [`QueueSide::fail`].
 pub(crate) trait Virtqueue: Send {
-    /// A position to come back to.
+    /// Position for [`Virtqueue::rewind`].
     type Mark: Copy;
 
-    /// Whether a descriptor in an indirect table may say that it is indirect
-    /// itself, which is then an error. In packed rings that flag is ignored there.
+    /// True if the `INDIRECT` flag in a descriptor of an indirect table is an error. In packed
+    /// rings the flag is ignored there.
     const NESTS_VISIBLY: bool;
 
     fn side(&self) -> &QueueSide;
     fn side_mut(&mut self) -> &mut QueueSide;
 
-    /// Entries of the queue.
+    /// Returns the number of entries of the queue.
     fn size(&self) -> u16;
 
-    /// Fetches up to a batch of chains if none is at hand, and asks for their
-    /// buffers. Returns how many are at hand.
+    /// Fetches up to a batch of chains if none is fetched, and prefetches their buffers. Returns
+    /// the number of fetched chains.
     fn look_ahead(&mut self) -> Result<usize, RingFault>;
 
-    /// Fetches the next chains before they are needed, so that their lines come
-    /// while something else is done.
+    /// Fetches the next chains before they are needed, so that the cache misses overlap with other
+    /// work.
     fn prefetch_ahead(&mut self) -> Result<(), RingFault>;
 
-    /// The next chain at hand, without taking it.
+    /// Returns the next fetched chain without taking it.
     fn peek(&self) -> Option<Head>;
 
-    /// Takes the chain that [`Virtqueue::peek`] showed: the device wrote
-    /// `written` bytes into it.
+    /// Takes and completes the chain returned by [`Virtqueue::peek`]. `written` is the number of
+    /// bytes the device wrote to it.
     fn complete(&mut self, head: Head, written: u32);
 
     fn mark(&self) -> Self::Mark;
 
-    /// Forgets every chain completed since `mark`; none may be published.
+    /// Reverts every chain completed since `mark`; none of them may be published.
     fn rewind(&mut self, mark: Self::Mark);
 
-    /// Makes completed chains visible, and interrupts the driver if it asked.
+    /// Publishes completed chains, and interrupts the driver if it requests that.
     fn publish(&mut self);
 
-    /// Asks the driver to kick when the next chain is available.
+    /// Requests a kick when the next chain is available.
     fn arm(&mut self) -> Wakeup;
 
-    /// Tells the driver not to kick.
+    /// Suppresses kicks.
     fn park(&mut self);
 
-    /// The device wrote `bytes` bytes of a buffer at this guest address.
+    /// Records that the device wrote `bytes` bytes of a buffer at this guest address.
     fn note_written(&self, addr: u64, bytes: usize);
 
-    /// The descriptor that follows `descriptor` in the ring's own table; `None`
-    /// if it is the chain's last.
+    /// Returns the descriptor that follows `descriptor` in the ring's own table; `None` if it is
+    /// the chain's last.
     fn follow_direct(
         &mut self,
         walk: &ChainWalk,
         descriptor: Descriptor,
     ) -> Result<Option<Descriptor>, RingFault>;
 
-    /// The index of the entry behind `descriptor`, which was entry `index` of an
-    /// indirect table; `None` if it is the last.
+    /// Returns the index of the entry that follows `descriptor`, entry `index` of an indirect
+    /// table; `None` if it is the last.
     fn follow_indirect(descriptor: Descriptor, index: u16, entries: u32) -> Option<u16>;
 
-    /// The descriptor in these bytes of an indirect table.
+    /// Decodes a descriptor of an indirect table.
     fn decode(bytes: &[u8; DESCRIPTOR_BYTES]) -> Descriptor;
 
     #[inline(always)]
@@ -92,7 +92,7 @@ pub(crate) trait Virtqueue: Send {
         &mut self.side_mut().view
     }
 
-    /// The fault of a buffer that is not in memory.
+    /// Returns the fault of a buffer that is not in guest memory.
     #[cold]
     fn outside(&self, head: u16, address: u64, bytes: usize) -> RingFault {
         let queue = self.side().queue;
@@ -100,60 +100,57 @@ pub(crate) trait Virtqueue: Send {
     }
 }
 
-/// A virtqueue whose chains may be returned in any order, long after they were taken.
+/// Virtqueue whose chains may be returned in any order, at any time after they were taken.
 ///
-/// [`AnyOrder::take`] stands where [`Virtqueue::complete`] does for others; later
-/// [`AnyOrder::give_back`] completes the chain. Nothing is taken back:
-/// [`Virtqueue::rewind`] has no place here.
+/// [`AnyOrder::take`] replaces [`Virtqueue::complete`]; later [`AnyOrder::give_back`] completes the
+/// chain. [`Virtqueue::rewind`] is not used with such queues.
 pub(crate) trait AnyOrder: Virtqueue {
-    /// Takes the chain that [`Virtqueue::peek`] showed. Its descriptors are not looked at
-    /// again.
+    /// Takes the chain returned by [`Virtqueue::peek`]. Its descriptors are not read again.
     fn take(&mut self, head: Head) -> Result<Taken, RingFault>;
 
-    /// Completes a chain: the device wrote `written` bytes into it.
+    /// Completes a chain. `written` is the number of bytes the device wrote to it.
     fn give_back(&mut self, taken: Taken, written: u32);
 
-    /// Whether written buffers are logged.
+    /// True if writes to buffers are logged.
     fn is_logging(&self) -> bool;
 
     /// Whether chains that were taken are recorded in the in-flight region.
     fn has_record(&self) -> bool;
 }
 
-/// A chain that was taken and not returned.
+/// Chain that was taken and not returned.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Taken {
-    /// What the driver knows it by.
+    /// Index of the head, or in a packed ring the buffer id.
     pub(crate) index: u16,
-    /// Descriptors it takes in the ring. Told in packed rings only.
+    /// Number of the chain's descriptors in the ring. Set in packed rings only.
     pub(crate) descriptors: u16,
-    /// Where a packed ring's in-flight region has it.
+    /// Entries of the chain in a packed ring's in-flight region.
     pub(crate) entries: Option<ChainEntries>,
 }
 
-/// A chain at hand.
+/// Fetched chain.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Head {
-    /// Its first descriptor.
+    /// First descriptor of the chain.
     pub(crate) first: Descriptor,
-    /// What the driver knows it by: the index of its first descriptor, or in a
-    /// packed ring its buffer id.
+    /// Index of the first descriptor, or in a packed ring the buffer id.
     pub(crate) index: u16,
-    /// Descriptors it takes in the ring. Told in packed rings only.
+    /// Number of the chain's descriptors in the ring. Set in packed rings only.
     pub(crate) descriptors: u16,
 }
 
-/// Which way the device uses a ring's buffers.
+/// Direction in which the device accesses a ring's buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
     Write,
-    /// Each chain has buffers to read, then buffers to write.
+    /// Device-readable buffers followed by device-writable buffers in each chain.
     ReadThenWrite,
 }
 
-/// Where a ring stands. Written by the ring at the end of each batch and when it
-/// is dropped; readable as long as anybody wants to know.
+/// Position and fault of a ring. Written by the ring at the end of each batch and when it is
+/// dropped; readable by other threads at any time, also after that.
 #[derive(Debug)]
 pub struct RingState {
     pub(crate) next_avail: AtomicU16,
@@ -167,37 +164,36 @@ impl RingState {
         Self { next_avail: AtomicU16::new(setup.base), is_packed, fault: OnceLock::new() }
     }
 
-    /// The next available entry that will be taken: everything before it was
-    /// used. Exact once the ring is dropped. In a packed ring the position in the
-    /// descriptor ring, with the wrap counter as bit 15. It is a ring's
-    /// [`RingSetup::base`] if the ring is to go on here.
+    /// Returns the next available entry to take; everything before it was used. Exact once the ring
+    /// is dropped. For a packed ring this is the position in the descriptor ring, with the wrap
+    /// counter as bit 15. A ring that continues here has it as its [`RingSetup::base`].
     pub fn next_avail(&self) -> u16 {
         self.next_avail.load(Ordering::Acquire)
     }
 
-    /// The same as vhost-user says it (`VHOST_USER_GET_VRING_BASE`): in a packed
-    /// ring the next used position stands in the upper half. Both are the same,
-    /// because rings return what they take before they are dropped.
+    /// Returns the position in the format of `VHOST_USER_GET_VRING_BASE`: in a packed ring the
+    /// upper half is the next used position. Both halves are equal, because rings return everything
+    /// they took before they are dropped.
     pub fn vring_base(&self) -> u32 {
         let next = u32::from(self.next_avail());
         if self.is_packed { next | next << 16 } else { next }
     }
 
-    /// Whether the ring met a fault and stopped for good.
+    /// True if the ring met a fault and stopped permanently.
     pub fn is_faulted(&self) -> bool {
         self.fault.get().is_some()
     }
 
-    /// The fault that stopped the ring for good. It is there before the line
-    /// `error` of [`RingSetup`] is rung.
+    /// Returns the fault that stopped the ring. It is set before the line `error` of [`RingSetup`]
+    /// is signalled.
     pub fn fault(&self) -> Option<RingFault> {
         self.fault.get().copied()
     }
 }
 
-/// What every ring holds, whatever its form.
+/// State common to all rings.
 pub(crate) struct QueueSide {
-    /// The vring's index, for fault texts.
+    /// Index of the vring in its device, for error messages.
     pub(crate) queue: u16,
     pub(crate) features: RingFeatures,
     pub(crate) access: Access,
@@ -224,7 +220,7 @@ impl QueueSide {
         }
     }
 
-    /// The fault that ended this queue, if any.
+    /// Fails with the fault that ended this queue, if any.
     #[inline(always)]
     pub(crate) fn check(&self) -> Result<(), RingFault> {
         match self.fault {
@@ -233,7 +229,7 @@ impl QueueSide {
         }
     }
 
-    /// Ends the queue.
+    /// Ends the queue with `fault` and signals the error line.
     #[cold]
     pub(crate) fn fail(&mut self, fault: RingFault) -> RingFault {
         if self.fault.is_none() {
@@ -244,7 +240,7 @@ impl QueueSide {
         fault
     }
 
-    /// Whether the memory is still what the front-end promised.
+    /// Fails if the file behind the VM's memory was truncated.
     #[inline]
     pub(crate) fn check_memory(&mut self) -> Result<(), RingFault> {
         let faults = suimon_mapping::cuts();
@@ -257,7 +253,7 @@ impl QueueSide {
         Ok(())
     }
 
-    /// Asks for the lines of a chain's first buffer.
+    /// Prefetches a chain's first buffer.
     #[inline(always)]
     pub(crate) fn prefetch_buffer(&self, head: &Head) {
         match self.access {

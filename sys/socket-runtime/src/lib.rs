@@ -1,22 +1,22 @@
 //! Threads that serve the sockets of any number of devices and connections.
 //!
 //! - [`SocketRuntime`]: a fixed number of worker threads that run one task per device or
-//!   connection, and threads for calls that block.
+//!   connection, and threads for blocking calls.
 //! - [`Task`]: one task, which its owner can stop and join.
-//! - [`blocking`]: runs a call that blocks, such as giving a queue to a worker of the data plane, so
-//!   that the tasks of other devices proceed. [`blocking_on`]: the same for a call that works on a value
-//!   which the task keeps.
-//! - [`ReconnectPause`], [`LogPace`], [`TurnAwayPace`]: limits on what peers cost.
+//! - [`blocking`]: runs a call that blocks, such as handing a queue to a worker of the data plane,
+//!   so that the tasks of other devices proceed. [`blocking_on`]: the same for a call on a value
+//!   that the task keeps.
+//! - [`ReconnectPause`], [`LogPace`], [`TurnAwayPace`]: limits on the costs that peers cause.
 //! - [`Watched`]: a descriptor whose readiness a task awaits.
 //!
 //! Bounds
-//! - Worker threads: the number given to [`SocketRuntime::new`], whatever the number of tasks.
-//! - Threads for blocking calls: one per call that is being executed, at most [`BLOCKING_MAX`].
-//!   An unused one ends after [`BLOCKING_IDLE`]. No call may block for as long as a store stalls or a
-//!   peer does nothing: a task that waits for such a thing sleeps, and looks again.
+//! - Worker threads: the number given to [`SocketRuntime::new`], for any number of tasks.
+//! - Threads for blocking calls: one per call in execution, at most [`BLOCKING_MAX`]. An unused one
+//!   ends after [`BLOCKING_IDLE`]. No call may block for as long as a store stalls or a peer is
+//!   inactive: a task that waits for such a condition sleeps, and polls.
 //!
 //! Confinement: every worker thread calls the [`ThreadStart`] of its runtime first. Threads for
-//! blocking calls are started by worker threads and inherit what those have given up (capabilities,
+//! blocking calls are started by worker threads and inherit their restrictions (capabilities,
 //! seccomp filters and Landlock rules are inherited by `clone`, seccomp(2) and landlock(7)).
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]

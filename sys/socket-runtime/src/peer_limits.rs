@@ -1,14 +1,14 @@
-//! Limits on what a peer costs that connects, sends or fails repeatedly.
+//! Limits on the costs of a peer that connects, sends or fails repeatedly.
 //!
 //! Time is an argument of each, so that tests need no clock.
 
 use std::time::{Duration, Instant};
 
-/// A peer that ends sooner than this, or that broke the protocol, is followed by a pause.
+/// Duration below which a served peer causes a pause.
 const SOON: Duration = Duration::from_secs(1);
 
-/// Pause before the next peer of a device is served. It doubles from 5 ms to 100 ms with each peer in a
-/// row that broke the protocol or left within a second.
+/// Pause before the next peer of a device is served. It doubles from 5 ms to 100 ms with each
+/// consecutive peer that violated the protocol or disconnected within a second.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReconnectPause(Duration);
 
@@ -16,7 +16,7 @@ impl ReconnectPause {
     const MIN: Duration = Duration::from_millis(5);
     const MAX: Duration = Duration::from_millis(100);
 
-    /// Takes account of a peer that was served for as long as `lasted`.
+    /// Records the end of a peer that was served for `lasted`.
     pub fn note_end(&mut self, lasted: Duration, is_violation: bool) {
         self.0 = match is_violation || lasted < SOON {
             true => (self.0 * 2).clamp(Self::MIN, Self::MAX),
@@ -24,15 +24,14 @@ impl ReconnectPause {
         };
     }
 
-    /// Time until the next peer may be served.
+    /// Returns the time until the next peer may be served.
     #[must_use]
     pub const fn duration(self) -> Duration {
         self.0
     }
 }
 
-/// Limits how often something is logged that a peer causes at will: at most once in
-/// [`EVERY`](Self::EVERY).
+/// Rate limit for log entries that a peer can cause at will: at most one in [`EVERY`](Self::EVERY).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LogPace {
     last: Option<Instant>,
@@ -40,10 +39,11 @@ pub struct LogPace {
 }
 
 impl LogPace {
-    /// Shortest time between two lines.
+    /// Minimum interval between two log entries.
     pub const EVERY: Duration = Duration::from_secs(10);
 
-    /// Returns how many lines were left out since the last one, if another one may be written now.
+    /// Returns the number of entries omitted since the last one if an entry may be written now;
+    /// otherwise counts it as omitted.
     pub fn next(&mut self, now: Instant) -> Option<u64> {
         if self.last.is_some_and(|last| now.saturating_duration_since(last) < Self::EVERY) {
             self.left_out = self.left_out.saturating_add(1);
@@ -54,8 +54,9 @@ impl LogPace {
     }
 }
 
-/// Limits connections that are accepted only to close them: at most [`MAX`](Self::MAX) in
-/// [`PERIOD`](Self::PERIOD). Others stay in the socket's backlog, where only their peers notice.
+/// Rate limit for connections that are accepted only to close them: at most [`MAX`](Self::MAX) in
+/// [`PERIOD`](Self::PERIOD). Others stay in the socket's backlog, where they only delay their
+/// peers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TurnAwayPace {
     began: Option<Instant>,
@@ -63,12 +64,12 @@ pub struct TurnAwayPace {
 }
 
 impl TurnAwayPace {
-    /// Largest number of connections in a period.
+    /// Maximum number of connections in a period.
     pub const MAX: u32 = 4;
     /// Length of a period.
     pub const PERIOD: Duration = Duration::from_millis(100);
 
-    /// Time until the next connection may be accepted.
+    /// Returns the time until the next connection may be accepted.
     #[must_use]
     pub fn delay(&self, now: Instant) -> Duration {
         match self.began {
@@ -79,7 +80,7 @@ impl TurnAwayPace {
         }
     }
 
-    /// Takes account of a connection that was closed.
+    /// Records a connection that was closed.
     pub fn note(&mut self, now: Instant) {
         let is_over = |began: Instant| now.saturating_duration_since(began) >= Self::PERIOD;
         if self.began.is_none_or(is_over) {

@@ -1,4 +1,4 @@
-//! The threads of a runtime.
+//! Threads of a runtime.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,13 +13,12 @@ use tokio::runtime::{Builder, EnterGuard, Handle, Runtime};
 
 use crate::task::{Stop, Task};
 
-/// Largest number of blocking calls that a runtime executes at once, if not stated otherwise. Further
-/// ones wait.
+/// Default maximum number of concurrent blocking calls of a runtime. Further calls are queued.
 pub const BLOCKING_MAX: usize = 512;
 /// Time after which an unused thread for blocking calls ends.
 pub const BLOCKING_IDLE: Duration = Duration::from_secs(10);
 
-/// What threads of a runtime call before anything else.
+/// Functions that threads of a runtime call before anything else.
 #[derive(Clone)]
 pub struct ThreadHooks {
     /// Called by each worker thread. If it fails, [`SocketRuntime::new`] fails.
@@ -35,14 +34,14 @@ impl Default for ThreadHooks {
     }
 }
 
-/// Worker threads that run tasks. Clones are handles on the same threads, which end when the last
-/// handle and the last [`Task`] are dropped.
+/// Worker threads that run tasks. Clones refer to the same threads, which end when the last clone
+/// and the last [`Task`] are dropped.
 #[derive(Clone)]
 pub struct SocketRuntime(Arc<Inner>);
 
 struct Inner {
     handle: Handle,
-    /// `None` only while it is dropped.
+    /// `None` only during the drop.
     runtime: Option<Runtime>,
 }
 
@@ -50,13 +49,13 @@ impl SocketRuntime {
     /// Starts `workers` threads (at least one) named `name`, of which the kernel shows 15 bytes.
     ///
     /// # Errors
-    /// The host has no thread or descriptor left, or what `hooks.on_worker_start` returned.
+    /// The host has no thread or descriptor left, or the error of `hooks.on_worker_start`.
     pub fn new(name: &str, workers: usize, hooks: ThreadHooks) -> io::Result<Self> {
         Self::with_blocking_max(name, workers, BLOCKING_MAX, hooks)
     }
 
-    /// Starts threads as [`new`](Self::new) does; at most `blocking_max` blocking calls (at least one)
-    /// are executed at once, and further ones wait.
+    /// Starts threads as [`new`](Self::new) does. At most `blocking_max` blocking calls (at least
+    /// one) are executed concurrently; further ones are queued.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -88,7 +87,7 @@ impl SocketRuntime {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// Runs a task. `task` receives what becomes ready when the owner wants the task to end.
+    /// Runs a task. `task` receives the signal that its owner sets to end it.
     pub fn spawn<F>(&self, task: impl FnOnce(Stop) -> F) -> Task
     where
         F: Future<Output = ()> + Send + 'static,
@@ -101,8 +100,8 @@ impl SocketRuntime {
         self.0.handle.spawn(task);
     }
 
-    /// Lets the calling thread make [`Watched`](crate::Watched) descriptors of this runtime as long
-    /// as the guard lives.
+    /// Permits the calling thread to create [`Watched`](crate::Watched) descriptors of this runtime
+    /// while the guard exists.
     pub fn enter(&self) -> EnterGuard<'_> {
         self.0.handle.enter()
     }
@@ -110,18 +109,18 @@ impl SocketRuntime {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // The last handle may be dropped by a thread that may not wait for others.
+        // The last handle may be dropped by a thread that may not block.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// Starts as many threads at once as the runtime will have, and ends them. Tokio waits for ever for
-/// worker threads that it has started if it cannot start all of them.
+/// Starts and ends as many threads as the runtime will have. Tokio blocks forever if it cannot
+/// start all of its worker threads.
 ///
 /// # Errors
-/// The host has not so many threads left.
+/// The host cannot start that many threads.
 fn check_threads(count: usize) -> io::Result<()> {
     let (hold, held) = sync_channel::<()>(0);
     let held = Arc::new(Mutex::new(held));
@@ -152,8 +151,9 @@ fn no_thread() -> io::Error {
     )
 }
 
-/// Returns what each thread of the runtime calls first: the first `workers` ones are worker threads,
-/// because the others are started by tasks. `report` receives the result of each worker thread.
+/// Returns the function that each thread of the runtime calls first. The first `workers` threads
+/// are worker threads, because tasks start the others. `report` receives the result of each worker
+/// thread.
 fn thread_start(
     workers: usize,
     hooks: ThreadHooks,
@@ -164,7 +164,7 @@ fn thread_start(
         if started.fetch_add(1, Ordering::Relaxed) < workers {
             let outcome = (hooks.on_worker_start)();
             let report = report.lock().unwrap_or_else(PoisonError::into_inner);
-            // The runtime is given up if another worker thread has failed before.
+            // The receiver is gone if another worker thread has failed before.
             let _ = report.send(outcome);
         } else {
             (hooks.on_blocking_start)();

@@ -15,15 +15,16 @@ pub struct Task {
     stop: watch::Sender<bool>,
     /// Disconnected when the task has ended.
     ended: Receiver<()>,
-    /// Keeps the threads that run the task.
+    /// Keeps the threads that run the task alive.
     _runtime: SocketRuntime,
 }
 
-/// Tells a task that its owner wants it to end. Clones report the same.
+/// Signal to a task to end. Clones refer to the same signal.
 #[derive(Clone, Debug)]
 pub struct Stop(watch::Receiver<bool>);
 
-/// A blocking call that has no result: the host could not start a thread for it, or it panicked.
+/// Error of a blocking call without result: the host could not start a thread for it, or it
+/// panicked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the host could not execute a blocking call: no thread is left, or the call panicked")]
 pub struct Interrupted;
@@ -47,7 +48,7 @@ impl Task {
         Self { stop, ended, _runtime: runtime }
     }
 
-    /// Tells the task to end, without waiting for it.
+    /// Signals the task to end, without waiting for it.
     pub fn stop(&self) {
         self.stop.send_replace(true);
     }
@@ -62,25 +63,26 @@ impl Drop for Task {
 }
 
 impl Stop {
-    /// Completes when the task is to end. Cancel safe.
+    /// Waits until the task has to end. Cancel safe.
     pub async fn wait(&mut self) {
         // The sender is dropped only after it has sent `true`.
         let _ = self.0.wait_for(|is_stopped| *is_stopped).await;
     }
 
-    /// True if the task is to end.
+    /// Returns true if the task has to end.
     #[must_use]
     pub fn is_set(&self) -> bool {
         *self.0.borrow()
     }
 }
 
-/// Executes `call` in a thread for blocking calls. To be awaited by a task of a
-/// [`SocketRuntime`](crate::SocketRuntime). A call that has begun is completed even if the task is
-/// dropped.
+/// Executes `call` in a thread for blocking calls. Must be awaited by a task of a
+/// [`SocketRuntime`](crate::SocketRuntime). A call that has started is completed even if the task
+/// is dropped.
 ///
 /// # Errors
-/// See [`Interrupted`]. What `call` owns was dropped then, and it will not be executed later.
+/// See [`Interrupted`]. The captured values of `call` were dropped then, and it will not be
+/// executed later.
 pub async fn blocking<T: Send + 'static>(
     call: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Interrupted> {
@@ -92,8 +94,8 @@ pub async fn blocking<T: Send + 'static>(
         // The task may have been dropped.
         let _ = report.send(call());
     };
-    // Tokio panics if there is no thread for blocking calls and none can be started, and executes what
-    // was to be executed when there is one.
+    // Tokio panics if it cannot start a thread for blocking calls while there is none, and executes
+    // the queued call once there is one.
     let started = catch_unwind(AssertUnwindSafe(|| tokio::task::spawn_blocking(execute)));
     if started.is_err() {
         drop(take(&pending));
@@ -103,8 +105,8 @@ pub async fn blocking<T: Send + 'static>(
     result.await.map_err(|_| Interrupted)
 }
 
-/// Executes `call` as [`blocking`] does, on a value that remains with the caller also if the call cannot
-/// be executed. `value` is `None` afterwards only if the call panicked. Not cancel safe: the value is
+/// Executes `call` like [`blocking`], on a value that the caller keeps even if the call cannot be
+/// executed. `value` is `None` afterwards only if the call panicked. Not cancel safe: the value is
 /// lost with a dropped future.
 ///
 /// # Errors

@@ -10,10 +10,10 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 
 use super::*;
 
-/// Ample time for threads of a loaded host.
+/// Deadline of conditions, generous because the machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Returns how many threads of this process have this name.
+/// Returns the number of threads of this process with this name.
 fn threads(name: &str) -> usize {
     let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
     let names = tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
@@ -72,11 +72,11 @@ fn a_task_is_stopped_and_joined_when_it_is_dropped() {
         began.send(()).unwrap();
         stop.wait().await;
         assert!(stop.is_set());
-        // A call that was begun is completed.
+        // A call that has started is completed.
         blocking(|| std::thread::sleep(Duration::from_millis(20))).await.unwrap();
         ended.send(()).unwrap();
     });
-    // The task keeps its threads.
+    // The task keeps its threads alive.
     drop(runtime);
     begins.recv_timeout(LIMIT).unwrap();
     assert!(ends.try_recv().is_err());
@@ -92,7 +92,7 @@ fn calls_that_block_keep_no_other_task_from_running() {
         .map(|_| {
             let all = Arc::clone(&all);
             runtime.spawn(|_| async move {
-                // Returns only if all 33 run at once.
+                // Returns only if all 33 calls run concurrently.
                 blocking(move || all.wait()).await.unwrap();
             })
         })
@@ -161,7 +161,7 @@ fn a_worker_thread_that_cannot_be_confined_ends_the_start() {
     wait_for("the end of the thread", || threads("refused") == 0);
 }
 
-/// A descriptor that is ready when nothing is to be read is not polled in a loop.
+/// A descriptor that is reported as ready without data is not polled in a loop.
 #[test]
 fn a_spurious_readiness_is_waited_out() {
     let runtime = SocketRuntime::new("spurious", 1, ThreadHooks::default()).unwrap();
@@ -187,13 +187,13 @@ fn a_spurious_readiness_is_waited_out() {
     });
     ours.write_all(b"x").unwrap();
     wait_for("the second byte to be noticed", || {
-        // Fails when the task has ended and closed its side.
+        // Fails once the task has ended and closed its side.
         let _ = ours.write_all(b"x");
         matches!(tells.try_recv(), Ok(4))
     });
 }
 
-/// A task that finds something each time it looks does not keep others from running.
+/// A task whose descriptor is always ready does not prevent others from running.
 #[test]
 fn a_peer_that_never_stops_sending_does_not_hold_up_others() {
     let runtime = SocketRuntime::new("flood", 1, ThreadHooks::default()).unwrap();
@@ -252,7 +252,7 @@ fn a_call_for_which_there_is_no_thread_is_dropped_and_not_executed_later() {
     let next = || tells.recv_timeout(LIMIT).unwrap();
     assert_eq!([next(), next()], ["dropped", "Err(Interrupted)"]);
     assert_eq!(next(), "Err(Interrupted) Some(7)");
-    // This thread can start one, which executes all that is queued before.
+    // This thread can start one, which executes all queued calls first.
     let (done, is_done) = channel();
     let _guard = runtime.enter();
     tokio::task::spawn_blocking(move || done.send(()).unwrap());
@@ -306,7 +306,7 @@ fn at_most_so_many_blocking_calls_are_executed_at_once() {
             })
         })
         .collect();
-    // Joined; a call that was begun is completed.
+    // Joined; a call that has started is completed.
     drop(tasks);
     assert!(most.load(Ordering::Relaxed) <= 2);
 }

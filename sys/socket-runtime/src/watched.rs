@@ -8,14 +8,14 @@ use std::sync::Arc;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// A non-blocking descriptor that the runtime watches. To be made by a task, or by a thread that has
-/// [entered](crate::SocketRuntime::enter) the runtime; the same file description must not be
-/// watched twice by one runtime.
+/// Non-blocking descriptor that the runtime watches. Must be created by a task, or by a thread that
+/// has [entered](crate::SocketRuntime::enter) the runtime; one runtime must not watch the same file
+/// description twice.
 #[derive(Debug)]
 pub struct Watched(AsyncFd<Arc<OwnedFd>>);
 
 impl Watched {
-    /// Watches whether the descriptor can be read and written.
+    /// Watches for readability and writability.
     ///
     /// # Errors
     /// The kernel cannot watch the descriptor, see epoll_ctl(2): no memory, or the limit
@@ -24,7 +24,7 @@ impl Watched {
         Self::register(Arc::new(fd), Interest::READABLE | Interest::WRITABLE)
     }
 
-    /// Watches only whether the descriptor can be read.
+    /// Watches for readability only.
     ///
     /// # Errors
     /// As [`Watched::new`].
@@ -32,7 +32,7 @@ impl Watched {
         Self::register(fd.into(), Interest::READABLE)
     }
 
-    /// Watches only whether the descriptor can be written.
+    /// Watches for writability only.
     ///
     /// # Errors
     /// As [`Watched::new`].
@@ -48,10 +48,10 @@ impl Watched {
         Ok(Self(registered?))
     }
 
-    /// Calls `read` now, and then whenever the descriptor may be readable, until it returns something
-    /// other than `WouldBlock` or `Interrupted`. Completes at once if the descriptor is readable, so
-    /// that of several such calls in a biased `select!` the first that can complete does. Cancel
-    /// safe: nothing is awaited after such a call.
+    /// Calls `read` now, and then whenever the descriptor may be readable, until it returns
+    /// something other than `WouldBlock` or `Interrupted`. Completes at once if the descriptor is
+    /// readable. Of several such calls in a biased `select!`, the first one that can complete
+    /// therefore does. Cancel safe: nothing is awaited after such a call.
     ///
     /// # Errors
     /// The error of `read`.
@@ -62,7 +62,8 @@ impl Watched {
         self.attempt(Interest::READABLE, read).await
     }
 
-    /// The same for a call that writes.
+    /// Calls `write` now, and then whenever the descriptor may be writable, until it returns
+    /// something other than `WouldBlock` or `Interrupted`. Cancel safe, as [`read`](Self::read).
     ///
     /// # Errors
     /// The error of `write`.
@@ -95,9 +96,9 @@ impl Watched {
                 }
             }
         };
-        // A peer that always has something to read does not keep other tasks from running.
+        // A peer that always has data to read must not prevent other tasks from running.
         tokio::task::coop::consume_budget().await;
-        // The runtime knows that a descriptor is ready only after its next look at all of them.
+        // The runtime detects the readiness only at its next poll.
         match attempt(self.0.get_ref()) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             result => return result,

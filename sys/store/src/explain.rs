@@ -1,4 +1,4 @@
-//! What went wrong, in words that say what to do next.
+//! Error messages, each with the action to take.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use redb::{DatabaseError, Error, StorageError};
 use suimon_ports::StoreError;
 
-/// The directory or file could not be made, opened or locked.
+/// Creates the error of a directory or file that could not be created, opened or locked.
 pub(crate) fn host(path: &Path, what: &str, error: impl Display) -> StoreError {
     let path = path.display();
     StoreError {
@@ -16,7 +16,7 @@ pub(crate) fn host(path: &Path, what: &str, error: impl Display) -> StoreError {
     }
 }
 
-/// Somebody else has the directory.
+/// Creates the error of a directory that another process uses.
 pub(crate) fn in_use(directory: &Path) -> StoreError {
     let path = directory.display();
     StoreError {
@@ -26,7 +26,7 @@ pub(crate) fn in_use(directory: &Path) -> StoreError {
     }
 }
 
-/// The content is not what this program wrote.
+/// Creates the error of a damaged file.
 pub(crate) fn damaged(file: &Path, why: impl Display) -> StoreError {
     let path = file.display();
     StoreError {
@@ -36,12 +36,12 @@ pub(crate) fn damaged(file: &Path, why: impl Display) -> StoreError {
     }
 }
 
-/// A request outside the bounds.
+/// Creates the error of a request that exceeds a limit.
 pub(crate) fn bound(what: &str, len: usize, max: usize) -> StoreError {
     StoreError { detail: format!("{what} of {len} is more than the {max} that the store takes") }
 }
 
-/// What redb said while the store was being opened.
+/// Converts an error of redb on opening the store.
 pub(crate) fn opening(file: &Path, error: DatabaseError) -> StoreError {
     match error {
         DatabaseError::DatabaseAlreadyOpen => in_use(file.parent().unwrap_or(file)),
@@ -56,7 +56,7 @@ pub(crate) fn opening(file: &Path, error: DatabaseError) -> StoreError {
     }
 }
 
-/// An error of redb in a transaction. Boxed, for it is large.
+/// Error of redb in a transaction. Boxed because of its size.
 pub(crate) struct Fault(Box<Error>);
 
 impl<E: Into<Error>> From<E> for Fault {
@@ -66,13 +66,13 @@ impl<E: Into<Error>> From<E> for Fault {
 }
 
 impl Fault {
-    /// Whether redb reads and writes no more until the file is opened again.
+    /// Returns true if redb rejects further operations until the file is reopened.
     pub(crate) fn ends_the_file(&self) -> bool {
         matches!(*self.0, Error::Io(_) | Error::PreviousIo)
     }
 }
 
-/// What redb said in a transaction.
+/// Converts an error of redb in a transaction.
 pub(crate) fn transaction(file: &Path, fault: Fault) -> StoreError {
     match *fault.0 {
         Error::Io(error) => storage(file, StorageError::Io(error)),
@@ -81,7 +81,7 @@ pub(crate) fn transaction(file: &Path, fault: Fault) -> StoreError {
     }
 }
 
-/// A read or write by somebody else failed while this one was under way.
+/// Creates the error of an operation during which a concurrent one failed.
 pub(crate) fn closed(file: &Path) -> StoreError {
     StoreError {
         detail: format!(

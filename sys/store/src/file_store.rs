@@ -1,4 +1,4 @@
-//! Reading and committing.
+//! Reads and commits.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -11,27 +11,27 @@ use suimon_ports::{StateStore, StoreError};
 use crate::explain::{self, Fault};
 use crate::open::{self, contained};
 
-/// Longest name of a table, in bytes.
+/// Maximum length of a table's name in bytes.
 pub const TABLE_BYTES_MAX: usize = 64;
-/// Longest key, in bytes.
+/// Maximum length of a key in bytes.
 pub const KEY_BYTES_MAX: usize = 1024;
-/// Longest value, in bytes.
+/// Maximum length of a value in bytes.
 pub const VALUE_BYTES_MAX: usize = 4 << 20;
-/// Most changes in one commit.
+/// Maximum number of changes in one commit.
 pub const CHANGES_MAX: usize = 65_536;
 
-/// A [`StateStore`] in one file. Readers and one writer work side by side; a
-/// second writer waits.
+/// Implementation of [`StateStore`] in one file. Reads and one write run concurrently; a second
+/// write blocks.
 ///
-/// The library uses a file no more once a read or write of it has failed, as when
-/// the disk is full. The file is then closed, and opened again with the next call.
+/// The library stops using a file once a read or write of it has failed, for example because the
+/// disk is full. The file is then closed, and reopened by the next call.
 pub struct FileStore {
     file: PathBuf,
-    // Closed before the lock below is released.
+    // Dropped before the lock below.
     state: RwLock<State>,
-    /// What commits that failed would have replaced. A disk that failed while it was
-    /// told to keep the last bytes may have kept them all the same. Added to while the
-    /// state is held, so that whoever opens the file again finds it here.
+    /// Previous values of the keys in failed commits. A disk that failed on the last write of a
+    /// commit may have stored it nevertheless. Entries are added while the state is locked, so that
+    /// the call that reopens the file finds them.
     replaced: Mutex<Vec<Replaced>>,
     _lock: OwnedFd,
 }
@@ -39,33 +39,33 @@ pub struct FileStore {
 struct State {
     /// `None` after a read or write has failed.
     database: Option<Database>,
-    /// How often the file was opened: who noticed a failure late must not close it
-    /// after somebody else has opened it again.
+    /// Number of times the file was opened. A call that notices a failure late must not close a
+    /// file that was reopened meanwhile.
     openings: u64,
 }
 
-/// A key, and the value it had.
+/// Table, key, and the previous value.
 type Replaced = (String, String, Option<Vec<u8>>);
 
 impl FileStore {
-    /// Opens the store in `directory`, which is made if it does not exist.
+    /// Opens the store in `directory`, which is created if it does not exist.
     ///
     /// # Errors
-    /// The directory cannot be used, another process has it, or the file in it
-    /// is damaged; it is never replaced.
+    /// The directory cannot be used, another process uses it, or the file in it is damaged; it is
+    /// never replaced.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         let opened = open::open(directory)?;
         let state = RwLock::new(State { database: Some(opened.database), openings: 1 });
         Ok(Self { file: opened.file, state, replaced: Mutex::default(), _lock: opened.directory })
     }
 
-    /// The store's file.
+    /// Returns the path of the store's file.
     pub fn path(&self) -> &Path {
         &self.file
     }
 
-    /// Does `work` with the open file; `replaced` is what it has written over so
-    /// far, for the case that it fails.
+    /// Executes `work` with the open file. `work` appends previous values to `replaced`, which are
+    /// needed if it fails.
     fn work<T>(
         &self,
         work: impl FnOnce(&Database, &mut Vec<Replaced>) -> Result<T, Fault>,
@@ -89,7 +89,7 @@ impl FileStore {
         result
     }
 
-    /// Closes the file that was opened as the `failed`th, if it is still open.
+    /// Closes the file if it is still the one of opening number `failed`.
     fn close(&self, failed: u64) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         if state.openings == failed {
@@ -101,7 +101,7 @@ impl FileStore {
         self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state with its file open, unless it failed again at this moment.
+    /// Returns the state with its file open, unless the file has failed again at this moment.
     fn opened(&self) -> Result<RwLockReadGuard<'_, State>, StoreError> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         if state.database.is_some() {
@@ -162,7 +162,7 @@ fn write<'c>(
 ) -> Result<(), Fault> {
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate);
-    // An early return drops the transaction, which takes everything back.
+    // An early return drops the transaction, which reverts it.
     for (name, key, value) in changes {
         let mut table = transaction.open_table(definition(name))?;
         let before = match value {
@@ -175,11 +175,11 @@ fn write<'c>(
     Ok(transaction.commit()?)
 }
 
-/// Undoes a commit that was reported as failed, if it is there. Writes nothing if
-/// it is not, so that a store on a full disk can be read.
+/// Reverts a commit that was reported as failed, if it was stored. Writes nothing otherwise, so
+/// that a store on a full disk stays readable.
 fn take_back(database: &Database, replaced: &[Replaced]) -> Result<(), Fault> {
     let mut is_there = false;
-    // A key that was changed twice had its first value before.
+    // The first entry of a key that was changed twice has its original value.
     let mut first = BTreeMap::new();
     for (table, key, value) in replaced {
         first.entry((table.as_str(), key.as_str())).or_insert(value.as_deref());
@@ -208,8 +208,8 @@ impl StateStore for FileStore {
         self.work(|database, _| scan_table(database, table, from, limit))
     }
 
-    /// Refuses, before anything is written, what is outside the bounds of this
-    /// crate's constants. No change is a commit too, and costs nothing.
+    /// Checks the limits of this crate before anything is written. An empty commit succeeds without
+    /// a write.
     fn commit(&self, changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<(), StoreError> {
         check_bounds(changes)?;
         if changes.is_empty() {

@@ -1,4 +1,4 @@
-//! The store's contract, its bounds and its answer to damage.
+//! Contract of the store, its limits, and its behaviour on damage.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -130,8 +130,8 @@ fn a_store_that_was_cut_is_reported() {
     FileStore::open(directory.path()).unwrap();
 }
 
-/// Anything may be overwritten: the answer is an error, or exactly what was
-/// committed; never a panic, and never other content.
+/// After any part of the file is overwritten, the result is an error or exactly the committed
+/// content, never a panic or other content.
 #[test]
 fn overwritten_bytes_never_change_an_answer() {
     let (directory, file, content) = filled();
@@ -139,7 +139,7 @@ fn overwritten_bytes_never_change_an_answer() {
     let quiet = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| ()));
     let mut errors = 0;
-    // The first cells of the header, and 120 of those that hold anything.
+    // The first cells of the header, and 120 of the non-empty ones.
     let used: Vec<_> = (20..whole.len() / 16)
         .filter(|cell| whole[cell * 16..][..16].iter().any(|byte| *byte != 0))
         .collect();
@@ -160,7 +160,7 @@ fn overwritten_bytes_never_change_an_answer() {
     assert!(errors > 10, "damage was noticed {errors} times only");
 }
 
-/// As when the device fails after it has kept the last bytes of a commit.
+/// Simulates a device that fails after it has stored the last bytes of a commit.
 #[test]
 fn a_commit_that_was_reported_as_failed_is_taken_back() {
     let directory = TempDir::new().unwrap();
@@ -188,8 +188,8 @@ fn a_commit_that_was_reported_as_failed_is_taken_back() {
     assert_eq!(store.read("t", "gone").unwrap().as_deref(), Some(&b"2"[..]));
 }
 
-/// Two calls met the same failure. The second closes the file when somebody has opened
-/// it again and committed.
+/// Two calls met the same failure. The second one tries to close the file after another call has
+/// reopened it and committed.
 #[test]
 fn a_failure_that_is_noticed_late_closes_nothing() {
     let directory = TempDir::new().unwrap();
@@ -207,7 +207,7 @@ fn a_failure_that_is_noticed_late_closes_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// The store against a map, with batches, removals and openings anew.
+    /// Compares the store with a map, with batches, removals and reopenings.
     #[test]
     fn the_store_behaves_like_a_map(
         batches in prop::collection::vec(

@@ -1,25 +1,21 @@
-//! The embedded store of one host: durable keys and values in one file.
+//! Embedded store of one host: durable keys and values in one file.
 //!
 //! Implements [`suimon_ports::StateStore`] on redb, a copy-on-write B-tree.
 //!
-//! What it does not do: it knows nothing of what the values mean, keeps no
-//! history, and repairs nothing by forgetting: a damaged file is reported, never
-//! replaced.
+//! Outside of the scope: the meaning of values, and history. A damaged file is reported, never
+//! repaired or replaced.
 //!
-//! Lifecycle: [`FileStore::open`] locks the directory, makes or opens
-//! `state.redb` and verifies all of it; dropping the store releases the lock. A
-//! process that was killed needs nothing: the next `open` goes back to the last
-//! commit.
+//! Life cycle: [`FileStore::open`] locks the directory, creates or opens `state.redb` and verifies
+//! all of it; dropping the store releases the lock. After a process was killed, the next `open`
+//! continues with the last commit.
 //!
 //! Invariants
-//! - When [`commit`](suimon_ports::StateStore::commit) has returned `Ok`, the
-//!   whole batch is on stable storage; after `Err`, none of it is. If the device
-//!   failed while it was writing its last bytes, that holds from the next call on,
-//!   which takes back what may be there.
-//! - A read or write that failed, for want of room as a rule, ends nothing: the
-//!   next call opens the file again.
-//! - `state.redb` appears under its name only complete, so a file that is empty
-//!   or cut was damaged by somebody else.
+//! - When [`commit`](suimon_ports::StateStore::commit) has returned `Ok`, the whole batch is on
+//!   stable storage; after `Err`, none of it is. If the device failed while it wrote its last
+//!   bytes, this holds from the next call on, which reverts what may have been stored.
+//! - After a failed read or write, usually because of a full disk, the next call reopens the file.
+//! - `state.redb` only appears under its name when it is complete, so an empty or truncated file
+//!   was damaged by another program.
 //! - One process at a time has the directory open.
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
@@ -30,5 +26,5 @@ mod open;
 
 pub use file_store::{CHANGES_MAX, FileStore, KEY_BYTES_MAX, TABLE_BYTES_MAX, VALUE_BYTES_MAX};
 
-/// The file's name inside the state directory.
+/// Name of the file in the state directory.
 pub const FILE_NAME: &str = "state.redb";

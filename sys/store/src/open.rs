@@ -1,4 +1,4 @@
-//! Making and opening the file so that it is complete or absent.
+//! Creation and opening of the file, such that it is complete or absent.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -14,14 +14,14 @@ use suimon_ports::StoreError;
 
 use crate::{FILE_NAME, explain};
 
-/// Memory for pages, read and written.
+/// Size of the page cache in bytes.
 const CACHE_BYTES: usize = 1 << 20;
 
-/// What an open store consists of.
+/// Parts of an open store.
 pub(crate) struct Opened {
     pub(crate) file: PathBuf,
     pub(crate) database: Database,
-    /// Held for its lock.
+    /// Descriptor that holds the lock.
     pub(crate) directory: OwnedFd,
 }
 
@@ -45,14 +45,13 @@ pub(crate) fn open(directory: &Path) -> Result<Opened, StoreError> {
     Ok(Opened { file, database, directory: lock })
 }
 
-/// Turns a panic of the library, which some kinds of damage cause, into the
-/// error it should have been.
+/// Converts a panic of the library, which some kinds of damage cause, to an error.
 pub(crate) fn contained<T>(
     file: &Path,
     work: impl FnOnce() -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
-    // What a panic leaves behind is used no further: the library poisons its
-    // own locks, and each later call reports that.
+    // State left by a panic is not used: the library poisons its locks, and each later call reports
+    // that.
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err(explain::damaged(file, "its pages contradict each other")))
 }
@@ -68,8 +67,8 @@ fn lock_directory(directory: &Path) -> Result<OwnedFd, StoreError> {
     }
 }
 
-/// Makes a complete empty store under another name and moves it into place, so
-/// that a crash in between leaves no half-made file behind.
+/// Creates a complete empty store under another name and renames it, so that a crash leaves no
+/// incomplete file.
 fn create(directory: &Path, file: &Path, lock: &OwnedFd) -> Result<(), StoreError> {
     let draft = directory.join(format!("{FILE_NAME}.new"));
     let fail = |error| explain::host(&draft, "making", error);

@@ -1,54 +1,54 @@
-//! Frames out of a stream of bytes.
+//! Parsing of frames from a byte stream.
 //!
-//! QEMU writes a frame's length in 4 bytes, big-endian, and then the frame, and reads the same
-//! (`net/stream.c`, `net_stream_receive`; `net/net.c`, `net_fill_rstate`).
+//! QEMU sends each frame as its length in 4 bytes, big-endian, followed by the frame, and receives
+//! the same (`net/stream.c`, `net_stream_receive`; `net/net.c`, `net_fill_rstate`).
 
 use thiserror::Error;
 
-/// Bytes in which a frame's length is told.
+/// Size of a frame's length field in bytes.
 pub const LENGTH_BYTES: usize = 4;
 
-/// The longest frame that QEMU sends or takes (`NET_BUFSIZE`, `include/net/net.h`). It is more
-/// than the switch carries: such a frame can be taken from the stream, and is dropped.
+/// Longest frame in bytes that QEMU sends or accepts (`NET_BUFSIZE`, `include/net/net.h`). It
+/// exceeds the switch's maximum: such a frame is read from the stream and dropped.
 pub const STREAM_FRAME_BYTES_MAX: usize = 4096 + 65_536;
 
-/// Bytes that a reader has room for: more than the longest frame, and many usual ones.
+/// Size of a reader's buffer in bytes: more than the longest frame, and many usual ones.
 const ROOM_BYTES: usize = 128 * 1024;
 
-/// Why there are no more frames in a stream.
+/// Reason why the stream contains no further frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FramingError {
-    /// A frame without bytes.
+    /// Frame of length 0.
     #[error("the length of a frame is 0")]
     Empty,
-    /// A frame that no QEMU sends. What follows cannot be told from its bytes.
+    /// Frame longer than QEMU sends. The start of the next frame is unknown.
     #[error(
         "the length of a frame is {bytes} bytes; at most {STREAM_FRAME_BYTES_MAX} are possible"
     )]
     TooLong {
-        /// The length told.
+        /// Length field of the frame.
         bytes: u32,
     },
 }
 
-/// The bytes of a stream that were received and not yet taken.
+/// Buffer of received bytes from which frames are taken.
 #[derive(Debug)]
 pub struct Reader {
     room: Box<[u8]>,
-    /// What was received and not taken lies from here …
+    /// Start of the bytes that were not taken yet.
     start: usize,
-    /// … to before here. Never before `start`, never behind the room.
+    /// End of these bytes; never before `start` or beyond the buffer.
     end: usize,
 }
 
 impl Reader {
-    /// A reader of which nothing is known.
+    /// Creates an empty reader.
     pub fn new() -> Self {
         Self { room: vec![0; ROOM_BYTES].into_boxed_slice(), start: 0, end: 0 }
     }
 
-    /// Where the stream's next bytes go. It has room for at least one byte as long as
-    /// [`Reader::next_frame`] has nothing to give.
+    /// Returns the space for the next received bytes: at least one byte if [`Reader::next_frame`]
+    /// returned `None`.
     pub fn space_mut(&mut self) -> &mut [u8] {
         if self.start > 0 {
             self.room.copy_within(self.start..self.end, 0);
@@ -58,16 +58,16 @@ impl Reader {
         self.room.get_mut(self.end..).unwrap_or_default()
     }
 
-    /// So many bytes were put into [`Reader::space_mut`], from its beginning; at most as many as
-    /// it has.
+    /// Records that `bytes` bytes were written to the start of [`Reader::space_mut`]; more than its
+    /// length are ignored.
     pub fn advance(&mut self, bytes: usize) {
         self.end = self.end.saturating_add(bytes).min(self.room.len());
     }
 
-    /// Takes the next frame; `None` until all of it was received.
+    /// Takes the next frame; `None` until it was received completely.
     ///
     /// # Errors
-    /// There is no frame of that length. It stays so.
+    /// The frame's length is invalid. The error is permanent.
     pub fn next_frame(&mut self) -> Result<Option<&[u8]>, FramingError> {
         let Some(bytes) = self.length()? else { return Ok(None) };
         let begin = self.start + LENGTH_BYTES;
@@ -78,7 +78,7 @@ impl Reader {
         Ok(self.room.get(begin..end))
     }
 
-    /// Whether [`Reader::next_frame`] has a frame, or an error.
+    /// Returns true if [`Reader::next_frame`] would return a frame or an error.
     pub fn is_ready(&self) -> bool {
         match self.length() {
             Ok(Some(bytes)) => self.end - self.start >= LENGTH_BYTES + bytes,
@@ -87,7 +87,7 @@ impl Reader {
         }
     }
 
-    /// The length of the frame that comes next, if it was received.
+    /// Returns the length of the next frame, if it was received.
     fn length(&self) -> Result<Option<usize>, FramingError> {
         let received = self.room.get(self.start..self.end);
         let Some(length) = received.and_then(<[u8]>::first_chunk::<LENGTH_BYTES>) else {

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Frames as they are in a stream.
+/// Encodes frames as a stream.
 fn stream(frames: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for frame in frames {
@@ -12,7 +12,8 @@ fn stream(frames: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// What a reader makes of a stream that comes in pieces: its frames, and how it ended.
+/// Returns the frames that a reader takes from a stream received in pieces, and the error that
+/// ended it.
 fn read(stream: &[u8], pieces: &[usize]) -> (Vec<Vec<u8>>, Option<FramingError>) {
     let mut reader = Reader::new();
     let (mut frames, mut left) = (Vec::new(), stream);

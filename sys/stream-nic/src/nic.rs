@@ -1,4 +1,4 @@
-//! The NIC: what its owner sees of it.
+//! Emulated NIC: the interface for its owner.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -13,19 +13,19 @@ use suimon_unix_socket::{SocketFile, listen_on, probe_listening};
 
 use crate::serving::{Descriptors, Shared, event};
 
-/// A NIC that a VM's QEMU emulates. Dropping it takes its queues back, closes the connection and
+/// NIC that a VM's QEMU emulates. Dropping it detaches its queues, closes the connection and
 /// removes the socket.
 pub struct StreamNic {
     shared: Arc<Shared>,
     spec: StreamSpec,
     task: Option<Task>,
-    /// Removed when the NIC is closed.
+    /// Socket file, removed when the NIC is closed.
     file: Option<SocketFile>,
 }
 
 impl StreamNic {
-    /// Opens the NIC of `port`: listens on its socket. Queues are given to `host` when a QEMU
-    /// connects. A task of `runtime` accepts the connections; it opens nothing by name.
+    /// Opens the NIC of `port`: listens on its socket. Queues are handed to `host` when a QEMU
+    /// connects. A task of `runtime` accepts the connections; it opens no files.
     ///
     /// # Errors
     /// The socket cannot be bound, or the host has no descriptor left.
@@ -54,10 +54,10 @@ impl StreamNic {
         Ok(Self { shared, spec: spec.clone(), task: Some(task), file: Some(file) })
     }
 
-    /// Looks whether [`StreamNic::open`] could succeed, without changing anything.
+    /// Checks whether [`StreamNic::open`] could succeed, without changing anything.
     ///
     /// # Errors
-    /// What `open` would say.
+    /// The error that `open` would return.
     pub fn probe(spec: &StreamSpec) -> Result<(), DeviceError> {
         check(spec)?;
         probe_listening(&spec.socket)
@@ -69,7 +69,7 @@ impl PortDevice for StreamNic {
         self.shared.status().clone()
     }
 
-    /// All but the socket changes live: nothing of it is told to the guest.
+    /// Everything but the socket changes live, because nothing of it is reported to the guest.
     fn change(&mut self, to: &PortSpec) -> Result<bool, DeviceError> {
         let PortSpec::Stream(to) = to else { return Ok(false) };
         check(to)?;
@@ -87,12 +87,12 @@ impl Drop for StreamNic {
     fn drop(&mut self) {
         self.file = None;
         self.task = None;
-        // The task has taken its queues back; this covers one that panicked.
+        // The task has detached its queues; this call covers a task that panicked.
         self.shared.host.detach_port(self.shared.port);
     }
 }
 
-/// Whether the numbers are ones a NIC can have.
+/// Checks that the specification is valid.
 fn check(spec: &StreamSpec) -> Result<(), DeviceError> {
     if (68..=9216).contains(&spec.mtu) {
         return Ok(());

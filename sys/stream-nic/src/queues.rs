@@ -1,4 +1,4 @@
-//! Both directions of a connection, as the switch drives them.
+//! Both directions of a connection, as the switch uses them.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -11,31 +11,31 @@ use suimon_ports::{FrameSink, FrameSource, PortFault, Sent, Wakeup};
 use crate::framing::{LENGTH_BYTES, Reader};
 use crate::session::{End, Session};
 
-/// Bytes that are collected before they are sent, whether or not more frames come: some 40
-/// usual frames, and never less than the longest.
+/// Bytes that are collected before they are sent, even if more frames follow: about 40 usual
+/// frames, and at least the longest one.
 const COLLECTED_BYTES_MAX: usize = 128 * 1024;
 
-/// The shortest frame on a wire, without its checksum (IEEE 802.3, 4A.2.3.2.4). Emulated NICs
-/// expect it, and shorter ones grow to it as they would on a wire.
+/// Minimum length of a frame in bytes without its checksum (IEEE 802.3, 4A.2.3.2.4). Emulated NICs
+/// expect it; shorter frames are padded as on a wire.
 const WIRE_BYTES_MIN: usize = 60;
 
-/// Frames that the guest sent.
+/// Frames sent by the guest.
 pub(crate) struct StreamSource {
     session: Arc<Session>,
     reader: Reader,
     malformed: u64,
 }
 
-/// Frames to the guest.
+/// Frames sent to the guest.
 pub(crate) struct StreamSink {
     session: Arc<Session>,
     collected: Vec<u8>,
 }
 
-/// How often the socket is read for one batch: a frame may come in small pieces.
+/// Maximum number of reads from the socket per batch: a frame may arrive in small pieces.
 const READS_MAX: usize = 8;
 
-/// What reading once more brought.
+/// Result of a read from the socket.
 enum Read {
     Something,
     Nothing,
@@ -46,8 +46,8 @@ impl StreamSource {
         Self { session, reader: Reader::new(), malformed: 0 }
     }
 
-    /// Takes what was received into the batch, `looks` frames at most. Whether the batch or the
-    /// looks were used up.
+    /// Moves received frames to the batch, at most `looks`. Returns true if the batch is full or
+    /// `looks` is used up.
     fn take(&mut self, batch: &mut FrameBatch, looks: &mut usize) -> Result<bool, PortFault> {
         while *looks > 0 {
             let Some(frame) = batch.spare() else { return Ok(true) };
@@ -88,7 +88,7 @@ impl StreamSource {
 impl FrameSource for StreamSource {
     fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
         let before = batch.len();
-        // Bounds the work too: frames that are not admitted leave room.
+        // Bounds the work as well: frames that are dropped leave room in the batch.
         let mut looks = BATCH_FRAMES_MAX;
         for _ in 0..READS_MAX {
             if self.take(batch, &mut looks)? {
@@ -102,7 +102,7 @@ impl FrameSource for StreamSource {
     }
 
     fn arm(&mut self) -> Wakeup {
-        // The descriptor tells of what the socket has, and not of what was read already.
+        // The descriptor signals data in the socket, not data that was already read.
         if self.reader.is_ready() { Wakeup::Pending } else { Wakeup::Armed }
     }
 
@@ -133,7 +133,7 @@ impl StreamSink {
         self.session.send(&mut self.collected)
     }
 
-    /// Whether nothing that was begun waits to be sent.
+    /// Returns true if no partly sent data is pending.
     fn is_clear(&self) -> Result<bool, PortFault> {
         if !self.session.is_stalled() {
             return Ok(true);
@@ -157,7 +157,7 @@ impl FrameSink for StreamSink {
                 return Ok(Sent::Full);
             }
         }
-        // No frame of the switch has 4 GiB.
+        // Frames of the switch are smaller than 4 GiB.
         let length = u32::try_from(padded).unwrap_or(u32::MAX).to_be_bytes();
         self.collected.extend_from_slice(&length);
         self.collected.extend_from_slice(wire.front);

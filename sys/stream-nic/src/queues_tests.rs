@@ -8,7 +8,7 @@ use suimon_ports::FaultKind;
 use super::*;
 use crate::serving::event;
 
-/// Both queues of a connection, and QEMU's end of it.
+/// Creates both queues of a connection, and QEMU's end of it.
 fn connection() -> (StreamSource, StreamSink, UnixStream, Arc<Session>) {
     let (ours, theirs) = UnixStream::pair().unwrap();
     theirs.set_nonblocking(true).unwrap();
@@ -24,7 +24,7 @@ fn framed(bytes: &[u8]) -> Vec<u8> {
     framed
 }
 
-/// A frame of so many bytes with a number in it.
+/// Creates a frame of `bytes` bytes with a number in it.
 fn numbered(number: u32, bytes: usize) -> Vec<u8> {
     let mut frame = vec![0x55; bytes];
     frame[..12].copy_from_slice(&[2; 12]);
@@ -47,7 +47,7 @@ fn frames_of_the_guest_arrive_with_their_tags_and_short_ones_are_counted() {
     tagged.extend_from_slice(&[0x81, 0, 0, 30, 8, 0]);
     tagged.resize(100, 9);
     for bytes in [&tagged[..], &[1; 13], &[3; 60], &vec![4; 66_000]] {
-        // The last is longer than a frame of the switch.
+        // The last frame is longer than the switch permits.
         qemu.set_nonblocking(false).unwrap();
         qemu.write_all(&framed(bytes)).unwrap();
     }
@@ -131,8 +131,7 @@ fn frames_to_the_guest_are_as_long_as_on_a_wire_and_have_their_tags() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// However slowly QEMU reads, it reads whole frames, in order, and just those that were
-    /// accepted.
+    /// At any reading speed, QEMU receives complete frames in order, and exactly the accepted ones.
     #[test]
     fn what_was_accepted_arrives_whole_and_in_order(
         steps in prop::collection::vec((1_usize..60, 18_usize..9000, 0_usize..80_000), 1..60),
@@ -153,7 +152,7 @@ proptest! {
             }
         }
         loop {
-            // What the NIC's thread does when there is room again.
+            // The NIC's task does this when there is room again.
             session.send_rest().unwrap();
             match qemu.read(&mut room) {
                 Ok(count) => read.extend_from_slice(&room[..count]),

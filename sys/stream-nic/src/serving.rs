@@ -1,4 +1,4 @@
-//! The task that serves a NIC: one QEMU after another, from its connection to its end.
+//! Task that serves a NIC: one QEMU after another, each from its connection to its end.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,7 +20,7 @@ use crate::session::{End, Session};
 /// Time until the next attempt if the host has no descriptor for a connection.
 const SHORTAGE: Duration = Duration::from_millis(200);
 
-/// State of a NIC that its task and its owner share.
+/// State shared by a NIC's task and its owner.
 pub(crate) struct Shared {
     pub(crate) port: PortId,
     pub(crate) host: Arc<dyn QueueHost>,
@@ -72,13 +72,13 @@ impl Shared {
         }
     }
 
-    /// Takes a connection's queues back and reports why.
+    /// Detaches a connection's queues and reports why it ended.
     async fn end(self: &Arc<Self>, end: Option<End>, stop: &Stop) {
         let mut end = Some(end);
         while end.is_some() {
             let shared = Arc::clone(self);
             let finished = blocking_on(&mut end, move |end| shared.finish(end.as_ref())).await;
-            // The queues of a NIC that is closed are taken back by its owner.
+            // The owner detaches the queues of a NIC that is closed.
             if finished.is_ok() || stop.is_set() {
                 return;
             }
@@ -86,7 +86,7 @@ impl Shared {
         }
     }
 
-    /// Accepts the next QEMU.
+    /// Accepts the next connection.
     async fn next(&self, listener: &Watched) -> OwnedFd {
         loop {
             match listener.read(accept).await {
@@ -99,7 +99,7 @@ impl Shared {
         }
     }
 
-    /// Gives a connection's queues to the switch, and reports the connection. Blocks.
+    /// Attaches a connection's queues to the switch, and reports the connection. Blocks.
     fn begin(&self, session: &Arc<Session>) {
         let id = |direction| QueueId { port: self.port, direction, index: 0 };
         let sink = StreamSink::new(Arc::clone(session));
@@ -113,7 +113,7 @@ impl Shared {
         self.observer.handle_notice(self.port, DeviceNotice::LinkUp);
     }
 
-    /// Waits until the connection has ended, and returns why. Cancel safe.
+    /// Waits until the connection has ended, and returns the reason. Cancel safe.
     async fn serve(
         &self,
         descriptors: &Descriptors,
@@ -129,14 +129,14 @@ impl Shared {
                 biased;
                 _ = descriptors.wake.read(|wake| Ok(rustix::io::read(wake, &mut [0; 8])?)) => {}
                 () = wait_for_room(session), if session.is_stalled() => {
-                    // The session notes the end of the connection, if this finds it.
+                    // The session records the end of the connection if this call detects it.
                     let _ = session.send_rest();
                 }
                 other = next_other(&descriptors.listener, session, limits), if is_door_open => {
                     match other {
                         Ok(Other::TurnedAway) => self.log_turned_away(limits),
-                        // The worker may service the queue later and has not read the end of the
-                        // connection. The next QEMU need not wait for that.
+                        // The worker has not read the end of the connection yet, and may service
+                        // the queue later. The next connection does not wait for that.
                         Ok(Other::Successor) => return End::Left,
                         Err(error) => {
                             let port = self.port.0;
@@ -157,10 +157,10 @@ impl Shared {
         }
     }
 
-    /// Takes a connection's queues back and reports why. `None`: the NIC is closed, which is not
-    /// reported. Blocks.
+    /// Detaches a connection's queues and reports why it ended. `None` means that the NIC is
+    /// closed, which is not reported. Blocks.
     fn finish(&self, end: Option<&End>) {
-        // The queues go before the notice: whoever hears of it finds them gone.
+        // The queues are detached before the notice is sent.
         self.host.detach_port(self.port);
         let mut status = self.status();
         status.link_up = false;
@@ -176,7 +176,7 @@ impl Shared {
     }
 }
 
-/// Limits on what connections cost and log while another one is served.
+/// Limits on the costs and log entries of further connections while one is served.
 #[derive(Default)]
 struct PeerLimits {
     turned_away: TurnAwayPace,
@@ -193,15 +193,15 @@ async fn next_other(
     listener.read(|listener| turn_away(listener, session)).await
 }
 
-/// A connection that arrived while another is served.
+/// Connection that arrived while another one is served.
 enum Other {
-    /// It was closed.
+    /// The connection was closed.
     TurnedAway,
-    /// It is still pending: the other side of the served connection has closed it.
+    /// The connection is pending: the peer has closed the served one.
     Successor,
 }
 
-/// Closes a pending connection, unless the served one was closed by its other side.
+/// Closes a pending connection, unless the peer has closed the served one.
 fn turn_away(listener: BorrowedFd<'_>, session: &Session) -> io::Result<Other> {
     if is_hung_up(session.socket.as_fd())? {
         return match readiness(listener, PollFlags::IN)?.is_empty() {
@@ -212,7 +212,7 @@ fn turn_away(listener: BorrowedFd<'_>, session: &Session) -> io::Result<Other> {
     accept(listener).map(|_closed| Other::TurnedAway)
 }
 
-/// Returns what a descriptor is ready for.
+/// Returns the events for which a descriptor is ready.
 fn readiness(fd: BorrowedFd<'_>, wanted: PollFlags) -> io::Result<PollFlags> {
     let mut fds = [PollFd::from_borrowed_fd(fd, wanted)];
     poll(&mut fds, Some(&Timespec::default()))?;
@@ -220,8 +220,8 @@ fn readiness(fd: BorrowedFd<'_>, wanted: PollFlags) -> io::Result<PollFlags> {
     Ok(fd.revents())
 }
 
-/// Completes when the socket accepts more, or the connection has ended. The socket is watched only
-/// while something is to be sent: watching it always would wake the runtime for each frame that QEMU
+/// Waits until the socket accepts more data, or the connection has ended. The socket is watched
+/// only while data is pending: a permanent watch would wake the runtime for each frame that QEMU
 /// reads. Cancel safe.
 async fn wait_for_room(session: &Session) {
     let Ok(socket) = Watched::writable(Arc::clone(&session.socket)) else {
@@ -234,7 +234,7 @@ async fn wait_for_room(session: &Session) {
     let _ = socket.write(is_ready).await;
 }
 
-/// Returns a new eventfd.
+/// Creates an eventfd.
 pub(crate) fn event() -> io::Result<OwnedFd> {
     Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
 }

@@ -1,4 +1,4 @@
-//! One connection, as its queues and the NIC's task share it.
+//! One connection, shared by its queues and the NIC's task.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,30 +11,30 @@ use thiserror::Error;
 
 use crate::framing::FramingError;
 
-/// Why a connection is over.
+/// Reason why a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum End {
-    /// The other side closed it, or its process ended.
+    /// The peer closed the connection, or its process ended.
     #[error("QEMU has left")]
     Left,
-    /// The host could not start a thread to hand its queues over.
+    /// The host could not start a thread to attach the queues.
     #[error("the host has no thread left to serve it")]
     Host,
-    /// What it sent is no stream of frames.
+    /// The peer sent an invalid length.
     #[error("{0}")]
     Framing(FramingError),
-    /// A system call failed.
+    /// A system call on the socket failed.
     #[error("cannot {action} the socket: {errno}")]
     Socket {
-        /// `read` or `write`.
+        /// Name of the call: `read` or `write`.
         action: &'static str,
-        /// What it said.
+        /// Error number of the call.
         errno: Errno,
     },
 }
 
 impl End {
-    /// What a system call said of a connection, which is then over.
+    /// Converts the error of a system call, after which the connection is closed.
     pub(crate) fn of_call(action: &'static str, errno: Errno) -> Self {
         match errno {
             Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN => Self::Left,
@@ -42,28 +42,28 @@ impl End {
         }
     }
 
-    /// Whether the other side broke the protocol.
+    /// Returns true if the peer violated the protocol.
     pub(crate) const fn is_violation(&self) -> bool {
         matches!(self, Self::Framing(_))
     }
 }
 
-/// What was begun to be sent and is not yet.
+/// Data that was sent partly.
 #[derive(Debug, Default)]
 struct Rest {
     bytes: Vec<u8>,
     sent: usize,
 }
 
-/// A connection.
+/// Connection of a QEMU.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) socket: Arc<OwnedFd>,
     /// Eventfd that wakes the NIC's task.
     wake: Arc<OwnedFd>,
     end: OnceLock<End>,
-    /// Whether `rest` has bytes. Set by the egress queue, cleared by whoever sends the last of
-    /// them; so the lock is taken only while the other side is slow.
+    /// True if `rest` has bytes. Set by the egress queue and cleared when the last byte was sent,
+    /// so that the lock is only taken while the peer is slow.
     is_stalled: AtomicBool,
     rest: Mutex<Rest>,
 }
@@ -79,13 +79,13 @@ impl Session {
         }
     }
 
-    /// Why it is over, once it is.
+    /// Returns the reason of the end, once the connection has ended.
     pub(crate) fn end(&self) -> Option<&End> {
         self.end.get()
     }
 
-    /// Notes that the connection has ended, and wakes the task. The fault is for the queue that found
-    /// it.
+    /// Records the end of the connection, and wakes the task. Returns the fault for the queue that
+    /// detected it.
     pub(crate) fn finish(&self, end: End) -> PortFault {
         let kind = match end {
             End::Left => FaultKind::Gone,
@@ -93,7 +93,7 @@ impl Session {
             End::Host | End::Socket { .. } => FaultKind::Host,
         };
         let detail = end.to_string();
-        // Of two queues that find out, the first tells.
+        // If both queues detect an end, the first one is recorded.
         let _ = self.end.set(end);
         self.wake_task();
         PortFault { kind, detail }
@@ -103,16 +103,16 @@ impl Session {
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 
-    /// Whether something that was begun waits to be sent.
+    /// Returns true if partly sent data is pending.
     pub(crate) fn is_stalled(&self) -> bool {
         self.is_stalled.load(Ordering::Acquire)
     }
 
-    /// Sends these bytes, and what the socket does not take now later, before all else. Only
-    /// while nothing waits. `bytes` is empty afterwards.
+    /// Sends these bytes; what the socket does not accept now is sent later, before anything else.
+    /// Must not be called while data is pending. `bytes` is empty afterwards.
     ///
     /// # Errors
-    /// The connection is over.
+    /// The connection has ended.
     pub(crate) fn send(&self, bytes: &mut Vec<u8>) -> Result<(), PortFault> {
         let sent = match self.send_now(bytes) {
             Ok(sent) => sent,
@@ -123,7 +123,7 @@ impl Session {
         };
         if sent < bytes.len() {
             let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
-            // The buffers change places: neither is made anew.
+            // The buffers are swapped, so that neither is reallocated.
             std::mem::swap(&mut rest.bytes, bytes);
             rest.sent = sent;
             self.is_stalled.store(true, Ordering::Release);
@@ -134,15 +134,15 @@ impl Session {
         Ok(())
     }
 
-    /// Sends of what waits as much as the socket takes now.
+    /// Sends as much of the pending data as the socket accepts.
     ///
     /// # Errors
-    /// The connection is over.
+    /// The connection has ended.
     pub(crate) fn send_rest(&self) -> Result<(), PortFault> {
         let mut rest = match self.rest.try_lock() {
             Ok(rest) => rest,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Somebody else sends it this moment.
+            // Another thread is sending it at this moment.
             Err(TryLockError::WouldBlock) => return Ok(()),
         };
         let waiting = rest.bytes.get(rest.sent..).unwrap_or_default();
@@ -158,7 +158,7 @@ impl Session {
         Ok(())
     }
 
-    /// How many of these bytes the socket took.
+    /// Returns the number of bytes that the socket accepted.
     fn send_now(&self, bytes: &[u8]) -> Result<usize, End> {
         loop {
             match send(&*self.socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {

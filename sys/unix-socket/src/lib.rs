@@ -1,19 +1,18 @@
-//! Unix sockets by which VMs reach their devices: listening on one, or connecting to it.
+//! Unix sockets through which VMs reach their devices: listening and connecting.
 //!
 //! - [`listen_on`], [`accept`], [`SocketFile`]: a listening socket, and its file.
-//! - [`is_hung_up`]: whether the other side has closed a connection.
-//! - [`connect_to`]: a socket on which the VM's side listens.
-//! - [`probe_listening`], [`probe_connecting`]: whether either could be done.
+//! - [`is_hung_up`]: detects that the peer has closed a connection.
+//! - [`connect_to`]: connects to a socket on which the VM's side listens.
+//! - [`probe_listening`], [`probe_connecting`]: check whether either could succeed.
 //!
-//! What it does not do: nothing is read or written here, and nobody is let in or kept out but by
-//! the socket's mode.
+//! Outside of the scope: data transfer, and access control other than by the socket's mode.
 //!
-//! Lifecycle: a path is looked at, then bound; whoever listens needs no file any more, and the
-//! file goes when [`SocketFile`] does.
+//! Life cycle: a path is checked, then bound; a listening socket does not need its file, which is
+//! removed when [`SocketFile`] is dropped.
 //!
 //! Invariants
-//! - A file that somebody listens on, or that is no socket, is never replaced or removed.
-//! - Nothing here waits: sockets do not block.
+//! - A file on which a process listens, or that is not a socket, is never replaced or removed.
+//! - Nothing blocks: sockets are non-blocking.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
@@ -30,17 +29,17 @@ use rustix::net::{
 };
 use suimon_ports::{DeviceError, DeviceErrorKind};
 
-/// Owner and group may connect: the VM runs under another user of one group.
+/// Permissions of a socket: owner and group may connect, because a VM runs as another user of the
+/// same group.
 const SOCKET_MODE: u32 = 0o660;
-/// Connections that may wait to be accepted or turned away.
+/// Maximum number of connections that are pending on the socket.
 const BACKLOG: i32 = 4;
 
-/// The file of a listening socket. It is removed when this is dropped, unless
-/// somebody replaced it. Apart from the socket, because the thread that listens can
-/// reach no file.
+/// File of a listening socket. Dropping it removes the file unless it was replaced. Separate from
+/// the socket, because the thread that listens cannot access files.
 pub struct SocketFile {
     path: PathBuf,
-    /// Device and inode of the file we made.
+    /// Device and inode of the created file.
     file: Option<(u64, u64)>,
 }
 
@@ -56,8 +55,8 @@ pub fn listen_on(path: &Path) -> Result<(OwnedFd, SocketFile), DeviceError> {
     bind(&socket, &address).map_err(io::Error::from).map_err(failed("bind"))?;
     let file = fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()));
     let file = SocketFile { path: path.to_owned(), file };
-    // Connections are possible only after `listen`, so that none is made under the mode of the
-    // process's umask.
+    // Connections are possible only after `listen`, so that none is made with permissions set by
+    // the process's umask.
     fs::set_permissions(path, fs::Permissions::from_mode(SOCKET_MODE))
         .map_err(failed("set the mode of"))?;
     listen(&socket, BACKLOG).map_err(io::Error::from).map_err(failed("listen on"))?;
@@ -67,8 +66,8 @@ pub fn listen_on(path: &Path) -> Result<(OwnedFd, SocketFile), DeviceError> {
 /// Accepts a connection on a listening socket.
 ///
 /// # Errors
-/// The error of accept4(2); [`io::ErrorKind::WouldBlock`] if no connection is pending. Listening may
-/// continue.
+/// The error of accept4(2); [`io::ErrorKind::WouldBlock`] if no connection is pending. Listening
+/// may continue.
 pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     loop {
@@ -79,7 +78,7 @@ pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     }
 }
 
-/// Returns true if the other side of a connected socket has closed it.
+/// Returns true if the peer of a connected socket has closed it.
 ///
 /// # Errors
 /// The error of poll(2).
@@ -99,10 +98,10 @@ impl Drop for SocketFile {
     }
 }
 
-/// Connects to whoever listens on `path`.
+/// Connects to the socket at `path`.
 ///
 /// # Errors
-/// What the system call said: nobody listens yet, in most cases.
+/// The error of the system call; in most cases no process listens yet.
 pub fn connect_to(path: &Path) -> io::Result<OwnedFd> {
     let address = SocketAddrUnix::new(path)?;
     let socket = new_socket()?;
@@ -110,26 +109,26 @@ pub fn connect_to(path: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Looks whether [`Listener::bind`] could succeed, without changing anything.
+/// Checks whether [`listen_on`] could succeed, without changing anything.
 ///
 /// # Errors
-/// What it would say.
+/// The error that it would return.
 pub fn probe_listening(path: &Path) -> Result<(), DeviceError> {
     address(path)?;
     clear_path(path, false)
 }
 
-/// Looks whether somebody could listen on `path`, whether or not somebody does.
+/// Checks whether `path` is suitable for a socket, whether or not a process listens there.
 ///
 /// # Errors
-/// It is no path of a socket, or its directory is not there.
+/// It is not a valid path of a socket, or its directory does not exist.
 pub fn probe_connecting(path: &Path) -> Result<(), DeviceError> {
     address(path)?;
     check_directory(path)
 }
 
-/// Sees to it that `path` can be bound: its directory exists, nothing lies there
-/// but a socket that nobody listens on; that one is removed if `removes`.
+/// Checks that `path` can be bound: its directory exists, and the path is free or a socket on which
+/// no process listens. Such a socket is removed if `removes` is true.
 fn clear_path(path: &Path, removes: bool) -> Result<(), DeviceError> {
     check_directory(path)?;
     let found = match fs::symlink_metadata(path) {

@@ -1,7 +1,7 @@
-//! Memory that files can be read into past the host's page cache.
+//! Page-aligned buffers for direct I/O.
 #![allow(unsafe_code, reason = "sees pages as bytes")]
 
-/// What every device accepts as the beginning of a buffer.
+/// Alignment in bytes that every device accepts for buffers.
 pub(crate) const PAGE: usize = 4096;
 
 #[derive(Clone, Copy)]
@@ -12,21 +12,21 @@ impl Page {
     pub(crate) const ZEROS: Self = Self([0; PAGE]);
 }
 
-/// Bytes that begin at a multiple of a page.
+/// Buffer aligned to a page.
 pub(crate) struct AlignedBytes {
     pages: Vec<Page>,
     len: usize,
 }
 
 impl AlignedBytes {
-    /// That many zeros.
+    /// Allocates `len` zeros.
     pub(crate) fn zeroed(len: usize) -> Self {
         Self { pages: vec![Page::ZEROS; len.div_ceil(PAGE)], len }
     }
 
     pub(crate) fn as_slice(&self) -> &[u8] {
-        // SAFETY: the pages hold at least `len` bytes, one behind the other, and `u8` has no
-        // other demands. `len` is set once.
+        // SAFETY: the pages contain at least `len` contiguous bytes, and `u8` has no alignment or
+        // validity requirements. `len` is set once.
         unsafe { core::slice::from_raw_parts(self.pages.as_ptr().cast(), self.len) }
     }
 

@@ -1,11 +1,11 @@
-//! Reads and writes of files that are memory, without the ring.
+//! Synchronous reads and writes of files in memory, without the ring.
 //!
-//! Where the file has pages they are copied from and to ([`MappedFile`](crate::mapped_file)); of the
-//! rest the kernel is asked.
+//! Where the file has pages, they are copied directly ([`MappedFile`](crate::mapped_file)); the
+//! rest is transferred by system calls.
 //!
-//! The kernel cannot say whether one of a tmpfs would wait, so it hands each that comes by
-//! io_uring to a thread of its own, which costs several times what the copy costs. Nothing
-//! is waited for there but, where the host swaps, its swap device.
+//! The kernel cannot tell whether an operation on tmpfs would block. Therefore it hands each one
+//! submitted by io_uring to a kernel thread, which costs several times the copy itself. A
+//! synchronous operation blocks only if the host swaps, for its swap device.
 #![allow(unsafe_code, reason = "hands pointers to the kernel")]
 
 use std::io;
@@ -14,23 +14,23 @@ use std::os::fd::{AsFd, AsRawFd};
 use crate::host_file::HostFile;
 use crate::operation::{Kind, Operation};
 
-/// The most that is moved at once; more is left to the kernel's threads, so that others
-/// have their turn meanwhile.
+/// Maximum size in bytes of a synchronous operation. Larger ones are executed by kernel threads, so
+/// that other work of the worker is not delayed.
 const BYTES_MAX: u64 = 256 << 10;
 
-/// Whether an operation on a file is carried out at once.
+/// Returns true if the operation must be executed synchronously.
 pub(crate) fn is_at_once(file: &HostFile, operation: &Operation) -> bool {
     file.is_in_memory()
         && operation.len <= BYTES_MAX
         && matches!(operation.kind, Kind::Read | Kind::Write { .. })
 }
 
-/// One turn of an operation: how many bytes were moved, or an error as the kernel says it,
-/// like a result of io_uring.
+/// Executes one step of an operation. Returns the number of bytes transferred or a negative error
+/// number, like a completion of io_uring.
 pub(crate) fn turn(file: &HostFile, operation: &Operation) -> i32 {
     let place = operation.place();
     if is_copied(file, operation, place) {
-        // More than `BYTES_MAX` are not moved at once.
+        // At most `BYTES_MAX` bytes are transferred.
         return i32::try_from(operation.len.saturating_sub(operation.done)).unwrap_or(i32::MAX);
     }
     let moved = ask(file, operation, place);
@@ -40,37 +40,37 @@ pub(crate) fn turn(file: &HostFile, operation: &Operation) -> i32 {
     moved
 }
 
-/// Copies all that is left of an operation from or to the file's pages. `false`: it has none
-/// there, or they are gone.
+/// Copies the rest of an operation from or to the file's mapped pages. Returns false if not all
+/// pages are mapped, or the file was truncated.
 fn is_copied(file: &HostFile, operation: &Operation, place: u64) -> bool {
     let Some(mapped) = file.mapped() else { return false };
-    // SAFETY: what the pieces point to may be read, and written for what reads; nobody holds a
-    // reference into it while the operation lasts.
+    // SAFETY: the memory of the pieces is valid for reads, and for writes if the operation reads;
+    // no reference into it exists while the operation lasts.
     unsafe {
         match operation.kind {
             Kind::Read => mapped.read(place, &operation.pieces),
-            // Memory is as durable as it gets.
+            // Writes to memory are as durable as this file can be.
             Kind::Write { .. } => mapped.write(place, &operation.pieces),
             _ => false,
         }
     }
 }
 
-/// One turn by the kernel.
+/// Executes one step by a system call.
 fn ask(file: &HostFile, operation: &Operation, place: u64) -> i32 {
     let fd = file.as_fd().as_raw_fd();
     let Ok(place) = libc::off_t::try_from(place) else { return -libc::EINVAL };
     let (pieces, count) = operation.list();
     let Ok(count) = libc::c_int::try_from(count) else { return -libc::EINVAL };
     let read = || match operation.only_piece() {
-        // SAFETY: what the piece points to may be written for its length, and is held by the
-        // operation, which outlives the call.
+        // SAFETY: the piece is valid for writes of its length, and is held by the operation, which
+        // outlives the call.
         Some((pointer, len)) => unsafe { libc::pread(fd, pointer.cast(), len as usize, place) },
-        // SAFETY: as above, of each piece; the list has `count` of them.
+        // SAFETY: as above, for each of the `count` pieces of the list.
         None => unsafe { libc::preadv(fd, pieces, count, place) },
     };
     let write = |flags| {
-        // SAFETY: as above; what they point to may be read.
+        // SAFETY: as above; the pieces are valid for reads.
         unsafe { libc::pwritev2(fd, pieces, count, place, flags) }
     };
     let moved = match operation.kind {
@@ -81,6 +81,6 @@ fn ask(file: &HostFile, operation: &Operation, place: u64) -> i32 {
     if moved < 0 {
         return -io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
     }
-    // No call moves more than fits.
+    // A system call transfers less than 2^31 bytes.
     i32::try_from(moved).unwrap_or(i32::MAX)
 }

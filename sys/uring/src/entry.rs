@@ -1,12 +1,12 @@
-//! What the kernel is asked for in an operation's turn (`io_uring_enter(2)`).
+//! Submission queue entries of operations (`io_uring_enter(2)`).
 
 use io_uring::{opcode, squeue, types};
 
 use crate::aligned::AlignedBytes;
 use crate::operation::{Kind, Operation, ZEROS_BYTES};
 
-/// The entry for an operation's next turn. It points to what the operation holds, and to
-/// `zeros`.
+/// Creates the entry for an operation's next step. It points to memory held by the operation, and
+/// to `zeros`.
 pub(crate) fn entry(operation: &Operation, zeros: &AlignedBytes) -> squeue::Entry {
     let file = types::Fixed(operation.file.0);
     let offset = operation.place();

@@ -1,4 +1,4 @@
-//! I/O on files for one processor, by io_uring (`io_uring(7)`).
+//! File I/O of one worker by io_uring (`io_uring(7)`).
 #![allow(unsafe_code, reason = "hands pointers to the kernel")]
 
 use std::collections::VecDeque;
@@ -17,47 +17,47 @@ use crate::host_file::HostFile;
 use crate::operation::{Kind, Operation, ZEROS_BYTES};
 use crate::restrictions::restrict;
 
-/// How long what is under way is waited for at the end.
+/// Time for which dropping the ring waits for operations in flight.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
-/// So many times as much as waits in the ring a device has to do meanwhile.
+/// Ratio of submitted operations to those in the ring above which the ring is not submitted early.
 const SENT_PER_UNSENT: usize = 2;
-/// The most that can be read or written by the engine itself at once.
+/// Maximum size in bytes of one read or write of the engine itself.
 const OWN_BYTES_MAX: u64 = 64 << 20;
 
-/// I/O on files by io_uring. Files are registered with the ring, so that an operation
-/// does not look up its descriptor.
+/// File I/O by io_uring. Files are registered with the ring, so that operations need no descriptor
+/// lookup.
 ///
-/// Dropping it waits for what is under way, for the kernel works on memory that it holds;
-/// what a device does not answer keeps its memory for good.
+/// Dropping it waits for operations in flight, because the kernel accesses memory that they hold.
+/// The memory of operations that do not complete is leaked.
 pub struct UringFileIo {
     ring: IoUring,
     files: Vec<Option<Arc<dyn DiskFile>>>,
     operations: Vec<Option<Operation>>,
-    /// Operations that can be begun.
+    /// Indices of unused operations.
     free: Vec<u32>,
-    /// Operations that are to go on, and have no place in the ring yet.
+    /// Operations to continue that have no place in the submission queue yet.
     waiting: VecDeque<u32>,
-    /// Operations that ended without the kernel.
+    /// Completions of operations executed without the kernel.
     ended: Vec<FileDone>,
-    /// Lists of pieces that operations had, for those to come.
+    /// Unused lists of pieces, kept to avoid allocations.
     spare_pieces: Vec<Vec<libc::iovec>>,
     zeros: AlignedBytes,
 }
 
-// SAFETY: pointers in `operations` are into memory that the operations hold themselves, or
-// that their payloads' memory holds, which may be used from any thread.
+// SAFETY: pointers in `operations` refer to memory that the operations hold themselves or through
+// their payload's memory, which may be used from any thread.
 unsafe impl Send for UringFileIo {}
 
 impl UringFileIo {
-    /// A ring for `capacity` operations at once, 1 to 4096, on at most `files` files.
+    /// Creates a ring for `capacity` operations in flight, 1 to 4096, on at most `files` files.
     ///
     /// # Errors
-    /// What the system says: io_uring is switched off (`kernel.io_uring_disabled`), or
-    /// memory or descriptors are short.
+    /// The error of the system: io_uring is disabled (`kernel.io_uring_disabled`), or memory or
+    /// descriptors are exhausted.
     pub fn new(capacity: u16, files: u32) -> io::Result<Self> {
         let capacity = u32::from(capacity.clamp(1, 4096));
         let mut builder = IoUring::builder();
-        // What has ended is taken in when this thread looks, not by an interruption of it.
+        // Completions are processed when this thread enters the kernel, without interrupting it.
         builder.setup_coop_taskrun().setup_taskrun_flag().setup_submit_all().dontfork();
         builder.setup_r_disabled();
         let ring = builder.build(capacity)?;
@@ -115,7 +115,7 @@ impl UringFileIo {
                 new(Kind::Zero { may_unmap }, range.offset(), range.len())
             }
             FileOp::Extend { len, needed } => {
-                // Holes in what is there stay holes.
+                // Holes in the existing part stay holes.
                 let end = end(file)?.min(len);
                 let allocated = file.claim_room(end, needed.clamp(end, len), len);
                 let mut operation = new(Kind::Extend { needed, len }, end, allocated - end);
@@ -131,19 +131,19 @@ impl UringFileIo {
         host_file(&self.files, slot)
     }
 
-    /// Puts an operation's next turn into the ring, or into the line before it.
+    /// Submits an operation's next step, or queues it if the submission queue is full.
     fn begin(&mut self, index: u32) {
         let Some(Some(operation)) = self.operations.get(index as usize) else { return };
         let entry = entry(operation, &self.zeros).user_data(u64::from(index));
-        // SAFETY: what the entry points to is held by the operation, which stays in its
-        // place until the kernel has said that it ended; `zeros` lives as long as the ring.
+        // SAFETY: the entry points to memory held by the operation, which stays in its slot until
+        // its completion was received; `zeros` lives as long as the ring.
         if unsafe { self.ring.submission().push(&entry) }.is_err() {
             self.waiting.push_back(index);
         }
     }
 
-    /// Hands what is in the ring to the kernel if a device would wait for it. A failure shows
-    /// again at the next kick.
+    /// Submits the ring early if the device would otherwise be idle. A failure recurs at the next
+    /// kick.
     fn kick_early(&mut self) {
         let unsent = self.ring.submission().len();
         let begun = self.operations.len() - self.free.len();
@@ -163,7 +163,8 @@ impl UringFileIo {
         }
     }
 
-    /// The kernel says what came of an operation's turn.
+    /// Handles the kernel's completion of an operation's step. Returns the completion of the
+    /// operation if it has ended.
     fn handle_turn(&mut self, index: u32, result: i32) -> Option<FileDone> {
         let operation = self.operations.get_mut(index as usize)?.as_mut()?;
         if let (Kind::Write { .. }, Ok(moved @ 1..)) = (operation.kind, u64::try_from(result)) {
@@ -192,7 +193,7 @@ impl UringFileIo {
         FileDone { token: operation.token, outcome }
     }
 
-    /// Carries an operation out that needs no waiting.
+    /// Executes an operation that does not block.
     fn carry_out(&mut self, mut operation: Operation) -> FileDone {
         loop {
             let result = match self.host_file(operation.file) {
@@ -206,7 +207,8 @@ impl UringFileIo {
         }
     }
 
-    /// Operations that ended without the kernel and were not taken in yet.
+    /// Returns the number of completions that were not reported yet of operations executed without
+    /// the kernel.
     #[cfg(test)]
     pub(crate) fn ended_here(&self) -> usize {
         self.ended.len()
@@ -221,11 +223,11 @@ fn host_file(files: &[Option<Arc<dyn DiskFile>>], slot: FileSlot) -> Option<&Hos
     files.get(slot.0 as usize)?.as_ref()?.as_any().downcast_ref()
 }
 
-/// What follows a turn.
+/// Continuation after a step.
 enum Next {
-    /// Another turn of the same operation.
+    /// Another step of the same operation.
     Turn,
-    /// Nothing.
+    /// The operation has ended with this result.
     End(io::Result<()>),
 }
 
@@ -259,9 +261,9 @@ fn next(operation: &mut Operation, result: i32) -> Next {
     if done { Next::End(Ok(())) } else { Next::Turn }
 }
 
-/// Whether operations that the kernel has not seen go to it before there are more, beside
-/// those that it has. A device that has little to do is given the next at once and works
-/// while others are made ready; one that has much gets larger batches, which cost less.
+/// Returns true if unsubmitted operations must be submitted early, given the number of submitted
+/// ones. A device with little work gets the next operation at once and works while others are
+/// prepared. One with much work gets larger batches, which cost less.
 const fn is_due(unsent: usize, sent: usize) -> bool {
     unsent * SENT_PER_UNSENT >= sent
 }
@@ -274,7 +276,8 @@ fn own_bytes(len: u64) -> io::Result<AlignedBytes> {
     Ok(AlignedBytes::zeroed(usize::try_from(len).unwrap_or(0)))
 }
 
-/// Bytes of a file as it is now; of a block device as it was when it was opened.
+/// Returns the current length of a file in bytes, or the length of a block device when it was
+/// opened.
 fn end(file: &HostFile) -> io::Result<u64> {
     if file.facts().is_block_device {
         return Ok(file.facts().len);
@@ -301,14 +304,15 @@ impl FileIo for UringFileIo {
 
     fn remove_file(&mut self, slot: FileSlot) {
         if let Some(place) = self.files.get_mut(slot.0 as usize) {
-            // The kernel keeps a file that it works on; a failure leaves it open, no more.
+            // The kernel keeps a file with operations in flight open; a failure only leaves the
+            // file open.
             let _ = self.ring.submitter().register_files_update(slot.0, &[-1]);
             *place = None;
         }
     }
 
     fn submit(&mut self, file: FileSlot, op: FileOp<'_>, token: u64) -> bool {
-        // What ended without the kernel has its place until it was taken in.
+        // A completion executed without the kernel counts until it was reported.
         if self.under_way() >= self.operations.len() {
             return false;
         }
@@ -336,7 +340,7 @@ impl FileIo for UringFileIo {
         }
         match self.ring.submit() {
             Err(error) if error.raw_os_error() == Some(libc::EINTR) => Ok(()),
-            // The kernel has no room until something that ended was taken in.
+            // The kernel has no room until completions were received.
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Ok(()),
             result => result.map(|_| ()),
         }
@@ -346,7 +350,7 @@ impl FileIo for UringFileIo {
         let before = done.len();
         done.append(&mut self.ended);
         if self.ring.completion().is_empty() && self.ring.submission().taskrun() {
-            // What has ended waits for this thread to come by. A failure shows again.
+            // Completions wait for this thread to enter the kernel. A failure recurs.
             let _ = self.ring.submitter().submit_and_wait(0);
         }
         for _ in 0..self.operations.len() {
@@ -398,8 +402,8 @@ impl FileIo for UringFileIo {
 
 impl Drop for UringFileIo {
     fn drop(&mut self) {
-        // Memory that the kernel may still write must not be given back, nor the locks of
-        // files that it may still write.
+        // Memory that the kernel may still write must not be freed, and the locks of files that it
+        // may still write must be kept.
         if !self.drain(LAST_PATIENCE) {
             std::mem::forget(std::mem::take(&mut self.files));
             std::mem::forget(std::mem::take(&mut self.operations));
@@ -448,7 +452,7 @@ mod tests {
         let mut operation = extending(3 << 20, 9 << 20);
         assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::Turn));
         assert_eq!((operation.offset, operation.len), (1 << 20, 2 << 20));
-        // The rest of the length is a hole.
+        // The rest of the length becomes a hole.
         assert!(matches!(next(&mut operation, 0), Next::Turn));
         assert!(matches!(operation.kind, Kind::WriteZeros));
         assert_eq!((operation.offset, operation.len), ((9 << 20) - 4096, 4096));

@@ -1,4 +1,4 @@
-//! I/O of the ring, on real files.
+//! I/O of the ring on real files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use suimon_ports::{DiskFile, FileDone, FileIo, FileOp, FileSlot, PayloadPart, Wa
 use crate::host_file_tests::folder;
 use crate::{FileAccess, HostFile, PayloadTable, PayloadUse, Piece, UringFileIo};
 
-/// A ring, a file in it, and memory for payloads.
+/// Ring, a file in it, and memory for payloads.
 pub(crate) struct Bench {
     io: UringFileIo,
     pub(crate) file: Arc<HostFile>,
@@ -21,14 +21,14 @@ pub(crate) struct Bench {
     pub(crate) folder: tempfile::TempDir,
 }
 
-/// Bytes that nobody holds a reference to while the kernel works on them.
+/// Bytes to which no reference exists while the kernel accesses them.
 pub(crate) struct Memory(Vec<std::cell::UnsafeCell<[u8; 16]>>);
 
 #[allow(unsafe_code, reason = "tests share memory with the kernel as clients do")]
 mod shared {
     use super::Memory;
 
-    // SAFETY: tests look at the bytes only when no operation is under way.
+    // SAFETY: tests access the bytes only when no operation is in flight.
     unsafe impl Send for Memory {}
     // SAFETY: as above.
     unsafe impl Sync for Memory {}
@@ -37,13 +37,13 @@ mod shared {
         pub(super) fn pointer(&self, at: usize) -> *mut u8 {
             let start = self.0.as_ptr().cast::<u8>().cast_mut();
             assert!(at <= self.0.len() * 16);
-            // SAFETY: it is within the memory.
+            // SAFETY: the offset is within the memory.
             unsafe { start.add(at) }
         }
 
         pub(crate) fn bytes(&self, at: usize, len: usize) -> Vec<u8> {
             assert!(at + len <= self.0.len() * 16);
-            // SAFETY: no operation is under way when tests ask.
+            // SAFETY: no operation is in flight when tests read.
             unsafe { core::slice::from_raw_parts(self.pointer(at), len) }.to_vec()
         }
 
@@ -62,7 +62,7 @@ impl Bench {
         Self::within(folder(), capacity, unit)
     }
 
-    /// On a file that is memory.
+    /// Creates a bench with a file in memory.
     pub(crate) fn in_memory(capacity: u16, unit: u32) -> Self {
         let bench = Self::within(tempfile::tempdir_in("/dev/shm").unwrap(), capacity, unit);
         assert!(bench.file.is_in_memory());
@@ -84,7 +84,7 @@ impl Bench {
     pub(crate) fn payload(&mut self, tag: u32, usage: PayloadUse, pieces: &[(usize, usize)]) {
         let memory = &self.memory;
         let pieces = pieces.iter().map(|&(at, len)| Piece { pointer: memory.pointer(at), len });
-        // SAFETY: they are in memory that the table holds.
+        // SAFETY: the pieces are in memory that the table holds.
         unsafe { self.table.set(tag, usage, pieces) };
     }
 
@@ -127,7 +127,7 @@ fn payloads_go_to_the_file_and_back_however_they_lie_in_memory() {
     for unit in [1, 512, 4096] {
         for mut bench in [Bench::new(8, unit), Bench::in_memory(8, unit)] {
             let bytes = sample(8192);
-            // Aligned as devices like it, and as none does.
+            // Aligned as devices require, and unaligned.
             for first in [4096, 1, 4095] {
                 bench.memory.fill(100, &bytes[..first]);
                 bench.memory.fill(300_001, &bytes[first..]);
@@ -161,7 +161,7 @@ fn a_device_begins_before_the_batch_is_whole() {
         let op = FileOp::Read { offset: 4096, to: part(&bench.table, 0, 0, 4096) };
         assert!(bench.io.submit(bench.slot, op, token));
     }
-    // Nobody has kicked.
+    // `kick` was not called.
     assert!(wait_readable(&bench.io, Duration::from_secs(90)));
     let mut done = Vec::new();
     bench.io.poll_done(&mut done);
@@ -236,7 +236,7 @@ fn what_cannot_be_begun_ends_as_failed_and_leaves_its_place() {
     assert_eq!(nowhere.outcome.unwrap_err().kind(), std::io::ErrorKind::NotFound);
     let huge = ByteRange::new(0, u64::MAX).unwrap();
     assert!(bench.run(|_| FileOp::ReadBytes(huge)).outcome.is_err());
-    // Both places are free again, and a third there is not.
+    // Both slots are free again, and there is no third.
     assert!(bench.io.submit(bench.slot, FileOp::Flush, 1));
     assert!(bench.io.submit(bench.slot, FileOp::Flush, 2));
     assert!(!bench.io.submit(bench.slot, FileOp::Flush, 3));
@@ -275,7 +275,7 @@ fn what_is_short_and_on_a_file_in_memory_has_ended_when_it_was_submitted() {
     assert_eq!((bench.io.under_way(), bench.io.arm()), (4, Wakeup::Pending));
     assert_eq!(bench.io.poll_done(&mut done), 4);
     assert!(done.drain(..).all(|done| done.outcome.is_ok()));
-    // What takes long is left to the kernel's threads.
+    // Large operations are left to kernel threads.
     let from = part(&bench.table, 1, 0, 512 << 10);
     let write = FileOp::Write { offset: 0, from, is_durable: false };
     assert!(bench.io.submit(bench.slot, write, 5));
@@ -312,7 +312,7 @@ fn many_at_once(mut bench: Bench) {
             bench.payload(tag, PayloadUse::Source, &[(at, 4096)]);
         }
         for tag in 0..64_u32 {
-            // One of the last round's places, so that they overwrite each other's.
+            // An offset used in the last round, so that the operations overwrite each other's data.
             let offset = u64::from((tag * 13 + u32::from(round)) % 64) * 4096;
             let from = part(&bench.table, tag, 0, 4096);
             let write = FileOp::Write { offset, from, is_durable: false };

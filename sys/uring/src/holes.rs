@@ -1,4 +1,4 @@
-//! Whether files can have holes, and the time of a file's last change, which a probe for holes keeps.
+//! Detection of support for holes, and modification times, which the detection preserves.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,45 +9,45 @@ use suimon_ports::FileTime;
 
 use crate::host_file::TMPFS;
 
-/// Kinds of other file systems whose files can always have holes (`statfs(2)`).
+/// Magic numbers of further file systems that always support holes (`statfs(2)`).
 const XFS: u64 = 0x5846_5342;
 const BTRFS: u64 = 0x9123_683e;
 
-/// Returns true if holes can be made in a file, of which `opened` is the status. The time of the
-/// file's last change is kept: children of a VHD identify its content by it.
+/// Returns true if holes can be punched into a file with the status `opened`. The modification time
+/// is preserved: differencing VHDs identify their parent by it.
 pub(crate) fn can_punch(fd: &OwnedFd, opened: &Stat, system: u64, len: u64) -> bool {
     if FileType::from_raw_mode(opened.st_mode) == FileType::RegularFile {
         if [TMPFS, XFS, BTRFS].contains(&system) {
             return true;
         }
-        // A probe sets the time. Where that cannot be set back, holes are assumed: zeros are written
-        // if there are none.
+        // A probe changes the modification time. If it cannot be restored, support is assumed:
+        // zeros are written if a hole fails.
         let modified = modified_of(opened);
         if set_modified(fd, modified).is_err() {
             return true;
         }
         let can_punch = probe_punch(fd, len);
-        // Was possible just now.
+        // Cannot fail: it succeeded just now.
         let _ = set_modified(fd, modified);
         return can_punch;
     }
     probe_punch(fd, len)
 }
 
-/// Tries to make a hole behind the file's end.
+/// Tries to punch a hole beyond the file's end.
 fn probe_punch(fd: &OwnedFd, len: u64) -> bool {
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     let behind = len.div_ceil(4096).saturating_mul(4096);
     !matches!(rustix::fs::fallocate(fd, flags, behind, 4096), Err(Errno::OPNOTSUPP | Errno::NOSYS))
 }
 
-/// Returns when a file was last changed.
+/// Returns a file's modification time.
 pub(crate) fn modified_of(status: &Stat) -> FileTime {
     let ns = u32::try_from(status.st_mtime_nsec).unwrap_or(0);
     FileTime { unix_s: status.st_mtime, ns }
 }
 
-/// Sets when a file was last changed, and not when it was last read.
+/// Sets a file's modification time and leaves its access time unchanged.
 pub(crate) fn set_modified(fd: &OwnedFd, time: FileTime) -> io::Result<()> {
     let times = Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },

@@ -1,4 +1,4 @@
-//! A file or block device that holds an image.
+//! File or block device that contains an image.
 
 use std::any::Any;
 use std::io;
@@ -18,50 +18,50 @@ use crate::image_lock::unlock;
 use crate::mapped_file::MappedFile;
 use crate::store_room::StoreRoom;
 
-/// Bytes moved at once by what waits.
+/// Maximum number of bytes per system call of blocking operations.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// Who may open an image that is made: the daemon.
+/// Permissions of new image files: the daemon's user only.
 pub(crate) const NEW_FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// Kinds of file systems that are memory (`statfs(2)`).
+/// Magic numbers of file systems in memory (`statfs(2)`).
 pub(crate) const TMPFS: u64 = 0x0102_1994;
 const RAMFS: u64 = 0x8584_58f6;
 
-/// What a file is opened for.
+/// Intended access to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileAccess {
-    /// To read.
+    /// Read only.
     Read,
-    /// To read and write.
+    /// Read and write.
     Write,
-    /// To read and write; it must not exist yet.
+    /// Read and write; the file must not exist yet.
     Create,
 }
 
-/// A file or block device that holds an image. I/O goes past the host's page cache if
-/// the device can be used in units that fit the image; else all of it goes through the
-/// cache, never some of it, because the two would overwrite each other's neighbours.
+/// File or block device that contains an image. I/O is direct if the device's alignment fits the
+/// image; otherwise all of it uses the page cache. The two are never mixed, because cached and
+/// direct writes of neighbouring bytes would overwrite each other.
 #[derive(Debug)]
 pub struct HostFile {
     fd: OwnedFd,
     facts: FileFacts,
     memory_alignment: u32,
-    /// Whether locks are given back with it.
+    /// True if locks must be released when it is dropped.
     is_locked: bool,
     is_in_memory: bool,
-    /// Of a file in memory.
+    /// Mapping of a file in memory.
     mapped: Option<MappedFile>,
-    /// Of a file in a store.
+    /// Free space of the store that contains the file.
     room: Option<Arc<StoreRoom>>,
 }
 
 impl HostFile {
-    /// Opens a file. `unit`: all I/O will be aligned to so many bytes, a power of two.
+    /// Opens a file. All I/O must be aligned to `unit` bytes, a power of two.
     ///
     /// # Errors
-    /// What the system says, and for what is neither a file nor a block device
-    /// [`io::ErrorKind::InvalidInput`].
+    /// The error of the system; [`io::ErrorKind::InvalidInput`] if it is neither a file nor a block
+    /// device.
     pub fn open(path: &Path, access: FileAccess, unit: u32) -> io::Result<Self> {
         let flags = OFlags::CLOEXEC
             | match access {
@@ -69,12 +69,12 @@ impl HostFile {
                 FileAccess::Write => OFlags::RDWR,
                 FileAccess::Create => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
             };
-        // Nobody waits for the other end of a FIFO.
+        // Opening a FIFO must not block.
         let plain = rustix::fs::open(path, flags | OFlags::NONBLOCK, NEW_FILE_MODE)?;
         Self::from_fd(plain, access, unit)
     }
 
-    /// Takes a file that was opened without waiting (`O_NONBLOCK`).
+    /// Creates the file from a descriptor that was opened with `O_NONBLOCK`.
     pub(crate) fn from_fd(plain: OwnedFd, access: FileAccess, unit: u32) -> io::Result<Self> {
         let opened = rustix::fs::fstat(&plain)?;
         let is_block_device = match FileType::from_raw_mode(opened.st_mode) {
@@ -113,7 +113,7 @@ impl HostFile {
         })
     }
 
-    /// The file is in a store with this room.
+    /// Assigns the free space of the store that contains the file.
     pub(crate) fn in_store(mut self, room: Arc<StoreRoom>) -> Self {
         self.room = Some(room);
         self
@@ -125,13 +125,13 @@ impl HostFile {
         self.room.as_ref().map_or(len, |room| room.claim(end, needed, len))
     }
 
-    /// The file's locks were taken, and are given back with it.
+    /// Records that locks were acquired, which are released on drop.
     pub(crate) fn locked(mut self) -> Self {
         self.is_locked = true;
         self
     }
 
-    /// Makes I/O on this descriptor direct, if `unit` allows it.
+    /// Enables direct I/O on this descriptor if `unit` is compatible.
     fn direct(fd: &OwnedFd, unit: u32) -> io::Result<Option<crate::facts::DirectAlignment>> {
         let flags = rustix::fs::fcntl_getfl(fd)? - OFlags::NONBLOCK;
         if rustix::fs::fcntl_setfl(fd, flags | OFlags::DIRECT).is_ok() {
@@ -144,37 +144,37 @@ impl HostFile {
         Ok(None)
     }
 
-    /// Whether it lies in memory and on no device (tmpfs, ramfs).
+    /// Returns true if the file is in memory (tmpfs, ramfs).
     pub(crate) fn is_in_memory(&self) -> bool {
         self.is_in_memory
     }
 
-    /// Its mapping, if it has one.
+    /// Returns the mapping of the file, if it has one.
     #[inline]
     pub(crate) fn mapped(&self) -> Option<&MappedFile> {
         self.mapped.as_ref()
     }
 
-    /// Bytes were written by the kernel.
+    /// Records a write by the kernel.
     pub(crate) fn handle_written(&self, offset: u64, len: u64) {
         if let Some(mapped) = &self.mapped {
             mapped.handle_written(offset, len);
         }
     }
 
-    /// A range is to be zeros, and may become a hole.
+    /// Records that a range is about to be zeroed and may become a hole.
     pub(crate) fn handle_zeroing(&self, offset: u64, len: u64) {
         if let Some(mapped) = &self.mapped {
             mapped.handle_zeroing(offset, len);
         }
     }
 
-    /// What direct I/O wants of memory, in bytes.
+    /// Returns the alignment of memory for direct I/O in bytes.
     pub(crate) fn memory_alignment(&self) -> u32 {
         self.memory_alignment
     }
 
-    /// The range that is read or written for some bytes, in whole units.
+    /// Returns the range of whole units that contains a range of bytes.
     fn whole_units(&self, offset: u64, len: u64) -> (u64, u64) {
         let unit = u64::from(self.facts.alignment);
         let start = offset - offset % unit;
@@ -182,7 +182,7 @@ impl HostFile {
         (start, end.div_ceil(unit).saturating_mul(unit))
     }
 
-    /// Reads whole units; returns how many bytes were there.
+    /// Reads whole units; returns the number of bytes read before the end of the file.
     fn read_units(&self, offset: u64, units: &mut [u8]) -> io::Result<usize> {
         let mut done = 0;
         while let Some(rest) = units.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -192,7 +192,7 @@ impl HostFile {
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
             }
-            // What is left of a unit is behind the end.
+            // The rest of the unit is beyond the end of the file.
             if done as u64 % u64::from(self.facts.alignment) != 0 {
                 break;
             }
@@ -216,7 +216,7 @@ impl HostFile {
         Ok(())
     }
 
-    /// Writes zeros, where the file system cannot make some.
+    /// Writes zeros where the file system cannot zero a range.
     fn write_zeros(&self, offset: u64, len: u64) -> Result<(), FileError> {
         let zeros = vec![0; usize::try_from(len.min(PIECE_BYTES)).unwrap_or(0)];
         let mut done = 0;
@@ -229,8 +229,8 @@ impl HostFile {
     }
 }
 
-/// Nobody asks when an image was last read, and each request would be asked whether that is to
-/// be written down. Only the file's owner may choose so; for others all stays as it is.
+/// Disables updates of the access time, whose check would cost time for each request. Only the
+/// file's owner may do so; for others nothing changes.
 fn forgo_access_times(fd: &OwnedFd) {
     if let Ok(flags) = rustix::fs::fcntl_getfl(fd) {
         let _ = rustix::fs::fcntl_setfl(fd, flags | OFlags::NOATIME);
@@ -245,7 +245,7 @@ impl Drop for HostFile {
     }
 }
 
-/// Which file it is (statx(2)); `None` if its file system does not answer.
+/// Returns the identity of a file (`statx(2)`); `None` if the file system does not report it.
 fn file_id(fd: &OwnedFd) -> Option<FileId> {
     let told = rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::INO | StatxFlags::BTIME)
         .ok()?;
@@ -268,8 +268,8 @@ impl DiskFile for HostFile {
         self.facts
     }
 
-    /// Asks by `lseek(2)` with `SEEK_DATA` and `SEEK_HOLE`, which may read the file's own
-    /// metadata. A block device is all data.
+    /// Uses `lseek(2)` with `SEEK_DATA` and `SEEK_HOLE`, which may read the file system's metadata.
+    /// A block device is entirely data.
     fn allocation(&self, range: ByteRange) -> io::Result<AllocatedExtent> {
         let data = AllocatedExtent { allocation: Allocation::Data, len: range.len() };
         if self.facts.is_block_device {
@@ -284,9 +284,9 @@ impl DiskFile for HostFile {
                 let end = rustix::fs::seek(&self.fd, SeekFrom::Hole(range.offset()))?;
                 Ok(AllocatedExtent { len: until(end), ..data })
             }
-            // There is no data from here on.
+            // There is no data beyond the offset.
             Err(Errno::NXIO) => Ok(AllocatedExtent { allocation: Allocation::Hole, ..data }),
-            // The file system does not tell.
+            // The file system does not report holes.
             Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(data),
             Err(errno) => Err(errno.into()),
         }
@@ -298,7 +298,7 @@ impl DiskFile for HostFile {
 
     fn set_modified(&self, time: FileTime) -> io::Result<()> {
         set_modified(&self.fd, time)?;
-        // fdatasync(2) leaves the time out.
+        // fdatasync(2) does not write the modification time.
         Ok(rustix::fs::fsync(&self.fd)?)
     }
 
@@ -374,7 +374,7 @@ impl ImageFile for HostFile {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match rustix::fs::fallocate(&self.fd, flags, offset, len) {
             Ok(()) => Ok(()),
-            // Not here, or not in units as small as these.
+            // Unsupported by the file system, or not for units of this size.
             Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => self.write_zeros(offset, len),
             Err(errno) => Err(io::Error::from(errno).into()),
         }

@@ -1,4 +1,4 @@
-//! Files are read and written as a plain array of bytes is, whatever they are aligned to.
+//! Files behave as a plain array of bytes with any alignment.
 
 use proptest::prelude::*;
 use suimon_image::{FileError, ImageFile};
@@ -6,8 +6,8 @@ use suimon_ports::{DiskFile, FileTime};
 
 use crate::{FileAccess, HostFile};
 
-/// A directory on a file system with direct I/O: the test runner's, or one that is on a disk, unlike
-/// /tmp of some systems.
+/// Creates a directory on a file system with direct I/O: TMPDIR, or /var/tmp, which is on a disk,
+/// unlike /tmp on some systems.
 pub(crate) fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(std::env::var_os("TMPDIR").unwrap_or_else(|| "/var/tmp".into())).unwrap()
 }
@@ -86,7 +86,7 @@ fn units_that_do_not_fit_the_image_go_through_the_page_cache() {
     let folder = folder();
     let path = folder.path().join("image");
     let whole = HostFile::open(&path, FileAccess::Create, 4096).unwrap();
-    // Not every file system has direct I/O.
+    // Not every file system supports direct I/O.
     assert_eq!(whole.facts().is_direct, whole.facts().alignment > 1, "{:?}", whole.facts());
     let odd = HostFile::open(&path, FileAccess::Write, 1).unwrap();
     assert!(!odd.facts().is_direct && odd.facts().alignment == 1, "{:?}", odd.facts());
@@ -102,7 +102,7 @@ fn what_is_no_file_and_what_is_there_already_are_refused() {
     HostFile::open(&path, FileAccess::Create, 512).unwrap();
     assert_eq!(kind(&path, FileAccess::Create), std::io::ErrorKind::AlreadyExists);
     assert_eq!(kind(folder.path(), FileAccess::Read), std::io::ErrorKind::InvalidInput);
-    // Nobody is at its other end; an open that waits for somebody would never return.
+    // No process has the other end open; a blocking open would never return.
     let fifo = folder.path().join("fifo");
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -123,7 +123,7 @@ fn reading_an_image_writes_down_no_time_of_access() {
     assert!(flags.contains(rustix::fs::OFlags::NOATIME), "{flags:?}");
 }
 
-/// Children of a VHD know its content by the time of its last change.
+/// Differencing VHDs identify their parent by its modification time.
 #[test]
 fn opening_for_writing_keeps_the_time_of_the_last_change() {
     let memory = tempfile::tempdir_in("/dev/shm").ok();

@@ -1,4 +1,4 @@
-//! A directory or block device in which images lie.
+//! Directory or block device that contains images.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -20,10 +20,10 @@ use crate::image_lock::lock;
 use crate::store_room::StoreRoom;
 use crate::{FileAccess, HostFile};
 
-/// How deep directories are looked through.
+/// Maximum depth of directories in a listing.
 const LEVELS_MAX: usize = 8;
 
-/// Names stay below the directory and are what they seem (openat2(2), Linux 5.6).
+/// Names are resolved below the directory, without symbolic links (openat2(2), Linux 5.6).
 const CONFINED: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 
@@ -33,7 +33,7 @@ enum Place {
     Device,
 }
 
-/// A directory with all that is in it, or one block device.
+/// Store: a directory tree, or one block device.
 #[derive(Debug)]
 pub struct HostStore {
     path: PathBuf,
@@ -52,10 +52,11 @@ impl StoreSource for HostStores {
 }
 
 impl HostStore {
-    /// Opens a store. Links that lead to it are followed; none within it is.
+    /// Opens a store. Symbolic links in `path` are followed; links within the store are not.
     ///
     /// # Errors
-    /// There is nothing, or neither a directory nor a block device, or the system said no.
+    /// The path does not exist, is neither a directory nor a block device, or the error of the
+    /// system.
     pub fn open(path: &Path) -> Result<Self, StoreFileError> {
         let at = |errno| StoreFileError::new(path.to_string_lossy(), fault(errno));
         let found = rustix::fs::stat(path).map_err(at)?;
@@ -74,7 +75,7 @@ impl HostStore {
             }
         };
         let store = Self { path: path.to_owned(), place, room: Arc::default() };
-        // Sets the room. If it cannot be told, as little as possible is allocated.
+        // Initialises the free space. If it is unknown, as little as possible is allocated.
         let _ = store.space();
         Ok(store)
     }
@@ -89,20 +90,20 @@ impl HostStore {
         }
     }
 
-    /// The directory that a file is in.
+    /// Opens the directory that contains a file.
     fn folder_of(&self, name: &FileName) -> Result<OwnedFd, StoreFault> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         open_at(self.folder()?, name.folder().unwrap_or("."), flags)
     }
 
-    /// Looks at a file without opening it, which for a device could do something.
+    /// Returns the status of a file without opening it, which could have side effects for a device.
     fn look(&self, name: &FileName) -> Result<Stat, StoreFault> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let there = open_at(self.folder()?, name.as_str(), flags)?;
         regular(rustix::fs::fstat(&there).map_err(fault)?)
     }
 
-    /// Takes the locks of an opened file, and makes it an image's.
+    /// Acquires the locks of an opened file, and creates the image file from it.
     fn locked(
         &self,
         file: OwnedFd,
@@ -145,7 +146,7 @@ impl HostStore {
         if from.folder() == to.folder() { Ok(()) } else { sync(&folder).map_err(of_from) }
     }
 
-    /// Appends names below a directory of which `prefix` is the name.
+    /// Appends the names below a directory that has the name `prefix`.
     fn walk(
         folder: &OwnedFd,
         prefix: &str,
@@ -157,7 +158,7 @@ impl HostStore {
             let entry = entry.map_err(fault)?;
             let Ok(last) = entry.file_name().to_str() else { continue };
             let Ok(name) = FileName::new(&format!("{prefix}{last}")) else { continue };
-            // Not every file system tells the type, and what is gone meanwhile has none.
+            // Not every file system reports the type, and an entry may have been removed meanwhile.
             let Ok(found) = rustix::fs::statat(folder, last, AtFlags::SYMLINK_NOFOLLOW) else {
                 continue;
             };
@@ -170,7 +171,7 @@ impl HostStore {
                 }
                 FileType::Directory if levels > 1 => {
                     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-                    // One that may not be read has no names to tell.
+                    // A directory that cannot be read is skipped.
                     if let Ok(below) = open_at(folder, last, flags) {
                         Self::walk(&below, &format!("{name}/"), levels - 1, ending, names)?;
                     }
@@ -214,7 +215,7 @@ impl StoreFiles for HostStore {
                 let hint = "name a block device as the store of a disk that passes through";
                 return Err(StoreFault::WrongStore { found: "a directory", hint });
             }
-            // With O_EXCL the kernel refuses a device that is mounted or part of another.
+            // With O_EXCL the kernel rejects a device that is mounted or part of another one.
             let (flags, access) = match used {
                 FileUse::Read => (OFlags::RDONLY, FileAccess::Read),
                 FileUse::Write => (OFlags::RDWR | OFlags::EXCL, FileAccess::Write),

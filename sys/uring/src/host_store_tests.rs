@@ -1,5 +1,4 @@
-//! Names stay in the store, files are what they seem, and nobody writes to what another
-//! has.
+//! Names stay within the store, only regular files are opened, and an image has one writer.
 
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
@@ -29,7 +28,7 @@ fn made(store: &HostStore, of: &str, bytes: &[u8]) {
     file.flush().unwrap();
 }
 
-/// The fault's first word, as `{:?}` has it.
+/// Returns the name of the fault's variant.
 fn fault<T>(result: Result<T, StoreFileError>) -> String {
     let text = format!("{:?}", result.err().expect("an error").fault);
     text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
@@ -103,7 +102,7 @@ fn a_store_is_a_directory_or_a_block_device() {
     assert_eq!(fault(store.open_device(FileUse::Read, 512)), "WrongStore");
     let space = store.space().unwrap();
     assert!(space.total_bytes > space.free_bytes && space.free_bytes > 0, "{space:?}");
-    // The directory's own path may go over a link: whoever runs the host has set it.
+    // The store's own path may contain a link: the operator has configured it.
     let link = folder.path().join("link");
     symlink(folder.path(), &link).unwrap();
     HostStore::open(&link).unwrap().status(&name("gone")).unwrap();
@@ -137,7 +136,7 @@ fn a_lock_ends_with_its_file_while_processes_are_started() {
     drop(store.create(&image, 512).unwrap());
     let is_over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // Each has a copy of all descriptors for a moment.
+        // Each process has a copy of all descriptors for a moment.
         scope.spawn(|| {
             while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
                 Command::new("true").status().unwrap();
@@ -150,7 +149,7 @@ fn a_lock_ends_with_its_file_while_processes_are_started() {
     });
 }
 
-/// Whether a program of QEMU's succeeded on the image.
+/// Returns true if a QEMU program succeeded on the image, false if it was locked.
 fn qemu(program: &str, arguments: &[&str], folder: &TempDir) -> bool {
     let output = Command::new(program).args(arguments).arg(folder.path().join("image")).output();
     let output = output.unwrap_or_else(|error| panic!("{program}: {error}; run scripts/setup"));
@@ -181,7 +180,7 @@ fn qemu_keeps_off_what_is_open_here_and_the_other_way_round() {
     assert!(qemu("qemu-io", &read, &folder));
     assert!(qemu("qemu-img", &["check", "-f", "vhdx"], &folder));
     drop(reader);
-    // QEMU has it until its input ends.
+    // QEMU holds the image until its input ends.
     let mut child = Command::new("qemu-io")
         .args(["-f", "vhdx"])
         .arg(&path)
@@ -250,7 +249,7 @@ fn what_is_set_aside_is_allocated_and_holes_are_not() {
     assert_eq!(len, 4 << 20);
 }
 
-/// A block device over a file; `None` where nobody may make one.
+/// Loop device over a file; creation fails without the necessary rights.
 struct Loop(std::path::PathBuf);
 
 impl Loop {

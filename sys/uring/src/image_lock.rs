@@ -1,10 +1,9 @@
-//! Locks by which programs keep off one another's images, as QEMU has them.
+//! Image locks compatible with QEMU's.
 //!
-//! QEMU's `block/file-posix.c`: who uses an image holds a shared lock on a byte from 100
-//! on for each thing that it does with it, and on a byte from 200 on for each thing that
-//! nobody else may do meanwhile; then it looks whether anybody holds a lock that speaks
-//! against it. Locks are of the open file description, so they end with the last of its
-//! descriptors, and hold within a process too.
+//! QEMU's `block/file-posix.c`: a user of an image holds a shared lock on byte 100 + n for each
+//! permission n that it uses, and on byte 200 + n for each permission that it does not share. Then
+//! it checks that no other user holds a conflicting lock. The locks belong to the open file
+//! description: they end with its last descriptor, and also work within a process.
 #![allow(unsafe_code, reason = "asks for locks with fcntl, which rustix does not have")]
 
 use std::io;
@@ -12,11 +11,11 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use suimon_ports::FileUse;
 
-/// Where the bytes for what is done begin, and those for what others may not do.
+/// First byte of the locks for used permissions, and for unshared ones.
 const DOES: i64 = 100;
 const KEEPS_OFF: i64 = 200;
 
-/// What can be done, by QEMU's numbers, and how a person says it.
+/// Permissions with QEMU's numbers, and verbs for messages.
 const READ: i64 = 0;
 const WRITE: i64 = 1;
 const WRITE_UNCHANGED: i64 = 2;
@@ -24,7 +23,7 @@ const RESIZE: i64 = 3;
 const ALL: [(i64, &str); 4] =
     [(READ, "reads"), (WRITE, "writes"), (WRITE_UNCHANGED, "rewrites"), (RESIZE, "resizes")];
 
-/// What somebody does with an image, and what others may not.
+/// Returns the permissions that a use needs, and those that it does not share.
 const fn claims(used: FileUse) -> (&'static [i64], &'static [i64]) {
     match used {
         FileUse::Read => (&[READ], &[WRITE, RESIZE]),
@@ -32,8 +31,8 @@ const fn claims(used: FileUse) -> (&'static [i64], &'static [i64]) {
     }
 }
 
-/// Takes the locks for a use. `Some`: somebody has the file, and what he does or forbids;
-/// no lock was kept.
+/// Acquires the locks for a use. Returns `Some` with a description of the conflict if another user
+/// holds the file; no lock is kept then.
 pub(crate) fn lock(file: impl AsFd, used: FileUse) -> io::Result<Option<String>> {
     let outcome = take(file.as_fd().as_raw_fd(), used);
     if !matches!(outcome, Ok(None)) {
@@ -68,15 +67,15 @@ fn take(file: i32, used: FileUse) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// Gives back all locks. Closing the descriptor does so too, but not before a process that
-/// is just being started, and still has a copy, has closed that.
+/// Releases all locks. Closing the descriptor does so only after every process that was just forked
+/// has closed its copy.
 pub(crate) fn unlock(file: impl AsFd) {
     let mut all = libc::flock { l_len: 0, ..of_byte(0, libc::F_UNLCK) };
-    // It cannot fail on a descriptor that had locks.
+    // Cannot fail on a descriptor that had locks.
     let _ = fcntl(file.as_fd().as_raw_fd(), libc::F_OFD_SETLK, &mut all);
 }
 
-/// Whether somebody else has a lock on a byte.
+/// Returns true if another user has a lock on a byte.
 fn is_held(file: i32, byte: i64) -> io::Result<bool> {
     let mut asked = of_byte(byte, libc::F_WRLCK);
     fcntl(file, libc::F_OFD_GETLK, &mut asked)?;
@@ -94,13 +93,13 @@ fn of_byte(byte: i64, kind: i32) -> libc::flock {
 }
 
 fn short(value: i32) -> i16 {
-    // All of these constants are below ten.
+    // The constants are all below ten.
     i16::try_from(value).unwrap_or_default()
 }
 
 fn fcntl(file: i32, command: i32, lock: &mut libc::flock) -> io::Result<()> {
-    // SAFETY: both commands read and write one `flock`, which `lock` is; a descriptor that
-    // is none gives an error.
+    // SAFETY: both commands read and write one `flock`, which `lock` is; an invalid descriptor
+    // yields an error.
     let result = unsafe { libc::fcntl(file, command, core::ptr::from_mut(lock)) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

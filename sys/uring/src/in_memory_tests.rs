@@ -1,5 +1,5 @@
-//! Files in memory are arrays of bytes, whoever writes to them, and take space only where
-//! something was written.
+//! Files in memory behave as arrays of bytes with several writers, and use space only where data
+//! was written.
 
 use proptest::prelude::*;
 use rustix::io::pwrite;
@@ -22,7 +22,7 @@ enum Change {
         may_unmap: bool,
     },
     SetLen(u64),
-    /// By another process, which nobody tells us of.
+    /// Write by another process, which this process is not notified of.
     Foreign {
         at: u64,
         len: usize,
@@ -76,7 +76,7 @@ proptest! {
                     write_model(&mut model, at, len, byte);
                 }
                 Change::Zero { at, len, may_unmap } => {
-                    // Disks free what they have, not what is behind their end.
+                    // Disks discard only within the file.
                     let len = len.min((model.len() as u64).saturating_sub(at));
                     if len > 0 {
                         let range = ByteRange::new(at, len).unwrap();
@@ -104,7 +104,7 @@ proptest! {
     }
 }
 
-/// Space that a file takes, in bytes.
+/// Returns the space in bytes that a file occupies.
 fn space(file: &HostFile) -> u64 {
     rustix::fs::fstat(file).unwrap().st_blocks as u64 * 512
 }
@@ -149,7 +149,7 @@ fn what_is_freed_in_memory_gives_its_space_back_and_is_zeros() {
     assert_eq!(space(&bench.file), 192 << 10);
 }
 
-/// A file of 64 KiB of fives that somebody else has cut to 16 KiB.
+/// Creates a file of 64 KiB of fives that another process has truncated to 16 KiB.
 fn cut_short() -> Bench {
     let mut bench = Bench::in_memory(8, 4096);
     bench.payload(0, PayloadUse::Source, &[(0, 64 << 10)]);
@@ -194,7 +194,7 @@ fn a_file_in_memory_grows_as_it_is_written() {
     bench.payload(0, PayloadUse::Source, &[(0, 4096)]);
     bench.memory.fill(0, &[3; 4096]);
     for nth in 0..20_u64 {
-        // The last page of the file is there, and part of it is behind the end.
+        // The last page of the file exists, and part of it is beyond the end.
         bench.run(|table| FileOp::Write {
             offset: nth * 1536,
             from: part(table, 0, 1536),

@@ -1,40 +1,41 @@
 //! Files of disk images, and io_uring on them.
 //!
-//! - [`HostFile`]: a file or block device, a [`DiskFile`](suimon_ports::DiskFile): past the
-//!   page cache where the device's units allow it.
-//! - [`HostStore`]: a directory or block device in which images lie, a
+//! - [`HostFile`]: a file or block device, a [`DiskFile`](suimon_ports::DiskFile), with direct I/O
+//!   where the device's alignment permits it.
+//! - [`HostStore`]: a directory or block device that contains images, a
 //!   [`StoreFiles`](suimon_ports::StoreFiles).
-//! - [`UringFileIo`]: a processor's I/O on such files, a [`FileIo`](suimon_ports::FileIo).
-//! - [`UringSource`]: gives each processor one of those.
-//! - [`PayloadTable`]: where the payloads of a queue's requests lie. Queues fill it, I/O
-//!   reads and writes what it points to, without a copy.
+//! - [`UringFileIo`]: a worker's I/O on such files, a [`FileIo`](suimon_ports::FileIo).
+//! - [`UringSource`]: creates the file I/O of each worker.
+//! - [`PayloadTable`]: locations of the payloads of a queue's requests in memory. Queues fill it;
+//!   I/O transfers payloads without a copy.
 //!
-//! What it does not do: it knows no image format, no disk and no limit, and decides
-//! nothing about order: what must follow something is submitted after that has ended.
+//! Outside of the scope: image formats, disks and limits, and the order of operations. An operation
+//! that depends on another must be submitted after its completion.
 //!
-//! Life of an operation
+//! Life cycle of an operation
 //! ```text
 //! submit ─┬─► entry in the ring ──kick──► kernel ──► poll_done ──► done
 //!         │       ▲                                     │  ▲
-//!         │       └── moved in part, or must be done ◄──┘  │
-//!         │           otherwise (zeros that are written)   │
-//!         └─► carried out at once, on a file in memory ────┘
+//!         │       └── partly done, or needs another ◄───┘  │
+//!         │           method (zeros that are written)      │
+//!         └─► executed at once, on a file in memory ───────┘
 //! ```
-//! The kernel gets operations before all of a round are in the ring, if the device would wait.
-//! Reads and writes of files that are memory (tmpfs) end in `submit`, without the ring, and on
-//! pages that the file has without a system call.
+//! The kernel receives operations before all of a round are in the ring if the device would be
+//! idle. Reads and writes of files in memory (tmpfs) complete in `submit`, without the ring, and
+//! without a system call on pages that the file has.
 //!
 //! Invariants
-//! - Memory that the kernel works on is held by the operation until the kernel has said
-//!   that it ended, also if the ring is dropped.
-//! - All I/O on a file goes past the page cache, or all of it through it.
-//! - Behind the end of a file are zeros.
-//! - To read a hole makes no page of it, and a file that others cut short costs nobody but its disk.
-//! - A ring does I/O on files it was given, and nothing else of what io_uring can do,
-//!   whoever writes into its memory.
-//! - No name leads out of a store, and nothing but a regular file is opened in one.
-//! - Once operations have been under way, none costs an allocation, unless a payload's
-//!   memory is not aligned or bytes come from or go to the engine itself.
+//! - Memory that the kernel accesses is held by the operation until its completion was received,
+//!   even if the ring is dropped.
+//! - I/O on a file is either always direct or always through the page cache.
+//! - Bytes beyond the end of a file read as zeros.
+//! - Reading a hole allocates no page, and a file that another process truncates affects only its
+//!   own disk.
+//! - A ring performs I/O on registered files and no other operation of io_uring, whatever is
+//!   written into its memory.
+//! - No name leads out of a store, and only regular files are opened in one.
+//! - In steady state no operation allocates memory, unless a payload's memory is not aligned or the
+//!   engine transfers bytes of its own.
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

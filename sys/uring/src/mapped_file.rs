@@ -1,11 +1,11 @@
-//! A file in memory, mapped: its pages are copied from and to without a system call.
+//! Mapping of a file in memory: its pages are copied without a system call.
 //!
-//! Only pages that the file is known to have are touched. A hole that is read through a
-//! mapping would get a page, and one that is written would be a `SIGBUS` where the file system
-//! is full, so holes are the kernel's to read and to fill. What the pages are is found when the
-//! file is opened, and kept up with what is done by this process; what others do meanwhile
-//! costs memory or a system call, never bytes: of a file that they cut short the mapping
-//! is given up ([`CutGuard`]).
+//! Only pages that the file is known to have are accessed. Reading a hole through a mapping would
+//! allocate a page, and writing one would raise `SIGBUS` if the file system is full, so holes are
+//! left to system calls. The set of pages is determined when the file is opened and updated with
+//! the operations of this process. Concurrent changes by other processes cost memory or a system
+//! call, but never corrupt data: if they truncate the file, the mapping is abandoned
+//! ([`CutGuard`]).
 #![allow(unsafe_code, reason = "maps files and copies from and to memory that clients share")]
 
 use core::ffi::c_void;
@@ -19,38 +19,39 @@ use suimon_mapping::CutGuard;
 
 use crate::pages::Pages;
 
-/// Of larger files the first so many bytes are mapped. Address space is taken for all of them,
-/// because files grow.
+/// Maximum number of mapped bytes of a file, from its beginning. This address space is reserved for
+/// each file, because files grow.
 const MAPPED_BYTES: usize = 16 << 30;
-/// Pieces of a file between holes that are looked for when it is opened.
+/// Maximum number of data extents that are searched when a file is opened.
 const PIECES_MAX: usize = 16_384;
 
-/// The mapping of one file.
+/// Mapping of one file in memory.
 #[derive(Debug)]
 pub(crate) struct MappedFile {
     base: NonNull<u8>,
     can_write: bool,
     /// Pages that the file has.
     pages: Pages,
-    /// The file has at least so many bytes. A page's bytes behind the end are in memory,
-    /// and are no part of the file.
+    /// Lower bound of the file's length. A page's bytes beyond the end exist in memory but are not
+    /// part of the file.
     end: AtomicU64,
-    /// Taken back before the mapping goes.
+    /// Guard against truncation; dropped before the mapping.
     guard: Option<CutGuard>,
 }
 
-// SAFETY: it is plain shared memory; the pointer is only used for copies that tolerate
-// others' writes, and is unmapped by the last owner.
+// SAFETY: plain shared memory; the pointer is only used for copies that tolerate concurrent writes,
+// and is unmapped by the last owner.
 unsafe impl Send for MappedFile {}
 // SAFETY: as above.
 unsafe impl Sync for MappedFile {}
 
 impl MappedFile {
-    /// Maps a file of `len` bytes. `None`: the host refuses; everything can be done without.
+    /// Maps a file of `len` bytes. Returns `None` if the host rejects the mapping, which is
+    /// optional.
     pub(crate) fn new(fd: BorrowedFd<'_>, can_write: bool, len: u64) -> Option<Self> {
         let write = if can_write { ProtFlags::WRITE } else { ProtFlags::empty() };
         let flags = MapFlags::SHARED | MapFlags::NORESERVE;
-        // SAFETY: a new mapping at an address of the kernel's choice.
+        // SAFETY: creates a new mapping at an address chosen by the kernel.
         let map = unsafe {
             rustix::mm::mmap(
                 core::ptr::null_mut(),
@@ -69,9 +70,9 @@ impl MappedFile {
             end: AtomicU64::new(len),
             guard: None,
         };
-        // Programs that are started have no use for it, nor has who reads a crashed daemon.
+        // Child processes do not need it, and core dumps must not contain it.
         for advice in [Advice::LinuxDontFork, Advice::LinuxDontDump] {
-            // SAFETY: it changes nothing of what the mapping shows to this process.
+            // SAFETY: does not change what the mapping contains for this process.
             let _ = unsafe { rustix::mm::madvise(base.as_ptr().cast(), MAPPED_BYTES, advice) };
         }
         let start = base.as_ptr() as usize;
@@ -90,18 +91,18 @@ impl MappedFile {
         }
     }
 
-    /// Copies from the file to `pieces`. `false`: it could not be done so, and what is in
-    /// `pieces` means nothing.
+    /// Copies from the file to `pieces`. Returns false if that is impossible; the contents of
+    /// `pieces` are then undefined.
     ///
     /// # Safety
-    /// The pieces may be written, and nobody holds a reference into them.
+    /// The pieces must be valid for writes, and no reference into them may exist.
     #[inline]
     pub(crate) unsafe fn read(&self, offset: u64, pieces: &[libc::iovec]) -> bool {
         let Some(place) = self.place(offset, bytes_of(pieces)) else { return false };
         let mut from = place;
         for piece in pieces {
-            // SAFETY: `place` found as many bytes to be mapped as the pieces have; a mapping
-            // of our own overlaps nobody's memory.
+            // SAFETY: `place` ensures that as many bytes are mapped as the pieces have; the mapping
+            // overlaps no other memory.
             unsafe {
                 piece.iov_base.cast::<u8>().copy_from_nonoverlapping(from, piece.iov_len);
                 from = from.add(piece.iov_len);
@@ -110,11 +111,11 @@ impl MappedFile {
         !self.is_given_up()
     }
 
-    /// Copies `pieces` to the file. `false`: it could not be done so, and none or some of it
-    /// was done.
+    /// Copies `pieces` to the file. Returns false if that is impossible; a part may have been
+    /// written.
     ///
     /// # Safety
-    /// The pieces may be read.
+    /// The pieces must be valid for reads.
     #[inline]
     pub(crate) unsafe fn write(&self, offset: u64, pieces: &[libc::iovec]) -> bool {
         let len = bytes_of(pieces);
@@ -133,33 +134,33 @@ impl MappedFile {
         !self.is_given_up()
     }
 
-    /// Where a range is mapped, if the file has all its pages.
+    /// Returns the address of a range if the file has all of its pages.
     #[inline]
     fn place(&self, offset: u64, len: u64) -> Option<*mut u8> {
         if self.is_given_up() || !self.pages.has(offset, len) {
             return None;
         }
-        // SAFETY: pages are there for what is mapped, and no more.
+        // SAFETY: `pages` contains pages of the mapped range only.
         Some(unsafe { self.base.as_ptr().add(offset as usize) })
     }
 
-    /// Whether somebody was found to have cut the file short.
+    /// Returns true if the file was found to be truncated by another process.
     fn is_given_up(&self) -> bool {
         self.guard.as_ref().is_none_or(CutGuard::is_cut)
     }
 
-    /// Bytes were written by the kernel, which has given them pages.
+    /// Records a write by the kernel, which has allocated the pages.
     pub(crate) fn handle_written(&self, offset: u64, len: u64) {
         self.end.fetch_max(offset.saturating_add(len), Ordering::Relaxed);
         self.pages.add(offset, len);
     }
 
-    /// A range is to be a hole, or to be zeros in some other way.
+    /// Records that a range is about to become a hole or to be zeroed otherwise.
     pub(crate) fn handle_zeroing(&self, offset: u64, len: u64) {
         self.pages.remove(offset, len);
     }
 
-    /// The file is to end there. It is taken to be longer only where something is written.
+    /// Records a truncation to `len`. A longer file is recognised only where data is written.
     pub(crate) fn handle_len(&self, len: u64) {
         self.end.fetch_min(len, Ordering::Relaxed);
         self.pages.remove(len, u64::MAX);
@@ -173,7 +174,7 @@ fn bytes_of(pieces: &[libc::iovec]) -> u64 {
 impl Drop for MappedFile {
     fn drop(&mut self) {
         self.guard = None;
-        // SAFETY: the mapping was made by `new`, and nobody holds it any more.
+        // SAFETY: the mapping was created by `new`, and nothing uses it any more.
         let unmapped =
             unsafe { rustix::mm::munmap(self.base.as_ptr().cast::<c_void>(), MAPPED_BYTES) };
         debug_assert!(unmapped.is_ok(), "munmap: {unmapped:?}");

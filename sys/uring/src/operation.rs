@@ -1,6 +1,5 @@
-//! One operation from its beginning to its end, which may take several turns of the
-//! kernel: what was done in part goes on, what the file system cannot do is done
-//! otherwise.
+//! State of one operation. It may take several steps in the kernel: a partly completed transfer
+//! continues, and an unsupported operation is replaced by another.
 
 use std::any::Any;
 use std::io;
@@ -11,10 +10,10 @@ use suimon_ports::{FileSlot, PayloadPart};
 use crate::aligned::AlignedBytes;
 use crate::payload::{PayloadTable, PayloadUse};
 
-/// The most that one turn writes of zeros.
+/// Maximum number of zeros that one step writes.
 pub(crate) const ZEROS_BYTES: u64 = 1 << 20;
 
-/// What is done.
+/// Kind of an operation, with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Read,
@@ -22,47 +21,47 @@ pub(crate) enum Kind {
         is_durable: bool,
     },
     Flush,
-    /// Makes a hole, or zeros that keep their space.
+    /// Punches a hole, or zeros a range and keeps its space.
     Zero {
         may_unmap: bool,
     },
-    /// Writes zeros, because the file system cannot make them.
+    /// Writes zeros, because the file system cannot zero the range.
     WriteZeros,
-    /// Allocates space behind the end of the file. What cannot be allocated becomes a hole.
+    /// Allocates space beyond the end of the file. A part that cannot be allocated becomes a hole.
     Extend {
-        /// End of the part that is needed soon; space behind it is allocated ahead.
+        /// End of the part that is needed soon; space beyond it is allocated ahead.
         needed: u64,
-        /// The file's new length.
+        /// New length of the file.
         len: u64,
     },
 }
 
-/// One operation.
+/// Operation on a file.
 pub(crate) struct Operation {
     pub(crate) file: FileSlot,
     pub(crate) token: u64,
     pub(crate) kind: Kind,
     pub(crate) offset: u64,
     pub(crate) len: u64,
-    /// What the file wants offsets and lengths to be multiples of.
+    /// Required alignment of offsets and lengths in bytes.
     pub(crate) unit: u32,
-    /// Bytes that are done.
+    /// Bytes transferred so far.
     pub(crate) done: u64,
-    /// The memory that the kernel works on; stays where it is while the operation lasts.
+    /// Memory that the kernel accesses; its address does not change while the operation lasts.
     pub(crate) pieces: Vec<libc::iovec>,
-    /// Memory of our own, where the payload's cannot be used or there is none.
+    /// Buffer of the operation, if the payload's memory cannot be used or there is none.
     pub(crate) own: Option<AlignedBytes>,
-    /// The payload's pieces, if `own` stands in for them.
+    /// Pieces of the payload for which `own` is a bounce buffer.
     pub(crate) stand_in: Vec<libc::iovec>,
-    /// What the payload lies in.
+    /// Memory that contains the payload, held while the operation lasts.
     pub(crate) memory: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Operation {
-    /// Works on part of a payload. Memory that is not aligned is stood in for.
+    /// Uses part of a payload. Unaligned memory is replaced by a bounce buffer.
     ///
     /// # Errors
-    /// There is no such payload.
+    /// The payload does not exist.
     pub(crate) fn on_payload(
         mut self,
         part: &PayloadPart<'_>,
@@ -92,7 +91,7 @@ impl Operation {
         Ok(self)
     }
 
-    /// Works on memory of our own.
+    /// Uses a buffer of the operation.
     pub(crate) fn on_own(mut self, mut own: AlignedBytes) -> Self {
         let bytes = own.as_mut_slice();
         self.pieces.clear();
@@ -101,23 +100,23 @@ impl Operation {
         self
     }
 
-    /// The memory, if it is in one piece: naming that costs the kernel less than a list of one.
+    /// Returns the memory if it is in one piece, which the kernel handles faster than a list.
     pub(crate) fn only_piece(&self) -> Option<(*mut u8, u32)> {
         let [piece] = self.pieces[..] else { return None };
         Some((piece.iov_base.cast(), u32::try_from(piece.iov_len).ok()?))
     }
 
-    /// Where in the file it goes on.
+    /// Returns the offset in the file at which the operation continues.
     pub(crate) fn place(&self) -> u64 {
         self.offset.saturating_add(self.done)
     }
 
-    /// The memory as a list, which is good as long as the operation is not changed.
+    /// Returns the memory as a list, valid until the operation changes.
     pub(crate) fn list(&self) -> (*const libc::iovec, u32) {
         (self.pieces.as_ptr(), self.pieces.len() as u32)
     }
 
-    /// Some bytes were moved. Whether it is done.
+    /// Records transferred bytes. Returns true if the operation is complete.
     pub(crate) fn handle_moved(&mut self, bytes: u64) -> bool {
         self.done = self.done.saturating_add(bytes);
         if self.kind == Kind::WriteZeros {
@@ -140,8 +139,8 @@ impl Operation {
         self.done >= self.len
     }
 
-    /// Whether the file ended, because a turn moved nothing or no whole unit: what was not
-    /// read is zeros then.
+    /// Returns true if a step reached the end of the file, because it transferred nothing or no
+    /// whole unit; the rest of the memory is then zeroed.
     pub(crate) fn handle_end_of_file(&mut self, moved: u64) -> bool {
         let has_ended = moved == 0 || moved % u64::from(self.unit.max(1)) != 0;
         if has_ended {
@@ -150,9 +149,9 @@ impl Operation {
         has_ended
     }
 
-    /// Goes on with a file that has to be longer: with the part that is needed soon if space ahead of it
-    /// could not be allocated, else with a hole up to the new end. `is_allocated`: the last turn has
-    /// succeeded. Returns whether the file is long enough.
+    /// Determines the next step of an extension: the part that is needed soon if space ahead of it
+    /// could not be allocated, otherwise a hole up to the new end. `is_allocated` is true if the
+    /// last step succeeded. Returns true if the file is long enough.
     pub(crate) fn handle_extended(&mut self, is_allocated: bool) -> bool {
         let Kind::Extend { needed, len } = self.kind else { return true };
         let tried = self.offset.saturating_add(self.len);
@@ -163,20 +162,20 @@ impl Operation {
             self.len = needed - self.offset;
             return false;
         }
-        // A file ends where it was last written, and has a hole before that.
+        // Writing the last unit sets the length and leaves a hole before it.
         let unit = u64::from(self.unit.max(1)).min(len - self.offset);
         (self.offset, self.len) = (len - unit, unit);
         self.kind = Kind::WriteZeros;
         false
     }
 
-    /// Whether there is nothing to do.
+    /// Returns true if there is nothing to do.
     pub(crate) fn is_nothing(&self) -> bool {
         self.len == 0 && self.kind != Kind::Flush
     }
 
-    /// The bytes that were read, if they go back with the completion; a payload that was
-    /// stood in for gets its bytes.
+    /// Returns the bytes read, if they belong to the completion. The contents of a bounce buffer
+    /// are copied to the payload.
     pub(crate) fn take_bytes(&mut self) -> Vec<u8> {
         let Some(own) = self.own.take().filter(|_| self.kind == Kind::Read) else {
             return Vec::new();

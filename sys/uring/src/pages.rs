@@ -1,25 +1,25 @@
-//! Which pages a file has: one bit for each, read and changed by any thread.
+//! Set of the pages that a file has: a bitmap that any thread may read and change.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
 
-/// Bits of a word.
+/// Bits per word.
 const BITS: u64 = 64;
-/// Words of a part. Parts in which there never was a page cost nothing.
+/// Words per part. Parts without pages are not allocated.
 const PART_WORDS: u64 = 512;
 const PART_PAGES: u64 = PART_WORDS * BITS;
 
-/// A set of pages of a file. What is behind its end is never in it.
+/// Set of pages of a file. Pages beyond its capacity are never members.
 #[derive(Debug)]
 pub(crate) struct Pages {
     parts: Vec<OnceLock<Box<[AtomicU64]>>>,
 }
 
 impl Pages {
-    /// Bytes of a page.
+    /// Size of a page in bytes.
     pub(crate) const BYTES: u64 = 4096;
 
-    /// No pages, of a file of which at most `bytes` bytes count.
+    /// Creates an empty set for the first `bytes` bytes of a file.
     pub(crate) fn new(bytes: u64) -> Self {
         let parts = (bytes / Self::BYTES).div_ceil(PART_PAGES);
         Self { parts: (0..parts).map(|_| OnceLock::new()).collect() }
@@ -29,7 +29,7 @@ impl Pages {
         self.parts.len() as u64 * PART_PAGES * Self::BYTES
     }
 
-    /// Whether all pages of a range are there. Of nothing they are.
+    /// Returns true if all pages of a range are members; true for an empty range.
     #[inline]
     pub(crate) fn has(&self, offset: u64, len: u64) -> bool {
         offset.checked_add(len).is_some_and(|end| end <= self.bytes())
@@ -37,7 +37,7 @@ impl Pages {
                 .all(|(word, mask)| self.word(word).is_some_and(|found| found & mask == mask))
     }
 
-    /// The pages of a range are there, as far as they count.
+    /// Adds the pages of a range, up to the capacity.
     pub(crate) fn add(&self, offset: u64, len: u64) {
         let end = offset.saturating_add(len).min(self.bytes());
         for (word, mask) in Masks::of(offset, end.saturating_sub(offset)) {
@@ -49,7 +49,7 @@ impl Pages {
         }
     }
 
-    /// The pages of a range may not be there any more, the first and the last among them.
+    /// Removes the pages of a range, including partly covered ones.
     pub(crate) fn remove(&self, offset: u64, len: u64) {
         let end = offset.saturating_add(len).min(self.bytes());
         for (word, mask) in Masks::of(offset, end.saturating_sub(offset)) {
@@ -68,9 +68,9 @@ impl Pages {
     }
 }
 
-/// The words that a range of bytes has pages in, with those pages' bits.
+/// Iterator over the words of a range of bytes, with masks of its pages.
 struct Masks {
-    /// The next page, and the one behind the last.
+    /// Next page, and end of the range in pages.
     page: u64,
     end: u64,
 }
@@ -116,7 +116,7 @@ mod tests {
                 0 => 0..0,
                 _ => offset / Pages::BYTES..(offset + len).div_ceil(Pages::BYTES),
             };
-            // Two parts: some ranges lie partly or all behind them.
+            // Two parts: some ranges are partly or entirely beyond them.
             let pages = Pages::new(PART_PAGES * 2 * Pages::BYTES);
             let mut model = BTreeSet::new();
             for (is_added, offset, len) in changes.clone() {

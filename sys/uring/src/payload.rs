@@ -1,4 +1,4 @@
-//! Where the payloads of a queue's requests lie.
+//! Locations of the payloads of a queue's requests in memory.
 #![allow(unsafe_code, reason = "holds pointers into memory that is shared with a client")]
 
 use std::any::Any;
@@ -8,21 +8,21 @@ use std::sync::Arc;
 use crate::aligned::{PAGE, Page};
 use crate::copy::{gather, scatter};
 
-/// A piece of memory: this many bytes from this pointer on.
+/// Contiguous piece of memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
-    /// Where it begins.
+    /// Address of the first byte.
     pub pointer: *mut u8,
-    /// Bytes.
+    /// Length in bytes.
     pub len: usize,
 }
 
-/// Which way a payload goes.
+/// Direction of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PayloadUse {
-    /// It is read: the client writes to the disk.
+    /// The payload is read from memory: a write to the disk.
     Source,
-    /// It is written: the client reads from the disk.
+    /// The payload is written to memory: a read from the disk.
     Destination,
 }
 
@@ -31,36 +31,34 @@ struct Slot {
     pieces: Vec<Piece>,
 }
 
-/// Memory that is read and written by pointers only.
+/// Memory that is only accessed through pointers.
 struct OwnPages(Vec<UnsafeCell<Page>>);
 
-// SAFETY: nobody makes a reference to what is in the cells.
+// SAFETY: no reference to the contents of the cells is created.
 unsafe impl Sync for OwnPages {}
 
-/// For each tag of a queue where its payload lies: what
-/// [`DiskQueue::payloads`](suimon_ports::DiskQueue::payloads) of every queue of this
-/// floor is.
+/// Location of the payload of each tag of a queue: the type of
+/// [`DiskQueue::payloads`](suimon_ports::DiskQueue::payloads) for every queue of the sys layer.
 pub struct PayloadTable {
     memory: Arc<dyn Any + Send + Sync>,
     slots: Vec<Slot>,
 }
 
-// SAFETY: the pointers are good wherever `memory` is held, by the promise of
-// `PayloadTable::set`, and the table holds it.
+// SAFETY: the pointers are valid in any thread while `memory` is held, as `PayloadTable::set`
+// requires, and the table holds it.
 unsafe impl Send for PayloadTable {}
 
 impl PayloadTable {
-    /// Room for `tags` requests of at most `pieces_max` pieces each. `memory` is what
-    /// pieces lie in; whoever works on a payload holds it meanwhile.
+    /// Creates a table for `tags` requests of at most `pieces_max` pieces each. `memory` contains
+    /// the pieces; operations hold it while they use a payload.
     #[must_use]
     pub fn new(tags: u32, pieces_max: usize, memory: Arc<dyn Any + Send + Sync>) -> Self {
         let slot = || Slot { usage: PayloadUse::Source, pieces: Vec::with_capacity(pieces_max) };
         Self { memory, slots: (0..tags).map(|_| slot()).collect() }
     }
 
-    /// A table with memory of its own, for queues whose client is in this process: each
-    /// tag's payload has `bytes` bytes, zeros at first, from the beginning of a page on, and
-    /// goes the way that `usage` says.
+    /// Creates a table with its own memory, for queues whose client is in this process. The payload
+    /// of each tag has `bytes` zeros, starts at a page, and has the direction that `usage` returns.
     #[must_use]
     pub fn with_memory(tags: u32, bytes: usize, usage: impl Fn(u32) -> PayloadUse) -> Self {
         let pages_each = bytes.div_ceil(PAGE);
@@ -72,20 +70,19 @@ impl PayloadTable {
         for (tag, nth) in (0..tags).zip(0..) {
             // SAFETY: there are that many pages for each tag.
             let pointer = unsafe { start.add(nth * pages_each * PAGE) };
-            // SAFETY: the bytes lie in the pages of this tag, which the table holds and
-            // which are in cells.
+            // SAFETY: the bytes are in the pages of this tag, which the table holds and which are
+            // in cells.
             unsafe { table.set(tag, usage(tag), [Piece { pointer, len: bytes }]) };
         }
         table
     }
 
-    /// Says where the payload of a request lies. Pieces beyond those the table has room
-    /// for cost an allocation. A tag that the table does not have is ignored.
+    /// Sets the location of a request's payload. More pieces than the table has room for cost an
+    /// allocation. A tag out of range is ignored.
     ///
     /// # Safety
-    /// As long as the table's memory is held, each piece may be read, and written if it is
-    /// a destination. Others may access it at the same time; nobody holds a reference
-    /// into it.
+    /// While the table's memory is held, each piece must be valid for reads, and for writes if it
+    /// is a destination. Other parties may access it concurrently; no reference into it may exist.
     pub unsafe fn set(
         &mut self,
         tag: u32,
@@ -103,32 +100,31 @@ impl PayloadTable {
         }
     }
 
-    /// The request has no payload.
+    /// Records that the request has no payload.
     pub fn clear(&mut self, tag: u32) {
         if let Some(slot) = self.slots.get_mut(tag as usize) {
             slot.pieces.clear();
         }
     }
 
-    /// Bytes of a payload.
+    /// Returns the length of a payload in bytes.
     #[must_use]
     pub fn bytes(&self, tag: u32) -> u64 {
         let pieces = self.slots.get(tag as usize).map_or(&[][..], |slot| &slot.pieces);
         pieces.iter().fold(0, |sum, piece| sum.saturating_add(piece.len as u64))
     }
 
-    /// Fills part of a payload with zeros, as far as it is a destination.
+    /// Fills part of a payload with zeros, if it is a destination.
     pub fn zero(&self, tag: u32, from: u64, len: u64) {
         self.each(tag, PayloadUse::Destination, from, len, |piece| {
-            // SAFETY: a destination may be written while its memory is held, which the
-            // table does; there are no references into it.
+            // SAFETY: a destination is valid for writes while its memory is held by the table; no
+            // reference into it exists.
             unsafe { piece.pointer.write_bytes(0, piece.len) };
         });
     }
 
-    /// Copies part of a payload that is a source, for whoever needs its bytes at hand.
-    /// `false`: the payload is shorter, or goes the other way; the first bytes of `into`
-    /// are what there is of it.
+    /// Copies part of a source payload to `into`. Returns false if the payload is shorter or a
+    /// destination; the existing part was copied.
     #[must_use]
     pub fn copy_out(&self, tag: u32, from: u64, into: &mut [u8]) -> bool {
         let mut pieces = Vec::new();
@@ -137,8 +133,8 @@ impl PayloadTable {
         is_whole
     }
 
-    /// Copies bytes to part of a payload that is a destination. `false`: the payload is
-    /// shorter, or goes the other way; what there is of it was written.
+    /// Copies bytes to part of a destination payload. Returns false if the payload is shorter or a
+    /// source; the existing part was written.
     #[must_use]
     pub fn copy_in(&self, tag: u32, from: u64, bytes: &[u8]) -> bool {
         let mut pieces = Vec::new();
@@ -148,13 +144,13 @@ impl PayloadTable {
         is_whole
     }
 
-    /// What pieces lie in.
+    /// Returns the memory that contains the pieces.
     pub(crate) fn memory(&self) -> &Arc<dyn Any + Send + Sync> {
         &self.memory
     }
 
-    /// Appends the pieces of a part. `false`: the payload is shorter, or goes the other
-    /// way; `pieces` has what there is of it.
+    /// Appends the pieces of a part. Returns false if the payload is shorter or has the other
+    /// direction; the existing part was appended.
     pub(crate) fn part(
         &self,
         tag: u32,
@@ -169,7 +165,7 @@ impl PayloadTable {
         found == len
     }
 
-    /// Calls `each` with the pieces of a part, in order, and returns their bytes.
+    /// Calls `each` with the pieces of a part, in order. Returns the number of bytes.
     fn each(
         &self,
         tag: u32,
@@ -211,13 +207,13 @@ mod tests {
         let start = bytes.as_mut_ptr();
         let mut from = 0;
         let pieces = lens.iter().map(|&len| {
-            // SAFETY: tests give lengths within `bytes`.
+            // SAFETY: tests use lengths within `bytes`.
             let pointer = unsafe { start.add(from) };
             from += len;
             Piece { pointer, len }
         });
-        // SAFETY: `bytes` outlives the table in every test here, and is looked at again
-        // only when the table is used no more.
+        // SAFETY: `bytes` outlives the table in every test of this module, and is accessed again
+        // only after the table's last use.
         unsafe { table.set(1, usage, pieces) };
         table
     }

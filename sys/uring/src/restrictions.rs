@@ -1,20 +1,20 @@
-//! What a ring may be used for, whoever gets hold of it: operations on files it was given.
+//! Restriction of a ring to I/O on registered files.
 //!
-//! A ring carries out what is written into its memory with the rights of the thread that
-//! enters it, and past that thread's filter of system calls. Restricted so, it opens,
-//! connects and starts nothing (`io_uring_register(2)`, `IORING_REGISTER_RESTRICTIONS`).
+//! The kernel executes operations in a ring's memory with the rights of the thread that enters it,
+//! without its system call filter. A restricted ring cannot open files, connect or start anything
+//! (`io_uring_register(2)`, `IORING_REGISTER_RESTRICTIONS`).
 
 use std::io;
 
 use io_uring::{IoUring, opcode, register::Restriction, squeue};
 
-/// `IORING_REGISTER_FILES_UPDATE` (linux/io_uring.h).
+/// Opcode `IORING_REGISTER_FILES_UPDATE` (linux/io_uring.h).
 const FILES_UPDATE: u8 = 6;
 
-/// Restricts a ring that is disabled, and enables it.
+/// Restricts a disabled ring, and enables it.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system.
 pub(crate) fn restrict(ring: &IoUring) -> io::Result<()> {
     let operations = [
         opcode::Read::CODE,
@@ -26,7 +26,7 @@ pub(crate) fn restrict(ring: &IoUring) -> io::Result<()> {
     ];
     let mut restrictions: Vec<Restriction> =
         operations.into_iter().map(Restriction::sqe_op).collect();
-    // Each operation names its file by its place in the ring's own table.
+    // Each operation refers to its file by an index in the ring's own table.
     restrictions.push(Restriction::sqe_flags_required(squeue::Flags::FIXED_FILE.bits()));
     restrictions.push(Restriction::register_op(FILES_UPDATE));
     ring.submitter().register_restrictions(&mut restrictions)?;
@@ -41,9 +41,10 @@ mod tests {
 
     use super::*;
 
-    /// What the kernel says to an operation.
+    /// Returns the kernel's result of an operation.
     fn answer(ring: &mut IoUring, entry: &squeue::Entry) -> i32 {
-        // SAFETY: none of the operations here has memory that does not live as long.
+        // SAFETY: none of the operations in these tests refers to memory that does not live as
+        // long.
         unsafe { ring.submission().push(entry) }.unwrap();
         ring.submit_and_wait(1).unwrap();
         ring.completion().next().unwrap().result()

@@ -1,16 +1,17 @@
-//! Free space of a store, as far as it is known without asking the file system.
+//! Free space of a store, as far as it is known without a query of the file system.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Space is allocated ahead if it is at most this part of the free space.
+/// Inverse of the largest part of the free space that is allocated ahead.
 const AHEAD_SHARE: u64 = 32;
-/// Space that is needed soon is allocated if it is at most this part of the free space.
+/// Inverse of the largest part of the free space that is allocated for data needed soon.
 const NEEDED_SHARE: u64 = 4;
 
-/// Free bytes of a store when it was last queried, less what its files have allocated since.
+/// Free bytes of a store at the last query, minus what its files have allocated since.
 ///
-/// An estimate: other programs use the file system as well. It only decides how much is allocated
-/// beyond what is written. Querying the file system may block, so I/O threads do not.
+/// An estimate: other programs use the file system as well. It only determines how much is
+/// allocated beyond what is written. A query of the file system may block, so I/O threads do not
+/// make one.
 #[derive(Debug, Default)]
 pub(crate) struct StoreRoom(AtomicU64);
 
@@ -51,7 +52,7 @@ mod tests {
         assert_eq!(room.claim(MIB, 2 * MIB, 5 * MIB), 2 * MIB);
         room.set(1000 * MIB);
         assert_eq!(room.claim(MIB, 2 * MIB, 33 * MIB), 33 * MIB);
-        // What was allocated is not free any more.
+        // The allocated space is no longer free.
         assert_eq!(room.claim(MIB, 2 * MIB, 33 * MIB), 2 * MIB);
         room.set(3 * MIB);
         assert_eq!(room.claim(MIB, 2 * MIB, 2 * MIB), MIB);

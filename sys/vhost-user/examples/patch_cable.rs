@@ -1,10 +1,10 @@
-//! Two vhost-user NICs joined by a cable: whatever one VM sends, the other
-//! receives. One thread on one CPU moves the frames. For trying the rings with
-//! real front-ends and for measuring them without a switch:
+//! Connects two vhost-user NICs: frames that one VM sends are delivered to the other. One thread on
+//! one CPU moves the frames. For tests of the rings with real front-ends and for measurements
+//! without a switch:
 //!
 //!     patch_cable CPU SOCKET SOCKET [client]
 //!
-//! Prints frames per second once per second; ends with its standard input.
+//! Prints frames per second once per second; exits at the end of its standard input.
 
 use std::io::Read;
 use std::process::ExitCode;
@@ -67,7 +67,7 @@ impl PortObserver for Cable {
     }
 }
 
-/// One end of the cable.
+/// One end of the connection: the rings of one NIC.
 #[derive(Default)]
 struct End {
     source: Option<Box<dyn FrameSource>>,

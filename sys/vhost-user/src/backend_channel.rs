@@ -1,4 +1,4 @@
-//! Our requests to the front-end (`SET_BACKEND_REQ_FD`).
+//! Back-end requests to the front-end (`VHOST_USER_SET_BACKEND_REQ_FD`).
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,21 +8,21 @@ use rustix::net::{SendFlags, send};
 
 use crate::message::{HEADER_BYTES, VERSION};
 
-/// `VHOST_USER_BACKEND_CONFIG_CHANGE_MSG`.
+/// Code of `VHOST_USER_BACKEND_CONFIG_CHANGE_MSG`.
 const CONFIG_CHANGE: u32 = 2;
 
-/// A socket on which we may speak first. We ask for no answers, so that a
-/// front-end that does not read never holds us up.
+/// Socket for requests of the back-end. The requests need no reply, and the socket is non-blocking,
+/// so a front-end that does not read never delays the device.
 #[derive(Debug)]
 pub(crate) struct BackendChannel {
     socket: OwnedFd,
 }
 
 impl BackendChannel {
-    /// Takes over what the front-end passed.
+    /// Takes ownership of the descriptor that the front-end passed and makes it non-blocking.
     ///
     /// # Errors
-    /// It is not a socket, as the text says.
+    /// The reason why the descriptor cannot be used, for example that it is not a socket.
     pub(crate) fn new(socket: OwnedFd) -> Result<Self, String> {
         let host = |errno: rustix::io::Errno| format!("cannot be examined: {errno}");
         let stat = rustix::fs::fstat(&socket).map_err(host)?;
@@ -34,8 +34,8 @@ impl BackendChannel {
         Ok(Self { socket })
     }
 
-    /// Says that configuration space changed, so that a front-end that keeps a
-    /// copy reads it again.
+    /// Reports that configuration space changed, so that a front-end with a cached copy reads it
+    /// again.
     ///
     /// # Errors
     /// The front-end closed the channel or does not read it.
@@ -45,7 +45,7 @@ impl BackendChannel {
         for (to, from) in bytes.iter_mut().zip(words.as_flattened()) {
             *to = *from;
         }
-        // Twelve bytes go whole or not at all.
+        // A message of 12 bytes is sent completely or not at all.
         send(&self.socket, &bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
         Ok(())
     }

@@ -1,35 +1,35 @@
-//! The configuration space of a network device (`struct virtio_net_config`,
-//! virtio 1.3, section 5.1.4), for front-ends that ask us for it.
+//! Configuration space of a network device (`struct virtio_net_config`, virtio 1.3, section 5.1.4),
+//! for front-ends that request it from the back-end.
 
 use suimon_frame::MacAddr;
 
-/// Bytes of configuration space we fill.
+/// Size in bytes of the implemented part of configuration space.
 pub(crate) const CONFIG_BYTES: usize = 24;
 
-/// `VIRTIO_NET_S_LINK_UP`.
+/// Value of `VIRTIO_NET_S_LINK_UP`.
 const LINK_UP: u16 = 1;
 
-/// What the guest can read of its device.
+/// Contents of a NIC's configuration space.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConfigSpace {
-    /// Its address; zeros if we do not know it.
+    /// MAC address; zeros are reported if it is unknown.
     pub(crate) mac: Option<MacAddr>,
-    /// Queue pairs it may use.
+    /// Maximum number of queue pairs (`max_virtqueue_pairs`).
     pub(crate) queue_pairs: u16,
-    /// Largest IP packet.
+    /// Largest IP packet in bytes.
     pub(crate) mtu: u16,
 }
 
 impl ConfigSpace {
-    /// The `size` bytes at `offset`; none if they are not all inside.
+    /// Returns `size` bytes at `offset`; empty if the range is not completely inside.
     pub(crate) fn read(&self, offset: u32, size: u32) -> Vec<u8> {
         let from = usize::try_from(offset).unwrap_or(usize::MAX);
         let to = from.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
         self.bytes().get(from..to).unwrap_or_default().to_vec()
     }
 
-    /// Address, status (link up), queue pairs, MTU, speed and duplex unknown, no
-    /// receive-side scaling.
+    /// Returns the encoded fields: address, status (link up), queue pairs, MTU, unknown speed and
+    /// duplex, no receive-side scaling.
     fn bytes(&self) -> [u8; CONFIG_BYTES] {
         let mac = self.mac.unwrap_or_default().octets();
         let fields: [&[u8]; 6] = [

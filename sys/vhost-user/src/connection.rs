@@ -1,4 +1,4 @@
-//! The connection of one front-end: receives whole messages and sends replies.
+//! Connection of one front-end: receives complete messages and sends replies.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -19,14 +19,14 @@ use crate::message::{FDS_MAX, HEADER_BYTES, Header, Message, MessageError, PAYLO
 use crate::reply::Reply;
 use crate::request::Request;
 
-/// Longest time for the rest of a message, and for the front-end to read a reply. Both sides are
-/// processes of one host: a front-end that takes longer does not work.
+/// Maximum time for the rest of a message to arrive, and for the front-end to read a reply. Both
+/// sides are processes of one host: a front-end that takes longer has failed.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Why a connection ended.
+/// Reason why a connection ended.
 #[derive(Debug, Error)]
 pub(crate) enum End {
-    /// We were told to stop.
+    /// The owner closed the device.
     #[error("the device was closed")]
     Stopped,
     /// The front-end closed its end between two messages.
@@ -35,35 +35,35 @@ pub(crate) enum End {
     /// The front-end closed its end inside a message.
     #[error("the connection ended after {got} of {expected} bytes of a message")]
     Truncated {
-        /// Bytes that came.
+        /// Bytes of the message received so far.
         got: usize,
-        /// Bytes that were announced.
+        /// Bytes of the message expected, header included.
         expected: usize,
     },
-    /// The rest of a message did not come.
+    /// The rest of a message did not arrive in time.
     #[error("{got} of {expected} bytes of a message came, the rest did not follow")]
     Stalled {
-        /// Bytes that came.
+        /// Bytes of the message received so far.
         got: usize,
-        /// Bytes that were announced.
+        /// Bytes of the message expected, header included.
         expected: usize,
     },
-    /// The front-end does not take its answers.
+    /// The front-end does not read its replies.
     #[error("the front-end does not read its answers")]
     Deaf,
-    /// More descriptors than any message has.
+    /// A message with more descriptors than any request carries.
     #[error("more than {FDS_MAX} descriptors in one message")]
     Descriptors,
-    /// A message that is none.
+    /// Message that could not be parsed.
     #[error(transparent)]
     Message(#[from] MessageError),
-    /// The socket failed.
+    /// A system call on the socket failed.
     #[error("the socket failed: {0}")]
     Socket(#[from] io::Error),
 }
 
 impl End {
-    /// Whether the front-end broke the protocol.
+    /// Returns true if the front-end violated the protocol.
     pub(crate) const fn is_violation(&self) -> bool {
         matches!(
             self,
@@ -76,7 +76,7 @@ impl End {
     }
 }
 
-/// A message with what is needed to answer it.
+/// Message with the header needed to reply to it.
 pub(crate) struct Incoming {
     pub(crate) header: Header,
     pub(crate) message: Message,
@@ -98,17 +98,17 @@ impl RestBy {
     }
 }
 
-/// What a connection has to receive.
+/// Kind of data that is ready to be received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pending {
-    /// At least one byte.
+    /// At least one byte of a message.
     Bytes,
-    /// Only its end.
+    /// Only the end of the connection.
     End,
 }
 
-/// A connected, non-blocking socket. Its methods are called by a task of the runtime in which it was
-/// made.
+/// Connected, non-blocking socket of a front-end. Its methods must be called by a task of the
+/// runtime in which it was created.
 pub(crate) struct Connection {
     socket: Watched,
 }
@@ -122,13 +122,12 @@ impl Connection {
         Ok(Self { socket: Watched::new(socket)? })
     }
 
-    /// Completes when there is something to receive: bytes, or the end of the connection. Cancel
-    /// safe.
+    /// Waits until bytes or the end of the connection can be received. Cancel safe.
     pub(crate) async fn wait(&self) -> Pending {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         match self.socket.read(|socket| Ok(recv(socket, &mut [0_u8; 1], flags)?)).await {
             Ok((_, bytes)) if bytes > 0 => Pending::Bytes,
-            // `receive` finds the reason.
+            // `receive` determines the reason.
             Ok(_) | Err(_) => Pending::End,
         }
     }
@@ -138,11 +137,11 @@ impl Connection {
         is_hung_up(self.socket.as_fd())
     }
 
-    /// Receives a message. Once it has begun, the rest of it must follow within [`PATIENCE`]. Not
-    /// cancel safe: the connection is unusable after a cancelled call.
+    /// Receives a message. Once its first byte has arrived, the rest must follow within
+    /// [`PATIENCE`]. Not cancel safe: the connection is unusable after a cancelled call.
     ///
     /// # Errors
-    /// The connection has ended, or the front-end broke the protocol.
+    /// The connection has ended, or the front-end violated the protocol.
     pub(crate) async fn receive(&self) -> Result<Incoming, End> {
         let mut fds = Vec::new();
         let mut head = [0; HEADER_BYTES];
@@ -208,17 +207,18 @@ impl Connection {
     }
 }
 
-/// Returns how a connection ended of which a system call failed.
+/// Converts the error of a system call to the reason why the connection ended.
 fn end_of(error: io::Error) -> End {
     match error.kind() {
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => End::Left,
-        // See `receive_part`.
+        // `receive_part` returns this kind for truncated control data.
         io::ErrorKind::InvalidData => End::Descriptors,
         _ => End::Socket(error),
     }
 }
 
-/// Returns the number of bytes that the socket accepted.
+/// Sends bytes, and `fd` with the first of them. Returns the number of bytes that the socket
+/// accepted.
 fn send_part(
     socket: BorrowedFd<'_>,
     bytes: &[u8],
@@ -233,10 +233,11 @@ fn send_part(
     sendmsg(socket, &[IoSlice::new(bytes)], &mut control, flags)
 }
 
-/// Receives bytes, and descriptors that came with them.
+/// Receives bytes, and the descriptors sent with them. Returns the number of bytes; 0 at the end of
+/// the connection.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidData`]: more descriptors came than any message has.
+/// [`io::ErrorKind::InvalidData`]: the message carries more than [`FDS_MAX`] descriptors.
 fn receive_part(
     socket: BorrowedFd<'_>,
     into: &mut [u8],
@@ -269,7 +270,7 @@ mod tests {
         let began = idle + 100 * PATIENCE;
         assert_eq!(rest_by.deadline(0, began), None);
         assert_eq!(rest_by.deadline(3, began), Some(began + PATIENCE));
-        // Bytes that come one by one do not extend it.
+        // Bytes that arrive one by one do not extend the deadline.
         assert_eq!(rest_by.deadline(4, began + PATIENCE / 2), Some(began + PATIENCE));
     }
 }

@@ -1,9 +1,9 @@
-//! The task that serves a device: one front-end after another, from its first message to its end.
+//! Task that serves a device: one front-end after another, each from its first message to its end.
 //!
-//! Only sockets are awaited in the task itself. Messages are executed in threads for blocking calls,
-//! because they may wait for a worker. Rings that a message stops are taken back before it is executed.
-//! The ring of a disk whose store stalls may take for ever: the task sleeps between short looks at it,
-//! so that it occupies no thread meanwhile.
+//! The task itself only waits for sockets. Messages are executed in threads for blocking calls,
+//! because they may wait for a worker. Rings that a message stops are detached before it is
+//! executed. The ring of a disk whose store has stalled may take arbitrarily long to detach: the
+//! task sleeps between short attempts, so that it occupies no thread meanwhile.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -26,37 +26,38 @@ use crate::pace::{Pace, Turn};
 use crate::reply::Reply;
 use crate::subject::Subject;
 
-/// Longest time for which a thread waits for rings to come back, the first time. Stores that work
-/// complete requests within this time.
+/// Maximum time for which the first attempt to detach rings blocks. Stores that respond complete
+/// requests within this time.
 const STOP_WAIT: Duration = Duration::from_millis(50);
-/// First and longest time until the next look at rings that are not back. The interval doubles.
+/// Initial and maximum interval between further attempts to detach rings. The interval doubles.
 const STOP_LOOK_MIN: Duration = Duration::from_millis(5);
 const STOP_LOOK_MAX: Duration = Duration::from_millis(500);
-/// Time until the next attempt to execute a call if the host has no thread left.
+/// Interval between attempts to execute a call while the host has no thread available.
 const SHORTAGE: Duration = Duration::from_millis(200);
 
-/// State of a device that its task and its owner share.
+/// State shared by a device's task and its owner.
 pub(crate) struct Shared {
     pub(crate) subject: Subject,
     /// Notified when the specification has changed.
     pub(crate) wake: Notify,
-    /// Eventfd that becomes readable when a ring met a fault.
+    /// Eventfd that becomes readable when a ring has a fault.
     pub(crate) faults: Arc<OwnedFd>,
     pub(crate) changing: Mutex<Changing>,
 }
 
-/// What changes while the device is open.
+/// State that changes while the device is open.
 pub(crate) struct Changing {
     pub(crate) status: DeviceStatus,
-    /// What the VM has negotiated and must find again.
+    /// Features and queues that the VM has negotiated and that the next connection must offer
+    /// again.
     pub(crate) promise: VhostUserPromise,
 }
 
-/// Why a front-end is no longer served.
+/// Reason why a front-end is no longer served.
 enum Reason {
     End(End),
     Fault(String),
-    /// The host could not execute one of its messages.
+    /// The host could not execute a message.
     Host(Interrupted),
 }
 
@@ -72,39 +73,40 @@ impl From<Interrupted> for Reason {
     }
 }
 
-/// A front-end that is served.
+/// Front-end that is being served.
 struct Session {
     connection: Connection,
-    /// `None` after a call that has panicked, which has dropped it.
+    /// `None` after a call that panicked, which has dropped the device.
     device: Option<Box<Device>>,
     pace: Pace,
     began: Instant,
-    /// Its first message was valid, and its connection was reported.
+    /// True once the first message was valid and the connection was reported.
     is_announced: bool,
-    /// Its rings have run.
+    /// True once a ring has run.
     has_run: bool,
 }
 
-/// Limits on what front-ends of the device and other connections cost and log.
+/// Limits on the costs and log entries that a device's front-ends and other connections cause.
 #[derive(Default)]
 pub(crate) struct PeerLimits {
     pause: ReconnectPause,
-    /// Other connections while a front-end is served.
+    /// Delay before further connections are accepted and closed while a front-end is served.
     pub(crate) turned_away: TurnAwayPace,
     pub(crate) turned_away_log: LogPace,
     refused_log: LogPace,
 }
 
-/// What is to be done and reported at the end of a front-end.
+/// State needed to clean up and report after a front-end's end.
 struct Ended {
     device: Option<Box<Device>>,
     reason: Reason,
     is_announced: bool,
-    /// It stopped its rings before it left: the next one is another VM.
+    /// True if the front-end stopped its rings before it disconnected: the next one belongs to
+    /// another VM.
     left_in_order: bool,
 }
 
-/// Result of a message.
+/// Result of a message, with the reply if it has one.
 type Done = Result<Option<Reply>, DeviceFault>;
 
 impl Shared {
@@ -112,7 +114,7 @@ impl Shared {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the task apply a changed specification.
+    /// Notifies the task that the specification has changed.
     pub(crate) fn wake_control(&self) {
         self.wake.notify_one();
     }
@@ -156,12 +158,12 @@ impl Shared {
         }
     }
 
-    /// Takes the rings back from a front-end, reports why it is served no longer, and closes its
+    /// Detaches the rings of a front-end, reports why it is no longer served, and closes its
     /// connection.
     async fn end(self: &Arc<Self>, mut session: Session, reason: Reason) {
         let runs = session.device.as_ref().is_none_or(|device| device.runs());
         let left_in_order = session.has_run && !runs && matches!(reason, Reason::End(End::Left));
-        // Fails only if the device is lost; then `finish` takes the rings back.
+        // Fails only if the device is lost; `finish` then detaches the rings.
         let _ = self.take_back(&mut session, |_| Stops::All).await;
         let Session { connection, device, is_announced, .. } = session;
         let mut ended = Some(Ended { device, reason, is_announced, left_in_order });
@@ -176,10 +178,10 @@ impl Shared {
         drop(connection);
     }
 
-    /// Reports the end of a front-end whose rings are back.
+    /// Reports the end of a front-end after its rings were detached.
     fn finish(&self, ended: &mut Ended) {
         let Ended { device, reason, is_announced, left_in_order } = ended;
-        // The rings are gone before the notice is sent.
+        // The rings are detached before the notice is sent.
         match device.take() {
             Some(device) => drop(device),
             None => self.subject.detach(),
@@ -206,7 +208,10 @@ impl Shared {
         }
     }
 
-    /// Takes the rings of a device back that `stops` returns. Sleeps while they are not back.
+    /// Detaches the rings that `stops` returns. Sleeps between attempts.
+    ///
+    /// # Errors
+    /// The device is lost, because a call panicked.
     async fn take_back(
         self: &Arc<Self>,
         session: &mut Session,
@@ -253,8 +258,8 @@ impl Shared {
             if is_first {
                 shared.notify(DeviceNotice::LinkUp);
             }
-            // Read before the message is executed: the message that negotiates acknowledgements is
-            // not acknowledged by that.
+            // Read before the message is executed: the message that negotiates REPLY_ACK is not
+            // itself acknowledged.
             let acknowledges = device.acknowledges() && header.needs_reply;
             let done: Done = device.handle(message);
             shared.publish(device);
@@ -290,8 +295,8 @@ impl Shared {
         }
     }
 
-    /// Waits until the front-end has sent something. Meanwhile turns other connections away and
-    /// handles faults of rings and changes of the specification.
+    /// Waits until the front-end has sent something. Meanwhile closes other connections and handles
+    /// faults of rings and changes of the specification.
     async fn wait_for_message(
         self: &Arc<Self>,
         (door, faults, limits): (&Door, &Watched, &mut PeerLimits),
@@ -331,7 +336,8 @@ impl Shared {
         blocking_on(&mut session.device, move |device| call(&shared, device)).await
     }
 
-    /// A front-end whose log of written pages is too short has copied its guest incompletely.
+    /// Logs a warning, at a limited rate, that the log of written pages was too short. The
+    /// front-end's copy of the guest's memory may then be incomplete.
     fn log_short_log(&self, writes: u64, limits: &mut PeerLimits) {
         let Some(left_out) = limits.refused_log.next(Instant::now()) else { return };
         let device = self.subject.name();
@@ -342,22 +348,22 @@ impl Shared {
         );
     }
 
-    /// Stops all rings of a device of which one met a fault, and reports the fault. The connection
-    /// stays, so that the guest can start its driver again.
+    /// Stops all rings of a device if one has a fault, and reports the fault. The connection stays
+    /// open, so that the guest can reinitialise its driver.
     fn take_fault(&self, device: &mut Device) {
         let Some(fault) = device.take_fault() else { return };
         self.publish(device);
         self.notify(DeviceNotice::Violation { detail: fault.to_string() });
     }
 
-    /// What the next front-end is offered.
+    /// Returns the device and the offer for the next front-end.
     fn link(&self) -> DeviceLink {
         let promised = self.changing().promise.features;
         let (model, offer) = self.subject.offer(promised);
         DeviceLink { model, offer, faults: Arc::clone(&self.faults) }
     }
 
-    /// Brings the status up to date, and tells when the guest's driver came up.
+    /// Updates the status. Reports a change in which the guest's driver has rings running.
     fn publish(&self, device: &Device) {
         let queue_pairs = device.running_queues();
         let features = Some(device.features()).filter(|bits| *bits != 0);
@@ -378,7 +384,7 @@ impl Shared {
         }
     }
 
-    /// From now on the VM relies on this.
+    /// Records features and queues that the VM relies on from now on, and reports the change.
     fn promise(&self, promise: VhostUserPromise) {
         let mut changing = self.changing();
         if changing.promise == promise {
@@ -390,13 +396,16 @@ impl Shared {
     }
 }
 
-/// What of the negotiated features the guest has for good: a log of written pages
-/// comes and goes with a migration.
+/// Returns the features that stay negotiated while the guest runs: a log of written pages is only
+/// enabled during a migration.
 fn lasting(features: u64) -> u64 {
     features & !(1 << protocol::LOG_ALL_BIT)
 }
 
-/// Delays a front-end that sends more messages than any VM does.
+/// Delays a front-end that exceeds [`Pace::PER_SECOND`].
+///
+/// # Errors
+/// The front-end has exceeded the rate for [`Pace::PATIENCE_MS`].
 async fn keep_pace(session: &mut Session) -> Result<(), Reason> {
     loop {
         let now_ms = u64::try_from(session.began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -415,7 +424,7 @@ async fn keep_pace(session: &mut Session) -> Result<(), Reason> {
     }
 }
 
-/// Completes when a ring has reported a fault. Cancel safe.
+/// Waits until a ring has reported a fault. Cancel safe.
 async fn fault_reported(faults: &Watched) -> io::Result<()> {
     faults.read(|faults| Ok(rustix::io::read(faults, &mut [0; 8])?)).await.map(drop)
 }

@@ -1,4 +1,5 @@
-//! One front-end's device: what its messages do to the rings. No socket, no thread.
+//! Device state of one front-end and the effect of its messages on the rings. Uses no socket and no
+//! thread.
 
 mod rings;
 mod stops;
@@ -24,19 +25,19 @@ use crate::vring::Vring;
 use rings::checked;
 pub use stops::Stops;
 
-/// What a device is, and what it offers.
+/// Properties of a device and the features that it offers.
 #[derive(Clone)]
 pub struct DeviceLink {
-    /// A NIC or a disk, and whom it belongs to.
+    /// NIC or disk that the device belongs to.
     pub model: Model,
-    /// What is offered.
+    /// Features and queues to offer.
     pub offer: Offer,
-    /// An eventfd that becomes readable when a ring meets a fault; then
-    /// [`Device::take_fault`] is to be called.
+    /// Eventfd that becomes readable when a ring has a fault; then [`Device::take_fault`] must be
+    /// called.
     pub faults: Arc<OwnedFd>,
 }
 
-/// One front-end's device.
+/// Device as one front-end has configured it.
 pub struct Device {
     link: DeviceLink,
     features: u64,
@@ -44,7 +45,7 @@ pub struct Device {
     status: u8,
     memory: MemoryTable,
     vrings: Vec<Vring>,
-    /// To be announced when a transmit ring runs.
+    /// Address of the guest to announce when a transmit ring runs (`SEND_RARP`).
     announcement: Option<MacAddr>,
     channel: Option<BackendChannel>,
     records: Records,
@@ -53,7 +54,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// A device as a new front-end finds it.
+    /// Creates a device in its initial state, for a new front-end.
     pub fn new(link: DeviceLink) -> Self {
         Self {
             vrings: vrings(&link),
@@ -69,49 +70,50 @@ impl Device {
         }
     }
 
-    /// Virtio features the front-end has chosen.
+    /// Returns the virtio features that the front-end has acknowledged.
     pub fn features(&self) -> u64 {
         self.features
     }
 
-    /// Whether acknowledgements were negotiated.
+    /// Returns true if acknowledgements (`REPLY_ACK`) were negotiated.
     pub fn acknowledges(&self) -> bool {
         self.protocol & protocol::REPLY_ACK != 0
     }
 
-    /// Queue pairs of which both rings run; of a disk queues that run.
+    /// Returns the number of queue pairs of a NIC of which both rings run, or of running queues of
+    /// a disk.
     pub fn running_queues(&self) -> u16 {
         let pairs = self.vrings.chunks_exact(usize::from(self.link.model.vrings_per_queue()));
         let running = pairs.filter(|pair| pair.iter().all(Vring::is_running)).count();
         u16::try_from(running).unwrap_or(u16::MAX)
     }
 
-    /// Whether any ring runs.
+    /// Returns true if any ring runs.
     pub fn runs(&self) -> bool {
         self.vrings.iter().any(Vring::is_running)
     }
 
-    /// The descriptor that becomes readable when a ring met a fault.
+    /// Returns the descriptor that becomes readable when a ring has a fault.
     pub fn fault_fd(&self) -> BorrowedFd<'_> {
         self.link.faults.as_fd()
     }
 
-    /// A ring's fault, if there is one: all rings of the device are taken back, and
-    /// none starts again before the front-end has stopped the broken one in order
-    /// or reset the device, as it does when the guest's driver starts anew.
+    /// Returns the fault of a ring, if there is one. All rings of the device are then detached.
+    /// None starts again before the front-end has stopped the faulty ring or reset the device, as
+    /// it does when the guest's driver is reinitialised. Blocks until all rings are detached.
     pub fn take_fault(&mut self) -> Option<RingFault> {
         let _ = rustix::io::read(&*self.link.faults, &mut [0; 8]);
         let fault = self.vrings.iter_mut().find_map(Vring::take_fault)?;
         self.stop_all();
-        // One that was met at the same time has the same cause.
+        // Faults detected at the same time have the same cause.
         for vring in &mut self.vrings {
             let _ = vring.take_fault();
         }
         Some(fault)
     }
 
-    /// The largest IP packet the port carries has changed. A front-end that keeps
-    /// a copy of configuration space is told to read it again.
+    /// Changes the largest IP packet in bytes. A front-end that caches configuration space is
+    /// notified.
     pub fn set_mtu(&mut self, mtu: u16) {
         let Model::Nic(nic) = &mut self.link.model else { return };
         if nic.mtu != mtu {
@@ -120,7 +122,7 @@ impl Device {
         }
     }
 
-    /// Tells a front-end that keeps a copy of configuration space to read it again.
+    /// Notifies a front-end that caches configuration space that the space has changed.
     pub fn tell_config_changed(&self) {
         let has_config = self.protocol & protocol::CONFIG != 0;
         let Some(channel) = self.channel.as_ref().filter(|_| has_config) else { return };
@@ -130,11 +132,11 @@ impl Device {
         }
     }
 
-    /// Carries a message out. `Some` is the answer that the request has by its
-    /// nature; acknowledgements are the caller's.
+    /// Executes a message. Returns the reply that the request always has; acknowledgements are up
+    /// to the caller. Blocks until the rings that the message stops are detached.
     ///
     /// # Errors
-    /// The message was not carried out; see [`DeviceFault::is_fatal`].
+    /// The message was not executed; see [`DeviceFault::is_fatal`].
     pub fn handle(&mut self, message: Message) -> Result<Option<Reply>, DeviceFault> {
         use Message as M;
         match message {
@@ -192,7 +194,8 @@ impl Device {
                 }
             }
             M::SetLogBase(info, fd) => return self.set_log(info, &fd),
-            // Front-ends look at the log when they want to; none waits for this.
+            // Front-ends read the log without being notified, so the descriptor is checked and
+            // closed.
             M::SetLogFd(fd) => {
                 check_negotiated(Request::SetLogFd, self.protocol)?;
                 checked(Request::SetLogFd, 0, fd)?;
@@ -206,7 +209,7 @@ impl Device {
         Ok(None)
     }
 
-    /// Takes every ring back. Blocks until all of them are back.
+    /// Detaches all rings. Blocks until all of them are detached.
     pub fn stop_all(&mut self) {
         self.vrings.iter_mut().for_each(|vring| vring.begin_stop(&self.link.model));
         for vring in &mut self.vrings {
@@ -224,8 +227,8 @@ impl Device {
         self.start_rings(Request::SetFeatures)
     }
 
-    /// Returns how many writes were behind the end of the log of written pages, if a log ended since
-    /// this was asked last.
+    /// Returns the number of writes beyond the end of the log of written pages, if such a log ended
+    /// since the last call.
     pub fn take_short_log(&mut self) -> Option<u64> {
         self.short_log.take()
     }
@@ -237,7 +240,8 @@ impl Device {
         Ok(())
     }
 
-    /// The answer is empty: front-ends wait for one, and expect nothing in it.
+    /// Sets the log of written pages. The reply is empty: front-ends wait for one and expect no
+    /// payload.
     fn set_log(&mut self, info: LogInfo, fd: &OwnedFd) -> Result<Option<Reply>, DeviceFault> {
         let request = Request::SetLogBase;
         check_negotiated(request, self.protocol)?;
@@ -277,7 +281,7 @@ impl Device {
         self.link.model.reset();
     }
 
-    /// Adds the region with this file, or removes it.
+    /// Adds the region with this file, or removes the region if there is no file.
     fn change_memory(
         &mut self,
         request: Request,

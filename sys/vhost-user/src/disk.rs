@@ -1,4 +1,4 @@
-//! A VM's disk: what its owner sees of it.
+//! vhost-user disk of a VM: the interface for its owner.
 
 use std::sync::Arc;
 
@@ -17,30 +17,30 @@ use crate::model::DiskModel;
 use crate::served::{Served, VhostUserThreads};
 use crate::subject::{DiskSubject, Subject};
 
-/// Queues that a disk may have.
+/// Maximum number of queues of a disk.
 const QUEUES_MAX: u16 = 64;
-/// Bytes of the largest sector that guests' drivers take.
+/// Largest logical sector in bytes that guest drivers support.
 const SECTOR_BYTES_MAX: u32 = 4096;
-/// The largest physical sector, in sectors: as much as `min_io_size` can say.
+/// Largest physical sector, in logical sectors: the maximum of `min_io_size`.
 const PHYSICAL_SECTORS_MAX: u32 = 1 << 15;
 
-/// A disk over vhost-user. Dropping it takes its queues back, closes the connection and
-/// removes the socket.
+/// Disk over vhost-user. Dropping it detaches its queues, closes the connection and removes the
+/// socket.
 pub struct VhostUserDisk {
     served: Served,
     facts: Arc<DiskFacts>,
 }
 
 impl VhostUserDisk {
-    /// Opens the disk: listens on its socket, or starts to connect to it. Rings are given to `host`
-    /// when a front-end has described them.
+    /// Opens the disk: listens on its socket, or starts to connect to it. Rings are handed to
+    /// `host` when a front-end has configured them.
     ///
     /// Whether the VM chose write-through is unknown if it reconnects to another process. All
-    /// writes are then written through until the driver starts again or chooses again.
+    /// writes are then written through until the driver is reinitialised or chooses again.
     ///
     /// # Errors
-    /// The socket cannot be bound, the host has no descriptor left, or the disk as specified is
-    /// impossible or cannot keep what its VM was promised.
+    /// The socket cannot be bound, the host has no descriptor left, the specification is invalid,
+    /// or it lacks features or queues that the VM has negotiated.
     pub fn open(
         disk: DiskId,
         spec: &VhostUserDiskSpec,
@@ -65,27 +65,27 @@ impl VhostUserDisk {
         Ok(Self { served, facts })
     }
 
-    /// Looks whether [`VhostUserDisk::open`] could succeed, without changing anything.
+    /// Checks whether [`VhostUserDisk::open`] could succeed, without changing anything.
     ///
     /// # Errors
-    /// What `open` would say.
+    /// The error that `open` would return.
     pub fn probe(spec: &VhostUserDiskSpec) -> Result<(), DeviceError> {
         check(spec)?;
         door::probe(&spec.socket, spec.mode)
     }
 
-    /// How it looks now.
+    /// Returns running queues and negotiated features.
     pub fn status(&self) -> VhostUserDiskStatus {
         let status = &self.served.shared.changing().status;
         VhostUserDiskStatus { queues: status.queue_pairs, features: status.features }
     }
 
-    /// Changes its length while it is open: requests are held to it from now on, and a
-    /// guest that runs is told. Requests that were taken stand; whoever makes a disk
-    /// shorter sees to them.
+    /// Changes the capacity while the disk is open: later requests are checked against it, and a
+    /// running guest is notified. Requests that were already accepted are not affected; before a
+    /// disk is made smaller, the caller handles them.
     ///
     /// # Errors
-    /// It cannot be that long; it stays as it was.
+    /// The length is invalid; the disk is unchanged.
     pub fn resize(&self, bytes: u64) -> Result<(), DeviceError> {
         check_length(bytes, self.facts.sector_bytes())?;
         if self.facts.bytes() != bytes {
@@ -96,7 +96,7 @@ impl VhostUserDisk {
     }
 }
 
-/// Whether a disk can be so, and is enough for its VM.
+/// Checks that the specification is valid and sufficient for what the VM has negotiated.
 fn check(spec: &VhostUserDiskSpec) -> Result<(), DeviceError> {
     if !(1..=QUEUES_MAX).contains(&spec.queues) {
         let detail = format!("{} queues; 1 to {QUEUES_MAX} are possible", spec.queues);

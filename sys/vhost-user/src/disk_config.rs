@@ -1,29 +1,27 @@
-//! The configuration space of a disk (`struct virtio_blk_config`, virtio 1.3, section
-//! 5.2.4).
+//! Configuration space of a disk (`struct virtio_blk_config`, virtio 1.3, section 5.2.4).
 
 use suimon_ring::{DiskFacts, RANGE_SECTORS_MAX, SECTOR_BYTES};
 
-/// Bytes of configuration space: all that the structure has, also for features that are
-/// not offered, whose fields are 0.
+/// Size of configuration space in bytes. Fields of features that are not offered are 0.
 pub(crate) const DISK_CONFIG_BYTES: usize = 96;
-/// Where `writeback` is, the one field that a driver writes.
+/// Offset of `writeback`, the only field that a driver may write.
 pub(crate) const WRITEBACK_AT: u32 = 32;
-/// Buffers of payload in a request (`seg_max`). With header and status it fits a ring of
-/// 128 entries, the smallest that front-ends make unless told to.
+/// Maximum number of payload segments of a request (`seg_max`). With header and status, a request
+/// fits into a ring of 128 entries, the smallest default of front-ends.
 const SEGMENTS_MAX: u32 = 126;
 
-/// What the guest can read of its disk.
+/// Contents of a disk's configuration space.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DiskConfig<'a> {
     pub(crate) facts: &'a DiskFacts,
-    /// Queues it may use.
+    /// Maximum number of queues (`num_queues`).
     pub(crate) queues: u16,
-    /// What it is best written in, in bytes.
+    /// Physical sector size in bytes.
     pub(crate) physical_sector_bytes: u32,
 }
 
 impl DiskConfig<'_> {
-    /// The `size` bytes at `offset`; none if they are not all inside.
+    /// Returns `size` bytes at `offset`; empty if the range is not completely inside.
     pub(crate) fn read(&self, offset: u32, size: u32) -> Vec<u8> {
         let from = usize::try_from(offset).unwrap_or(usize::MAX);
         let to = from.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
@@ -41,7 +39,7 @@ impl DiskConfig<'_> {
         let one = 1_u32.to_le_bytes();
         let fields: [&[u8]; 18] = [
             &(facts.bytes() / SECTOR_BYTES).to_le_bytes(),
-            // size_max: none.
+            // size_max: no limit.
             &[0; 4],
             &SEGMENTS_MAX.to_le_bytes(),
             // No geometry.
@@ -51,7 +49,7 @@ impl DiskConfig<'_> {
             // alignment_offset.
             &[0],
             &io_min.to_le_bytes(),
-            // opt_io_size: none in particular.
+            // opt_io_size: no preference.
             &[0; 4],
             &[u8::from(facts.is_write_back())],
             &[0],

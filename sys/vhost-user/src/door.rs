@@ -1,8 +1,8 @@
-//! How front-ends connect, one at a time.
+//! Acceptance of front-ends, one at a time.
 //!
-//! A process that may connect to the socket is not yet a front-end. A connection on which nothing was
-//! sent is kept aside, causes no notice, and cannot keep out a VM that connects later. When one of
-//! them sends something, it becomes the front-end. The others are closed, and so are those that
+//! A process that connects to the socket is not yet a front-end. A connection on which nothing was
+//! sent is kept aside, causes no notice, and cannot block a VM that connects later. The first
+//! connection that sends something becomes the front-end. The others are closed, as are those that
 //! arrive while it is served.
 
 use std::collections::VecDeque;
@@ -23,30 +23,30 @@ use crate::connection::{Connection, Pending};
 use crate::control::PeerLimits;
 use crate::model::DeviceName;
 
-/// Largest number of connections that have sent nothing. A further one replaces the oldest.
+/// Maximum number of connections that have sent nothing. A further one replaces the oldest.
 const SILENT_MAX: usize = 8;
-/// First and longest time between two attempts to connect.
+/// Initial and maximum interval between two attempts to connect.
 const RETRY_MIN: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(1);
 /// Time until the next attempt if the host has no descriptor for a connection.
 const SHORTAGE: Duration = Duration::from_millis(200);
 
-/// Source of front-ends.
+/// Source of connections of front-ends.
 pub(crate) enum Door {
-    /// The device listens.
+    /// The device listens on its socket.
     Listens(Watched),
-    /// The front-end listens. A task of another runtime makes the connections: the threads that
-    /// read messages of front-ends can open no file.
+    /// The front-end listens. A task of another runtime connects, because the threads that read
+    /// messages of front-ends may not open files.
     Connects {
-        /// Requests a connection.
+        /// Channel that requests a connection.
         wants: Sender<()>,
-        /// Receives it.
+        /// Channel that receives the requested connection.
         sockets: Receiver<OwnedFd>,
     },
 }
 
 impl Door {
-    /// Accepts front-ends of `listener`.
+    /// Creates a source that accepts connections of `listener`.
     ///
     /// # Errors
     /// The kernel cannot watch the socket.
@@ -55,7 +55,7 @@ impl Door {
         Ok(Self::Listens(Watched::readable(listener)?))
     }
 
-    /// Connects to front-ends that listen on `path`, by a task of `runtime`.
+    /// Creates a source that connects to front-ends listening on `path`, in a task of `runtime`.
     pub(crate) fn connects(path: PathBuf, runtime: &SocketRuntime) -> (Self, Task) {
         let (wants, requests) = channel(1);
         let (made, sockets) = channel(1);
@@ -68,8 +68,8 @@ impl Door {
         (Self::Connects { wants, sockets }, task)
     }
 
-    /// Returns the next front-end: a connection on which something was sent. `None` if there will
-    /// be none, because the task that connects has ended.
+    /// Waits for the next front-end: a connection on which something was sent. Returns `None` if
+    /// the task that connects has ended.
     pub(crate) async fn next(&mut self, name: DeviceName) -> Option<Connection> {
         match self {
             Self::Listens(listener) => Some(next_speaker(listener, name).await),
@@ -83,8 +83,8 @@ impl Door {
         }
     }
 
-    /// Closes connections that arrive while the front-end of `served` is served, a few at a time.
-    /// Completes only if the host has no descriptor left even for that. Cancel safe.
+    /// Closes connections that arrive while the front-end of `served` is served, at a limited rate.
+    /// Completes only if the host has no descriptor left to accept them. Cancel safe.
     pub(crate) async fn turn_away(
         &self,
         name: DeviceName,
@@ -117,11 +117,11 @@ impl Door {
     }
 }
 
-/// Accepts a connection that arrived while `served` is served. One that arrived after the front-end
-/// has left is its successor and stays pending.
+/// Accepts a connection that arrived while `served` is served. If the front-end of `served` has
+/// disconnected, the connection is its successor's and stays pending.
 ///
 /// # Errors
-/// As [`accept`].
+/// [`io::ErrorKind::WouldBlock`] if there is none to close, and the errors of [`accept`].
 fn accept_other(listener: BorrowedFd<'_>, served: &Connection) -> io::Result<OwnedFd> {
     if served.is_hung_up()? {
         return Err(io::ErrorKind::WouldBlock.into());
@@ -140,13 +140,14 @@ pub(crate) fn probe(socket: &Path, mode: VhostUserMode) -> Result<(), DeviceErro
     }
 }
 
-/// Makes a connection for each request, however long that takes.
+/// Connects once for each request, and retries until that succeeds.
 async fn connect_on_request(path: PathBuf, mut requests: Receiver<()>, made: Sender<OwnedFd>) {
     while requests.recv().await.is_some() {
         let mut retry = RETRY_MIN;
         let socket = loop {
             let path = path.clone();
-            // The path may be on a file system that does not respond.
+            // In a thread for blocking calls: the path may be on a file system that does not
+            // respond.
             if let Ok(Ok(socket)) = blocking(move || connect_to(&path)).await {
                 break socket;
             }
@@ -166,7 +167,7 @@ async fn next_speaker(listener: &Watched, name: DeviceName) -> Connection {
         tokio::select! {
             biased;
             (nth, pending) = first_pending(&silent) => {
-                // One that only closed its end is dropped here.
+                // A connection that was only closed is dropped here.
                 if let (Some(connection), Pending::Bytes) = (silent.remove(nth), pending) {
                     return connection;
                 }

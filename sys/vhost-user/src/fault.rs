@@ -1,4 +1,4 @@
-//! Why a message that could be read was not carried out.
+//! Errors of valid messages that cannot be executed.
 
 use suimon_ports::PortFault;
 use suimon_ring::{InflightError, LogError, MemoryError};
@@ -6,122 +6,122 @@ use thiserror::Error;
 
 use crate::request::Request;
 
-/// Why a message that could be read was not carried out.
+/// Reason why a valid message was not executed.
 #[derive(Debug, Error)]
 pub enum DeviceFault {
-    /// The VM's memory cannot be used as described.
+    /// The VM's memory cannot be mapped as described.
     #[error("{request}: {source}")]
     Memory {
-        /// The request.
+        /// Request of the rejected message.
         request: Request,
-        /// What is wrong.
+        /// Error of the memory mapping.
         source: MemoryError,
     },
-    /// No such memory region.
+    /// Memory region that is not mapped.
     #[error("{request}: no region of {size:#x} bytes at guest address {guest_addr:#x}")]
     NoRegion {
-        /// The request.
+        /// Request of the rejected message.
         request: Request,
-        /// Guest-physical address named.
+        /// Guest-physical address in the message.
         guest_addr: u64,
-        /// Size named.
+        /// Size in the message, in bytes.
         size: u64,
     },
-    /// No such vring.
+    /// Vring index out of range.
     #[error("{request}: vring {index}, this {noun} has {count}")]
     VringIndex {
-        /// The request.
+        /// Request of the rejected message.
         request: Request,
-        /// The vring named.
+        /// Vring index in the message.
         index: u32,
-        /// `NIC` or `disk`.
+        /// Kind of the device, for the message: `NIC` or `disk`.
         noun: &'static str,
-        /// Vrings of the device.
+        /// Number of vrings of the device.
         count: usize,
     },
     /// Feature bits that were not offered.
     #[error("{request}: bits {bits:#x} were not offered")]
     NotOffered {
-        /// The request.
+        /// Request of the rejected message.
         request: Request,
-        /// The bits.
+        /// Bits that were not offered.
         bits: u64,
     },
-    /// A descriptor that is no eventfd.
+    /// Descriptor that is not an eventfd.
     #[error("{request}: vring {index}: {reason}")]
     EventFd {
-        /// The request.
+        /// Request of the rejected message.
         request: Request,
-        /// The vring.
+        /// Index of the vring, counted from 0.
         index: u32,
-        /// What is wrong with it.
+        /// Reason why the descriptor is rejected.
         reason: String,
     },
-    /// The log of written pages cannot be used as described.
+    /// The log of written pages cannot be mapped as described.
     #[error("SET_LOG_BASE: {source}")]
     Log {
-        /// What is wrong.
+        /// Error of the log's mapping.
         source: LogError,
     },
-    /// The record of what is in flight cannot be made or used as described.
+    /// The in-flight record cannot be created or mapped as described.
     #[error("in-flight record: {source}")]
     Inflight {
-        /// What is wrong.
+        /// Error of the record's creation or mapping.
         source: InflightError,
     },
-    /// A request whose protocol feature was not negotiated.
+    /// Request whose protocol feature was not negotiated.
     #[error("{request}: its protocol feature, bit {bit}, was not negotiated")]
     NotNegotiated {
-        /// The request.
+        /// Request of the rejected message.
         request: Request,
-        /// The feature's number.
+        /// Bit number of the protocol feature.
         bit: u32,
     },
-    /// A position that no split ring has.
+    /// Position out of the range of a split ring.
     #[error("{request}: vring {index}: base {base:#x}, a split ring has 0 to 0xffff")]
     Base {
-        /// The request.
+        /// Request of the rejected message.
         request: Request,
-        /// The vring.
+        /// Index of the vring, counted from 0.
         index: u32,
-        /// The position named.
+        /// Position (`num`) in the message.
         base: u32,
     },
-    /// A channel for requests of ours that is none.
+    /// Descriptor that cannot be used as a channel for back-end requests.
     #[error("SET_BACKEND_REQ_FD: {reason}")]
     Channel {
-        /// What is wrong with it.
+        /// Reason why the descriptor is rejected.
         reason: String,
     },
-    /// A ring that cannot run as described.
+    /// A ring cannot run as configured.
     #[error("{request}: {source}")]
     Ring {
-        /// The request that would have started it.
+        /// Request that would have started the ring.
         request: Request,
-        /// What is wrong.
+        /// Error that names the queue and the invalid parameter.
         source: PortFault,
     },
-    /// An MTU that the port does not carry. The connection goes on.
+    /// MTU that the port does not support. The connection stays open.
     #[error("NET_SET_MTU: {mtu} bytes, the port carries 68 to {max}; raise `mtu` of the NIC")]
     Mtu {
-        /// What the front-end wants.
+        /// MTU that the front-end requested, in bytes.
         mtu: u64,
-        /// What the port carries.
+        /// Largest MTU of the port, in bytes.
         max: u16,
     },
-    /// That part of configuration space cannot be written. The connection goes on.
+    /// Write to a read-only part of configuration space. The connection stays open.
     #[error("SET_CONFIG: {bytes} bytes at {offset}: configuration space is read-only there")]
     ReadOnly {
-        /// First byte.
+        /// Offset of the first byte in configuration space.
         offset: u32,
-        /// How many.
+        /// Number of bytes from `offset` on.
         bytes: usize,
     },
 }
 
 impl DeviceFault {
-    /// Whether the front-end has to be cut off, because it and we would from now
-    /// on believe different things.
+    /// Returns true if the front-end must be disconnected, because its state and the device's would
+    /// differ from now on.
     pub const fn is_fatal(&self) -> bool {
         !matches!(self, Self::Mtu { .. } | Self::ReadOnly { .. })
     }

@@ -1,4 +1,4 @@
-//! Which features a NIC and a disk offer.
+//! Features that NICs and disks offer.
 
 use suimon_frame::Offloads;
 use suimon_ports::OffloadSwitches;
@@ -23,38 +23,38 @@ use virtio_bindings::virtio_ring::{VIRTIO_RING_F_EVENT_IDX, VIRTIO_RING_F_INDIRE
 use crate::fault::DeviceFault;
 use crate::request::Request;
 
-/// Bits of vhost-user's own features.
+/// Feature bits defined by vhost-user.
 pub mod protocol {
-    /// The virtio feature bit that asks for a log of all pages written.
+    /// Virtio feature bit `VHOST_F_LOG_ALL`: written pages are logged.
     pub const LOG_ALL_BIT: u32 = 26;
-    /// The virtio feature bit that says protocol features exist.
+    /// Virtio feature bit `VHOST_USER_F_PROTOCOL_FEATURES`: protocol features are supported.
     pub const FEATURES_BIT: u32 = 30;
-    /// Several queue pairs.
+    /// More than one queue or queue pair.
     pub const MQ: u64 = 1 << 0;
-    /// A log of written pages, for migration.
+    /// Log of written pages in shared memory, for migration.
     pub const LOG_SHMFD: u64 = 1 << 1;
-    /// The front-end asks us to announce the guest after a migration.
+    /// The front-end requests an announcement of the guest after a migration (`SEND_RARP`).
     pub const RARP: u64 = 1 << 2;
-    /// Acknowledgements on request.
+    /// Acknowledgement of requests that have no reply of their own.
     pub const REPLY_ACK: u64 = 1 << 3;
-    /// The front-end tells us the guest's MTU.
+    /// The front-end reports the guest's MTU.
     pub const NET_MTU: u64 = 1 << 4;
-    /// We may make requests.
+    /// The back-end may send requests.
     pub const BACKEND_REQ: u64 = 1 << 5;
-    /// We hold the configuration space.
+    /// The back-end provides configuration space.
     pub const CONFIG: u64 = 1 << 9;
-    /// The front-end keeps the record of what is in flight for us.
+    /// The front-end keeps the back-end's in-flight record.
     pub const INFLIGHT_SHMFD: u64 = 1 << 12;
-    /// `RESET_DEVICE`.
+    /// Request `RESET_DEVICE`.
     pub const RESET_DEVICE: u64 = 1 << 13;
-    /// Memory regions one by one.
+    /// Requests that add and remove single memory regions.
     pub const CONFIGURE_MEM_SLOTS: u64 = 1 << 15;
-    /// Virtio device status.
+    /// Requests for the virtio device status.
     pub const STATUS: u64 = 1 << 16;
 }
 
-/// Whether the protocol feature that `request` belongs to was negotiated.
-/// Requests that front-ends have always sent without asking are let pass.
+/// Checks that the protocol feature of `request` was negotiated. Requests that existing front-ends
+/// send without negotiation are permitted.
 pub(crate) fn check_negotiated(request: Request, negotiated: u64) -> Result<(), DeviceFault> {
     let needed = match request {
         Request::SetBackendReqFd => protocol::BACKEND_REQ,
@@ -68,24 +68,23 @@ pub(crate) fn check_negotiated(request: Request, negotiated: u64) -> Result<(), 
     Err(DeviceFault::NotNegotiated { request, bit: needed.trailing_zeros() })
 }
 
-/// What is offered to a front-end.
+/// Features and queues offered to a front-end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// Virtio feature bits.
     pub features: u64,
-    /// vhost-user protocol feature bits.
+    /// Bits of the vhost-user protocol features.
     pub protocol: u64,
-    /// Queue pairs; of a disk queues.
+    /// Queue pairs of a NIC, queues of a disk.
     pub queue_pairs: u16,
 }
 
 impl Offer {
-    /// The offer of a NIC: everything implemented, less what is switched off,
-    /// plus `frozen`: what its VM has negotiated already and would miss.
+    /// Returns the offer of a NIC: all implemented features without those that `switches` disables,
+    /// plus `frozen`, the features that the VM has already negotiated.
     ///
-    /// `has_mac`: we know the guest's address. Then we also offer the
-    /// configuration space, so that a front-end without an address of its own
-    /// can ask for it.
+    /// With `has_mac`, the MAC address is known. Configuration space is then offered too, so that a
+    /// front-end without an address can read it.
     pub fn new(queue_pairs: u16, has_mac: bool, switches: &OffloadSwitches, frozen: u64) -> Self {
         let mut features = bits(&[
             VIRTIO_F_VERSION_1,
@@ -98,8 +97,8 @@ impl Offer {
             VIRTIO_NET_F_STATUS,
             VIRTIO_F_RING_PACKED,
             VIRTIO_F_IN_ORDER,
-            // A guest that has it announces itself after a migration; for others
-            // the front-end asks us to (`SEND_RARP`).
+            // A guest with this feature announces itself after a migration. For other guests the
+            // front-end requests the announcement (`SEND_RARP`).
             VIRTIO_NET_F_GUEST_ANNOUNCE,
             protocol::LOG_ALL_BIT,
             protocol::FEATURES_BIT,
@@ -115,8 +114,8 @@ impl Offer {
             | protocol::CONFIGURE_MEM_SLOTS
             | protocol::STATUS;
         if queue_pairs > 1 {
-            // MQ depends on the control queue, which the front-end itself serves
-            // (virtio 1.3, section 5.1.3.1).
+            // MQ requires the control queue, which the front-end implements (virtio 1.3, section
+            // 5.1.3.1).
             features |= bits(&[VIRTIO_NET_F_MQ, VIRTIO_NET_F_CTRL_VQ]);
         }
         if has_mac {
@@ -128,8 +127,8 @@ impl Offer {
         Self { features: features | (frozen & all), protocol, queue_pairs }
     }
 
-    /// The offer of a disk: everything implemented, as far as it can be written, plus
-    /// `frozen`: what its VM has negotiated already and would miss. Buffers are not
+    /// Returns the offer of a disk: all implemented features, without those for writing if it is
+    /// read-only, plus `frozen`, the features that the VM has already negotiated. Buffers are not
     /// returned in order.
     pub fn disk(queues: u16, is_read_only: bool, frozen: u64) -> Self {
         let mut features = bits(&[
@@ -161,15 +160,14 @@ impl Offer {
             | protocol::RESET_DEVICE
             | protocol::CONFIGURE_MEM_SLOTS
             | protocol::STATUS;
-        // A VM whose disk is read-only now gets errors where it discards, as where it
-        // writes.
+        // A VM whose disk has become read-only gets errors for discards as it does for writes.
         let all = writing | bits(&[VIRTIO_BLK_F_MQ]);
         Self { features: features | (frozen & all), protocol, queue_pairs: queues }
     }
 }
 
-/// The features that stand for what the switches allow. Segmentation needs the
-/// checksum of the same direction.
+/// Returns the feature bits of the enabled offloads. Segmentation requires checksum offload in the
+/// same direction.
 fn offload_bits(switches: &OffloadSwitches) -> u64 {
     let mut features = 0;
     if switches.tx_checksum {
@@ -198,7 +196,8 @@ fn offload_bits(switches: &OffloadSwitches) -> u64 {
     features
 }
 
-/// What may be handed to the guest under these switches, of what it negotiated.
+/// Returns the offloads that frames delivered to the guest may use under these switches, if the
+/// guest negotiated them.
 pub(crate) fn egress_allowed(switches: &OffloadSwitches) -> Offloads {
     match (switches.rx_checksum, switches.segmentation) {
         (false, _) => Offloads::NONE,
@@ -239,8 +238,8 @@ mod tests {
             Offer::new(1, false, &OffloadSwitches { tx_checksum: false, ..Default::default() }, 0);
         assert_eq!(no_checksum.features & bits(&[VIRTIO_NET_F_HOST_TSO4]), 0);
         assert_ne!(no_checksum.features & bits(&[VIRTIO_NET_F_GUEST_TSO4]), 0);
-        // A VM that runs with everything is offered everything again, and nothing
-        // that does not exist.
+        // A VM that negotiated all features is offered all of them again, and no unimplemented
+        // ones.
         assert_eq!(Offer::new(1, false, &OFF, u64::MAX).features, all.features);
     }
 

@@ -1,48 +1,47 @@
-//! vhost-user: a VM's NIC or disk whose back-end is this process (QEMU,
+//! vhost-user back-end: NICs and disks of VMs served by this process (QEMU,
 //! `docs/interop/vhost-user.rst`; virtio 1.3, sections 5.1 and 5.2).
 //!
-//! - `message`: bytes and descriptors to typed messages and back.
-//! - `device`: what each message does to the device's rings, without a socket;
-//!   [`Model`]: what is different between a NIC and a disk.
-//! - `door`, `connection`: connections to the socket, and the one of a front-end.
-//! - `control`: the task that serves a device; `pace`: how many messages it accepts; `served`: both,
-//!   while a device is open.
+//! - `message`: parsing of messages and encoding of replies.
+//! - `device`: the effect of each message on the device's rings, without a socket; [`Model`]: the
+//!   differences between NICs and disks.
+//! - `door`, `connection`: connections to the socket, and the connection of a front-end.
+//! - `control`: the task that serves a device; `pace`: its limit on messages; `served`: a device
+//!   with its socket while it is open.
 //! - [`VhostUserThreads`]: the threads of these tasks, shared by all devices.
-//! - [`VhostUserNic`]: a NIC, a [`PortDevice`](suimon_ports::PortDevice).
+//! - [`VhostUserNic`]: a NIC, implements [`PortDevice`](suimon_ports::PortDevice).
 //! - [`VhostUserDisk`]: a disk.
 //!
-//! What it does not do: it moves no frames and answers no requests (the rings' owners do,
-//! on their processors) and implements no control queue, postcopy, IOMMU or in-band
-//! notification; the latter three are not offered, and a front-end that uses one
-//! anyway is cut off. The control queue is served by the front-end: QEMU, Cloud
-//! Hypervisor and DPDK's virtio-user all do so. Of its commands we hear by messages how
-//! many queue pairs are in use (`SET_VRING_ENABLE`); filters, addresses and the guest's
-//! later wishes for offloads have no message, so the switch's configuration decides.
+//! Outside of the scope: the crate moves no frames and completes no requests; the workers that own
+//! the rings do. It implements no control queue, postcopy, IOMMU or in-band notifications. The
+//! latter three are not offered, and a front-end that uses one anyway is disconnected. The control
+//! queue is implemented by the front-end (QEMU, Cloud Hypervisor and DPDK's virtio-user do so). Of
+//! its commands, only the number of enabled queue pairs is forwarded (`SET_VRING_ENABLE`). Filters,
+//! addresses and later offload changes of the guest have no message; the configuration of the
+//! switch applies.
 //!
-//! Lifecycle of a ring: a front-end describes it (size, addresses, base, kick,
-//! enabled); as soon as all of that and the VM's memory are known it is handed to
-//! the [`QueueHost`](suimon_ports::QueueHost) or the
-//! [`DiskQueueHost`](suimon_ports::DiskQueueHost), which answers every request that it
-//! took from a ring before it gives the ring back; it is taken back when it is
-//! stopped, disabled or changed, when the memory or the log changes, when any ring
-//! of the device meets a fault, and when the front-end leaves. Its position survives in
-//! the device and is told to the front-end; if this process dies, it survives in the
-//! used ring and in the in-flight record that the front-end keeps.
+//! Life cycle of a ring
+//! - A front-end configures the ring: size, addresses, base, kick, enabled. When all of these and
+//!   the VM's memory are known, the ring is handed to the [`QueueHost`](suimon_ports::QueueHost) or
+//!   the [`DiskQueueHost`](suimon_ports::DiskQueueHost).
+//! - The host completes every request that it took from a ring before it returns the ring.
+//! - The ring is detached when it is stopped, disabled or changed, when the memory or the log
+//!   changes, when any ring of the device has a fault, and when the front-end disconnects.
+//! - The device keeps the ring's position and reports it to the front-end. If this process dies,
+//!   the position is in the used ring and in the in-flight record that the front-end keeps.
 //!
 //! Invariants
-//! - A front-end can harm its own VM only. A message that breaks the protocol
-//!   ends its connection with a notice that names message and field; the NIC then
-//!   waits for the next front-end.
-//! - When a front-end is gone, no queue of it is with the host and none of its
-//!   memory is mapped.
-//! - Whoever connects is noticed when his first message makes sense, and not before.
-//!   One front-end at a time; another one is turned away at once.
-//! - Features that a VM has negotiated are offered to it again after a
-//!   reconnection, also by the next process
-//!   ([`VhostUserPromise`](suimon_ports::VhostUserPromise)), whatever was switched
-//!   off meanwhile: a guest cannot lose a feature while it runs. What is switched
-//!   off is then done in software. A NIC that could not keep this is not opened. The
-//!   promise ends when a front-end stops its rings and leaves.
+//! - A front-end can only harm its own VM. A message that violates the protocol ends its connection
+//!   with a notice that names the message and the field; the device then waits for the next
+//!   front-end.
+//! - After a front-end has disconnected, the host holds none of its queues and none of its memory
+//!   is mapped.
+//! - A connection is reported only after its first valid message. One front-end is served at a
+//!   time; further connections are closed at once.
+//! - Features that a VM has negotiated are offered again after a reconnect, also by the next
+//!   process ([`VhostUserPromise`](suimon_ports::VhostUserPromise)), even if they were disabled
+//!   meanwhile: a running guest cannot lose a feature. Disabled offloads are then done in software.
+//!   A device that cannot offer the features is not opened. The obligation ends when a front-end
+//!   stops its rings and disconnects.
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

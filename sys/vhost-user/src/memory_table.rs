@@ -1,4 +1,4 @@
-//! The VM's memory as the front-end describes it, region by region or as a whole.
+//! Memory of the VM as the front-end describes it, region by region or as a whole table.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -9,31 +9,30 @@ use crate::fault::DeviceFault;
 use crate::message::RegionInfo;
 use crate::request::Request;
 
-/// The regions, and the memory made of them.
+/// Memory regions, and the guest memory built from them.
 ///
-/// QEMU up to 7.2 has a vhost device for each queue pair, and each of them adds
-/// and removes the same regions over the one connection. The first to add one
-/// maps it and the first to remove it unmaps it, at once, since another may be
-/// about to take its place; what the others say of it is counted and changes
-/// nothing.
+/// QEMU up to 7.2 has a vhost device for each queue pair, and each of them adds and removes the
+/// same regions over the shared connection. The first addition of a region maps it. The first
+/// removal unmaps it at once, because another region may be about to replace it. Further additions
+/// and removals of the same region are counted and have no effect.
 #[derive(Default)]
 pub(crate) struct MemoryTable {
     regions: Vec<Known>,
-    /// Removals still to come, of regions that are gone: how many of each.
+    /// Removals still expected for regions that are already unmapped, with their number.
     late: Vec<(Identity, u32)>,
     memory: Option<Arc<GuestMemory>>,
 }
 
 struct Known {
     region: Arc<Region>,
-    /// How often it was added again.
+    /// Number of repeated additions of the region.
     repeats: u32,
 }
 
-/// What identifies a region: guest address, user address, size.
+/// Identity of a region: guest address, user address, size.
 type Identity = (u64, u64, u64);
 
-/// Whether a message changed the memory. If so, no ring runs in the old one.
+/// Effect of a message on the memory. After a change, no ring may use the old memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     None,
@@ -41,12 +40,12 @@ pub(crate) enum Change {
 }
 
 impl MemoryTable {
-    /// The memory, if there is any.
+    /// Returns the memory, if the front-end has set it.
     pub(crate) fn memory(&self) -> Option<&Arc<GuestMemory>> {
         self.memory.as_ref()
     }
 
-    /// Takes a whole table over. The old memory is gone, also if this fails.
+    /// Replaces all regions. The old memory is dropped even if this fails.
     pub(crate) fn replace(&mut self, table: &[(RegionInfo, OwnedFd)]) -> Result<(), DeviceFault> {
         let request = Request::SetMemTable;
         *self = Self::default();
@@ -56,7 +55,7 @@ impl MemoryTable {
         self.rebuild(request)
     }
 
-    /// Adds a region.
+    /// Adds and maps a region, unless it exists already.
     pub(crate) fn add(&mut self, info: RegionInfo, fd: &OwnedFd) -> Result<Change, DeviceFault> {
         let request = Request::AddMemReg;
         if let Some(position) = self.position(info) {
@@ -75,7 +74,7 @@ impl MemoryTable {
         Ok(Change::New)
     }
 
-    /// Removes a region.
+    /// Removes a region, and unmaps it unless the removal is a repeated one.
     pub(crate) fn remove(&mut self, info: RegionInfo) -> Result<Change, DeviceFault> {
         let request = Request::RemMemReg;
         if let Some(late) = self.late.iter().position(|(of, _)| *of == identity(info)) {

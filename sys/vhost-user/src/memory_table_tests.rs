@@ -23,7 +23,7 @@ fn count(table: &MemoryTable) -> usize {
     table.memory().map_or(0, |memory| memory.regions().len())
 }
 
-/// Three queue pairs, as QEMU 7.2 has them: each adds, then each removes.
+/// Three queue pairs as in QEMU 7.2: each adds all regions, then each removes them.
 #[test]
 fn what_several_queue_pairs_repeat_is_done_once() {
     let (mut table, fd) = (MemoryTable::default(), file());
@@ -36,12 +36,12 @@ fn what_several_queue_pairs_repeat_is_done_once() {
     let first: Vec<_> = (0..3).map(|_| table.remove(region(1)).unwrap()).collect();
     assert_eq!(first, [Change::New, Change::None, Change::None]);
     assert_eq!(count(&table), 1);
-    // Nobody is left who could say it again.
+    // All repeated removals have been counted, so a further one is an error.
     let error = table.remove(region(1)).unwrap_err().to_string();
     assert!(error.contains("REM_MEM_REG: no region of 0x100000 bytes"), "{error}");
 }
 
-/// The first pair is done with removing and adding again before the next begins.
+/// The first pair removes and re-adds the region before the second pair begins.
 #[test]
 fn a_late_removal_does_not_hit_a_region_that_came_back() {
     let (mut table, fd) = (MemoryTable::default(), file());
@@ -55,7 +55,7 @@ fn a_late_removal_does_not_hit_a_region_that_came_back() {
     assert_eq!(count(&table), 1);
 }
 
-/// Another region takes the place before the second pair has removed the first.
+/// Another region takes the address before the second pair has removed the first.
 #[test]
 fn a_region_can_take_the_place_of_one_that_others_still_name() {
     let (mut table, fd) = (MemoryTable::default(), file());
@@ -81,7 +81,7 @@ fn a_table_that_is_refused_leaves_nothing() {
     assert_eq!(count(&table), 2);
 }
 
-/// Whatever is said, the work and the memory of it are bounded.
+/// Work and memory per message are bounded for any sequence of messages.
 #[test]
 fn repeats_are_bounded() {
     let (mut table, fd) = (MemoryTable::default(), file());

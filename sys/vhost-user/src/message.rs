@@ -1,5 +1,5 @@
-//! Messages from a front-end: a header, a payload and descriptors become a typed
-//! message, or an error that names the request and the field.
+//! Messages of a front-end. Header, payload and descriptors are parsed into a typed message, or an
+//! error that names the request and the field.
 
 use std::os::fd::OwnedFd;
 
@@ -9,13 +9,13 @@ use thiserror::Error;
 use crate::payload::{Fields, payload_bytes};
 use crate::request::Request;
 
-/// Bytes of a message's header.
+/// Size of a message header in bytes.
 pub const HEADER_BYTES: usize = 12;
 
-/// The longest payload of any request implemented: a configuration write.
+/// Largest payload of any implemented request in bytes: a write to configuration space.
 pub const PAYLOAD_BYTES_MAX: usize = 12 + CONFIG_BYTES_MAX;
 
-/// Descriptors one message may carry: one for each region of a memory table.
+/// Maximum number of descriptors of a message: one for each region of a memory table.
 pub(crate) const FDS_MAX: usize = 8;
 
 pub(crate) const CONFIG_BYTES_MAX: usize = 256;
@@ -24,83 +24,83 @@ const VERSION_MASK: u32 = 3;
 const REPLY: u32 = 1 << 2;
 const NEED_REPLY: u32 = 1 << 3;
 
-/// What is wrong with a message. The connection cannot go on after it, because
-/// the next message's start is no longer certain or the other side is confused.
+/// Errors of invalid messages. The connection must be closed, because the start of the next message
+/// is unknown or the front-end's state is inconsistent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MessageError {
-    /// A request that this back-end does not have.
+    /// Request that this back-end does not implement.
     #[error(
         "request {code} is unknown or was not offered; the front-end must keep to the negotiated \
          features"
     )]
     Unknown {
-        /// The request's code.
+        /// Unknown code in the header.
         code: u32,
     },
-    /// Another protocol version.
+    /// Protocol version other than 1.
     #[error("{request}: version {version} in `flags`, only version 1 exists")]
     Version {
-        /// The request.
+        /// Request code in the message's header.
         request: Request,
-        /// What the flags say.
+        /// Version in the header's flags.
         version: u32,
     },
-    /// A reply, where only requests are expected.
+    /// Reply where only requests are expected.
     #[error("{request}: `flags` mark a reply, nothing was asked")]
     UnexpectedReply {
-        /// The request.
+        /// Request code in the message's header.
         request: Request,
     },
-    /// A payload length that the request cannot have.
+    /// Payload length that the request cannot have.
     #[error("{request}: `size` {size}, {expected} expected")]
     Size {
-        /// The request.
+        /// Request code in the message's header.
         request: Request,
-        /// Payload bytes announced.
+        /// Payload bytes in the header.
         size: usize,
         /// Payload bytes that the request has.
         expected: usize,
     },
-    /// Too few or too many descriptors.
+    /// Number of descriptors that the request cannot have.
     #[error("{request}: {found} descriptors, {expected} expected")]
     Descriptors {
-        /// The request.
+        /// Request code in the message's header.
         request: Request,
-        /// How many came.
+        /// Number of descriptors received with the message.
         found: usize,
-        /// How many belong to it.
+        /// Descriptors that the request has.
         expected: usize,
     },
-    /// A number outside what the field can have.
+    /// Field value out of range.
     #[error("{request}: `{field}` {value:#x} is out of range")]
     Field {
-        /// The request.
+        /// Request code in the message's header.
         request: Request,
-        /// The field.
+        /// Name of the field in the specification.
         field: &'static str,
-        /// Its value.
+        /// Value of the field, as received.
         value: u64,
     },
 }
 
-/// A message's header.
+/// Decoded header of a front-end's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What is asked.
+    /// Request code in the message's header.
     pub request: Request,
-    /// Whether the front-end waits for an acknowledgement; counts only if
-    /// `REPLY_ACK` was negotiated and the request has no reply of its own.
+    /// True if the front-end expects an acknowledgement. Only valid if `REPLY_ACK` was negotiated
+    /// and the request has no reply of its own.
     pub needs_reply: bool,
-    /// Payload bytes that follow, at most [`PAYLOAD_BYTES_MAX`].
+    /// Length of the payload in bytes, at most [`PAYLOAD_BYTES_MAX`].
     pub size: usize,
 }
 
 impl Header {
-    /// The header in these bytes.
+    /// Decodes a header.
     ///
     /// # Errors
-    /// An unknown request, another version, a reply, or a size no payload of
-    /// this request has.
+    /// An unknown request, an unsupported version, a reply, or a payload length that the request
+    /// cannot have.
     pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self, MessageError> {
         let mut fields = Fields { rest: bytes };
         let (code, flags, size) = (fields.u32(), fields.u32(), fields.u32());
@@ -121,7 +121,7 @@ impl Header {
 }
 
 impl Header {
-    /// The header of our answer to `request`.
+    /// Encodes the header of the reply to `request`.
     pub(crate) fn of_reply(request: Request, payload_bytes: usize) -> [u8; HEADER_BYTES] {
         let size = u32::try_from(payload_bytes).unwrap_or(0);
         let words = [request as u32, VERSION | REPLY, size].map(u32::to_ne_bytes);
@@ -133,54 +133,54 @@ impl Header {
     }
 }
 
-/// A memory region as the front-end describes it.
+/// Memory region as the front-end describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionInfo {
     /// Guest-physical address of the first byte.
     pub guest_addr: u64,
-    /// Length in bytes.
+    /// Length in bytes, as the front-end states it.
     pub size: u64,
-    /// Address of the first byte in the front-end.
+    /// Address of the first byte in the front-end's address space.
     pub user_addr: u64,
-    /// Where the first byte lies in the file.
+    /// Offset of the first byte in the file.
     pub mmap_offset: u64,
 }
 
-/// Where the log of written pages lies (`SET_LOG_BASE`).
+/// Position of the log of written pages in its file (`SET_LOG_BASE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogInfo {
     /// Length in bytes: one bit for each page of 4096 bytes.
     pub size: u64,
-    /// Where it starts in the file.
+    /// Offset of the log in the file.
     pub mmap_offset: u64,
 }
 
-/// The record of what is in flight, all rings together.
+/// In-flight record of all rings of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InflightInfo {
-    /// Length in bytes.
+    /// Length in bytes, as the front-end states it.
     pub size: u64,
-    /// Where it starts in the file.
+    /// Offset of the record in the file.
     pub mmap_offset: u64,
-    /// How many rings it has room for.
+    /// Number of rings that the record has room for.
     pub queues: u16,
-    /// Entries of each of them.
+    /// Maximum number of entries of each ring.
     pub queue_size: u16,
-    /// Bytes that the description itself had on the wire: 20, or 24 where the
-    /// front-end's compiler pads it. The answer has as many.
+    /// Length in bytes of this description in the message: 20, or 24 if the front-end's compiler
+    /// pads the structure. The reply has the same length.
     pub wire_bytes: usize,
 }
 
-/// A descriptor for a vring.
+/// Descriptor that a message sets for a vring.
 #[derive(Debug)]
 pub struct VringFd {
-    /// The vring.
+    /// Index of the vring, counted from 0.
     pub index: u32,
-    /// The descriptor; `None` if the front-end has none: the ring is polled.
+    /// Descriptor; `None` if the front-end passes none and the ring is polled.
     pub fd: Option<OwnedFd>,
 }
 
-/// A front-end's message.
+/// Message of a front-end with its parameters and descriptors.
 #[derive(Debug)]
 pub enum Message {
     /// [`Request::GetFeatures`].
@@ -201,7 +201,7 @@ pub enum Message {
     GetMaxMemSlots,
     /// [`Request::SetLogBase`].
     SetLogBase(LogInfo, OwnedFd),
-    /// [`Request::SetLogFd`]; `None` ends it.
+    /// [`Request::SetLogFd`]; `None` removes the descriptor.
     SetLogFd(Option<OwnedFd>),
     /// [`Request::GetInflightFd`]: size and offset are not yet known.
     GetInflightFd(InflightInfo),
@@ -209,35 +209,36 @@ pub enum Message {
     SetInflightFd(InflightInfo, OwnedFd),
     /// [`Request::SetVringNum`].
     SetVringNum {
-        /// The vring.
+        /// Index of the vring, counted from 0.
         index: u32,
-        /// Entries.
+        /// Number of entries of the ring.
         size: u32,
     },
-    /// [`Request::SetVringAddr`]: addresses of the front-end.
+    /// [`Request::SetVringAddr`]: addresses in the front-end's address space.
     SetVringAddr {
-        /// The vring.
+        /// Index of the vring, counted from 0.
         index: u32,
-        /// Descriptor table.
+        /// Address of the descriptor table.
         descriptors: u64,
-        /// Used ring.
+        /// Address of the used ring.
         used: u64,
-        /// Available ring.
+        /// Address of the available ring.
         available: u64,
-        /// Where the used ring is in the log, if writes to it are to be logged.
+        /// Guest-physical address under which writes to the used ring are logged; `None` if they
+        /// are not logged.
         log_addr: Option<u64>,
     },
     /// [`Request::SetVringBase`].
     SetVringBase {
-        /// The vring.
+        /// Index of the vring, counted from 0.
         index: u32,
-        /// Split ring: the next available index. Packed ring: the same with its
-        /// wrap counter in bit 15, and the used one in the upper half.
+        /// Split ring: next available index. Packed ring: next available index with its wrap
+        /// counter in bit 15, and the used index likewise in the upper half.
         base: u32,
     },
     /// [`Request::GetVringBase`].
     GetVringBase {
-        /// The vring.
+        /// Index of the vring, counted from 0.
         index: u32,
     },
     /// [`Request::SetVringKick`].
@@ -254,31 +255,31 @@ pub enum Message {
     GetQueueNum,
     /// [`Request::SetVringEnable`].
     SetVringEnable {
-        /// The vring.
+        /// Index of the vring, counted from 0.
         index: u32,
-        /// Enabled or disabled.
+        /// True to enable the ring.
         enabled: bool,
     },
-    /// [`Request::SendRarp`]: for this address.
+    /// [`Request::SendRarp`]: MAC address to announce.
     SendRarp(MacAddr),
-    /// [`Request::NetSetMtu`]: bytes of an IP packet.
+    /// [`Request::NetSetMtu`]: largest IP packet in bytes.
     NetSetMtu(u64),
-    /// [`Request::SetBackendReqFd`]: a connected socket.
+    /// [`Request::SetBackendReqFd`]: connected socket.
     SetBackendReqFd(OwnedFd),
     /// [`Request::GetConfig`].
     GetConfig {
-        /// First byte.
+        /// Offset of the first byte in configuration space.
         offset: u32,
-        /// Bytes.
+        /// Number of bytes from `offset` on.
         size: u32,
-        /// Flags, to be returned as they are.
+        /// Flags, returned unchanged in the reply.
         flags: u32,
     },
     /// [`Request::SetConfig`].
     SetConfig {
-        /// First byte.
+        /// Offset of the first byte in configuration space.
         offset: u32,
-        /// What to write.
+        /// Bytes to write from `offset` on.
         bytes: Vec<u8>,
     },
     /// [`Request::ResetDevice`].

@@ -1,5 +1,4 @@
-//! What a device is: a NIC or a disk. Everything that is not said here is the same for
-//! both.
+//! Differences between NICs and disks. Everything outside of this module is common to both.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use suimon_ring::{DiskFacts, OffloadMask};
 use crate::config_space::ConfigSpace;
 use crate::disk_config::{DiskConfig, WRITEBACK_AT};
 
-/// A device's name, in logs and of threads.
+/// Name of a device in log messages and thread names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeviceName {
     Nic(PortId),
@@ -28,40 +27,40 @@ impl fmt::Display for DeviceName {
     }
 }
 
-/// What a device is connected to, and what its guest is told about it.
+/// Kind of a device, with the host of its rings and its configuration space.
 #[derive(Clone)]
 pub enum Model {
-    /// A NIC.
+    /// Network device (virtio 1.3, section 5.1).
     Nic(NicModel),
-    /// A disk.
+    /// Block device (virtio 1.3, section 5.2).
     Disk(DiskModel),
 }
 
-/// A NIC.
+/// Properties of a NIC that its device reports to the guest.
 #[derive(Clone)]
 pub struct NicModel {
-    /// The port whose NIC it is.
+    /// Port of the switch that the NIC is connected to.
     pub port: PortId,
-    /// Takes the rings.
+    /// Host to which running rings are attached.
     pub host: Arc<dyn QueueHost>,
-    /// What may be handed to the guest now.
+    /// Offloads that frames delivered to the guest may currently use.
     pub mask: Arc<OffloadMask>,
-    /// The guest's address, if we know it.
+    /// MAC address of the guest, if known.
     pub mac: Option<MacAddr>,
-    /// Largest IP packet the port carries.
+    /// Largest IP packet of the port in bytes.
     pub mtu: u16,
 }
 
-/// A disk.
+/// Properties of a disk that its device reports to the guest.
 #[derive(Clone)]
 pub struct DiskModel {
-    /// Which one.
+    /// Id of the disk on this host.
     pub disk: DiskId,
-    /// Takes the rings.
+    /// Host to which running rings are attached.
     pub host: Arc<dyn DiskQueueHost>,
-    /// The disk as its rings see it. Its length may change.
+    /// Properties that the rings use. The capacity may change.
     pub facts: Arc<DiskFacts>,
-    /// What it is best written in: bytes, a power of two times its sectors.
+    /// Physical sector size in bytes: a power of two times the logical sector.
     pub physical_sector_bytes: u32,
 }
 
@@ -73,7 +72,7 @@ impl Model {
         }
     }
 
-    /// What it is called.
+    /// Returns the noun for the device in messages.
     pub(crate) const fn noun(&self) -> &'static str {
         match self {
             Self::Nic(_) => "NIC",
@@ -81,12 +80,12 @@ impl Model {
         }
     }
 
-    /// Vrings of a device that offers so many queues (of a NIC pairs of queues).
+    /// Returns the number of vrings of a device with this number of queues (queue pairs of a NIC).
     pub(crate) fn vrings(&self, queues: u16) -> u16 {
         queues.saturating_mul(self.vrings_per_queue())
     }
 
-    /// Vrings that make one queue of what the offer counts.
+    /// Returns the number of vrings per queue (per queue pair of a NIC).
     pub(crate) fn vrings_per_queue(&self) -> u16 {
         match self {
             Self::Nic(_) => 2,
@@ -94,7 +93,7 @@ impl Model {
         }
     }
 
-    /// Requests vring `index` back from its host. The ring of a NIC is back when this returns,
+    /// Requests vring `index` back from its host. The ring of a NIC is detached when this returns,
     /// because workers do not wait for networks.
     pub(crate) fn begin_detach(&self, index: u16) -> Box<dyn DetachingQueue> {
         match self {
@@ -106,8 +105,8 @@ impl Model {
         }
     }
 
-    /// The `size` bytes at `offset` of configuration space; none if they are not all
-    /// inside.
+    /// Returns `size` bytes at `offset` of configuration space; empty if the range is not
+    /// completely inside.
     pub(crate) fn read_config(&self, queues: u16, offset: u32, size: u32) -> Vec<u8> {
         match self {
             Self::Nic(nic) => {
@@ -121,7 +120,7 @@ impl Model {
         }
     }
 
-    /// Writes configuration space. `false` if that cannot be written.
+    /// Writes configuration space. Returns false if the range is read-only or the value is invalid.
     pub(crate) fn write_config(&self, offset: u32, bytes: &[u8]) -> bool {
         match (self, bytes) {
             (Self::Disk(disk), [writeback @ 0..=1]) if offset == WRITEBACK_AT => {
@@ -132,7 +131,7 @@ impl Model {
         }
     }
 
-    /// The driver starts anew: what the last one chose is forgotten.
+    /// Discards the choices of the previous driver when the device is reset.
     pub(crate) fn reset(&self) {
         if let Self::Disk(disk) = self {
             disk.facts.set_write_back(true);
@@ -141,7 +140,8 @@ impl Model {
 }
 
 impl NicModel {
-    /// The queue of a vring: even ones receive (egress of the switch), odd ones transmit.
+    /// Returns the queue of a vring: even vrings receive (egress of the switch), odd vrings
+    /// transmit.
     pub(crate) fn queue_id(&self, index: u16) -> QueueId {
         let direction = if index % 2 == 0 { Direction::Egress } else { Direction::Ingress };
         QueueId { port: self.port, direction, index: index / 2 }

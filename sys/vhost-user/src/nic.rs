@@ -1,4 +1,4 @@
-//! A VM's NIC: what its owner sees of it.
+//! vhost-user NIC of a VM: the interface for its owner.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,19 +15,19 @@ use crate::features::{Offer, egress_allowed};
 use crate::served::{Served, VhostUserThreads};
 use crate::subject::{NicSubject, Subject};
 
-/// A NIC over vhost-user. Dropping it takes its queues back, closes the
-/// connection and removes the socket.
+/// NIC over vhost-user. Dropping it detaches its queues, closes the connection and removes the
+/// socket.
 pub struct VhostUserNic {
     served: Served,
 }
 
 impl VhostUserNic {
-    /// Opens the NIC of `port`: listens on its socket, or starts to connect to it. Rings are given
-    /// to `host` when a front-end has described them.
+    /// Opens the NIC of `port`: listens on its socket, or starts to connect to it. Rings are handed
+    /// to `host` when a front-end has configured them.
     ///
     /// # Errors
-    /// The socket cannot be bound, the host has no descriptor left, or the NIC as specified cannot
-    /// keep what its VM was promised.
+    /// The socket cannot be bound, the host has no descriptor left, the specification is invalid,
+    /// or it lacks features or queues that the VM has negotiated.
     pub fn open(
         port: PortId,
         spec: &VhostUserSpec,
@@ -56,11 +56,10 @@ impl VhostUserNic {
         }
     }
 
-    /// Looks whether [`VhostUserNic::open`] could succeed, without changing
-    /// anything.
+    /// Checks whether [`VhostUserNic::open`] could succeed, without changing anything.
     ///
     /// # Errors
-    /// What `open` would say.
+    /// The error that `open` would return.
     pub fn probe(spec: &VhostUserSpec) -> Result<(), DeviceError> {
         check(spec)?;
         door::probe(&spec.socket, spec.mode)
@@ -72,9 +71,9 @@ impl PortDevice for VhostUserNic {
         self.served.shared.changing().status.clone()
     }
 
-    /// Offload switches change live: what was switched off is from now on done in
-    /// software for the guest that runs, and not offered to the next one. The MTU
-    /// changes live unless the guest was told the old one.
+    /// Offload switches change live: a disabled offload is done in software for the running guest
+    /// and not offered to the next one. The MTU changes live unless the guest has negotiated the
+    /// MTU feature.
     fn change(&mut self, to: &PortSpec) -> Result<bool, DeviceError> {
         let PortSpec::VhostUser(to) = to else { return Ok(false) };
         check(to)?;
@@ -101,7 +100,7 @@ impl PortDevice for VhostUserNic {
     }
 }
 
-/// Whether the numbers are ones a NIC can have, and enough for its VM.
+/// Checks that the specification is valid and sufficient for what the VM has negotiated.
 fn check(spec: &VhostUserSpec) -> Result<(), DeviceError> {
     let refuse = |field, detail: String| {
         Err(DeviceError { kind: DeviceErrorKind::Unsupported, field, detail })

@@ -1,45 +1,45 @@
-//! How fast a front-end may send messages.
+//! Rate limit for messages of a front-end.
 //!
-//! A virtual machine with 64 queue pairs sends about a thousand messages when it
-//! starts, and a handful a second afterwards. Whoever sends many more is slowed
-//! down to [`Pace::PER_SECOND`]: the messages wait in the socket, where only the
-//! sender feels it. Whoever goes on for [`Pace::PATIENCE_MS`] is flooding.
+//! A VM with 64 queue pairs sends about a thousand messages when it starts, and few per second
+//! afterwards. A front-end that exceeds the budget is limited to [`Pace::PER_SECOND`]: further
+//! messages stay in the socket, where they only delay the sender. One that exceeds it for
+//! [`Pace::PATIENCE_MS`] is disconnected.
 
-/// A budget of messages. Time is an argument, in milliseconds since any moment.
+/// Token bucket for messages. Times are in milliseconds since an arbitrary epoch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     left: u32,
     refilled_ms: u64,
-    /// Since when the budget was never full again.
+    /// Time of the first delayed message since the budget was at least half full.
     short_since_ms: Option<u64>,
 }
 
-/// What a message may do.
+/// Decision of the rate limit for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// It may be carried out.
+    /// The message may be executed now.
     Now,
-    /// It waits so many milliseconds, then is asked for again.
+    /// Wait this number of milliseconds, then check again.
     Wait(u32),
-    /// It is one of a flood.
+    /// Disconnect the front-end: it has exceeded the rate for too long.
     Flood,
 }
 
 impl Pace {
-    /// Messages that may come at once.
+    /// Messages permitted in a burst.
     pub(crate) const BURST: u32 = 8192;
-    /// Messages per second in the long run.
+    /// Sustained rate in messages per second.
     pub(crate) const PER_SECOND: u32 = 2000;
-    /// How long somebody may send as fast as he is let.
+    /// Time in milliseconds for which a front-end may exceed the rate before it is disconnected.
     pub(crate) const PATIENCE_MS: u64 = 10_000;
-    /// The budget is refilled in steps of so many milliseconds.
+    /// Interval in milliseconds at which the budget is refilled.
     const STEP_MS: u64 = 10;
 
     pub(crate) const fn new(now_ms: u64) -> Self {
         Self { left: Self::BURST, refilled_ms: now_ms, short_since_ms: None }
     }
 
-    /// Takes one message's worth.
+    /// Takes one message from the budget.
     pub(crate) fn take(&mut self, now_ms: u64) -> Turn {
         let steps = now_ms.saturating_sub(self.refilled_ms) / Self::STEP_MS;
         let per_step = u64::from(Self::PER_SECOND) * Self::STEP_MS / 1000;
@@ -65,8 +65,8 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// How many messages are let through in `ms` by somebody who never stops, and
-    /// whether it ended as a flood.
+    /// Returns the number of messages accepted within `ms` from a sender that never pauses, and
+    /// whether it was disconnected.
     fn flood(ms: u64) -> (u32, bool) {
         let mut pace = Pace::new(500);
         let (mut now, mut count) = (500, 0);
@@ -96,7 +96,7 @@ mod tests {
             let now = nth * 1000 / u64::from(Pace::PER_SECOND);
             assert_eq!(pace.take(now), Turn::Now, "message {nth}");
         }
-        // A burst after a pause is a start again, and no flood.
+        // A burst after a pause uses a full budget and is not a flood.
         for round in 0..5_u64 {
             let now = 1_000_000 + round * 20_000;
             for _ in 0..Pace::BURST {

@@ -1,4 +1,4 @@
-//! Payloads of messages: from bytes and descriptors to meaning.
+//! Parsing of message payloads and descriptors.
 
 use std::os::fd::OwnedFd;
 
@@ -12,19 +12,17 @@ use crate::message::{
 use crate::request::Request;
 
 const REGION_BYTES: usize = 32;
-/// Vrings that a message can name: their index has eight bits where a
-/// descriptor comes with it.
+/// Number of vrings that a message can address: messages with a descriptor have an 8-bit index.
 const VRINGS_MAX: u16 = 256;
-/// In the payload of a vring's descriptor message: no descriptor comes with it.
+/// Bit of a vring descriptor message's payload: the message carries no descriptor.
 const NO_FD: u64 = 1 << 8;
-/// In the flags of a vring's addresses: writes to its used ring are logged.
+/// Flag of a vring's addresses: writes to its used ring are logged.
 const LOGS_USED: u32 = 1;
-/// The record of what is in flight, as described by front-ends whose compiler
-/// pads it.
+/// Length of the in-flight description, without and with padding by the front-end's compiler.
 const INFLIGHT_BYTES: usize = 20;
 const INFLIGHT_BYTES_PADDED: usize = 24;
 
-/// The payload length of requests that have a fixed one.
+/// Returns the payload length of requests with a fixed one.
 pub(crate) const fn payload_bytes(request: Request) -> Option<usize> {
     use Request as R;
     match request {
@@ -51,11 +49,11 @@ pub(crate) const fn payload_bytes(request: Request) -> Option<usize> {
 }
 
 impl Message {
-    /// The message under `header` with this payload and these descriptors.
+    /// Parses the message with this header, payload and descriptors.
     ///
     /// # Errors
-    /// Length, descriptor count or a field is none the request can have. The
-    /// descriptors are closed.
+    /// Length, number of descriptors or a field is invalid for the request. The descriptors are
+    /// closed.
     pub fn parse(header: &Header, payload: &[u8], fds: Vec<OwnedFd>) -> Result<Self, MessageError> {
         use Request as R;
         let request = header.request;
@@ -63,8 +61,8 @@ impl Message {
         if let Some(expected) = payload_bytes(request) {
             body.expect_size(payload.len(), expected)?;
         }
-        // One descriptor in a removal is closed unused, as the specification
-        // allows for front-ends that send it.
+        // A descriptor of a removal is closed unused: the specification permits front-ends to send
+        // one.
         if request == R::RemMemReg && body.fds.len() == 1 {
             body.fds.clear();
         }
@@ -104,7 +102,7 @@ impl Message {
     }
 }
 
-/// Little numbers from a payload whose length was checked; zeros behind its end.
+/// Reader of native-endian integers from a payload of checked length. Returns zeros beyond its end.
 pub(crate) struct Fields<'a> {
     pub(crate) rest: &'a [u8],
 }
@@ -147,7 +145,7 @@ impl Body<'_> {
         Err(MessageError::Size { request: self.request, size, expected })
     }
 
-    /// `taken` of the descriptors are accounted for; `left` must remain.
+    /// Checks that `left` descriptors remain after `taken` ones were used.
     fn expect_fds(&self, taken: usize, left: usize) -> Result<(), MessageError> {
         if self.fds.len() == left {
             return Ok(());
@@ -208,8 +206,8 @@ impl Body<'_> {
         Ok(Message::SetLogBase(info, fd))
     }
 
-    /// The specification gives this request no payload; some front-ends send the
-    /// number that goes with other descriptors.
+    /// The specification defines no payload for this request; some front-ends send the number that
+    /// accompanies other descriptors.
     fn log_fd(&mut self) -> Result<Message, MessageError> {
         if self.fields.rest.len() != 8 {
             self.expect_size(self.fields.rest.len(), 0)?;
@@ -279,7 +277,7 @@ impl Body<'_> {
         let Some(regions) = regions else {
             return Err(self.out_of_range("num regions", u64::from(count)));
         };
-        // Some front-ends always send the whole array.
+        // Some front-ends always send the array with its maximum length.
         if size != 8 + FDS_MAX * REGION_BYTES {
             self.expect_size(size, 8 + regions * REGION_BYTES)?;
         }

@@ -1,6 +1,5 @@
-//! What a device's rings write down beside their work: the log of written pages,
-//! for a migration, and the record of what is in flight, for whoever comes after
-//! us if this process dies.
+//! Records that a device's rings write: the log of written pages, for migration, and the in-flight
+//! record, for the next process if this one dies.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use crate::features::protocol;
 use crate::message::{InflightInfo, LogInfo};
 use crate::reply::Reply;
 
-/// The log and the record, as far as the front-end gave them.
+/// Log and in-flight record, if the front-end provided them.
 #[derive(Default)]
 pub(crate) struct Records {
     log: Option<Arc<DirtyLog>>,
@@ -20,8 +19,8 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    /// From now on written pages are marked there, while the feature
-    /// `VHOST_F_LOG_ALL` is on.
+    /// Sets the log of written pages. Rings use it while the feature `VHOST_F_LOG_ALL` is
+    /// negotiated.
     pub(crate) fn set_log(&mut self, info: LogInfo, fd: &OwnedFd) -> Result<(), DeviceFault> {
         self.log = None;
         let log = DirtyLog::map(fd.as_fd(), info.mmap_offset, info.size)
@@ -30,7 +29,8 @@ impl Records {
         Ok(())
     }
 
-    /// A new, empty record, for the front-end to keep and to give back to us.
+    /// Creates an empty in-flight record, which the front-end keeps and passes back after a
+    /// reconnect.
     pub(crate) fn new_inflight(
         info: InflightInfo,
         features: RingFeatures,
@@ -42,7 +42,7 @@ impl Records {
         Ok(Reply::Inflight(info, Arc::new(file)))
     }
 
-    /// From now on rings go by this record.
+    /// Sets the in-flight record that rings use from now on.
     pub(crate) fn set_inflight(
         &mut self,
         info: InflightInfo,
@@ -57,7 +57,7 @@ impl Records {
         Ok(())
     }
 
-    /// The device is reset: nothing is in flight, nothing is logged.
+    /// Clears the in-flight record and drops the log after a device reset.
     pub(crate) fn reset(&mut self) {
         if let Some(inflight) = &self.inflight {
             inflight.clear();
@@ -65,10 +65,10 @@ impl Records {
         self.log = None;
     }
 
-    /// What vring `index` of so many entries writes down. One that is larger than what the
-    /// record was made for keeps none: firmware makes rings larger than QEMU asked for
-    /// (SeaBIOS of Debian 13: 256 instead of 128), and nothing of a VM's start is worth
-    /// being asked for again by the next process.
+    /// Returns the records of vring `index` with `size` entries. A ring larger than the in-flight
+    /// record keeps none: firmware creates larger rings than QEMU requested (SeaBIOS of Debian 13:
+    /// 256 instead of 128), and requests during the VM's boot need not be repeated by the next
+    /// process.
     pub(crate) fn of_ring(
         &self,
         (index, size): (u16, u32),
@@ -86,7 +86,7 @@ impl Records {
         }
     }
 
-    /// How often something was written that the log has no bit for.
+    /// Returns the number of writes to pages that the log has no bit for.
     pub(crate) fn beyond_log(&self) -> u64 {
         self.log.as_ref().map_or(0, |log| log.beyond())
     }

@@ -1,4 +1,4 @@
-//! What is answered to a front-end.
+//! Replies to a front-end.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -6,40 +6,40 @@ use std::sync::Arc;
 use crate::message::{Header, InflightInfo};
 use crate::request::Request;
 
-/// An answer: a payload, and a descriptor with one of them.
+/// Reply: payload, and a descriptor for one variant.
 #[derive(Clone, Debug)]
 pub enum Reply {
-    /// No payload at all: the log was taken over.
+    /// Empty payload, for `SET_LOG_BASE`.
     Done,
-    /// One number: features, counts, status.
+    /// Single number: features, counts, status.
     Number(u64),
-    /// Where a ring stands.
+    /// Position of a stopped ring.
     VringState {
-        /// The vring.
+        /// Index of the vring, counted from 0.
         index: u32,
-        /// Its position, as `SET_VRING_BASE` has it.
+        /// Position, in the format of `SET_VRING_BASE`.
         base: u32,
     },
-    /// Bytes of configuration space; none at all mean that the request failed.
+    /// Bytes of configuration space; empty if the request failed.
     Config {
-        /// As asked.
+        /// Offset in the request, returned unchanged.
         offset: u32,
-        /// As asked.
+        /// Flags of the request, returned unchanged.
         flags: u32,
-        /// The bytes.
+        /// Bytes read from configuration space.
         bytes: Vec<u8>,
     },
-    /// A record of what is in flight, and the file it lies in.
+    /// In-flight record and the file that contains it.
     Inflight(InflightInfo, Arc<OwnedFd>),
 }
 
 impl Reply {
-    /// The acknowledgement of a request that was asked for one: 0 is success.
+    /// Creates the acknowledgement of a request: 0 is success.
     pub const fn acknowledgement(is_success: bool) -> Self {
         Self::Number(if is_success { 0 } else { 1 })
     }
 
-    /// The descriptor that goes with it.
+    /// Returns the descriptor to send with the reply.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Self::Inflight(_, fd) => Some(fd.as_fd()),
@@ -47,7 +47,7 @@ impl Reply {
         }
     }
 
-    /// The whole answer to `request`: header and payload.
+    /// Encodes header and payload of the reply to `request`.
     pub fn encode(&self, request: Request) -> Vec<u8> {
         let payload = match self {
             Self::Done => Vec::new(),

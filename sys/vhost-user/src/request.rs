@@ -1,18 +1,18 @@
-//! The requests of a front-end, by name.
+//! Request codes of the vhost-user protocol.
 
 macro_rules! requests {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $wire:literal;)*) => {
-        /// The requests of a front-end that this back-end implements.
+        /// Requests of a front-end that this back-end implements.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Request {
             $($(#[$doc])* $name = $code,)*
         }
 
         impl Request {
-            /// Every request, ascending by code.
+            /// Implemented requests in ascending order of their codes.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// The request with this code.
+            /// Returns the request with this code.
             pub const fn from_code(code: u32) -> Option<Self> {
                 match code {
                     $($code => Some(Self::$name),)*
@@ -20,7 +20,7 @@ macro_rules! requests {
                 }
             }
 
-            /// Its name in the specification, without `VHOST_USER_`.
+            /// Returns the name in the specification, without `VHOST_USER_`.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => $wire,)*
@@ -31,67 +31,67 @@ macro_rules! requests {
 }
 
 requests! {
-    /// Virtio features offered.
+    /// Returns the offered virtio features.
     GetFeatures = 1, "GET_FEATURES";
-    /// Virtio features chosen.
+    /// Sets the negotiated virtio features.
     SetFeatures = 2, "SET_FEATURES";
-    /// A session begins.
+    /// Starts a session of the front-end.
     SetOwner = 3, "SET_OWNER";
-    /// Deprecated; disables all rings.
+    /// Disables all rings (deprecated by the specification).
     ResetOwner = 4, "RESET_OWNER";
-    /// The VM's memory, all of it.
+    /// Sets all regions of the VM's memory.
     SetMemTable = 5, "SET_MEM_TABLE";
-    /// The log of pages written, for migration.
+    /// Sets the log of written pages, for migration.
     SetLogBase = 6, "SET_LOG_BASE";
-    /// Our way to say that the log changed.
+    /// Sets the eventfd for changes of the log.
     SetLogFd = 7, "SET_LOG_FD";
-    /// A ring's size.
+    /// Sets the number of a ring's entries.
     SetVringNum = 8, "SET_VRING_NUM";
-    /// A ring's addresses.
+    /// Sets the addresses of a ring's parts.
     SetVringAddr = 9, "SET_VRING_ADDR";
-    /// A ring's next available index.
+    /// Sets a ring's next available index.
     SetVringBase = 10, "SET_VRING_BASE";
-    /// Stops a ring and asks where it stands.
+    /// Stops a ring and returns its position.
     GetVringBase = 11, "GET_VRING_BASE";
-    /// The driver's way to notify us.
+    /// Sets the eventfd of the driver's notifications.
     SetVringKick = 12, "SET_VRING_KICK";
-    /// Our way to notify the driver.
+    /// Sets the eventfd of notifications to the driver.
     SetVringCall = 13, "SET_VRING_CALL";
-    /// Our way to report a broken ring.
+    /// Sets the eventfd that reports a faulty ring.
     SetVringErr = 14, "SET_VRING_ERR";
-    /// Protocol features offered.
+    /// Returns the offered protocol features.
     GetProtocolFeatures = 15, "GET_PROTOCOL_FEATURES";
-    /// Protocol features chosen.
+    /// Sets the negotiated protocol features.
     SetProtocolFeatures = 16, "SET_PROTOCOL_FEATURES";
-    /// Queue pairs offered.
+    /// Returns the maximum number of queue pairs.
     GetQueueNum = 17, "GET_QUEUE_NUM";
     /// Enables or disables a ring.
     SetVringEnable = 18, "SET_VRING_ENABLE";
     /// Announces the VM in the network.
     SendRarp = 19, "SEND_RARP";
-    /// The MTU the guest will use.
+    /// Sets the MTU that the guest will use.
     NetSetMtu = 20, "NET_SET_MTU";
-    /// A channel for requests of ours.
+    /// Sets the channel for requests of the back-end.
     SetBackendReqFd = 21, "SET_BACKEND_REQ_FD";
     /// Reads configuration space.
     GetConfig = 24, "GET_CONFIG";
     /// Writes configuration space.
     SetConfig = 25, "SET_CONFIG";
-    /// A new record of what is in flight, kept by the front-end for us.
+    /// Creates an in-flight record, which the front-end keeps.
     GetInflightFd = 31, "GET_INFLIGHT_FD";
-    /// The record of what was in flight when we were last here.
+    /// Sets the in-flight record of the previous connection.
     SetInflightFd = 32, "SET_INFLIGHT_FD";
     /// Resets the device.
     ResetDevice = 34, "RESET_DEVICE";
-    /// How many regions can be added one by one.
+    /// Returns the maximum number of single memory regions.
     GetMaxMemSlots = 36, "GET_MAX_MEM_SLOTS";
     /// Adds a memory region.
     AddMemReg = 37, "ADD_MEM_REG";
     /// Removes a memory region.
     RemMemReg = 38, "REM_MEM_REG";
-    /// The virtio device status.
+    /// Sets the virtio device status.
     SetStatus = 39, "SET_STATUS";
-    /// Asks for the virtio device status.
+    /// Returns the virtio device status.
     GetStatus = 40, "GET_STATUS";
 }
 

@@ -1,4 +1,4 @@
-//! A device with its socket and the task that serves it.
+//! Open device with its socket and the task that serves it.
 
 use std::io;
 use std::path::Path;
@@ -15,25 +15,25 @@ use crate::door::Door;
 use crate::model::DeviceName;
 use crate::subject::Subject;
 
-/// Threads that serve vhost-user devices, whatever their number. Clones are handles on the same
-/// threads.
+/// Threads that serve vhost-user devices. Their number does not depend on the number of devices.
+/// Clones refer to the same threads.
 #[derive(Clone)]
 pub struct VhostUserThreads {
-    /// Reads the messages of front-ends. Its threads receive all descriptors that they need, and
-    /// open nothing by name.
+    /// Runtime that reads the messages of front-ends. Its threads receive all descriptors that they
+    /// need, and open no files.
     pub serving: SocketRuntime,
-    /// Connects to front-ends that listen.
+    /// Runtime that connects to listening front-ends.
     pub connecting: SocketRuntime,
 }
 
-/// A device that is served. Dropping it takes its queues back, closes the connection and removes the
-/// socket.
+/// Device that is being served. Dropping it detaches its queues, closes the connection and removes
+/// the socket.
 pub(crate) struct Served {
     pub(crate) shared: Arc<Shared>,
     serving: Option<Task>,
-    /// Makes connections, if the front-end listens.
+    /// Task that connects, if the front-end listens.
     connecting: Option<Task>,
-    /// Removed when the device is closed.
+    /// Socket file, removed when the device is closed.
     file: Option<SocketFile>,
 }
 
@@ -49,7 +49,7 @@ impl VhostUserThreads {
         })
     }
 
-    /// Starts threads that are not confined, as for tests and examples.
+    /// Starts threads without confinement, for tests and examples.
     ///
     /// # Errors
     /// The host has no thread or descriptor left.
@@ -105,7 +105,7 @@ impl Drop for Served {
         self.file = None;
         self.serving = None;
         self.connecting = None;
-        // The task has taken its rings back; this covers one that panicked.
+        // The task has detached its rings; this call covers a task that panicked.
         self.shared.subject.detach();
     }
 }

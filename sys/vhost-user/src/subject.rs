@@ -1,4 +1,4 @@
-//! The NIC or disk to which a device belongs, as its owner has opened it.
+//! NIC or disk of a device, as its owner has opened it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,23 +13,23 @@ use crate::device::Device;
 use crate::features::{Offer, egress_allowed};
 use crate::model::{DeviceName, DiskModel, Model, NicModel};
 
-/// Whose device it is.
+/// Owner's view of the NIC or disk.
 pub(crate) enum Subject {
     Nic(NicSubject),
     Disk(DiskSubject),
 }
 
-/// A NIC.
+/// NIC with its observer and specification.
 pub(crate) struct NicSubject {
     pub(crate) port: PortId,
     pub(crate) host: Arc<dyn QueueHost>,
     pub(crate) observer: Arc<dyn PortObserver>,
     pub(crate) mask: Arc<OffloadMask>,
-    /// Changes while the NIC is open. Locked after `Shared::changing` if both are.
+    /// Specification, changed while the NIC is open. Lock order: `Shared::changing` before this.
     pub(crate) spec: Mutex<VhostUserSpec>,
 }
 
-/// A disk. Of what is desired only its length changes.
+/// Disk with its observer and specification. Only its capacity changes while it is open.
 pub(crate) struct DiskSubject {
     pub(crate) model: DiskModel,
     pub(crate) observer: Arc<dyn DiskObserver>,
@@ -44,7 +44,7 @@ impl Subject {
         }
     }
 
-    /// Takes all its queues back.
+    /// Detaches all queues from their host.
     pub(crate) fn detach(&self) {
         match self {
             Self::Nic(nic) => nic.host.detach_port(nic.port),
@@ -59,7 +59,7 @@ impl Subject {
         }
     }
 
-    /// What a front-end is offered whose VM relies on `promised` features.
+    /// Returns the device and the offer for a front-end whose VM relies on `promised` features.
     pub(crate) fn offer(&self, promised: u64) -> (Model, Offer) {
         match self {
             Self::Nic(nic) => {
@@ -83,7 +83,7 @@ impl Subject {
         }
     }
 
-    /// Has a device hear of what was changed.
+    /// Applies a changed specification to a device.
     pub(crate) fn refresh(&self, device: &mut Device) {
         match self {
             Self::Nic(nic) => {
@@ -94,7 +94,7 @@ impl Subject {
         }
     }
 
-    /// Brings what a NIC's status says of offloads up to date.
+    /// Updates the offloads in a NIC's status.
     pub(crate) fn refresh_offloads(&self, status: &mut DeviceStatus) {
         let Self::Nic(nic) = self else { return };
         let features = status.features.map(RingFeatures).unwrap_or_default();

@@ -1,5 +1,4 @@
-//! One vring of a device: what the front-end has said of it, and the ring while
-//! it runs.
+//! One vring of a device: its configuration, and the ring while it runs.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -16,19 +15,19 @@ use suimon_ring::{
 use crate::model::{DiskModel, Model, NicModel};
 use crate::records::Records;
 
-/// Interval at which the wait for a ring is repeated.
+/// Interval at which a blocking stop repeats its wait.
 const STOP_EVERY: Duration = Duration::from_secs(1);
 
-/// How the driver's kicks arrive.
+/// Source of the driver's kicks.
 #[derive(Clone, Debug)]
 pub(crate) enum Kick {
-    /// On this descriptor.
+    /// Eventfd that the driver writes to.
     Fd(Arc<OwnedFd>),
-    /// Never; the ring is polled.
+    /// No notifications; the ring is polled.
     Polled,
 }
 
-/// What a ring runs in: the same for all rings of a device.
+/// Environment of a ring, common to all rings of a device.
 pub(crate) struct RingPlace<'a> {
     pub(crate) model: &'a Model,
     pub(crate) memory: &'a Arc<GuestMemory>,
@@ -41,32 +40,33 @@ pub(crate) struct Vring {
     index: u16,
     pub(crate) size: u32,
     pub(crate) addresses: Option<RingAddresses>,
-    /// As the front-end says and is told it (`SET_VRING_BASE`).
+    /// Position in the format of `SET_VRING_BASE`.
     pub(crate) base: u32,
-    /// Where its used ring is in the log of written pages, if it is logged.
+    /// Guest-physical address under which writes to the used ring are logged; `None` if they are
+    /// not logged.
     pub(crate) log_addr: Option<u64>,
     pub(crate) kick: Option<Kick>,
     pub(crate) is_enabled: bool,
     call: Arc<CallLine>,
     error: Arc<CallLine>,
     running: Option<Running>,
-    /// It met a fault and was not stopped in order since.
+    /// True if the ring has had a fault and was not stopped in order since.
     is_broken: bool,
-    /// Fault of the ring that is not reported yet.
+    /// Fault that was not reported yet.
     untold: Option<RingFault>,
-    /// The form of the ring that ran last.
+    /// True if the ring that ran last was packed.
     is_packed: bool,
 }
 
 struct Running {
     state: Arc<RingState>,
     announcer: Option<Arc<Announcer>>,
-    /// Set when the ring was requested back.
+    /// Pending detachment, set when the ring was requested back.
     detaching: Option<Box<dyn DetachingQueue>>,
 }
 
 impl Running {
-    /// Gives a ring of a NIC to the switch.
+    /// Attaches a ring of a NIC to the switch.
     fn nic(
         nic: &NicModel,
         memory: Arc<GuestMemory>,
@@ -95,7 +95,7 @@ impl Running {
         })
     }
 
-    /// Gives a ring of a disk to whoever serves it.
+    /// Attaches a ring of a disk to its host.
     fn disk(
         disk: &DiskModel,
         memory: Arc<GuestMemory>,
@@ -110,8 +110,7 @@ impl Running {
 }
 
 impl Vring {
-    /// A vring of which nothing is known. Its faults are told to `faults`, an
-    /// eventfd.
+    /// Creates an unconfigured vring. Its faults are signalled on `faults`, an eventfd.
     pub(crate) fn new(index: u16, faults: &Arc<OwnedFd>) -> Self {
         Self {
             index,
@@ -134,27 +133,27 @@ impl Vring {
         self.running.is_some()
     }
 
-    /// Whether everything is known that the ring needs, besides memory.
+    /// Returns true if the ring is configured completely, apart from memory.
     pub(crate) fn is_described(&self) -> bool {
         self.addresses.is_some() && self.size != 0 && self.kick.is_some()
     }
 
-    /// From now on interrupts go here.
+    /// Sets the eventfd for interrupts; `None` disables them.
     pub(crate) fn connect_call(&self, fd: Option<OwnedFd>) {
         self.call.connect(fd);
     }
 
-    /// From now on a fault is told here.
+    /// Sets the eventfd for fault notifications; `None` disables them.
     pub(crate) fn connect_error(&self, fd: Option<OwnedFd>) {
         self.error.connect(fd);
     }
 
-    /// Whether it met a fault and may not start.
+    /// Returns true if the ring has had a fault and must not start.
     pub(crate) fn is_broken(&self) -> bool {
         self.is_broken
     }
 
-    /// The fault that the ring met, once. From now on it is broken.
+    /// Returns a fault that was not returned before. The ring is marked as broken.
     pub(crate) fn take_fault(&mut self) -> Option<RingFault> {
         self.note_fault();
         self.untold.take()
@@ -168,12 +167,12 @@ impl Vring {
         }
     }
 
-    /// The driver gave the ring up: it may start anew.
+    /// Permits the ring to start again after the driver has stopped it.
     pub(crate) fn repair(&mut self) {
         self.is_broken = false;
     }
 
-    /// Hands the ring to the host.
+    /// Attaches the ring to its host. Does nothing if it is not configured.
     pub(crate) fn start(&mut self, place: &RingPlace<'_>) -> Result<(), PortFault> {
         let Some(addresses) = self.addresses else { return Ok(()) };
         let mut setup = RingSetup {
@@ -200,13 +199,13 @@ impl Vring {
             Model::Nic(nic) => Running::nic(nic, memory, &setup, records)?,
             Model::Disk(disk) => Running::disk(disk, memory, &setup, records)?,
         });
-        // A device that died may have used buffers without saying so; one
-        // interrupt too many is harmless, one too few stops the guest.
+        // A process that died may have used buffers without an interrupt. A spurious interrupt is
+        // harmless; a missing one stalls the guest.
         self.call.ring();
         Ok(())
     }
 
-    /// Takes the ring back, if it runs, and remembers where it stands. Blocks.
+    /// Detaches the ring, if it runs, and stores its position. Blocks until the ring is detached.
     pub(crate) fn stop(&mut self, model: &Model) {
         self.begin_stop(model);
         while !self.finish_stop(STOP_EVERY) {}
@@ -219,7 +218,7 @@ impl Vring {
         }
     }
 
-    /// Waits at most `at_most` for a ring that was requested back. Returns true if it is back, or was
+    /// Blocks at most `at_most` until a requested ring is detached. Returns true if it is, or was
     /// not requested.
     pub(crate) fn finish_stop(&mut self, at_most: Duration) -> bool {
         let detaching = self.running.as_mut().and_then(|running| running.detaching.as_mut());
@@ -227,23 +226,24 @@ impl Vring {
         if !detaching.wait(at_most) {
             return false;
         }
-        // It may have met its fault only now.
+        // A fault may have occurred during the wait.
         self.note_fault();
         if let Some(running) = self.running.take() {
             let next = u32::from(running.state.next_avail());
-            // All that a packed ring took is returned: both positions are one.
+            // All buffers of a packed ring were returned, so both positions are equal.
             self.base = if self.is_packed { next | next << 16 } else { next };
         }
         true
     }
 
-    /// Returns true if the ring met a fault that was not reported.
+    /// Returns true if the ring has a fault that was not reported.
     pub(crate) fn has_fault(&self) -> bool {
         let fault = self.running.as_ref().and_then(|running| running.state.fault());
         self.untold.is_some() || (fault.is_some() && !self.is_broken)
     }
 
-    /// Announces the VM through this ring. `false` if it does not run or cannot.
+    /// Announces the VM through this ring. Returns false if the ring does not run or does not
+    /// transmit.
     pub(crate) fn announce(&self, mac: MacAddr) -> bool {
         let announcer = self.running.as_ref().and_then(|running| running.announcer.as_ref());
         announcer.inspect(|announcer| announcer.announce(mac)).is_some()

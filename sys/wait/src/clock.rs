@@ -1,4 +1,4 @@
-//! The clock that all processors share.
+//! Clock shared by all workers.
 
 use core::time::Duration;
 
@@ -7,21 +7,21 @@ use suimon_quantity::Time;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Now on `CLOCK_BOOTTIME`, nanoseconds since boot with time in suspend: what was lent to this host
-/// for a while ends although it stood still.
-/// The vDSO answers; no system call is made.
+/// Returns the time of `CLOCK_BOOTTIME`: nanoseconds since boot including suspend, so that a loan
+/// to this host expires even while the host is suspended. Read through the vDSO without a system
+/// call.
 #[inline]
 pub(crate) fn now() -> Time {
     let span = duration_of(clock_gettime(ClockId::Boottime));
     Time::ZERO + span
 }
 
-/// CPU time the calling thread has used.
+/// Returns the CPU time of the calling thread.
 pub(crate) fn thread_cpu_time() -> Duration {
     duration_of(clock_gettime(ClockId::ThreadCPUTime))
 }
 
-/// A span as the kernel takes it.
+/// Converts nanoseconds to the kernel's type.
 pub(crate) fn timespec_of(ns: u64) -> Timespec {
     // A u64 of nanoseconds is at most 18.4e9 s, so neither conversion can fail.
     Timespec {

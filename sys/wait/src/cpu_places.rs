@@ -1,6 +1,6 @@
-//! Which CPUs are threads of one core, and on which NUMA node they are.
+//! Core and NUMA node of CPUs.
 //!
-//! From sysfs, as `Documentation/admin-guide/cputopology.rst` of the kernel has it.
+//! Read from sysfs (`Documentation/admin-guide/cputopology.rst` of the kernel).
 
 use std::path::Path;
 
@@ -8,18 +8,19 @@ use suimon_ports::CpuPlace;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
-/// Where these logical CPUs are. What the kernel does not tell is as on a machine without
-/// it: a core has one thread, and there is one node.
+/// Returns the location of these logical CPUs. Without information from the kernel, each core has
+/// one thread and there is one node.
 pub fn cpu_places(cpus: &[u16]) -> Vec<CpuPlace> {
     cpus.iter().map(|cpu| place(Path::new(CPUS), *cpu)).collect()
 }
 
 fn place(root: &Path, cpu: u16) -> CpuPlace {
     let folder = root.join(format!("cpu{cpu}"));
-    // The older name of the file is the second one.
+    // The second file has the older name.
     let lists = ["topology/core_cpus_list", "topology/thread_siblings_list"];
     let siblings = lists.iter().find_map(|list| std::fs::read_to_string(folder.join(list)).ok());
-    // Numbers of cores are those of a package or a die; the first thread's is the host's.
+    // Core ids are unique only within a package or die, so a core is identified by its first
+    // thread.
     let first = siblings.and_then(|list| first_number(&list));
     CpuPlace {
         cpu,
@@ -28,12 +29,12 @@ fn place(root: &Path, cpu: u16) -> CpuPlace {
     }
 }
 
-/// The first of a list like `0,4` or `0-1`.
+/// Returns the first number of a list like `0,4` or `0-1`.
 fn first_number(list: &str) -> Option<u16> {
     list.trim().split([',', '-']).next()?.parse().ok()
 }
 
-/// A CPU's folder has a link to the folder of its node, like `node0`.
+/// Returns a CPU's node: its folder contains a link to the node's folder, like `node0`.
 fn numa_node(folder: &Path) -> Option<u16> {
     let entries = std::fs::read_dir(folder).ok()?;
     let nodes = entries.filter_map(|entry| {
@@ -47,7 +48,7 @@ fn numa_node(folder: &Path) -> Option<u16> {
 mod tests {
     use super::*;
 
-    /// A folder that is removed again.
+    /// Folder that is removed on drop.
     struct Folder(std::path::PathBuf);
 
     impl Folder {

@@ -1,4 +1,4 @@
-//! The one wait of a processor, on epoll.
+//! Wait of a worker, implemented with epoll.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,7 +20,7 @@ use crate::pwait2::Events;
 use crate::run_delay::RunDelay;
 use crate::sleep_flag::SleepFlag;
 
-/// The largest token that [`Wait::watch`] takes; those above are used inside.
+/// Largest token that [`Wait::watch`] accepts; larger ones are reserved.
 pub const TOKEN_MAX: u64 = u64::MAX - 2;
 const TOKEN_WAKER: u64 = u64::MAX;
 const TOKEN_TIMER: u64 = u64::MAX - 1;
@@ -30,8 +30,7 @@ struct Shared {
     kick: OwnedFd,
 }
 
-/// Wakes an [`EpollWait`]: one atomic swap, and a write to an eventfd only if
-/// the processor sleeps.
+/// Waker of an [`EpollWait`]: one atomic swap, and a write to an eventfd only if the worker sleeps.
 #[derive(Clone)]
 pub struct EventWaker(Arc<Shared>);
 
@@ -45,18 +44,18 @@ impl Waker for EventWaker {
     }
 }
 
-/// How deadlines reach the kernel.
+/// Method of passing deadlines to the kernel.
 enum Deadlines {
-    /// With `epoll_pwait2`.
+    /// `epoll_pwait2`.
     Timeout,
-    /// With a timer of its own, where the kernel lacks that call.
+    /// A timer, where the kernel lacks that call.
     Timer(OwnedFd),
 }
 
-/// A [`Wait`] on epoll.
+/// Implementation of [`Wait`] with epoll.
 ///
-/// A wake-up given while the processor is awake makes the next sleeping
-/// [`Wait::wait`] return at once; a `wait(None)` in between does not use it up.
+/// A wake-up while the worker is awake makes the next sleeping [`Wait::wait`] return at once; a
+/// `wait(None)` in between does not consume it.
 pub struct EpollWait {
     epoll: OwnedFd,
     shared: Arc<Shared>,
@@ -66,10 +65,10 @@ pub struct EpollWait {
 }
 
 impl EpollWait {
-    /// A wait that watches nothing but its waker.
+    /// Creates a wait that watches only its waker.
     ///
     /// # Errors
-    /// The errno of the system call: out of descriptors or memory.
+    /// The error of the system call: descriptors or memory are exhausted.
     pub fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let kick = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -88,13 +87,13 @@ impl EpollWait {
         Ok(wait)
     }
 
-    /// The waker of this wait; any number of clones may exist.
+    /// Returns a waker of this wait; any number may exist.
     pub fn waker(&self) -> EventWaker {
         EventWaker(Arc::clone(&self.shared))
     }
 
-    /// Finds the calling thread's run delay, for [`Wait::run_delay`]. To be called on the thread that
-    /// waits.
+    /// Opens the calling thread's run delay, for [`Wait::run_delay`]. Must be called on the thread
+    /// that waits.
     pub(crate) fn begin_run_delay(&mut self) {
         self.run_delay = RunDelay::of_this_thread();
     }
@@ -125,7 +124,7 @@ impl EpollWait {
                 self.events.wait(self.epoll.as_fd(), Some(&[spec.tv_sec, spec.tv_nsec]))
             }
             Deadlines::Timer(timer) => {
-                // An absolute time in the past fires at once; zero would disarm.
+                // An absolute time in the past expires at once; zero would disarm the timer.
                 let ns = if until == Time::NEVER { 0 } else { until.as_ns().max(1) };
                 let spec = Itimerspec {
                     it_interval: Timespec::default(),
@@ -137,7 +136,7 @@ impl EpollWait {
         }
     }
 
-    /// Hands the tokens out and clears what is ours.
+    /// Reports the tokens and clears the internal descriptors.
     fn collect(&mut self, ready: &mut Vec<u64>) {
         for token in self.events.tokens() {
             match token {
@@ -158,8 +157,8 @@ impl EpollWait {
                 self.collect(ready);
                 Ok(())
             }
-            // io_uring has put an answer into the thread's ring, which is found sooner by
-            // looking there than by asking for descriptors again.
+            // io_uring has added a completion to the thread's ring, which is found faster there
+            // than by another wait.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
             Err(error) => Err(error),
         }
@@ -177,7 +176,7 @@ impl Wait for EpollWait {
     }
 
     fn unwatch(&mut self, fd: BorrowedFd<'_>) {
-        // ENOENT: never watched. Nothing else can be wrong with two open
+        // ENOENT: the descriptor was not watched. No other error is possible with two open
         // descriptors.
         let _ = epoll::delete(&self.epoll, fd);
     }
@@ -186,7 +185,7 @@ impl Wait for EpollWait {
         let sleeps = until.filter(|until| *until > clock::now());
         let Some(until) = sleeps else {
             if until.is_some() {
-                // Due already: this wait returns, so it uses up a wake-up.
+                // The deadline has passed: this wait returns, so it consumes a wake-up.
                 self.shared.flag.wake_up();
             }
             self.look()?;
@@ -222,12 +221,11 @@ impl Wait for EpollWait {
 
 fn drain(fd: BorrowedFd<'_>) {
     let mut count = [0; 8];
-    // Both an eventfd and a timerfd are cleared by one read; EAGAIN means that
-    // they were clear.
+    // One read clears an eventfd or a timerfd; EAGAIN means that it was clear.
     let _ = rustix::io::read(fd, &mut count);
 }
 
-/// ENOSYS from a kernel before 5.11, EPERM from container filters that do not
+/// Returns true for ENOSYS, from kernels before 5.11, and EPERM, from container filters that do not
 /// know the call.
 fn lacks_call(error: &io::Error) -> bool {
     [Errno::NOSYS, Errno::PERM]

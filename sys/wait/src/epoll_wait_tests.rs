@@ -1,4 +1,4 @@
-//! The wait with real descriptors, threads and time.
+//! Tests of the wait with real descriptors, threads and time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::*;
 
-/// Both ways to reach a deadline behave alike.
+/// Returns a wait for each method of passing deadlines.
 fn waits() -> [EpollWait; 2] {
     let mut with_timer = EpollWait::new().unwrap();
     with_timer.use_timer().unwrap();
@@ -31,8 +31,8 @@ fn a_deadline_is_met_and_never_early() {
             assert!(wait.now() >= until, "woke {us} us sleep early");
             assert!(ready.is_empty());
         }
-        // Due, in the past and at the origin: no sleep. A wait that slept here would have no
-        // deadline left; the limit is far above what load adds.
+        // Now, in the past and at the origin: no sleep. A wait that slept here would have no
+        // deadline; the limit is far above delays by load.
         let start = wait.now();
         for until in [start, Time::ZERO] {
             wait.wait(Some(until), &mut ready).unwrap();
@@ -62,7 +62,7 @@ fn readable_descriptors_are_reported_until_unwatched() {
         let until = after(&wait, Duration::from_millis(5));
         wait.wait(until, &mut ready).unwrap();
         assert!(ready.is_empty());
-        // A token may be used again, and a hang-up counts as readable.
+        // A token may be reused, and a hang-up counts as readable.
         wait.watch(reader.as_fd(), 7).unwrap();
         drop(writer);
         drain(reader.as_fd());
@@ -99,7 +99,7 @@ fn a_wake_up_given_while_awake_is_kept_for_the_next_sleep() {
         wait.wait(None, &mut ready).unwrap();
         let start = wait.now();
         wait.wait(Some(Time::NEVER), &mut ready).unwrap();
-        // It is used up now.
+        // It is consumed now.
         wait.wait(after(&wait, Duration::from_millis(20)), &mut ready).unwrap();
         assert!(wait.now().since(start) >= Duration::from_millis(20));
         assert!(ready.is_empty());
@@ -139,7 +139,7 @@ fn wake_in_turn(rounds: u64) {
                     ball.store(value + 1, Ordering::Relaxed);
                     waker.wake();
                 } else {
-                    // For one wake-up, whose sender may have to wait for a CPU.
+                    // Time limit for one wake-up, whose sender may have to wait for a CPU.
                     let limit = wait.now() + Duration::from_secs(60);
                     wait.wait(Some(limit), &mut ready).unwrap();
                     assert!(wait.now() < limit, "a wake-up was lost at {value}");

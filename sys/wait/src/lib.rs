@@ -1,25 +1,20 @@
-//! Processors' threads: where they run, their clock and their one wait.
+//! Worker threads: CPU affinity, clock and wait.
 //!
 //! Implements [`suimon_ports::ProcessorRuntime`], [`suimon_ports::Wait`] and
-//! [`suimon_ports::Waker`] on Linux: `sched_setaffinity`, epoll, an eventfd and
-//! `CLOCK_BOOTTIME`.
+//! [`suimon_ports::Waker`] on Linux: `sched_setaffinity`, epoll, an eventfd and `CLOCK_BOOTTIME`.
+//! In addition, [`cpu_places`] returns the core and NUMA node of CPUs.
 //!
-//! What it does not do: it knows no queue and no frame, schedules nothing and
-//! keeps no list of the threads it started.
+//! Outside of the scope: queues, frames and scheduling. No list of started threads is kept.
 //!
-//! Beside that, [`cpu_places`] tells which CPUs are threads of one core and on which NUMA
-//! node they are.
-//!
-//! Lifecycle: [`ProcessorThreads::start`] makes a thread, pins it, gives it an
-//! [`EpollWait`] and runs the body; the caller keeps the waker and the joiner.
-//! The waker may outlive the thread, then it does nothing.
+//! Life cycle: [`ProcessorThreads::start`] creates a thread, pins it, passes it an [`EpollWait`]
+//! and runs the body; the caller keeps the waker and the join function. The waker may outlive the
+//! thread and then has no effect.
 //!
 //! Invariants
-//! - A wake-up is never lost, and costs a system call only while the processor
-//!   sleeps (`sleep_flag.rs` has the argument and its model check).
-//! - A wait never returns before its deadline for no reason that the caller gave
-//!   it, one late echo of a wake-up aside, and never oversleeps by the
-//!   kernel's default timer slack.
+//! - A wake-up is never lost, and costs a system call only while the worker sleeps (`sleep_flag.rs`
+//!   has the argument and its model check).
+//! - A wait returns before its deadline only for a reason that the caller registered, apart from
+//!   one late effect of a wake-up. It never oversleeps by the kernel's default timer slack.
 //! - No allocation after start-up, except when `ready` must grow.
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]

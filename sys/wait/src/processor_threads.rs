@@ -1,4 +1,4 @@
-//! The threads of processors, pinned or not.
+//! Worker threads, pinned or floating.
 
 use core::num::NonZeroU64;
 use std::io;
@@ -15,17 +15,17 @@ use suimon_quantity::Time;
 use crate::clock;
 use crate::epoll_wait::EpollWait;
 
-/// The kernel's limit for a thread's name, without the closing zero.
+/// Maximum length of a thread's name in bytes, without the terminating zero.
 const NAME_BYTES_MAX: usize = 15;
 
-/// Wake-ups of a processor are not to be grouped with others': the kernel's
-/// default of 50 µs would be most of a deadline.
+/// Timer slack of workers. The kernel's default of 50 µs, which allows it to coalesce wake-ups,
+/// would be most of a typical deadline.
 const TIMER_SLACK_NS: Option<NonZeroU64> = NonZeroU64::new(1);
 
-/// Starts processors as threads.
+/// Starts workers as threads.
 ///
-/// Needs no privilege. The CPUs allowed are those of the process's main thread,
-/// so a caller that is pinned itself does not narrow them.
+/// Needs no privilege. The permitted CPUs are those of the process's main thread, so a pinned
+/// caller does not restrict them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProcessorThreads;
 
@@ -33,8 +33,8 @@ type Body = Box<dyn FnOnce(Box<dyn Wait>) + Send>;
 type Join = Box<dyn FnOnce() + Send>;
 
 impl ProcessorRuntime for ProcessorThreads {
-    /// A name longer than 15 bytes is cut to what fits. The function that joins
-    /// passes a panic of the body on.
+    /// Starts a worker. A name longer than 15 bytes is truncated. The join function propagates a
+    /// panic of the body.
     fn start(
         &self,
         name: &str,
@@ -53,7 +53,7 @@ impl ProcessorRuntime for ProcessorThreads {
                 join(thread);
                 Err(error)
             }
-            // The thread ended without a report: it can only have panicked.
+            // A thread that ended without a report has panicked.
             Err(_) => {
                 join(thread);
                 Err(io::Error::other("the processor's thread ended before it started"))
@@ -62,8 +62,7 @@ impl ProcessorRuntime for ProcessorThreads {
     }
 
     fn cpus(&self) -> Vec<u16> {
-        // A failure is impossible for our own process; an empty list makes
-        // every `start` refuse with a clear text.
+        // Cannot fail for the own process; with an empty list, every `start` returns a clear error.
         let set = sched_getaffinity(Some(getpid())).unwrap_or_default();
         let max = u16::try_from(CpuSet::MAX_CPU).unwrap_or(u16::MAX);
         (0..max).filter(|cpu| set.is_set(usize::from(*cpu))).collect()
@@ -75,7 +74,7 @@ impl ProcessorRuntime for ProcessorThreads {
 }
 
 impl ProcessorThreads {
-    /// The CPUs that a thread so placed may run on.
+    /// Returns the CPUs on which a thread with this placement may run.
     fn allowed(self, placement: Placement) -> io::Result<Vec<u16>> {
         let allowed = self.cpus();
         let cpu = match placement {
@@ -100,7 +99,7 @@ fn run_on(cpus: &[u16], mut wait: EpollWait, body: Body, report: &SyncSender<io:
             io::Error::new(errno.kind(), format!("placing it on {}: {errno}", ranges(cpus)))
         });
     let started = placed.is_ok();
-    // The starter waits for this one message, so sending cannot fail.
+    // The caller waits for this message, so sending cannot fail.
     let _ = report.send(placed);
     if started {
         wait.begin_run_delay();
@@ -114,7 +113,7 @@ fn join(thread: JoinHandle<()>) {
     }
 }
 
-/// The name cut at a character boundary to what the kernel keeps.
+/// Truncates the name at a character boundary to the length that the kernel keeps.
 fn thread_name(name: &str) -> io::Result<String> {
     if name.is_empty() || name.contains('\0') {
         let text = format!("`{}` is not a name for a thread", name.escape_default());
@@ -128,7 +127,7 @@ fn thread_name(name: &str) -> io::Result<String> {
     Ok(name.get(..end.unwrap_or_default()).unwrap_or_default().to_owned())
 }
 
-/// `0-3,6` for an ascending list.
+/// Formats an ascending list as `0-3,6`.
 fn ranges(cpus: &[u16]) -> String {
     let mut text = String::new();
     let mut rest = cpus.iter().copied().peekable();

@@ -1,4 +1,4 @@
-//! Threads on the CPUs this machine has.
+//! Tests of threads on the CPUs of this machine.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::channel;

@@ -1,18 +1,17 @@
-//! `epoll_pwait2`, the epoll wait whose timeout has nanoseconds.
+//! `epoll_pwait2`, the epoll wait whose timeout has nanosecond resolution.
 //!
-//! rustix offers it only behind a feature under which it has no way back on
-//! kernels older than 5.11 or under filters that hide the call; hence this one
-//! wrapper.
+//! rustix offers it only with a feature that excludes a fallback for kernels older than 5.11 and
+//! for filters that hide the call; hence this wrapper.
 #![allow(unsafe_code, reason = "a system call that has no safe wrapper with a fallback")]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Room for what one call reports. More that is ready comes with the next call;
-/// the kernel rotates its list, so nobody starves.
+/// Maximum number of events per call. Further events are returned by the next call; the kernel
+/// rotates its list, so no descriptor starves.
 pub(crate) const EVENTS_MAX: usize = 64;
 
-/// What one call reported.
+/// Events of one call.
 pub(crate) struct Events {
     buffer: [libc::epoll_event; EVENTS_MAX],
     len: usize,
@@ -23,17 +22,18 @@ impl Events {
         Self { buffer: [libc::epoll_event { events: 0, u64: 0 }; EVENTS_MAX], len: 0 }
     }
 
-    /// The tokens of the descriptors that are ready.
+    /// Returns the tokens of the descriptors that are ready.
     pub(crate) fn tokens(&self) -> impl Iterator<Item = u64> + '_ {
         self.buffer.iter().take(self.len).map(|event| event.u64)
     }
 
-    /// `struct __kernel_timespec`: 64-bit fields on every architecture.
+    /// Calls the kernel with a `struct __kernel_timespec`, which has 64-bit fields on every
+    /// architecture.
     fn wait_raw(&mut self, epoll: BorrowedFd<'_>, timeout: Option<&[i64; 2]>) -> libc::c_long {
         let timeout = timeout.map_or(core::ptr::null(), core::ptr::from_ref);
-        // SAFETY: `buffer` is writable for EVENTS_MAX events and outlives the
-        // call, `timeout` is null or points to two i64, which is the layout of
-        // __kernel_timespec, and a null signal mask is allowed with size 0.
+        // SAFETY: `buffer` is valid for writes of EVENTS_MAX events and outlives the call,
+        // `timeout` is null or points to two i64, which is the layout of __kernel_timespec, and a
+        // null signal mask is permitted with size 0.
         unsafe {
             libc::syscall(
                 libc::SYS_epoll_pwait2,
@@ -47,11 +47,11 @@ impl Events {
         }
     }
 
-    /// Waits until something is ready or `timeout` (seconds, nanoseconds) has
-    /// passed; for ever if `None`.
+    /// Blocks until an event occurs or `timeout` (seconds, nanoseconds) has passed; without limit
+    /// if `None`.
     ///
     /// # Errors
-    /// The errno of the call; `Unsupported` if the kernel lacks it.
+    /// The error of the call; `Unsupported` if the kernel lacks it.
     pub(crate) fn wait(
         &mut self,
         epoll: BorrowedFd<'_>,
@@ -63,16 +63,16 @@ impl Events {
         Ok(())
     }
 
-    /// The same with the older call, whose timeout has milliseconds only: at
-    /// once (`false`) or for ever (`true`).
+    /// Waits with the older call, whose timeout has millisecond resolution: without blocking
+    /// (`false`) or without limit (`true`).
     ///
     /// # Errors
-    /// The errno of the call.
+    /// The error of the call.
     pub(crate) fn wait_plain(&mut self, epoll: BorrowedFd<'_>, forever: bool) -> io::Result<()> {
         self.len = 0;
         let timeout_ms = if forever { -1 } else { 0 };
         let room = libc::c_int::try_from(EVENTS_MAX).unwrap_or(1);
-        // SAFETY: `buffer` is writable for `room` events and outlives the call.
+        // SAFETY: `buffer` is valid for writes of `room` events and outlives the call.
         let count = unsafe {
             libc::epoll_wait(epoll.as_raw_fd(), self.buffer.as_mut_ptr(), room, timeout_ms)
         };

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-/// Three numbers of up to 20 digits.
+/// Size of the read buffer: three numbers of up to 20 digits.
 const BYTES_MAX: usize = 64;
 
 /// Run delay of one thread: the second number of `/proc/PID/task/TID/schedstat`, in nanoseconds
@@ -14,7 +14,7 @@ const BYTES_MAX: usize = 64;
 pub(crate) struct RunDelay(Option<File>);
 
 impl RunDelay {
-    /// Opens that of the calling thread. Where it cannot be opened it is always zero.
+    /// Opens the run delay of the calling thread. If it cannot be opened, it reads as zero.
     pub(crate) fn of_this_thread() -> Self {
         Self(File::open("/proc/thread-self/schedstat").ok())
     }
@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(RunDelay::default().get(), Duration::ZERO);
     }
 
-    /// Two threads share one CPU: each waits for it while the other has it.
+    /// Two threads share one CPU: each waits while the other runs.
     #[test]
     fn it_grows_while_another_thread_has_the_cpu() {
         let allowed = sched_getaffinity(None).unwrap();

@@ -1,27 +1,24 @@
-//! Who has to make the system call: the protocol between a waker and a sleeper.
+//! Protocol between wakers and a sleeper that determines which wake-up needs a system call.
 //!
-//! One byte holds one of three states. The sleeper moves `AWAKE → ASLEEP` just
-//! before it enters the kernel and back to `AWAKE` after it; wakers swap in
-//! `NOTIFIED` and kick the descriptor only if what they replaced was `ASLEEP`.
+//! One byte holds one of three states. The sleeper changes `AWAKE` to `ASLEEP` just before it
+//! enters the kernel, and back to `AWAKE` afterwards. Wakers swap in `NOTIFIED`, and write to the
+//! eventfd only if they replaced `ASLEEP`.
 //!
-//! Why no wake-up is lost. All steps are read-modify-writes of one byte, so they
-//! have one total order. Take any wake's swap:
-//! - It replaced `ASLEEP`: the waker kicks the descriptor, which stays readable
-//!   until the sleeper drains it, so the present kernel wait returns.
-//! - It replaced `AWAKE` or `NOTIFIED`: the byte stays `NOTIFIED` until the
-//!   sleeper's next step. If that is [`SleepFlag::fall_asleep`], it finds
-//!   `NOTIFIED` and the sleeper does not sleep. If it is
-//!   [`SleepFlag::wake_up`], the sleeper is just returning from its wait, which
-//!   is what the waker wanted.
+//! No wake-up is lost. All steps are read-modify-writes of one byte, so they have one total order.
+//! A waker's swap has one of two results:
+//! - It replaced `ASLEEP`: the waker writes to the eventfd, which stays readable until the sleeper
+//!   drains it, so the current wait returns.
+//! - It replaced `AWAKE` or `NOTIFIED`: the byte stays `NOTIFIED` until the sleeper's next step. If
+//!   that is [`SleepFlag::fall_asleep`], it finds `NOTIFIED` and the sleeper does not sleep. If it
+//!   is [`SleepFlag::wake_up`], the sleeper is just returning from its wait, as the waker requires.
 //!
-//! Why what the waker did before is seen afterwards. The sleeper's step that
-//! consumes `NOTIFIED` is an acquire of the value a waker's swap released; swaps
-//! by further wakers in between are read-modify-writes and so continue the
-//! release sequence. This is also why a waker may not skip its swap when it
-//! sees `NOTIFIED` already there: the second waker's message could stay unseen.
+//! Earlier writes of the waker are visible afterwards. The sleeper's step that consumes `NOTIFIED`
+//! is an acquire of the value that a waker's swap released; swaps by further wakers in between are
+//! read-modify-writes and continue the release sequence. Therefore a waker may not skip its swap
+//! when it sees `NOTIFIED`: the second waker's message could stay invisible.
 //!
-//! A kick may come after the sleeper woke for another reason. It then ends the
-//! next sleep early, once; that is harmless and cheaper than to prevent it.
+//! A write to the eventfd may come after the sleeper woke for another reason. It then ends the next
+//! sleep early, once, which is harmless and cheaper than preventing it.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
@@ -29,12 +26,11 @@ const AWAKE: u8 = 0;
 const ASLEEP: u8 = 1;
 const NOTIFIED: u8 = 2;
 
-/// The byte shared by wakers and sleeper. A trait so that the model checker can
-/// bring its own.
+/// Byte shared by wakers and sleeper. A trait, so that the model checker can use its own type.
 pub(crate) trait Cell {
-    /// Acquire-release swap.
+    /// Swaps with acquire-release ordering.
     fn swap(&self, value: u8) -> u8;
-    /// Acquire-release compare-exchange; whether `current` was found.
+    /// Compares and exchanges with acquire-release ordering. Returns true if `current` was found.
     fn replace(&self, current: u8, value: u8) -> bool;
 }
 
@@ -50,19 +46,20 @@ impl Cell for AtomicU8 {
     }
 }
 
-/// The protocol's state. [`Default`] is awake.
+/// State of the protocol; initially awake.
 #[derive(Default)]
 pub(crate) struct SleepFlag<C: Cell = AtomicU8>(C);
 
 impl<C: Cell> SleepFlag<C> {
-    /// By a waker. `true`: the sleeper may be in the kernel, kick the descriptor.
+    /// Called by a waker. Returns true if the sleeper may be in the kernel, so that the eventfd
+    /// must be written.
     #[inline]
     pub(crate) fn notify(&self) -> bool {
         self.0.swap(NOTIFIED) == ASLEEP
     }
 
-    /// By the sleeper, before it enters the kernel. `false`: a wake-up came
-    /// meanwhile and is hereby consumed; do not sleep.
+    /// Called by the sleeper before it enters the kernel. Returns false if a wake-up arrived
+    /// meanwhile, which is consumed; the sleeper must not sleep then.
     #[inline]
     pub(crate) fn fall_asleep(&self) -> bool {
         if self.0.replace(AWAKE, ASLEEP) {
@@ -72,7 +69,7 @@ impl<C: Cell> SleepFlag<C> {
         false
     }
 
-    /// By the sleeper, after the kernel returned.
+    /// Called by the sleeper after the kernel returned.
     #[inline]
     pub(crate) fn wake_up(&self) {
         self.0.swap(AWAKE);

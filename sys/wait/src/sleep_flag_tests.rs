@@ -1,4 +1,4 @@
-//! Every interleaving of wakers and a sleeper, by exhaustive search.
+//! Exhaustive search of the interleavings of wakers and a sleeper.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl Cell for ModelCell {
     }
 }
 
-/// An eventfd: readable from the first kick until it is drained.
+/// Model of an eventfd: readable from the first write until it is drained.
 #[derive(Default)]
 struct Eventfd {
     readable: Mutex<bool>,
@@ -53,9 +53,8 @@ struct Model {
     fd: Eventfd,
 }
 
-/// Messages posted before a wake must be seen by a sleeper that looks at its
-/// inbox and then waits. A lost wake-up leaves the sleeper asleep with nobody
-/// left to wake it, which the checker reports as a deadlock.
+/// Checks that a sleeper sees messages posted before a wake when it checks its inbox and then
+/// waits. A lost wake-up leaves the sleeper asleep, which the checker reports as a deadlock.
 fn messages_arrive(wakers: u64) {
     let model = Arc::new(Model::default());
     let inbox = Arc::new(AtomicU64::new(0));
@@ -88,14 +87,14 @@ fn no_interleaving_with_one_waker_loses_a_wake_up() {
 
 #[test]
 fn no_interleaving_with_two_wakers_loses_a_wake_up() {
-    // The full tree is large; this covers its first part and random walks the rest.
+    // The full tree is large; this search covers its first part and random walks the rest.
     shuttle::check_dfs(|| messages_arrive(2), Some(20_000));
     shuttle::check_random(|| messages_arrive(2), 20_000);
 }
 
-/// The same with the mistake that the protocol exists to avoid: the sleeper
-/// enters the kernel without looking whether it was notified. The check must
-/// find it, or it proves nothing.
+/// Checks a protocol with the fault that the real one avoids: the sleeper enters the kernel without
+/// checking for a notification. The checker must detect it, otherwise the other tests prove
+/// nothing.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn the_check_finds_a_sleeper_that_does_not_look() {

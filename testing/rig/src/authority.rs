@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 
-/// Makes a folder with an authority and a server's and a client's certificates, in the files
-/// that libnbd, nbdkit and QEMU look for. The server is `localhost` and 127.0.0.1, the client
-/// `client.example.org`. `expired-cert.pem` is a server's that was one until 2001.
+/// Creates a folder with a CA certificate and certificates of a server and a client, with the file
+/// names that libnbd, nbdkit and QEMU expect. The server is `localhost` and 127.0.0.1, the client
+/// `client.example.org`. `expired-cert.pem` is a server certificate that expired in 2001.
 ///
 /// # Panics
-/// The folder is there, or cannot be written.
+/// The folder exists already, or cannot be written.
 pub fn authority(folder: &Path) -> PathBuf {
     std::fs::create_dir(folder).unwrap();
     let key = KeyPair::generate().unwrap();

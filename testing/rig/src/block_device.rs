@@ -1,6 +1,6 @@
-//! A block device whose medium can be made to stop, to answer again, and to fail: a loop
-//! device on a file that nbdfuse shows, of which qemu-nbd has the bytes. Device-mapper's
-//! targets for this are not in every kernel.
+//! Block device whose medium can be stalled, resumed, and made to fail: a loop device on a file
+//! that nbdfuse provides, whose data qemu-nbd serves. Device-mapper's targets for this purpose are
+//! not available in every kernel.
 
 use std::fs;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::wait::{is_listening, until};
 
 const START_LIMIT: Duration = Duration::from_secs(90);
 
-/// See the module. Dropping it takes it away; the device has to be closed by then.
+/// Block device for fault injection. Dropping it removes the device, which must be closed by then.
 #[derive(Debug)]
 pub struct BlockDevice {
-    /// There until this is dropped.
+    /// `None` only during the drop.
     device: Option<LoopDevice>,
     path: String,
     shown: Process,
@@ -26,10 +26,10 @@ pub struct BlockDevice {
 }
 
 impl BlockDevice {
-    /// A device of zeros with this many bytes.
+    /// Creates a device with `bytes` zeros.
     ///
     /// # Errors
-    /// A program is not there, or the kernel has no loop devices or FUSE.
+    /// A program is missing, or the kernel lacks loop devices or FUSE.
     pub fn new(rig: &Rig, bytes: u64) -> Result<Self> {
         let name = rig.unique("medium");
         let (file, socket, shown_at) = (
@@ -49,23 +49,23 @@ impl BlockDevice {
         Ok(Self { device: Some(device), path, shown, medium })
     }
 
-    /// The device.
+    /// Returns the path of the device.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// From now on nothing is answered.
+    /// Stalls the medium: no request completes from now on.
     pub fn stall(&mut self) {
         self.medium.signal(Signal::STOP);
     }
 
-    /// What waits is answered, and what comes.
+    /// Resumes the medium: pending and later requests complete.
     pub fn go_on(&mut self) {
         self.medium.signal(Signal::CONT);
     }
 
-    /// From now on everything fails.
+    /// Makes all requests fail from now on.
     pub fn fail(&mut self) {
         self.medium.kill();
     }
@@ -73,7 +73,7 @@ impl BlockDevice {
 
 impl Drop for BlockDevice {
     fn drop(&mut self) {
-        // Nobody can let go of a device that does not answer.
+        // A stalled device cannot be closed.
         self.go_on();
         self.device = None;
         let _ = self.shown.stop();

@@ -1,4 +1,4 @@
-//! What an independent reader finds in a capture.
+//! Contents of a capture according to an independent reader.
 
 use std::path::Path;
 
@@ -6,17 +6,17 @@ use anyhow::{Context, Result};
 
 use crate::command::run;
 
-/// A capture as tcpdump reads it.
+/// Capture as tcpdump prints it.
 #[derive(Clone, Debug)]
 pub struct CaptureSummary {
-    /// One line for each frame, with link-level header and full time.
+    /// One line per frame, with link-level header and full time.
     pub lines: Vec<String>,
 }
 
-/// Lets tcpdump read a pcapng file.
+/// Reads a pcapng file with tcpdump.
 ///
 /// # Errors
-/// tcpdump does not accept it.
+/// tcpdump rejects the file.
 pub fn summarize_capture(file: &Path) -> Result<CaptureSummary> {
     let file = file.to_str().context("the path is not UTF-8")?;
     let text = run(&["tcpdump", "-nn", "-e", "-tttt", "--nano", "-v", "-r", file])?;

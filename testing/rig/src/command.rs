@@ -1,32 +1,32 @@
-//! Commands that run to their end, with a limit of time.
+//! Commands with a time limit.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-/// The longest a command may take unless its caller says otherwise.
+/// Default time limit of a command.
 const COMMAND_LIMIT: Duration = Duration::from_secs(120);
 
-/// What a command said.
+/// Result of a command.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// Its exit code; 124 if it took too long, -1 if a signal ended it.
+    /// Exit code; 124 after the time limit, -1 after a signal.
     pub code: i32,
-    /// What it printed.
+    /// Contents of stdout.
     pub stdout: String,
-    /// What it complained about.
+    /// Contents of stderr.
     pub stderr: String,
 }
 
 impl Output {
-    /// Whether it ended well.
+    /// Returns true if the exit code is 0.
     pub fn is_ok(&self) -> bool {
         self.code == 0
     }
 }
 
-/// Runs `words` and returns what it said, whatever its exit code.
+/// Runs a command to its end. Returns its result with any exit code.
 ///
 /// # Errors
 /// It could not be started.
@@ -47,10 +47,10 @@ pub fn run_any<S: AsRef<str>>(words: &[S], limit: Duration) -> Result<Output> {
     })
 }
 
-/// Runs `words`, which must end well, and returns what it printed.
+/// Runs a command that must succeed. Returns its output.
 ///
 /// # Errors
-/// It failed, with its words; or it took longer than two minutes.
+/// It failed, with its output; or it took longer than two minutes.
 pub fn run<S: AsRef<str>>(words: &[S]) -> Result<String> {
     let output = run_any(words, COMMAND_LIMIT)?;
     if output.code != 0 {

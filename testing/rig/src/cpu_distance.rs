@@ -1,8 +1,8 @@
-//! How far two CPUs are from each other at this moment.
+//! Current distance of two CPUs.
 //!
-//! A virtual machine's CPUs may run now in one cache domain and now in two; what
-//! passes between them then costs several times as much, for tens of seconds. A
-//! figure that depends on it is only worth something beside this one.
+//! A virtual machine's CPUs may alternate between one cache domain and two; transfers between them
+//! then cost several times as much, for tens of seconds. A result that depends on the distance must
+//! be reported with it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -11,41 +11,40 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Rounds timed together; short, so that few of them meet an interruption.
+/// Round trips per window; few, so that few windows are interrupted.
 const ROUNDS: u32 = 64;
-/// How often they are timed.
+/// Number of windows.
 const TIMES: usize = 2001;
-/// Time after which the windows so far count.
+/// Time limit, after which the windows measured so far are used.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Below: one cache domain. Neighbouring cores take 20 to 60 ns, cores in
+/// Maximum transfer time within one cache domain. Neighbouring cores take 20 to 60 ns, cores in
 /// different domains more than 100 ns.
 const NEAR_NS_MAX: f64 = 80.0;
 
-/// Where two CPUs are to each other.
+/// Distance of two CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Distance {
-    /// They share a cache.
+    /// The CPUs share a cache.
     Near,
-    /// They do not.
+    /// The CPUs share no cache.
     Far,
 }
 
 impl Distance {
-    /// What a hand-over of so many nanoseconds means.
+    /// Classifies a transfer time in nanoseconds.
     pub fn of(handover_ns: f64) -> Self {
         if handover_ns < NEAR_NS_MAX { Self::Near } else { Self::Far }
     }
 }
 
-/// Nanoseconds that one cache line takes from one CPU to the other: half of the
-/// round trip of a word that two threads pass to each other. The median of 2001
-/// short windows, or of those that end within 5 s, so that another thread on one of the CPUs does
-/// not show.
+/// Returns the transfer time of a cache line between the CPUs in nanoseconds: half of the round
+/// trip of a word that two threads exchange. The median of 2001 short windows, or of those that end
+/// within 5 s, excludes the effect of other threads.
 ///
 /// # Errors
-/// The CPUs do not exist or are the same, or are so busy that not one window ended within 5 s.
+/// The CPUs do not exist or are the same, or are so busy that no window ended within 5 s.
 pub fn handover_ns(cpus: [u16; 2]) -> Result<f64> {
     handover_within(cpus, LIMIT)
 }
@@ -70,8 +69,8 @@ fn handover_within(cpus: [u16; 2], limit: Duration) -> Result<f64> {
     })
 }
 
-/// Ends both threads. Otherwise the word is even when the asking thread is to go
-/// on, and odd when the answering one is.
+/// Value that ends both threads. Otherwise the word is even when the requesting thread continues,
+/// and odd when the replying one does.
 const STOP: u32 = u32::MAX;
 
 fn answer(word: &AtomicU32) {
@@ -120,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_hand_over_takes_a_nanosecond_or_more() {
-        // How much more depends on what else runs on the CPUs.
+        // The upper limit depends on the load of the CPUs.
         let ns = handover_within([0, 1], Duration::from_secs(60)).unwrap();
         assert!(ns >= 1.0, "{ns}");
     }

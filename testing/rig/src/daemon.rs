@@ -1,4 +1,4 @@
-//! A suimond under test and the CLI beside it.
+//! suimond under test, and its CLI.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,34 +15,34 @@ use crate::programs::program;
 use crate::rig::Rig;
 use crate::wait::{until, until_some};
 
-/// How long the daemon may take to answer after it was started.
+/// Time limit for the daemon to respond after its start.
 const START_LIMIT: Duration = Duration::from_secs(90);
-/// What a CLI command may take.
+/// Time limit of a CLI command.
 const COMMAND_LIMIT: Duration = Duration::from_secs(300);
-/// What an answer without a program in between may take.
+/// Time limit of a response without CLI.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
-/// How a daemon is started.
+/// Options of a daemon's start.
 #[derive(Clone, Debug, Default)]
 pub struct DaemonOptions {
-    /// More arguments.
+    /// Additional arguments.
     pub arguments: Vec<String>,
     /// Start without `--config`.
     pub without_file: bool,
 }
 
-/// An answer of the API.
+/// Response of the API.
 #[derive(Clone, Debug)]
 pub struct HttpAnswer {
     /// HTTP status.
     pub status: u16,
-    /// Body, `Null` if it is not JSON.
+    /// Body as JSON; `Null` if it is not JSON.
     pub json: Value,
     /// Body as text.
     pub text: String,
 }
 
-/// A daemon under way; dropping it stops it.
+/// Running daemon; dropping it stops it.
 #[derive(Debug)]
 pub struct Daemon {
     process: Process,
@@ -54,10 +54,10 @@ pub struct Daemon {
     expects_refusals: bool,
 }
 
-/// What the daemon logs when one of its threads was refused a system call.
+/// Text that the daemon logs when a system call of one of its threads was rejected.
 const REFUSAL: &str = "which it never needs, and was refused";
 
-/// Nothing that a test has the daemon do may need a system call that it gave up.
+/// No test may cause a system call that the daemon has given up.
 impl Drop for Daemon {
     fn drop(&mut self) {
         if !std::thread::panicking() {
@@ -67,19 +67,18 @@ impl Drop for Daemon {
 }
 
 impl Daemon {
-    /// Starts a daemon that makes the host as `host_toml` says, and waits until it
-    /// answers.
+    /// Starts a daemon with this host file, and waits until it responds.
     ///
     /// # Errors
-    /// It did not start; with the end of its log.
+    /// It did not start, with the end of its log.
     pub fn start(rig: &Rig, host_toml: &str) -> Result<Self> {
         Self::start_with(rig, host_toml, &DaemonOptions::default())
     }
 
-    /// The same, with options.
+    /// Starts a daemon with options, and waits until it responds.
     ///
     /// # Errors
-    /// It did not start; with the end of its log.
+    /// It did not start, with the end of its log.
     pub fn start_with(rig: &Rig, host_toml: &str, options: &DaemonOptions) -> Result<Self> {
         let name = rig.unique("daemon");
         let folder = rig.path(&name);
@@ -105,22 +104,22 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// The API's socket.
+    /// Returns the path of the API's socket.
     pub fn socket(&self) -> &str {
         &self.socket
     }
 
-    /// A path for a file of this daemon's own.
+    /// Returns a path in the daemon's folder.
     pub fn path(&self, name: &str) -> String {
         format!("{}/{name}", self.folder)
     }
 
-    /// Its process.
+    /// Returns the daemon's process.
     pub fn process(&mut self) -> &mut Process {
         &mut self.process
     }
 
-    /// Runs the CLI and returns what it said.
+    /// Runs the CLI and returns its result.
     ///
     /// # Errors
     /// It could not be started.
@@ -130,10 +129,10 @@ impl Daemon {
         run_any(&all, COMMAND_LIMIT)
     }
 
-    /// Runs the CLI, which must end well, and returns what it printed.
+    /// Runs the CLI, which must succeed, and returns its output.
     ///
     /// # Errors
-    /// It failed, with its words.
+    /// It failed, with its error output.
     pub fn ok(&self, words: &[&str]) -> Result<String> {
         let output = self.cli(words)?;
         if !output.is_ok() {
@@ -147,10 +146,10 @@ impl Daemon {
         Ok(output.stdout)
     }
 
-    /// Runs the CLI with `--json`.
+    /// Runs the CLI with `--json` and returns its output.
     ///
     /// # Errors
-    /// It failed, or printed something else.
+    /// It failed, or printed no JSON.
     pub fn json(&self, words: &[&str]) -> Result<Value> {
         let mut all = vec!["--json"];
         all.extend(words);
@@ -158,7 +157,7 @@ impl Daemon {
         serde_json::from_str(&text).with_context(|| format!("no JSON: {text}"))
     }
 
-    /// Writes a host file and runs `suimon apply` on it.
+    /// Writes a host file and runs `suimon apply` with it.
     ///
     /// # Errors
     /// The CLI could not be started.
@@ -174,7 +173,7 @@ impl Daemon {
     /// Applies a host file, which must succeed.
     ///
     /// # Errors
-    /// It was refused, with the reasons.
+    /// The file was rejected, with the reasons.
     pub fn apply_ok(&mut self, host_toml: &str) -> Result<String> {
         let output = self.apply(host_toml, &[])?;
         if !output.is_ok() {
@@ -183,7 +182,7 @@ impl Daemon {
         Ok(output.stdout)
     }
 
-    /// Asks the API with curl.
+    /// Sends a request to the API with curl.
     ///
     /// # Errors
     /// curl failed.
@@ -216,35 +215,35 @@ impl Daemon {
         })
     }
 
-    /// Asks the API without a program in between, which would take CPU time and longer to start
-    /// than two looks may be apart.
+    /// Sends a GET request to the API without starting a program, which would take CPU time and
+    /// more time than the sampling interval.
     ///
     /// # Errors
-    /// The answer is not 200, or no JSON.
+    /// The response is not 200, or no JSON.
     pub fn get(&self, path: &str) -> Result<Value> {
         get_at(&self.socket, path)
     }
 
-    /// CPU time it has used, all threads together.
+    /// Returns the CPU time of all threads.
     ///
     /// # Errors
-    /// It no longer runs.
+    /// The daemon no longer runs.
     pub fn cpu_time(&self) -> Result<Duration> {
         self.process.cpu_time()
     }
 
-    /// CPU time that those of its threads have used whose names begin so.
+    /// Returns the CPU time of the threads whose names begin with `prefix`.
     ///
     /// # Errors
-    /// It no longer runs, or has no such thread.
+    /// The daemon no longer runs, or has no such thread.
     pub fn threads_cpu_time(&self, prefix: &str) -> Result<Duration> {
         self.process.threads_cpu_time(prefix)
     }
 
-    /// Waits until a NIC can pass frames.
+    /// Waits until a resource is up.
     ///
     /// # Errors
-    /// It cannot within 90 s; with its state.
+    /// It is not within 90 s, with its state.
     pub fn wait_up(&self, noun: &str, name: &str) -> Result<()> {
         until(&format!("{noun} {name} up"), START_LIMIT, || {
             let status = self.json(&[noun, "show", name])?;
@@ -255,12 +254,12 @@ impl Daemon {
         })
     }
 
-    /// Ends the daemon at once, as a crash would.
+    /// Kills the daemon, as a crash would end it.
     pub fn kill(&mut self) {
         self.process.kill();
     }
 
-    /// Stops it in order.
+    /// Stops the daemon in order.
     ///
     /// # Errors
     /// It did not stop in time.
@@ -268,10 +267,10 @@ impl Daemon {
         self.process.stop()
     }
 
-    /// Starts it again with the same file, socket and state.
+    /// Restarts the daemon with the same file, socket and state.
     ///
     /// # Errors
-    /// It did not start; with the end of its log.
+    /// It did not start, with the end of its log.
     pub fn restart(&mut self, rig: &Rig) -> Result<()> {
         self.process.kill();
         self.check_refusals();
@@ -279,7 +278,7 @@ impl Daemon {
         self.wait_answering()
     }
 
-    /// Starts it again after it was killed, and kills it this long after.
+    /// Starts the daemon again after it was killed, and kills it `after` this time.
     ///
     /// # Errors
     /// It could not be started.
@@ -292,12 +291,12 @@ impl Daemon {
         Ok(())
     }
 
-    /// From now on the daemon may be refused system calls.
+    /// Permits rejected system calls from now on.
     pub fn expect_refusals(&mut self) {
         self.expects_refusals = true;
     }
 
-    /// The host file it was started with.
+    /// Returns the path of the host file that it was started with.
     pub fn file(&self) -> &str {
         &self.file
     }
@@ -307,7 +306,7 @@ impl Daemon {
         assert!(self.expects_refusals || !log.contains(REFUSAL), "{}", log.trim());
     }
 
-    /// Blocks until the API responds.
+    /// Waits until the API responds.
     ///
     /// # Errors
     /// The daemon ended or does not respond in time, with the end of its log.

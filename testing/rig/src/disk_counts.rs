@@ -1,9 +1,9 @@
 //! Requests that disks have completed, sampled from the counters of daemons.
 //!
-//! An upper bound on a rate is checked so that load on the machine cannot break it. A sample has
-//! the time before the daemon was queried and the time after. A window of time contains only
-//! samples that lie within it as a whole, so that what they differ by was completed within the
-//! window, however late the daemon or the sampling thread was scheduled.
+//! Checks of an upper bound on a rate must not fail because of load on the machine. A sample has
+//! the time before the query of the daemon and the time after. A time window only contains samples
+//! that are completely within it, so their difference was completed within the window, however late
+//! the daemon or the sampling thread was scheduled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,11 +21,11 @@ const SAMPLE_EVERY: Duration = Duration::from_millis(50);
 /// Completed reads and writes of one disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sample {
-    /// Before the daemon was queried.
+    /// Time before the query of the daemon.
     before: Instant,
-    /// After the daemon responded.
+    /// Time after the daemon responded.
     after: Instant,
-    /// Requests since sampling began, over restarts of the daemon.
+    /// Requests since sampling began, including restarts of the daemon.
     requests: u64,
 }
 
@@ -35,7 +35,7 @@ pub struct DiskCounts {
     samples: Vec<Sample>,
 }
 
-/// A thread that samples disks of one daemon until [`Sampling::end`].
+/// Thread that samples disks of one daemon until [`Sampling::end`].
 #[derive(Debug)]
 pub struct Sampling {
     stop: Arc<AtomicBool>,
@@ -43,8 +43,8 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Begins to sample these disks of a daemon. The daemon may be killed and started again
-    /// meanwhile; what it completed between its last sample and its end is not counted.
+    /// Begins to sample these disks of a daemon. The daemon may be killed and restarted meanwhile;
+    /// requests completed between its last sample and its end are not counted.
     #[must_use]
     pub fn begin(daemon: &Daemon, disks: &[&str]) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
@@ -95,15 +95,15 @@ fn requests(disk: &Value) -> Result<u64> {
 
 impl DiskCounts {
     fn push(&mut self, before: Instant, after: Instant, count: u64, last: &mut u64) {
-        // The counters of another daemon begin at zero.
+        // The counters of a new daemon begin at zero.
         let more = if count < *last { count } else { count - *last };
         *last = count;
         let requests = self.samples.last().map_or(0, |sample| sample.requests + more);
         self.samples.push(Sample { before, after, requests });
     }
 
-    /// Requests that were completed between two moments, or fewer: those between the first and
-    /// the last sample that lie between the two as a whole.
+    /// Returns a lower bound of the requests completed between two instants: those between the
+    /// first and the last sample that are completely within the interval.
     #[must_use]
     pub fn between(&self, from: Instant, until: Instant) -> u64 {
         let first = self.samples.partition_point(|sample| sample.before < from);
@@ -115,15 +115,16 @@ impl DiskCounts {
         }
     }
 
-    /// Requests per second between two moments, for a report. A busy machine falsifies it.
+    /// Returns the requests per second between two instants, for a report. Load on the machine
+    /// falsifies it.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "counts are small")]
     pub fn rate(&self, from: Instant, until: Instant) -> f64 {
         self.between(from, until) as f64 / (until - from).as_secs_f64()
     }
 
-    /// The most requests that disks together completed in any window of this length between two
-    /// moments. No rate of the machine can make it more than was completed.
+    /// Returns the largest number of requests that the disks together completed in any window of
+    /// this length between two instants. Load on the machine cannot increase it.
     #[must_use]
     pub fn most(all: &[Self], window: Duration, from: Instant, until: Instant) -> u64 {
         let begins = all.iter().flat_map(|counts| &counts.samples).map(|sample| sample.before);
@@ -137,7 +138,8 @@ impl DiskCounts {
 mod tests {
     use super::*;
 
-    /// Samples that took 10 ms each: milliseconds of their begin, and the daemon's counter.
+    /// Creates samples that took 10 ms each, from the milliseconds of their begin and the daemon's
+    /// counter.
     fn counts(began: Instant, all: &[(u64, u64)]) -> DiskCounts {
         let (mut counts, mut last) = (DiskCounts::default(), 0);
         for (at, count) in all {

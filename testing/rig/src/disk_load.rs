@@ -1,10 +1,12 @@
-//! Load on a disk that knows what must be there after its server was killed: every write that
-//! was answered, flushed or not, and each sector of one that was not as it was before or after.
+//! Load on a disk that can verify its contents after the server was killed: every acknowledged
+//! write must be there, flushed or not, and each sector of an unacknowledged write must be old or
+//! new.
 //!
-//! A part of a disk has one owner, who sends one request at a time. Each write gives a block
-//! a higher version, which each of its sectors has in it with its place. Zeros are versions
-//! too. Of each sector the oldest version is known that may be found: the last one that was
-//! answered, or found after a death, for what a server has once shown must stay.
+//! A part of a disk has one owner, which sends one request at a time. Each write gives a block a
+//! higher version, which each of its sectors contains together with its position. Zeros are
+//! versions too. For each sector, the oldest permitted version is tracked: the last one that was
+//! acknowledged, or found after a death, because data that a server has returned once must not
+//! disappear.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,30 +14,29 @@ use anyhow::{Result, bail};
 
 use crate::nbd_client::{NbdClient, NbdFailure};
 
-/// What a disk writes whole or not at all.
+/// Size of a sector, which a disk writes completely or not at all.
 const SECTOR: usize = 512;
 const SECTORS: usize = 8;
-/// What is written at a time.
+/// Size of a write in bytes.
 const BLOCK: usize = SECTOR * SECTORS;
-/// What is freed at a time: at least what a dynamic image allocates at a time.
+/// Size of a discard in bytes: at least the allocation unit of a dynamic image.
 const REGION_BYTES: u64 = 2 << 20;
-/// Where in a region blocks are that are written: its first and its last, and between.
+/// Offsets of the written blocks in a region: the first, the last, and some between.
 const PLACES: [u64; 4] =
     [0, 37 * BLOCK as u64, (1 << 20) - BLOCK as u64, REGION_BYTES - BLOCK as u64];
 
-/// Numbers that look like chance and are the same for the same seed (xorshift64*, Vigna
-/// 2014).
+/// Deterministic pseudo-random numbers (xorshift64*, Vigna 2014).
 #[derive(Clone, Debug)]
 pub struct Chance(u64);
 
 impl Chance {
-    /// From this seed.
+    /// Creates a generator with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// A number below this one, which is not 0.
+    /// Returns a number below `end`, which must not be 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -44,16 +45,16 @@ impl Chance {
     }
 }
 
-/// What was done.
+/// Counts of completed work.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LoadDone {
     /// Blocks written.
     pub writes: u64,
-    /// Regions of which zeros were made.
+    /// Regions zeroed.
     pub freed: u64,
-    /// Flushes that were answered.
+    /// Flushes completed.
     pub flushes: u64,
-    /// Blocks that were read and were as they must be.
+    /// Blocks read and verified.
     pub verified: u64,
 }
 
@@ -66,12 +67,12 @@ impl std::ops::AddAssign for LoadDone {
     }
 }
 
-/// Why load ended.
+/// Reason why the load ended.
 #[derive(Debug)]
 pub enum LoadEnd {
-    /// The server is gone.
+    /// The server has ended.
     Gone,
-    /// Something is not as it must be.
+    /// The contents of the disk are wrong.
     Wrong(anyhow::Error),
 }
 
@@ -84,21 +85,21 @@ impl From<NbdFailure> for LoadEnd {
     }
 }
 
-/// What is known of one block.
+/// State of one block.
 #[derive(Clone, Debug, Default)]
 struct Block {
-    /// Where on the disk.
+    /// Offset on the disk.
     offset: u64,
-    /// The last version that was sent.
+    /// Last version that was sent.
     sent: u64,
     /// Versions that are zeros, besides 0.
     zeros: Vec<u64>,
-    /// The version of each sector that was answered or found last.
+    /// Version of each sector that was acknowledged or found last.
     known: [u64; SECTORS],
 }
 
 impl Block {
-    /// What a sector of a version has in it.
+    /// Returns the contents of a sector in a version.
     fn content(&self, version: u64, nth: usize) -> [u8; SECTOR] {
         let mut sector = [0; SECTOR];
         if version == 0 || self.zeros.contains(&version) {
@@ -115,7 +116,7 @@ impl Block {
         (0..SECTORS).flat_map(|nth| self.content(version, nth)).collect()
     }
 
-    /// Which version a sector has, of those that it may have.
+    /// Returns the version of a sector, from `oldest` on.
     fn identify(&self, nth: usize, found: &[u8], oldest: u64) -> Result<u64> {
         let has = |version: &u64| self.content(*version, nth) == found;
         if let Some(version) = (oldest..=self.sent).find(has) {
@@ -131,7 +132,8 @@ impl Block {
         }
     }
 
-    /// After a death: each sector has what it may have. From now on it stays so.
+    /// Verifies a block after a death: each sector must have a permitted version. The found
+    /// versions become the oldest permitted ones.
     fn settle(&mut self, found: &[u8]) -> Result<()> {
         for (nth, sector) in found.chunks_exact(SECTOR).enumerate() {
             self.known[nth] = self.identify(nth, sector, self.known[nth])?;
@@ -140,7 +142,7 @@ impl Block {
         Ok(())
     }
 
-    /// While the server lives: each sector has what it was given last.
+    /// Verifies a block while the server runs: each sector must have its last acknowledged version.
     fn compare(&self, found: &[u8]) -> Result<()> {
         for (nth, sector) in found.chunks_exact(SECTOR).enumerate() {
             if self.content(self.known[nth], nth) != sector {
@@ -150,30 +152,30 @@ impl Block {
         Ok(())
     }
 
-    /// The last version that was sent is answered.
+    /// Records that the last sent version was acknowledged.
     fn handle_answer(&mut self) {
         self.known = [self.sent; SECTORS];
         self.forget_zeros();
     }
 
-    /// Versions that cannot be found any more.
+    /// Forgets zero versions that are no longer permitted.
     fn forget_zeros(&mut self) {
         let oldest = self.known.iter().copied().min().unwrap_or(0);
         self.zeros.retain(|version| *version >= oldest);
     }
 }
 
-/// One owner's part of a disk. It outlives connections and servers.
+/// Part of a disk with one owner. It outlives connections and servers.
 #[derive(Debug)]
 pub struct DiskPart {
     blocks: Vec<Block>,
     chance: Chance,
-    /// What was done so far.
+    /// Work done so far.
     pub done: LoadDone,
 }
 
 impl DiskPart {
-    /// The regions `first`, `first + step`, … of a disk of zeros with this many bytes.
+    /// Creates the part with the regions `first`, `first + step`, … of a disk with `bytes` zeros.
     #[must_use]
     pub fn new(first: u64, step: usize, bytes: u64, seed: u64) -> Self {
         let regions = (first..bytes / REGION_BYTES).step_by(step);
@@ -184,8 +186,8 @@ impl DiskPart {
         Self { blocks, chance: Chance::new(seed ^ first << 32), done: LoadDone::default() }
     }
 
-    /// Reads everything, then writes, frees, flushes and reads for as long as the server lives.
-    /// Adds each completed request of the second part to `steps`.
+    /// Verifies everything, then writes, zeros, flushes and reads for as long as the server runs.
+    /// Adds each completed request of the second phase to `steps`.
     pub fn run(&mut self, client: &mut NbdClient, steps: &AtomicU64) -> LoadEnd {
         let mut ended = self.settle_all(client);
         while ended.is_ok() {
@@ -195,10 +197,10 @@ impl DiskPart {
         ended.err().unwrap_or(LoadEnd::Gone)
     }
 
-    /// Everything is as it may be after a death.
+    /// Verifies all blocks after a death.
     ///
     /// # Errors
-    /// It is not, or the server is gone.
+    /// The contents are wrong, or the server has ended.
     pub fn settle_all(&mut self, client: &mut NbdClient) -> Result<(), LoadEnd> {
         let mut found = [0; BLOCK];
         for block in &mut self.blocks {
@@ -229,7 +231,7 @@ impl DiskPart {
         Ok(())
     }
 
-    /// Makes zeros of the region whose first block this is.
+    /// Zeros the region whose first block has the index `first`.
     fn free(&mut self, client: &mut NbdClient, first: usize) -> Result<(), LoadEnd> {
         let region = &mut self.blocks[first..first + PLACES.len()];
         for block in &mut *region {

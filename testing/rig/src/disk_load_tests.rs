@@ -1,11 +1,11 @@
 use super::*;
 
-/// Version 2 was answered, 3 and 4 were sent.
+/// Block whose version 2 was acknowledged; 3 and 4 were sent.
 fn block() -> Block {
     Block { offset: 1 << 21, sent: 4, known: [2; SECTORS], ..Block::default() }
 }
 
-/// What is read if each sector has another version.
+/// Returns the data of a read in which each sector has the given version.
 fn read(block: &Block, versions: [u64; SECTORS]) -> Vec<u8> {
     let sector = |(nth, version): (usize, u64)| block.content(version, nth);
     versions.into_iter().enumerate().flat_map(sector).collect()
@@ -17,7 +17,7 @@ fn after_a_death_each_sector_is_old_or_new_and_stays_so() {
     let found = read(&block, [2, 3, 4, 2, 3, 4, 2, 2]);
     block.settle(&found).unwrap();
     block.compare(&found).unwrap();
-    // What was shown is not taken back at the next death.
+    // Data that was returned once must not disappear at the next death.
     let back = read(&block, [2, 2, 4, 2, 3, 4, 2, 2]);
     let said = block.settle(&back).unwrap_err().to_string();
     assert_eq!(said, format!("byte {}: version 2, of 3 to 4", (1 << 21) + SECTOR));
@@ -60,7 +60,7 @@ fn zeros_are_versions() {
     block.zeros = vec![4];
     let found = read(&block, [3, 4, 3, 4, 3, 4, 3, 4]);
     block.settle(&found).unwrap();
-    // They are not the zeros of the beginning.
+    // Those differ from the initial zeros.
     block.zeros.clear();
     assert!(block.settle(&vec![0; BLOCK]).is_err());
 }

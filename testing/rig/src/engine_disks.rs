@@ -1,4 +1,4 @@
-//! Disks of several formats that a processor of this process serves to a client beside it.
+//! Disks of several formats that a worker of this process serves to a client in this process.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -11,7 +11,7 @@ use suimon_storage::images::{DiskFormat, DiskKind, DiskPlan};
 use crate::loop_device::LoopDevice;
 use crate::served_client::{fill_disk, serve_client};
 
-/// A folder with a disk of each form. Files are removed with the folder, by whoever made it.
+/// Folder with a disk of each form. Its creator removes it with the files.
 pub struct EngineDisks {
     store: StoreFolder,
     folder: PathBuf,
@@ -20,25 +20,25 @@ pub struct EngineDisks {
     cpu: u16,
 }
 
-/// What a client asks for.
+/// Load of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineAsks {
-    /// How many of a hundred requests read; the others write.
+    /// Percentage of reads; other requests are writes.
     pub read_percent: u8,
-    /// Anywhere on the disk, or one behind the other.
+    /// Random offsets if true; otherwise ascending ones.
     pub is_random: bool,
-    /// Requests under way at a time.
+    /// Requests in flight.
     pub depth: u32,
-    /// What each moves.
+    /// Size of a request in bytes.
     pub bytes: u32,
 }
 
 impl EngineDisks {
-    /// Makes the disks and writes all of each once; processors are on the CPU `cpu`. `folder` is
-    /// empty, and there is a loop device if one of the disks is passed through.
+    /// Creates the disks and writes each completely once; workers run on the CPU `cpu`. `folder`
+    /// must be empty, and a loop device is required if one of the disks is a pass-through disk.
     ///
     /// # Errors
-    /// A disk cannot be made or written.
+    /// A disk cannot be created or written.
     pub fn make(
         folder: &Path,
         forms: &[(DiskFormat, DiskKind)],
@@ -57,7 +57,7 @@ impl EngineDisks {
         Ok(disks)
     }
 
-    /// The file or device that has a disk's bytes.
+    /// Returns the file or device that contains a disk's data.
     ///
     /// # Errors
     /// There is no loop device.
@@ -68,7 +68,7 @@ impl EngineDisks {
         }
     }
 
-    /// Requests per second in a window, behind some warming up.
+    /// Measures requests per second in a window after a warm-up.
     ///
     /// # Errors
     /// A request failed.
@@ -98,7 +98,7 @@ impl EngineDisks {
         self.loop_device.as_ref().context("there is no loop device")
     }
 
-    /// The pass-through disk is all of a store of its own.
+    /// The pass-through disk occupies a separate store completely.
     fn with<T>(
         &self,
         form: (DiskFormat, DiskKind),

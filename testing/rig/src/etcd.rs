@@ -1,5 +1,5 @@
-//! An etcd of three members, as a cluster's store: on loopback, there with TLS and passwords if
-//! wanted, or in a network namespace that nodes reach by a wire each.
+//! etcd of three members as a cluster's store: on loopback, optionally with TLS and passwords, or
+//! in a network namespace that each node reaches over a separate wire.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -19,41 +19,40 @@ use crate::wait::until_some;
 const MEMBERS: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Its members; dropping it ends them.
+/// Members of the cluster; dropping it ends them.
 #[derive(Debug)]
 pub struct Etcd {
     members: Vec<Option<Process>>,
     ports: Vec<u16>,
-    /// Where they say, in plain text, how they are.
+    /// Ports of their metrics over plain HTTP.
     metrics: Vec<u16>,
-    /// Where this process reaches them.
+    /// Address under which this process reaches them.
     address: String,
-    /// Certificates, if it has TLS.
+    /// Folder of certificates, if it uses TLS.
     folder: Option<PathBuf>,
 }
 
-/// Who may do what with the keys of a cluster, on an etcd with passwords: `suimon` may do all, and
-/// `other` nothing.
+/// Users of an etcd with passwords: `suimon` may access all keys of the cluster, and `other` none.
 const USERS: [(&str, &str); 3] =
     [("root", "of-root"), ("suimon", "of-suimon"), ("other", "of-other")];
 
-/// A namespace for etcd, in which each node has an address of its own to reach it by.
+/// Namespace for etcd, in which each node uses a separate address to reach it.
 #[derive(Debug)]
 pub struct EtcdNetwork {
     wires: Vec<Veth>,
     namespace: Namespace,
 }
 
-/// Wires are numbered; the last one is for whoever looks after etcd, and never cut.
+/// Returns an address of a wire. The last wire is used to manage etcd, and never cut.
 fn end(wire: usize, host: u8) -> String {
     format!("10.76.{wire}.{host}")
 }
 
 impl EtcdNetwork {
-    /// A network for so many nodes.
+    /// Creates a network for `nodes` nodes.
     ///
     /// # Errors
-    /// The host refuses namespaces or devices.
+    /// The host rejects namespaces or devices.
     pub fn new(rig: &Rig, nodes: usize) -> Result<Self> {
         let namespace = Namespace::new(rig, "etcd")?;
         let wires = (0..=nodes).map(|wire| {
@@ -67,15 +66,15 @@ impl EtcdNetwork {
         Ok(Self { wires, namespace })
     }
 
-    /// What etcd answers to a node is lost, without a word, until it is [mended](Self::mend).
+    /// Drops etcd's replies to a node silently until [`mend`](Self::mend).
     ///
     /// # Errors
-    /// The host refuses.
+    /// The host rejects the change.
     pub fn cut(&self, node: usize) -> Result<()> {
         self.namespace.run(&["ip", "route", "add", "blackhole", &end(node, 1)]).map(|_| ())
     }
 
-    /// A node that was cut off reaches etcd again.
+    /// Reconnects a node that was cut off.
     ///
     /// # Errors
     /// It was not cut off.
@@ -85,20 +84,20 @@ impl EtcdNetwork {
 }
 
 impl Etcd {
-    /// Starts them and waits until one leads.
+    /// Starts the members and waits for a leader.
     ///
     /// # Errors
-    /// etcd is not installed, or its members do not find each other.
+    /// etcd is not installed, or its members do not connect to each other.
     pub fn start(rig: &Rig) -> Result<Self> {
         Self::start_at(rig, "127.0.0.1", None, None)
     }
 
-    /// The same with TLS and passwords. Its files are those of [`authority`]; beside them are
-    /// `suimon.password` and `other.password`, of a user that may use the keys below `prefix` and of one that may
-    /// not.
+    /// Starts the members with TLS and passwords. The files are those of [`authority`]; in
+    /// addition, `suimon.password` and `other.password` contain the passwords of a user that may
+    /// access the keys below `prefix` and of one that may not.
     ///
     /// # Errors
-    /// etcd or curl is not installed, or its members do not find each other.
+    /// etcd or curl is not installed, or its members do not connect to each other.
     pub fn start_secured(rig: &Rig, prefix: &str) -> Result<Self> {
         let folder = authority(rig.path("etcd-tls").as_ref());
         let etcd = Self::start_at(rig, "127.0.0.1", None, Some(folder.clone()))?;
@@ -122,7 +121,7 @@ impl Etcd {
         Ok(etcd)
     }
 
-    /// Asks the first member something about users, while there are no passwords yet.
+    /// Sends a request about users to the first member, before passwords are enabled.
     fn ask(&self, what: &str, words: &Value) -> Result<()> {
         let folder = self.folder.as_ref().context("it has no TLS")?;
         let authority = folder.join("ca-cert.pem").to_string_lossy().into_owned();
@@ -136,19 +135,19 @@ impl Etcd {
         Ok(())
     }
 
-    /// The folder with certificates and passwords.
+    /// Returns the folder with certificates and passwords.
     ///
     /// # Panics
-    /// It has no TLS.
+    /// It does not use TLS.
     #[must_use]
     pub fn folder(&self) -> &std::path::Path {
         self.folder.as_ref().expect("an etcd with TLS")
     }
 
-    /// The same in a network.
+    /// Starts the members in a network.
     ///
     /// # Errors
-    /// etcd is not installed, or its members do not find each other.
+    /// etcd is not installed, or its members do not connect to each other.
     pub fn start_in(rig: &Rig, network: &EtcdNetwork) -> Result<Self> {
         let own = network.wires.len() - 1;
         Self::start_at(rig, &end(own, 2), Some(&network.namespace), None)
@@ -211,13 +210,13 @@ impl Etcd {
         Ok(etcd)
     }
 
-    /// URLs of its members, as a host file has them.
+    /// Returns the URLs of the members in the syntax of a host file.
     #[must_use]
     pub fn endpoints(&self) -> String {
         self.endpoints_at(&self.address)
     }
 
-    /// The same for a node of its network.
+    /// Returns the URLs for a node of its network.
     #[must_use]
     pub fn endpoints_of(&self, node: usize) -> String {
         self.endpoints_at(&end(node, 2))
@@ -230,7 +229,7 @@ impl Etcd {
         format!("[{}]", urls.join(", "))
     }
 
-    /// The member that leads, if one does.
+    /// Returns the index of the leader, if there is one.
     #[must_use]
     pub fn leader(&self) -> Option<usize> {
         let running = self.members.iter().enumerate().filter(|(_, member)| member.is_some());
@@ -251,7 +250,7 @@ impl Etcd {
     /// Kills a member.
     ///
     /// # Errors
-    /// It is not there.
+    /// It does not run.
     pub fn kill(&mut self, at: usize) -> Result<()> {
         let member = self.members.get_mut(at).and_then(Option::take);
         member.context("it does not run")?.kill();
@@ -259,7 +258,7 @@ impl Etcd {
     }
 }
 
-/// As etcd's JSON has keys (RFC 4648, 4).
+/// Encodes text as base64, as etcd's JSON requires for keys (RFC 4648, 4).
 fn base64(text: &str) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();

@@ -1,5 +1,5 @@
-//! Folders with file systems of their own. One is on a disk that NBD exports: nbdfuse shows the disk as a file, on
-//! which a loop device has an ext4. Kernels without NBD of their own have it so, too.
+//! Folders with separate file systems. One is on a disk that NBD exports: nbdfuse provides the disk
+//! as a file, on which a loop device has an ext4. This also works with kernels without NBD.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::wait::until;
 
 const READY_LIMIT: Duration = Duration::from_secs(90);
 
-/// The folder; dropping it takes everything away but the disk's server.
+/// Mounted folder; dropping it removes everything except the disk's server.
 #[derive(Debug)]
 pub struct NbdFolder {
     // Dropped from the top.
@@ -27,10 +27,10 @@ pub struct NbdFolder {
 }
 
 impl NbdFolder {
-    /// Makes a file system on the disk of an NBD URI and mounts it. What was on the disk is lost.
+    /// Creates a file system on the disk of an NBD URI and mounts it. The disk's contents are lost.
     ///
     /// # Errors
-    /// One of its programs is missing or fails.
+    /// A program is missing or fails.
     pub fn make(rig: &Rig, uri: &str) -> Result<Self> {
         let fuse = rig.path(&rig.unique("fuse"));
         std::fs::create_dir(&fuse).with_context(|| fuse.clone())?;
@@ -46,13 +46,13 @@ impl NbdFolder {
         Ok(Self { _files: files, _device: device, _fuse: fuse, _client: client, path })
     }
 
-    /// Where its file system is.
+    /// Returns the path of the mounted file system.
     pub fn path(&self) -> &str {
         &self.path
     }
 }
 
-/// A folder whose file system is on a loop device on a file, which is made for it.
+/// Folder whose file system is on a loop device on a newly created file.
 #[derive(Debug)]
 pub struct LoopFolder {
     // Dropped from the top.
@@ -62,10 +62,10 @@ pub struct LoopFolder {
 }
 
 impl LoopFolder {
-    /// Makes the file, of so many bytes that are all allocated, a file system in it, and mounts it.
+    /// Creates the file with `bytes` allocated bytes, a file system in it, and mounts it.
     ///
     /// # Errors
-    /// There is no room, or no loop device.
+    /// There is no space, or no loop device.
     pub fn make(rig: &Rig, file: &str, bytes: u64) -> Result<Self> {
         run(&["fallocate", "--length", &bytes.to_string(), file])?;
         let device = LoopDevice::attach(file)?;
@@ -73,15 +73,15 @@ impl LoopFolder {
         Ok(Self { _files: files, _device: device, path })
     }
 
-    /// Where its file system is.
+    /// Returns the path of the mounted file system.
     pub fn path(&self) -> &str {
         &self.path
     }
 }
 
-/// A new file system on a device, mounted.
+/// Creates a file system on a device and mounts it.
 fn make_files(rig: &Rig, device: &LoopDevice) -> Result<(Mounted, String)> {
-    // All at once, and few of it: nothing shall be written later by the file system alone.
+    // Initialised at once and small: the file system must not write anything later by itself.
     let options = "lazy_itable_init=0,lazy_journal_init=0,nodiscard";
     let small = ["-m", "0", "-N", "1024", "-J", "size=4", "-E", options];
     run(&[&["mkfs.ext4", "-q", "-F"][..], &small, &[device.path()]].concat())?;

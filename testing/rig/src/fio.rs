@@ -7,35 +7,35 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-/// What a job of fio got.
+/// Result of a fio job.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FioResult {
     /// Reads per second.
     pub read_iops: f64,
     /// Writes per second.
     pub write_iops: f64,
-    /// Requests that were answered, after the ramp.
+    /// Requests completed after the ramp time.
     pub requests: u64,
     /// Requests that failed.
     pub errors: u64,
 }
 
-/// What a job is done on.
+/// Target of a job.
 #[derive(Clone, Copy, Debug)]
 pub enum FioTarget<'a> {
     /// A disk at an NBD socket.
     Nbd {
-        /// The server's socket.
+        /// Path of the server's socket.
         socket: &'a str,
-        /// The export's name.
+        /// Name of the export.
         disk: &'a str,
     },
-    /// A file or block device, past the page cache by io_uring.
+    /// File or block device, accessed with direct I/O by io_uring.
     File(&'a str),
 }
 
 impl FioTarget<'_> {
-    /// fio's options for it, without the hyphens.
+    /// Returns fio's options for the target, without hyphens.
     fn options(&self) -> Vec<String> {
         match self {
             Self::Nbd { socket, disk } => {
@@ -50,8 +50,8 @@ impl FioTarget<'_> {
     }
 }
 
-/// The command of a job on the disk `disk` at an NBD socket; `job` has fio's words for it,
-/// separated by spaces. What fio writes goes to `folder`.
+/// Returns the command of a job on the disk `disk` at an NBD socket. `job` contains fio's options,
+/// separated by spaces. fio writes its files to `folder`.
 #[must_use]
 pub fn command(folder: &Path, socket: &str, disk: &str, job: &str) -> Command {
     command_on(folder, FioTarget::Nbd { socket, disk }, job)
@@ -63,7 +63,7 @@ fn command_on(folder: &Path, target: FioTarget<'_>, job: &str) -> Command {
     command
 }
 
-/// fio and its words for a job.
+/// Returns fio with the arguments of a job.
 #[must_use]
 pub fn words(target: FioTarget<'_>, job: &str) -> Vec<String> {
     let mut words = ["fio", "--name=job", "--output-format=json"].map(str::to_owned).to_vec();
@@ -75,15 +75,15 @@ pub fn words(target: FioTarget<'_>, job: &str) -> Vec<String> {
 /// Runs a job to its end.
 ///
 /// # Errors
-/// fio failed, or what it wrote was not read back.
+/// fio failed, or read other data than it had written.
 pub fn run(folder: &Path, socket: &str, disk: &str, job: &str) -> Result<FioResult> {
     run_on(folder, FioTarget::Nbd { socket, disk }, job)
 }
 
-/// The same on anything.
+/// Runs a job on any target.
 ///
 /// # Errors
-/// fio failed, or what it wrote was not read back.
+/// fio failed, or read other data than it had written.
 pub fn run_on(folder: &Path, target: FioTarget<'_>, job: &str) -> Result<FioResult> {
     let output = command_on(folder, target, job).output().context("fio")?;
     let said = String::from_utf8_lossy(&output.stdout);
@@ -95,12 +95,12 @@ pub fn run_on(folder: &Path, target: FioTarget<'_>, job: &str) -> Result<FioResu
     result(&said)
 }
 
-/// What fio's output says, of all its jobs together.
+/// Parses fio's output, summed over all its jobs.
 ///
 /// # Errors
-/// It is none.
+/// The output cannot be parsed.
 pub fn result(said: &str) -> Result<FioResult> {
-    // Notes may come before it.
+    // Messages may precede the JSON.
     let told = said.find('{').map(|at| &said[at..]).context("fio tells nothing")?;
     let told: Value = serde_json::from_str(told).context("fio's output")?;
     let jobs = told["jobs"].as_array().context("fio tells of no jobs")?;
@@ -115,9 +115,9 @@ pub fn result(said: &str) -> Result<FioResult> {
     })
 }
 
-/// The text of a job file that loads several targets alike, at once. `job` has the words
-/// for each, without the hyphens. Each target's bytes of each second are written to a log,
-/// which [`seconds`] reads.
+/// Returns a job file that loads several targets with the same options at once. `job` contains the
+/// options without hyphens. Each target's bytes per second are written to a log, which [`seconds`]
+/// reads.
 #[must_use]
 pub fn job_file(targets: &[FioTarget<'_>], job: &str) -> String {
     let mut text = "[global]\nthread\nlog_avg_msec=1000\nlog_unix_epoch=1\n".to_owned();
@@ -132,9 +132,9 @@ pub fn job_file(targets: &[FioTarget<'_>], job: &str) -> String {
 
 const LOG: &str = "seconds";
 
-/// What target `at` of a job file got in each second: when the second ended, in
-/// milliseconds since 1970, and bytes per second. `folder` is the one in which fio ran,
-/// which must have ended.
+/// Returns the throughput of target `at` of a job file in each second: the end of the second in
+/// milliseconds since 1970, and bytes per second. `folder` is the one in which fio ran, which must
+/// have ended.
 ///
 /// # Errors
 /// fio wrote no such log.
@@ -144,8 +144,8 @@ pub fn seconds(folder: &Path, at: usize) -> Result<Vec<(u64, u64)>> {
     text.lines().map(|line| second(line).with_context(|| format!("fio's log: {line}"))).collect()
 }
 
-/// A line of a log of bandwidth: time in ms, KiB/s, and what does not matter here (fio's
-/// manual, "Log File Formats").
+/// Parses a line of a bandwidth log: time in ms, KiB/s, and unused fields (fio's manual, "Log File
+/// Formats").
 fn second(line: &str) -> Option<(u64, u64)> {
     let mut fields = line.split(',').map(|field| field.trim().parse::<u64>());
     let (time, rate) = (fields.next()?.ok()?, fields.next()?.ok()?);

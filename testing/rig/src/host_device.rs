@@ -1,32 +1,33 @@
-//! A device of the host that a daemon makes, and leaves when it ends.
+//! Network device of the host that a daemon creates, and leaves when it ends.
 
 use anyhow::Result;
 
 use crate::command::run;
 use crate::rig::Rig;
 
-/// The host's NIC on an internal switch. It is deleted with this, which has to outlive the daemon.
+/// The host's NIC on an internal switch. Dropping it deletes the device; it must outlive the
+/// daemon.
 #[derive(Debug)]
 pub struct HostDevice(String);
 
 impl HostDevice {
-    /// A name for one; the daemon makes it.
+    /// Chooses a name; the daemon creates the device.
     pub fn new(rig: &Rig) -> Self {
         Self(rig.device("h"))
     }
 
-    /// Gives it an address, and a route to one behind the switch: to single addresses, so that no network of the
-    /// machine is hidden.
+    /// Assigns an address, and a route to one behind the switch. Both are single addresses, so that
+    /// no network of the machine is hidden.
     ///
     /// # Errors
-    /// The device is not there.
+    /// The device does not exist.
     pub fn address(&self, own: &str, peer: &str) -> Result<()> {
         run(&["ip", "address", "add", &format!("{own}/32"), "dev", &self.0])?;
         run(&["ip", "route", "add", &format!("{peer}/32"), "dev", &self.0])?;
         Ok(())
     }
 
-    /// Its name.
+    /// Returns the name of the device.
     pub fn name(&self) -> &str {
         &self.0
     }
@@ -34,7 +35,7 @@ impl HostDevice {
 
 impl Drop for HostDevice {
     fn drop(&mut self) {
-        // It is not there if its switch was deleted.
+        // The device does not exist if its switch was deleted.
         let _ = run(&["ip", "link", "delete", &self.0]);
     }
 }

@@ -1,4 +1,4 @@
-//! Huge pages for DPDK's programs. Suimon does not need them.
+//! Huge pages for DPDK's programs; Suimon does not need them.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::MetadataExt;
@@ -9,8 +9,8 @@ use rustix::fs::{FlockOperation, flock};
 
 const COUNT: &str = "/proc/sys/vm/nr_hugepages";
 const COMPACT: &str = "/proc/sys/vm/compact_memory";
-/// Holds the machine's own number of huge pages while a process has changed it, and is locked by
-/// that process. The number belongs to the whole machine, so that one test at a time may have pages.
+/// File with the machine's own number of huge pages, locked by the process that has changed it. The
+/// number is global, so one test at a time may reserve pages.
 const RECORD: &str = "/var/tmp/suimon-hugepages";
 /// Number of attempts to reserve; the kernel compacts memory in between.
 const TRIES: u32 = 5;
@@ -19,22 +19,23 @@ const TRIES: u32 = 5;
 static RESERVATION: Mutex<Option<Reservation>> = Mutex::new(None);
 
 struct Reservation {
-    /// Locked.
+    /// Locked while the reservation exists.
     _record: File,
     /// The machine's own number of pages.
     before: u64,
     pages: u64,
 }
 
-/// Reserved huge pages. The end of the last one in a process restores the number of before.
+/// Reserved huge pages. Dropping the last reservation of a process restores the machine's own
+/// number.
 #[derive(Debug)]
 pub struct Hugepages {
     pages: u64,
 }
 
 impl Hugepages {
-    /// Waits until no other process has reserved pages, then reserves `pages` of 2 MiB beside the
-    /// machine's own.
+    /// Waits until no other process has a reservation, then reserves `pages` of 2 MiB in addition
+    /// to the machine's own.
     ///
     /// # Errors
     /// The machine does not have that much contiguous memory.
@@ -76,23 +77,23 @@ impl Drop for Hugepages {
     }
 }
 
-/// Locks the record and writes the machine's own number of pages into it.
+/// Locks the record and writes the machine's own number of pages to it.
 fn begin() -> Result<Reservation> {
     let record = lock_record()?;
-    // A process that was killed has left its record.
+    // A killed process has left its record.
     restore();
     let before = read()?;
     fs::write(RECORD, before.to_string()).with_context(|| format!("cannot write {RECORD}"))?;
     Ok(Reservation { _record: record, before, pages: 0 })
 }
 
-/// Waits for the lock of the record.
+/// Blocks until the lock of the record is acquired.
 fn lock_record() -> Result<File> {
     loop {
         let record = OpenOptions::new().create(true).append(true).open(RECORD);
         let record = record.with_context(|| format!("cannot open {RECORD}"))?;
         flock(&record, FlockOperation::LockExclusive).context("cannot lock the record")?;
-        // A sweep may have removed the file meanwhile, and another process made a new one.
+        // A sweep may have removed the file meanwhile, and another process created a new one.
         let number = record.metadata()?.ino();
         if fs::metadata(RECORD).is_ok_and(|now| now.ino() == number) {
             return Ok(record);
@@ -109,7 +110,7 @@ pub(crate) fn sweep() {
     }
 }
 
-/// Restores the recorded number; the caller has locked the record.
+/// Restores the recorded number. The caller must have locked the record.
 fn restore() {
     let recorded = fs::read_to_string(RECORD).unwrap_or_default();
     if let Ok(before) = recorded.trim().parse::<u64>() {

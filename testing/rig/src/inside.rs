@@ -1,4 +1,4 @@
-//! Doing something in a network namespace that has a name.
+//! Execution of functions in a named network namespace.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -10,10 +10,10 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::namespace::Namespace;
 
-/// Where `ip netns` keeps its namespaces.
+/// Folder of the namespaces of `ip netns`.
 const FOLDER: &str = "/run/netns";
 
-/// Moves the calling thread into a namespace, for good.
+/// Moves the calling thread to a namespace permanently.
 ///
 /// # Errors
 /// There is no such namespace.
@@ -24,10 +24,10 @@ pub fn enter_namespace(name: &str) -> Result<()> {
 }
 
 impl Namespace {
-    /// Does `work` on a thread of its own in the namespace.
+    /// Runs `work` on a separate thread in the namespace.
     ///
     /// # Errors
-    /// The namespace is gone, or `work` panics.
+    /// The namespace no longer exists, or `work` panics.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
         let entered = || enter_namespace(self.name()).map(|()| work());
         thread::scope(|scope| scope.spawn(entered).join())

@@ -1,4 +1,4 @@
-//! iperf3 between light guests.
+//! iperf3 between namespace guests.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,27 +12,27 @@ use crate::process::Process;
 use crate::rig::Rig;
 use crate::wait::{until, until_some};
 
-/// Options of a stream that runs beside what is tested, and leaves it the CPUs.
+/// Options of a background stream that leaves CPU time to the test.
 pub const BESIDE: [&str; 2] = ["--bitrate", "100M"];
 
-/// Deadline for a server to listen, for it to be ready for the next run, and for connections to
-/// be established. It is long because tests share two CPUs with each other and with other load.
+/// Deadline for a server to listen, for it to be ready for the next run, and for connections to be
+/// established. Generous because tests share two CPUs with each other and with other load.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What one run carried.
+/// Result of one run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Bits per second that arrived.
+    /// Bits per second received.
     pub bits_per_second: f64,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmits: u64,
-    /// All iperf3 said.
+    /// Complete report of iperf3.
     pub json: Value,
 }
 
 impl Report {
-    /// The fewest bytes that one of the streams carried in the last whole intervals, of which
-    /// there are as many as `time` holds.
+    /// Returns the smallest number of bytes that a stream carried in the last complete intervals,
+    /// within `time`.
     ///
     /// # Errors
     /// There are no intervals, or not all streams in each.
@@ -55,9 +55,9 @@ impl Report {
         sums.into_iter().min().context("no streams")
     }
 
-    /// The longest time, in whole intervals, in which one of the streams carried nothing.
-    /// What the client receives (`--reverse`) is told as it arrived; what it sends, as it
-    /// was handed to the kernel.
+    /// Returns the longest time, in complete intervals, in which a stream carried nothing. Data
+    /// that the client receives (`--reverse`) counts when it arrives; data that it sends counts
+    /// when it is passed to the kernel.
     ///
     /// # Errors
     /// There are no intervals, or not all streams in each.
@@ -84,7 +84,7 @@ impl Report {
 /// Starts a server in a namespace and waits until it listens.
 ///
 /// # Errors
-/// It does not listen.
+/// It does not listen in time.
 pub fn serve(rig: &Rig, namespace: &Namespace) -> Result<Process> {
     let mut server =
         namespace.start(rig, "iperf3-server", &["iperf3", "--server", "--forceflush"])?;
@@ -95,10 +95,10 @@ pub fn serve(rig: &Rig, namespace: &Namespace) -> Result<Process> {
     Ok(server)
 }
 
-/// Runs a client for `seconds`; `extra` are options of iperf3 such as `-R`.
+/// Runs a client for `seconds`; `extra` contains options of iperf3 such as `-R`.
 ///
 /// # Errors
-/// It could not connect, or said so in its report.
+/// It could not connect, or reported an error.
 pub fn measure(from: &Namespace, to: &str, seconds: u32, extra: &[&str]) -> Result<Report> {
     let seconds_text = seconds.to_string();
     let mut words = vec![
@@ -114,7 +114,7 @@ pub fn measure(from: &Namespace, to: &str, seconds: u32, extra: &[&str]) -> Resu
     words.extend(extra);
     let limit = Duration::from_secs(seconds.into()) + 2 * LIMIT;
     let what = format!("iperf3 to {to}");
-    // Between two runs a server is not ready for a moment, and says so.
+    // Between two runs a server is not ready for a moment, and reports that.
     let text = until_some(&what, LIMIT, || {
         let output = from.run_any(&words, limit)?;
         let not_ready = ["Connection refused", "server is busy"];
@@ -126,8 +126,8 @@ pub fn measure(from: &Namespace, to: &str, seconds: u32, extra: &[&str]) -> Resu
     report(&text).context(what)
 }
 
-/// Waits until a client has opened so many connections: one for each stream and way, and
-/// one to agree on them. What happens to links before that happens to the opening.
+/// Waits until a client has opened `connections` connections: one per stream and direction, and a
+/// control connection. Changes of links before that would affect the connection setup.
 ///
 /// # Errors
 /// They are not open after a minute.
@@ -136,19 +136,19 @@ pub fn wait_open(client: &Namespace, connections: usize) -> Result<()> {
     until("iperf3's connections", LIMIT, || Ok(client.run(&words)?.lines().count() >= connections))
 }
 
-/// A client that runs until it is ended, because what happens beside it takes as long as it takes.
+/// Client that runs until it is ended, because the duration of concurrent steps is unknown.
 #[derive(Debug)]
 pub struct Client<'n> {
     process: Process,
     namespace: &'n Namespace,
-    /// Address and port of the server, as `ss` writes them.
+    /// Address and port of the server, in the format of `ss`.
     server: String,
     streams: usize,
 }
 
 impl<'n> Client<'n> {
-    /// Starts a client with so many streams, each way if `extra` has `--bidir`, and waits until
-    /// every stream carries bytes.
+    /// Starts a client with `streams` streams, in each direction if `extra` has `--bidir`, and
+    /// waits until every stream carries bytes.
     ///
     /// # Errors
     /// They do not within a minute.
@@ -168,7 +168,7 @@ impl<'n> Client<'n> {
         let mut client = Self { process, namespace, server, streams };
         until("open connections of iperf3", LIMIT, || {
             if !client.process.is_running() {
-                // Between two runs a server is not ready for a moment: it refuses the connection,
+                // Between two runs a server is not ready for a moment: it rejects the connection,
                 // reports that it is busy, or resets the connection.
                 let log = client.process.log();
                 client.process = namespace.start(rig, "iperf3-client", &words)?;
@@ -186,18 +186,18 @@ impl<'n> Client<'n> {
         Ok(all)
     }
 
-    /// Fails if it has ended, because a connection broke for example.
+    /// Fails if the client has ended, for example because a connection failed.
     ///
     /// # Errors
-    /// It has ended; with its last words.
+    /// It has ended, with its last output.
     pub fn check_running(&mut self) -> Result<()> {
         self.process.check_running()
     }
 
-    /// Waits until every stream has carried more bytes than it has now.
+    /// Waits until every stream has carried more bytes than now.
     ///
     /// # Errors
-    /// One has not within two minutes, with the bytes of each connection then and now; or the
+    /// One has not within two minutes, with the bytes of each connection before and after; or the
     /// client has ended.
     pub fn wait_flow(&mut self, what: &str) -> Result<()> {
         let before = self.carried()?;
@@ -206,17 +206,17 @@ impl<'n> Client<'n> {
             self.process.check_running()?;
             after = self.carried()?;
             let grown = |of: &(&String, &u64)| before.get(of.0).is_some_and(|was| of.1 > was);
-            // The connection that iperf3 agrees on the rest by carries nothing meanwhile.
+            // iperf3's control connection carries nothing meanwhile.
             Ok(after.iter().filter(grown).count() >= self.streams)
         });
         flows.with_context(|| format!("bytes before: {before:?}, after: {after:?}"))
     }
 
-    /// Ends it, and returns what it reports. A stream's intervals are as long as `--interval`
-    /// says.
+    /// Ends the client and returns its report. `--interval` sets the length of a stream's
+    /// intervals.
     ///
     /// # Errors
-    /// It ended before, for another reason than this.
+    /// It ended before, for another reason.
     pub fn end(mut self) -> Result<Report> {
         self.process.check_running()?;
         self.process.signal(Signal::INT);
@@ -225,8 +225,8 @@ impl<'n> Client<'n> {
     }
 }
 
-/// Bytes that each established connection between iperf3 programs has carried, both ways, as the
-/// kernel of this namespace counts them. One connection of each client is for control.
+/// Returns the bytes that each established connection between iperf3 programs has carried in both
+/// directions, as counted by the kernel of this namespace. Each client has one control connection.
 ///
 /// # Errors
 /// The kernel's list cannot be read.
@@ -245,18 +245,18 @@ pub fn carried(namespace: &Namespace) -> Result<BTreeMap<String, u64>> {
     Ok(list.lines().filter_map(connection).collect())
 }
 
-/// Reads what `iperf3 --json` printed.
+/// Parses the output of `iperf3 --json`.
 ///
 /// # Errors
-/// It reports an error, or is no report.
+/// It contains an error, or is not a report.
 pub fn report(text: &str) -> Result<Report> {
     read(text, None)
 }
 
-/// The same of a client that was ended before its time by a signal.
+/// Parses the output of a client that was ended by a signal.
 ///
 /// # Errors
-/// It ended for another reason, or it is no report.
+/// It ended for another reason, or the output is not a report.
 pub fn report_until_ended(text: &str) -> Result<Report> {
     read(text, Some("interrupt - the client has terminated"))
 }
@@ -269,7 +269,7 @@ fn read(text: &str, expected: Option<&str>) -> Result<Report> {
     }
     let end = &json["end"];
     let received = end["sum_received"]["bits_per_second"].as_f64();
-    // A client that was ended has no word from the server of what that received.
+    // A client that was ended has no report of the bytes that the server received.
     let sent = end["sum_sent"]["bits_per_second"].as_f64();
     let received = if expected.is_some() && received == Some(0.0) { sent } else { received };
     // A UDP report of this version has one sum for both ends.
@@ -296,7 +296,8 @@ mod tests {
     fn a_pause_is_of_one_stream_and_as_long_as_its_empty_intervals_in_a_row() {
         let none = report_of(&[[1, 1], [5, 1]]);
         assert_eq!(none.longest_pause().unwrap(), Duration::ZERO);
-        // Three in a row of one stream; two and two of the other, also at the end.
+        // One stream has a pause of three intervals; the other one two pauses of two, one of them
+        // at the end.
         let some = report_of(&[[0, 0], [0, 0], [0, 9], [1, 0], [1, 0]]);
         assert_eq!(some.longest_pause().unwrap(), Duration::from_millis(750));
         assert!(report_of(&[]).longest_pause().is_err());

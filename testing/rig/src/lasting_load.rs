@@ -1,4 +1,4 @@
-//! fio on disks for some seconds, and what each disk got at each moment of them.
+//! fio on disks for some seconds, with the operations delivered over time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::Rig;
 use crate::fio::{self, FioTarget};
 
-/// What a request of the load counts as one operation by: 8 KiB.
+/// Size of an operation in bytes: 8 KiB.
 const OPERATION: f64 = 8192.0;
 
-/// Milliseconds since 1970-01-01 UTC, as fio's logs have them.
+/// Returns milliseconds since 1970-01-01 UTC, as in fio's logs.
 #[must_use]
 pub fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// fio on disks of one NBD socket: random reads of 8 KiB, as many as they get.
+/// fio on disks of one NBD socket: random reads of 8 KiB without a limit.
 #[derive(Debug)]
 pub struct LastingLoad {
     fio: Child,
@@ -30,7 +30,7 @@ pub struct LastingLoad {
 }
 
 impl LastingLoad {
-    /// Begins, with `depth` requests of each disk at once, for so many seconds.
+    /// Starts the load, with `depth` requests of each disk in flight, for a number of seconds.
     ///
     /// # Errors
     /// fio could not be started.
@@ -57,7 +57,7 @@ impl LastingLoad {
         Ok(Self { fio, folder, disks: disks.len() })
     }
 
-    /// Stops fio and returns what each disk got until then.
+    /// Stops fio and returns the operations delivered to each disk.
     ///
     /// # Errors
     /// fio cannot be signalled or waited for.
@@ -67,7 +67,7 @@ impl LastingLoad {
         self.end()
     }
 
-    /// What each disk got, when it has ended.
+    /// Waits for fio's end and returns the operations delivered to each disk.
     ///
     /// # Errors
     /// fio cannot be waited for.
@@ -78,14 +78,14 @@ impl LastingLoad {
 }
 
 impl Drop for LastingLoad {
-    /// Ends fio if the test failed before it stopped the load.
+    /// Kills fio if the test failed before it stopped the load.
     fn drop(&mut self) {
         let _ = self.fio.kill();
         let _ = self.fio.wait();
     }
 }
 
-/// Operations that a disk got, by when: in sum, at milliseconds since 1970.
+/// Operations delivered to a disk over time: cumulative sums at milliseconds since 1970.
 #[derive(Clone, Debug)]
 pub struct Delivered(Vec<(f64, f64)>);
 
@@ -106,7 +106,7 @@ impl Delivered {
         Self(points)
     }
 
-    /// All of it up to then.
+    /// Returns the operations delivered until `at`.
     fn until(&self, at: f64) -> f64 {
         let after = self.0.partition_point(|point| point.0 < at);
         match (after.checked_sub(1).map(|index| self.0[index]), self.0.get(after)) {
@@ -116,7 +116,7 @@ impl Delivered {
         }
     }
 
-    /// Operations per second between two moments.
+    /// Returns the operations per second between two instants.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "milliseconds are small")]
     pub fn rate(&self, from: u64, until: u64) -> f64 {
@@ -124,11 +124,11 @@ impl Delivered {
     }
 }
 
-/// What is promised holds in each window as long as this, in milliseconds.
+/// Length in milliseconds of the windows in which promised rates hold.
 pub const WINDOW_MS: u64 = 5000;
 
-/// The least and the most that disks together got in any window between two moments, in operations
-/// per second.
+/// Returns the smallest and the largest rate of the disks together in any window between two
+/// instants, in operations per second.
 #[must_use]
 pub fn extremes(all: &[Delivered], from: u64, until: u64) -> (f64, f64) {
     let begins = (from..until.saturating_sub(WINDOW_MS)).step_by(250);

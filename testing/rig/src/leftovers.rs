@@ -1,9 +1,9 @@
-//! Removes what a killed harness left behind.
+//! Removal of what a killed harness left behind.
 //!
 //! The folder of a rig lists the processes that it started, each with its start time, because a
-//! process id may have been given to another process since. A live rig holds the lock of its
-//! folder. The test runner starts tests in namespaces of their own (`scripts/isolated`), which the
-//! kernel clears; this serves `make run`, benchmarks and tests that are started by hand.
+//! process id may have been reused since. A live rig holds the lock of its folder. The test runner
+//! starts tests in separate namespaces (`scripts/isolated`), which the kernel removes; this module
+//! serves `make run`, benchmarks and tests that are started by hand.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -57,7 +57,7 @@ pub(crate) fn record(folder: &Path, pid: u32) -> Result<()> {
     Ok(())
 }
 
-/// Removes what ended harnesses left in the directories that rigs are usually in.
+/// Removes what ended harnesses left in the usual parent directories of rigs.
 pub fn sweep_leftovers() {
     for parent in ["/tmp", "/var/tmp"] {
         sweep(Path::new(parent));
@@ -89,7 +89,7 @@ pub(crate) fn sweep(parent: &Path) {
     }
 }
 
-/// Unmounts file systems below a folder, the last first, and detaches their loop devices.
+/// Unmounts file systems below a folder, the last one first, and detaches their loop devices.
 fn unmount_in(folder: &Path) {
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
     for line in mounts.lines().rev() {
@@ -117,7 +117,7 @@ fn detach_in(folder: &Path) {
     }
 }
 
-/// Ends the processes in a namespace and deletes it.
+/// Kills the processes in a namespace and deletes it.
 pub(crate) fn end_namespace(name: &str) {
     for pid in run(&["ip", "netns", "pids", name]).unwrap_or_default().split_whitespace() {
         kill(pid);
@@ -150,10 +150,10 @@ fn kill(pid: &str) {
     }
 }
 
-/// Returns when a process started, in clock ticks since boot (proc(5)). With the id it identifies
-/// the process.
+/// Returns the start time of a process in clock ticks since boot (proc(5)). Together with the id it
+/// identifies the process.
 fn start_time(pid: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Field 22; the first after the name in parentheses is field 3.
+    // Field 22; the first one after the name in parentheses is field 3.
     Some(stat.rsplit_once(") ")?.1.split(' ').nth(19)?.to_owned())
 }

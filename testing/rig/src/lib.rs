@@ -1,31 +1,31 @@
-//! The harness of tests, demonstration and benchmarks: everything around the
-//! daemon that is real and that nobody here wrote.
+//! Harness of tests, demonstration and benchmarks: real, independent components around the daemon.
 //!
 //! - [`Rig`]: a temporary folder and unique names; the root of everything else.
-//! - [`Daemon`]: a suimond with its host file, and the CLI beside it.
-//! - [`Namespace`], [`Veth`], [`LightGuest`]: light guests and the outside world.
-//! - [`LoadedHost`]: light guests that load a switch, and what VMQ does about it.
+//! - [`Daemon`]: a suimond with its host file, and its CLI.
+//! - [`Namespace`], [`Veth`], [`LightGuest`]: namespace guests and the outside world.
+//! - [`LoadedHost`]: namespace guests that load a switch, and the reaction of VMQ.
 //! - [`Guest`]: a VM with Debian's kernel.
 //! - [`IovMachine`]: a machine that has an adapter with SR-IOV, for Suimon inside it.
 //! - [`ServiceHost`]: a host with systemd, on which Suimon is installed.
-//! - [`Testpmd`]: two VMs' NICs at full speed, by DPDK.
+//! - [`Testpmd`]: NICs of two VMs at full speed, with DPDK.
 //! - [`make_static_group`]: the other side of a static team.
-//! - [`iperf`], [`nginx`], [`ovs`]: traffic and a peer to compare with.
-//! - [`BlockDevice`]: a device that stalls and fails when it is told to.
-//! - [`Sampling`]: requests that disks have completed, by when.
-//! - [`fio`]: load on disks; [`LastingLoad`]: for some seconds, and what came of it when; [`DiskPart`]: load that outlives the server of a disk;
-//!   [`SlowDisk`]: a disk of a known speed; [`NbdFolder`]: a file system on an exported disk; [`serve_client`], [`EngineDisks`]: disks without a daemon.
+//! - [`iperf`], [`nginx`], [`ovs`]: traffic and a switch for comparison.
+//! - [`BlockDevice`]: a device that can be stalled and made to fail.
+//! - [`Sampling`]: requests that disks have completed over time.
+//! - [`fio`]: load on disks; [`LastingLoad`]: load for some seconds, with the result over time;
+//!   [`DiskPart`]: load that outlives the server of a disk; [`SlowDisk`]: a disk of a known speed;
+//!   [`NbdFolder`]: a file system on an exported disk; [`serve_client`], [`EngineDisks`]: disks
+//!   without a daemon.
 //!
-//! Each value removes what it created when it is dropped, also when a test panics:
-//! processes (by their id), namespaces, devices, sockets, files. The test runner also starts
-//! tests in namespaces of their own (`scripts/isolated`). What a killed harness left behind is
-//! removed by the next [`Rig::new`] or by the program `sweep`.
+//! Each value removes what it created when it is dropped, also when a test panics: processes (by
+//! their id), namespaces, devices, sockets, files. The test runner also starts tests in separate
+//! namespaces (`scripts/isolated`). What a killed harness left behind is removed by the next
+//! [`Rig::new`] or by the program `sweep`.
 //!
-//! Invariants: a wait is for a condition and has a deadline; no command runs
-//! without a limit of time.
-//!
-//! What it does not do: it never touches a device, process or namespace it did
-//! not make, and sends nothing outside the machine.
+//! Invariants
+//! - A wait is for a condition and has a deadline; no command runs without a time limit.
+//! - No device, process or namespace is changed that the harness did not create, and nothing is
+//!   sent outside of the machine.
 #![forbid(unsafe_code)]
 
 mod authority;

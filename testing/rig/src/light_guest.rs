@@ -1,5 +1,5 @@
-//! Light guests: a namespace whose NIC is a TAP port of the switch. To the
-//! switch it is a guest with a real kernel's TCP stack.
+//! Namespace guests: a namespace whose NIC is a TAP port of the switch. For the switch, it is a
+//! guest with a real kernel's TCP stack.
 
 use anyhow::Result;
 
@@ -7,10 +7,10 @@ use crate::daemon::Daemon;
 use crate::namespace::Namespace;
 use crate::rig::Rig;
 
-/// A light guest.
+/// Namespace guest.
 #[derive(Debug)]
 pub struct LightGuest {
-    /// Where its programs run.
+    /// Namespace of its programs.
     pub namespace: Namespace,
     /// Name of its NIC, also in the host file.
     pub nic: String,
@@ -18,18 +18,18 @@ pub struct LightGuest {
 }
 
 impl LightGuest {
-    /// The device in every light guest.
+    /// Name of the device in every namespace guest.
     pub const DEVICE: &'static str = "eth0";
 
-    /// A guest whose addresses end with `number`.
+    /// Creates a guest whose addresses end with `number`.
     ///
     /// # Errors
-    /// The host refused a namespace.
+    /// The host rejected the namespace.
     pub fn new(rig: &Rig, nic: &str, number: u8) -> Result<Self> {
         Ok(Self { namespace: Namespace::new(rig, nic)?, nic: nic.to_owned(), number })
     }
 
-    /// Its `[[nic]]` table; `keys` are more lines of it.
+    /// Returns its `[[nic]]` table; `keys` contains further lines of it.
     pub fn nic_toml(&self, switch: &str, keys: &str) -> String {
         format!(
             "[[nic]]\nname = \"{}\"\nswitch = \"{switch}\"\nbackend = \"tap\"\n\
@@ -40,42 +40,42 @@ impl LightGuest {
         )
     }
 
-    /// Waits for its device and gives it its addresses.
+    /// Waits for its device and assigns its addresses.
     ///
     /// # Errors
-    /// The daemon did not make the device.
+    /// The daemon did not create the device.
     pub fn bring_up(&self) -> Result<()> {
         self.namespace.wait_device(Self::DEVICE)?;
         self.namespace.address(Self::DEVICE, &format!("{}/24", self.address()))?;
         self.namespace.address(Self::DEVICE, &format!("{}/64", self.address_v6()))
     }
 
-    /// Its IPv4 address.
+    /// Returns its IPv4 address.
     pub fn address(&self) -> String {
         format!("10.77.0.{}", self.number)
     }
 
-    /// Its IPv6 address.
+    /// Returns its IPv6 address.
     pub fn address_v6(&self) -> String {
         format!("fd77::{}", self.number)
     }
 
-    /// Its MAC address as the kernel has it.
+    /// Returns its MAC address, as the kernel reports it.
     ///
     /// # Errors
-    /// The device is gone.
+    /// The device no longer exists.
     pub fn mac(&self) -> Result<String> {
         let path = format!("/sys/class/net/{}/address", Self::DEVICE);
-        // A namespace entered by `ip netns` has its own /sys.
+        // A namespace entered by `ip netns` has a separate /sys.
         Ok(self.namespace.run(&["cat", &path])?.trim().to_owned())
     }
 }
 
-/// A daemon with one private switch `lan` and a light guest for each of `names`,
-/// all brought up; `keys` are more lines of each guest's `[[nic]]`.
+/// Starts a daemon with one private switch `lan` and a namespace guest for each of `names`, all set
+/// up; the second string contains further lines of the guest's `[[nic]]`.
 ///
 /// # Errors
-/// Something did not start.
+/// A component did not start.
 pub fn private_lan(rig: &Rig, names: &[(&str, &str)]) -> Result<(Daemon, Vec<LightGuest>)> {
     let mut host = String::from("[[switch]]\nname = \"lan\"\nkind = \"private\"\n");
     let mut guests = Vec::new();

@@ -1,8 +1,7 @@
-//! A load that comes and goes, and what dynamic VMQ does about it.
+//! Load that starts and stops, and the reaction of dynamic VMQ.
 //!
-//! When it came and went is told by the daemon's own counters, when a queue moved by the
-//! daemon's events. What a test's program takes to look is in no figure but as an error:
-//! each figure is the most that it can have been.
+//! The daemon's counters show when the load started and stopped, the daemon's events when a queue
+//! moved. The delays of the test's own polling only increase the results: each is an upper bound.
 
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -18,37 +17,37 @@ use crate::process::Process;
 use crate::rig::Rig;
 use crate::wait::{until, until_some};
 
-/// Behind the uplink.
+/// Address behind the uplink.
 const WORLD: &str = "10.77.0.200";
 const GUESTS: u8 = 4;
 const PORT_FIRST: u16 = 5300;
-/// How often the counters are looked at.
+/// Interval at which the counters are read.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// More frames from one look to the next than anything but the load causes.
+/// Number of frames per interval above which the load must have started.
 const LOAD_FRAMES: u64 = 100;
-/// Without that many for so long, the load has ended.
+/// Time below that number of frames after which the load has ended.
 const QUIET: Duration = Duration::from_millis(300);
 const LIMIT: Duration = Duration::from_secs(120);
-/// The number of event `queue_moved`.
+/// Id of the event `queue_moved`.
 const QUEUE_MOVED: u64 = 5001;
 
-/// Milliseconds since 1970, as events count them.
+/// Milliseconds since 1970, as in events.
 pub type UnixMs = u64;
 
-/// A queue that VMQ has moved.
+/// Queue that VMQ has moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueMove {
-    /// When.
+    /// Time of the move.
     pub at: UnixMs,
-    /// Which queue, like `vm0/rx/0`.
+    /// Id of the queue, like `vm0/rx/0`.
     pub queue: String,
-    /// Where it was and where it is.
+    /// Previous and new worker.
     pub processors: [String; 2],
-    /// Why, in VMQ's words.
+    /// Reason that VMQ reports.
     pub because: String,
 }
 
-/// A switch with an uplink, `up`, and light guests that can load it. Dropped from the top.
+/// Switch with an uplink, `up`, and namespace guests that can load it. Dropped from the top.
 #[derive(Debug)]
 pub struct LoadedHost {
     daemon: Daemon,
@@ -58,25 +57,25 @@ pub struct LoadedHost {
     _wire: Veth,
 }
 
-/// A load under way; dropping it ends it.
+/// Running load; dropping it ends it.
 #[derive(Debug)]
 pub struct Load {
     clients: Vec<Process>,
-    /// It began at this time at the earliest.
+    /// Earliest time at which it can have started.
     pub began: UnixMs,
 }
 
-/// The counters at a time.
+/// Counters at a time.
 struct Look {
     asked: UnixMs,
     frames: u64,
 }
 
 impl LoadedHost {
-    /// With so many processors, which run wherever the kernel lets them.
+    /// Starts the setup with `processors` floating workers.
     ///
     /// # Errors
-    /// Something did not start.
+    /// A component did not start.
     pub fn new(rig: &Rig, processors: u16) -> Result<Self> {
         let world = Namespace::new(rig, "world")?;
         let (near, far) = (rig.device("n"), rig.device("f"));
@@ -105,7 +104,7 @@ impl LoadedHost {
         Ok(all)
     }
 
-    /// Guests reach the servers, and their queues are where they are without load.
+    /// Waits until guests reach the servers, and the queues are placed as without load.
     fn wait_ready(&self) -> Result<()> {
         until("guests that reach the world", LIMIT, || {
             let mut reach = self.guests.iter().map(|guest| guest.namespace.ping(WORLD));
@@ -119,22 +118,22 @@ impl LoadedHost {
         self.wait_packed()
     }
 
-    /// The daemon.
+    /// Returns the daemon.
     pub fn daemon(&self) -> &Daemon {
         &self.daemon
     }
 
-    /// Processors that have queues.
+    /// Returns the number of workers that have queues.
     ///
     /// # Errors
-    /// The daemon does not answer.
+    /// The daemon does not respond.
     pub fn processors_in_use(&self) -> Result<usize> {
         let vmq = self.daemon.get("/1.0/vmq/up")?;
         let processors = vmq["processors"].as_array().context("no processors")?;
         Ok(processors.iter().filter(|of| of["queues"] != 0).count())
     }
 
-    /// Returns when all queues are on one processor.
+    /// Waits until all queues are on one worker.
     ///
     /// # Errors
     /// They are not in time.
@@ -142,8 +141,8 @@ impl LoadedHost {
         until("queues on one processor", LIMIT, || Ok(self.processors_in_use()? == 1))
     }
 
-    /// Loads the switch with UDP, so much from each guest, or with more than a processor
-    /// can do if `None`; returns when the counters show it.
+    /// Loads the switch with UDP at this rate from each guest, or with more than a worker can
+    /// forward if `None`. Returns when the counters show the load.
     ///
     /// # Errors
     /// They do not in time.
@@ -171,7 +170,7 @@ impl LoadedHost {
         bail!("no load within {LIMIT:?}: {}", said.next().unwrap_or_default())
     }
 
-    /// Ends a load, and returns when it ended at the earliest.
+    /// Ends a load, and returns the earliest time at which it can have ended.
     ///
     /// # Errors
     /// The counters still show it after two minutes.
@@ -198,10 +197,10 @@ impl LoadedHost {
         bail!("the load goes on")
     }
 
-    /// What VMQ has moved since a time.
+    /// Returns the moves by VMQ since a time.
     ///
     /// # Errors
-    /// The daemon does not answer.
+    /// The daemon does not respond.
     pub fn moves_since(&self, since: UnixMs) -> Result<Vec<QueueMove>> {
         let events = self.daemon.get("/1.0/events?limit=1000")?;
         let events = events.as_array().context("no list of events")?;
@@ -219,8 +218,8 @@ impl LoadedHost {
         Ok(moves.filter(|of| of.at >= since).collect())
     }
 
-    /// Waits for the first move after a load began, from the only processor that was in
-    /// use, and returns how long it took at the most.
+    /// Waits for the first move after a load started, from the only worker in use. Returns an upper
+    /// bound of the reaction time.
     ///
     /// # Errors
     /// There is none in time.
@@ -233,14 +232,14 @@ impl LoadedHost {
         Ok(Duration::from_millis(first.unwrap_or_default() - load.began))
     }
 
-    /// Waits until all queues are on one processor after a load ended, and returns how long
-    /// the last move took at the most.
+    /// Waits until all queues are on one worker after a load ended. Returns an upper bound of the
+    /// time until the last move.
     ///
     /// # Errors
-    /// They are not in time, or were there under load.
+    /// They are not in time, or were on one worker under load.
     pub fn pack(&self, ended: UnixMs) -> Result<Duration> {
         self.wait_packed()?;
-        // A queue is on its processor before the event is there that says so.
+        // A queue is moved before its event is reported.
         let last = until_some("an event of a queue that is packed", LIMIT, || {
             Ok(self.moves_since(ended)?.pop())
         })?;

@@ -1,4 +1,4 @@
-//! A block device on a file.
+//! Block devices on files.
 
 use std::env;
 use std::fs::{self, OpenOptions};
@@ -9,28 +9,28 @@ use anyhow::{Context, Result};
 
 use crate::command::run;
 
-/// Variable by which `scripts/isolated` names the folder of a test.
+/// Variable with the folder of a test, set by `scripts/isolated`.
 pub(crate) const TEST_FOLDER: &str = "SUIMON_TEST_FOLDER";
-/// File in it that lists loop devices, each with its sequence number, for the case that the test
-/// is killed.
+/// File in that folder that lists loop devices with their sequence numbers, in case the test is
+/// killed.
 const LIST: &str = "loop-devices";
 
-/// The device; detached when this is dropped.
+/// Loop device; dropping it detaches the device.
 #[derive(Debug)]
 pub struct LoopDevice {
     path: String,
 }
 
 impl LoopDevice {
-    /// Attaches a free device to a file, past the page cache.
+    /// Attaches a free device to a file, with direct I/O.
     ///
     /// # Errors
-    /// There is none, or no such file.
+    /// There is no free device, or no such file.
     pub fn attach(file: &str) -> Result<Self> {
         Self::attach_with(&["--direct-io=on", file])
     }
 
-    /// Attaches a free device as `losetup` is told, whose last argument is the file.
+    /// Attaches a free device with these arguments of `losetup`, of which the last is the file.
     ///
     /// # Errors
     /// As [`LoopDevice::attach`].
@@ -44,7 +44,7 @@ impl LoopDevice {
     fn record(&self) -> Result<()> {
         let Some(folder) = env::var_os(TEST_FOLDER) else { return Ok(()) };
         let name = self.path.trim_start_matches("/dev/");
-        // Every attachment of a device has another number (sysfs-block(5)).
+        // Every attachment of a device has a different number (sysfs-block(5)).
         let number = fs::read_to_string(format!("/sys/block/{name}/diskseq"))
             .with_context(|| format!("{} has no sequence number", self.path))?;
         let file = Path::new(&folder).join(LIST);
@@ -52,7 +52,7 @@ impl LoopDevice {
         Ok(writeln!(list, "{} {}", self.path, number.trim())?)
     }
 
-    /// The device, like `/dev/loop0`.
+    /// Returns the path of the device, like `/dev/loop0`.
     pub fn path(&self) -> &str {
         &self.path
     }

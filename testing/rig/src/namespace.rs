@@ -1,4 +1,4 @@
-//! Network namespaces: light guests and the outside world.
+//! Network namespaces: namespace guests and the outside world.
 
 use std::process;
 use std::time::Duration;
@@ -11,45 +11,45 @@ use crate::process::Process;
 use crate::rig::Rig;
 use crate::wait::until;
 
-/// Deadline of conditions and commands that take less than a second on an idle machine. It is
-/// long because tests share two CPUs with each other and with other load.
+/// Deadline of conditions and commands that take less than a second on an idle machine. Generous
+/// because tests share two CPUs with each other and with other load.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A network namespace; dropping it ends what runs in it and deletes it.
+/// Network namespace; dropping it kills its processes and deletes it.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
 }
 
 impl Namespace {
-    /// A new one, with its loopback up.
+    /// Creates a namespace with its loopback device up.
     ///
     /// # Errors
-    /// The host refused.
+    /// The host rejected the namespace.
     pub fn new(rig: &Rig, tag: &str) -> Result<Self> {
         let name = format!("{}{}-{}", leftovers::NAMESPACE_PREFIX, process::id(), rig.unique(tag));
         run(&["ip", "netns", "add", &name])?;
         let namespace = Self { name };
-        // Nothing but what a test asks for may be on the wire of a new device.
+        // New devices must not send frames that the test did not cause.
         namespace.run(&["sysctl", "-qw", "net.ipv6.conf.default.router_solicitations=0"])?;
         namespace.run(&["ip", "link", "set", "lo", "up"])?;
         Ok(namespace)
     }
 
-    /// As `ip netns` names it.
+    /// Returns the name for `ip netns`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Runs a command in it, which must end well.
+    /// Runs a command in it, which must succeed.
     ///
     /// # Errors
-    /// It failed, with its words.
+    /// It failed, with its output.
     pub fn run(&self, words: &[&str]) -> Result<String> {
         run(&self.prefixed(words))
     }
 
-    /// Runs a command in it and returns what it said.
+    /// Runs a command in it and returns its result.
     ///
     /// # Errors
     /// It could not be started.
@@ -65,10 +65,10 @@ impl Namespace {
         Process::start(rig, name, &self.prefixed(words))
     }
 
-    /// Gives a device an address like `10.0.0.1/24` and brings it up.
+    /// Assigns an address like `10.0.0.1/24` to a device and sets it up.
     ///
     /// # Errors
-    /// The device is not there.
+    /// The device does not exist.
     pub fn address(&self, device: &str, address: &str) -> Result<()> {
         self.run(&["ip", "address", "add", address, "dev", device, "nodad"])
             .or_else(|_| self.run(&["ip", "address", "add", address, "dev", device]))?;
@@ -76,33 +76,33 @@ impl Namespace {
         Ok(())
     }
 
-    /// Waits until a device is there.
+    /// Waits until a device exists.
     ///
     /// # Errors
-    /// It is not there within a minute.
+    /// It does not within a minute.
     pub fn wait_device(&self, device: &str) -> Result<()> {
         until(&format!("device {device} in {}", self.name), LIMIT, || {
             Ok(self.run_any(&["ip", "link", "show", device], LIMIT)?.is_ok())
         })
     }
 
-    /// Sets offloads as `ethtool -K` does, such as `["tso", "off"]`.
+    /// Sets offloads with `ethtool -K`, such as `["tso", "off"]`.
     ///
     /// # Errors
-    /// The device refused.
+    /// The device rejected them.
     pub fn ethtool(&self, device: &str, switches: &[&str]) -> Result<()> {
         let mut words = vec!["ethtool", "-K", device];
         words.extend(switches);
         self.run(&words).map(|_| ())
     }
 
-    /// Returns true as soon as `address` answers a ping, false if it answers none in a minute.
-    /// [`Self::is_cut_from`] is for addresses that are not to answer.
+    /// Returns true once `address` replies to a ping, false if it replies to none in a minute. Use
+    /// [`Self::is_cut_from`] for addresses that must not reply.
     pub fn reaches(&self, address: &str) -> bool {
         until(&format!("answer from {address}"), LIMIT, || self.ping(address)).is_ok()
     }
 
-    /// Whether one ping is answered within a second.
+    /// Returns true if one ping gets a reply within a second.
     ///
     /// # Errors
     /// It could not be sent.
@@ -110,7 +110,7 @@ impl Namespace {
         Ok(self.run_any(&["ping", "-n", "-q", "-c", "1", "-W", "1", address], LIMIT)?.is_ok())
     }
 
-    /// Whether every one of ten pings stays without answer.
+    /// Returns true if none of ten pings gets a reply.
     ///
     /// # Errors
     /// They could not be sent.
@@ -119,7 +119,7 @@ impl Namespace {
         Ok(self.run_any(&words, LIMIT)?.stdout.contains(" 0 received"))
     }
 
-    /// A counter of `/proc/net/snmp` or `netstat`, such as `("Tcp", "InCsumErrors")`.
+    /// Returns a counter of `/proc/net/snmp` or `netstat`, such as `("Tcp", "InCsumErrors")`.
     ///
     /// # Errors
     /// There is no such counter.
@@ -136,8 +136,8 @@ impl Namespace {
         Ok(value.parse()?)
     }
 
-    /// Checksum errors of TCP, UDP and ICMP that arrived here; none are ever
-    /// acceptable.
+    /// Returns the number of received TCP, UDP and ICMP packets with wrong checksums; tests require
+    /// zero.
     ///
     /// # Errors
     /// The counters could not be read.
@@ -163,17 +163,17 @@ impl Drop for Namespace {
     }
 }
 
-/// A pair of devices joined by a wire; deleting one end deletes both.
+/// Pair of connected devices; deleting one end deletes both.
 #[derive(Debug)]
 pub struct Veth {
     near: String,
 }
 
 impl Veth {
-    /// `near` here, `far` in `namespace`, both up.
+    /// Creates `near` in the current namespace and `far` in `namespace`, both up.
     ///
     /// # Errors
-    /// The host refused.
+    /// The host rejected the devices.
     pub fn new(near: &str, far: &str, namespace: &Namespace) -> Result<Self> {
         run(&[
             "ip",
@@ -194,7 +194,7 @@ impl Veth {
         Ok(veth)
     }
 
-    /// The end here.
+    /// Returns the name of the near end.
     pub fn near(&self) -> &str {
         &self.near
     }

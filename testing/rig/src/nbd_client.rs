@@ -1,8 +1,8 @@
-//! A client of a disk over NBD: one request at a time, and nothing hidden. It says whether
-//! the server is gone or has answered with an error, and sends nothing a second time.
+//! NBD client with one request at a time and without retries. It distinguishes a server that has
+//! ended from one that replied with an error.
 //!
-//! Protocol: <https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>, fixed
-//! newstyle handshake, simple replies.
+//! Protocol: <https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>, fixed newstyle
+//! handshake, simple replies.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// A request that takes longer hangs; a busy machine only delays it.
+/// Time limit of a request, generous because the machine may be loaded.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 const OPTION_MAGIC: &[u8; 8] = b"IHAVEOPT";
@@ -22,22 +22,22 @@ const CLIENT_FLAGS: u32 = 3;
 const OPTION_GO: u32 = 7;
 const REPLY_ACK: u32 = 1;
 const REPLY_INFO: u32 = 3;
-/// Bytes of a reply to an option that are taken at most.
+/// Maximum length of a reply to an option in bytes.
 const OPTION_REPLY_MAX: u32 = 4096;
 
 const COMMAND_READ: u16 = 0;
 const COMMAND_WRITE: u16 = 1;
 const COMMAND_FLUSH: u16 = 3;
 const COMMAND_WRITE_ZEROES: u16 = 6;
-/// The write is durable when it is answered.
+/// The write is durable when it completes.
 const FLAG_FUA: u16 = 1;
 
-/// Why a request was not answered well.
+/// Reason why a request failed.
 #[derive(Debug)]
 pub enum NbdFailure {
-    /// The connection ended; nobody knows whether the request was carried out.
+    /// The connection ended; the outcome of the request is unknown.
     Gone(io::Error),
-    /// The server answered with this error number.
+    /// The server replied with this error number.
     Refused(u32),
 }
 
@@ -58,7 +58,7 @@ impl From<io::Error> for NbdFailure {
     }
 }
 
-/// A connection to one disk.
+/// Connection to one disk.
 #[derive(Debug)]
 pub struct NbdClient {
     stream: UnixStream,
@@ -69,7 +69,7 @@ impl NbdClient {
     /// Connects to the disk `name` at a socket.
     ///
     /// # Errors
-    /// Nobody listens there, or the disk is not offered.
+    /// No server listens there, or the disk is not offered.
     pub fn connect(socket: &str, name: &str) -> Result<Self> {
         let mut stream = UnixStream::connect(socket).with_context(|| socket.to_owned())?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -81,7 +81,7 @@ impl NbdClient {
         words.extend(OPTION_MAGIC);
         words.extend(OPTION_GO.to_be_bytes());
         let length = u32::try_from(name.len())?;
-        // The name, and no requests for information.
+        // The name, and no information requests.
         words.extend((length + 6).to_be_bytes());
         words.extend(length.to_be_bytes());
         words.extend(name.as_bytes());
@@ -124,7 +124,7 @@ impl NbdClient {
         Ok(self.stream.read_exact(to)?)
     }
 
-    /// Writes; durably if `is_durable`.
+    /// Writes `from`; durably if `is_durable`.
     ///
     /// # Errors
     /// See [`NbdFailure`].
@@ -133,7 +133,7 @@ impl NbdClient {
         self.ask(COMMAND_WRITE, flags, offset, from.len() as u64, from)
     }
 
-    /// Makes zeros of a range, which may be freed for that.
+    /// Zeros a range, which may be deallocated.
     ///
     /// # Errors
     /// See [`NbdFailure`].
@@ -141,7 +141,7 @@ impl NbdClient {
         self.ask(COMMAND_WRITE_ZEROES, 0, offset, length, &[])
     }
 
-    /// Makes durable what was answered before.
+    /// Makes all completed writes durable.
     ///
     /// # Errors
     /// See [`NbdFailure`].

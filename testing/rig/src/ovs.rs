@@ -1,6 +1,6 @@
-//! Open vSwitch, the peer: with DPDK beside the vhost-user path, without it, woken by
-//! its devices, beside TAP ports; with bonds, a partner for LACP. Everything it uses is in the rig's folder; an Open
-//! vSwitch that runs on the machine is not touched.
+//! Open vSwitch for comparison: with DPDK for vhost-user ports, without it for TAP ports, and with
+//! bonds as an LACP partner. All its files are in the rig's folder; an Open vSwitch that runs on
+//! the machine is not affected.
 
 mod bond;
 mod dpdk;
@@ -17,12 +17,12 @@ use anyhow::Result;
 
 use crate::command::run;
 
-/// Whether it is installed.
+/// Returns true if Open vSwitch with DPDK is installed.
 pub fn is_installed() -> bool {
     Path::new(server::DAEMON).exists() && Path::new(server::SCHEMA).exists()
 }
 
-/// Its version, as it says.
+/// Returns its version as text.
 ///
 /// # Errors
 /// It is not installed.

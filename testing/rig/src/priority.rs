@@ -1,4 +1,4 @@
-//! Threads that keep the timers of a protocol although the machine is loaded.
+//! Scheduling priority for threads that must meet the timers of a protocol on a loaded machine.
 
 use std::fs;
 use std::time::Duration;
@@ -8,17 +8,17 @@ use anyhow::Result;
 use crate::command::run_any;
 use crate::process::Process;
 
-/// The highest priority of threads without real-time scheduling (sched(7)). Such a thread runs
-/// within milliseconds after it is woken, however many others are runnable.
+/// Highest priority of threads without real-time scheduling (sched(7)). Such a thread runs within
+/// milliseconds after it is woken, even with many runnable threads.
 const NICE: &str = "-20";
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Words that begin the command line of a program that is to have the highest priority.
+/// First arguments of a command that must run with the highest priority.
 pub const PREFERRED: &[&str] = &["nice", "-n", NICE];
 
-/// Gives the highest priority to the threads of a process whose names begin with `prefix`, and to
-/// those that they start later. A test that judges a protocol by its timers then judges the
-/// programs, not how the kernel shares CPUs between them and other load.
+/// Sets the highest priority for the threads of a process whose names begin with `prefix`, and for
+/// threads that they start later. A test that judges a protocol by its timers then judges the
+/// programs, not the kernel's distribution of CPU time.
 ///
 /// # Errors
 /// The process has ended, or the kernel does not permit it.

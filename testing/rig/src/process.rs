@@ -1,4 +1,4 @@
-//! A program that runs beside a test.
+//! Programs that run concurrently with a test.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -14,10 +14,10 @@ use crate::leftovers;
 use crate::rig::Rig;
 use crate::wait::until_some;
 
-/// How long a program may take to stop when it is asked to.
+/// Time limit for a program to stop after SIGTERM.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
-/// A program under way; dropping this ends it.
+/// Running program; dropping it kills the program.
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -26,7 +26,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts `words`; what it prints goes to a log in the rig's folder.
+    /// Starts a program; its output goes to a log in the rig's folder.
     ///
     /// # Errors
     /// It could not be started.
@@ -34,7 +34,7 @@ impl Process {
         Self::start_in(rig, name, words, &[])
     }
 
-    /// The same, with variables of the environment set.
+    /// Starts a program with environment variables.
     ///
     /// # Errors
     /// It could not be started.
@@ -52,7 +52,7 @@ impl Process {
             .args(arguments.iter().map(AsRef::as_ref))
             .envs(environment.iter().map(|(key, value)| (*key, value)))
             .current_dir(rig.folder())
-            // Ctrl-C is for the harness, which then ends the others in order.
+            // Ctrl-C only reaches the harness, which then stops the programs in order.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(output.try_clone()?)
@@ -64,27 +64,27 @@ impl Process {
         Ok(process)
     }
 
-    /// Its process id.
+    /// Returns its process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Where it writes to.
+    /// Returns the path of its log.
     pub fn log_file(&self) -> &Path {
         &self.log
     }
 
-    /// What it has printed so far.
+    /// Returns its output so far.
     pub fn log(&self) -> String {
         fs::read(&self.log).map(|b| String::from_utf8_lossy(&b).into_owned()).unwrap_or_default()
     }
 
-    /// Its standard input, once.
+    /// Returns its standard input on the first call.
     pub fn take_stdin(&mut self) -> Option<ChildStdin> {
         self.child.stdin.take()
     }
 
-    /// Whether it still runs.
+    /// Returns true if it still runs.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
@@ -92,7 +92,7 @@ impl Process {
     /// Fails with the end of its log if it no longer runs.
     ///
     /// # Errors
-    /// It ended.
+    /// It has ended.
     pub fn check_running(&mut self) -> Result<()> {
         match self.child.try_wait()? {
             None => Ok(()),
@@ -112,13 +112,13 @@ impl Process {
         until_some(&what, limit, || Ok(self.child.try_wait()?))
     }
 
-    /// Ends it at once, as a crash would.
+    /// Kills it, as a crash would end it.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Asks it to end and waits for that.
+    /// Sends SIGTERM and waits for its end.
     ///
     /// # Errors
     /// It still ran after a minute; then it was killed.
@@ -134,7 +134,7 @@ impl Process {
         }
     }
 
-    /// Sends a signal, if it still runs.
+    /// Sends a signal if it still runs.
     pub fn signal(&mut self, signal: Signal) {
         if self.is_running() {
             if let Some(id) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
@@ -143,7 +143,7 @@ impl Process {
         }
     }
 
-    /// CPU time it has used, all threads together.
+    /// Returns the CPU time of all its threads.
     ///
     /// # Errors
     /// It no longer runs.
@@ -151,14 +151,14 @@ impl Process {
         Ok(cpu_time_in(&fs::read_to_string(format!("/proc/{}/stat", self.id()))?)?.1)
     }
 
-    /// CPU time that those of its threads have used whose names begin so.
+    /// Returns the CPU time of its threads whose names begin with `prefix`.
     ///
     /// # Errors
     /// It no longer runs, or has no such thread.
     pub fn threads_cpu_time(&self, prefix: &str) -> Result<Duration> {
         let mut used = None;
         for thread in fs::read_dir(format!("/proc/{}/task", self.id()))? {
-            // A thread that has just ended is none of those that are asked for.
+            // A thread that has just ended is skipped.
             let Ok(stat) = fs::read_to_string(thread?.path().join("stat")) else { continue };
             let (name, time) = cpu_time_in(&stat)?;
             if name.starts_with(prefix) {
@@ -168,7 +168,7 @@ impl Process {
         used.with_context(|| format!("{} has no thread {prefix}", self.name))
     }
 
-    /// The end of its log.
+    /// Returns the end of its log.
     pub fn last_words(&self) -> String {
         let log = self.log();
         let lines: Vec<&str> = log.lines().collect();
@@ -176,7 +176,7 @@ impl Process {
     }
 }
 
-/// Error: a process has ended that should run. It ends a wait ([`until`](crate::until)).
+/// Error of a process that has ended unexpectedly. It ends a wait ([`until`](crate::until)).
 #[derive(Debug)]
 pub(crate) struct ProcessEnded(String);
 
@@ -196,11 +196,11 @@ impl Drop for Process {
     }
 }
 
-/// The name and the CPU time in `/proc/PID/stat` (proc(5)).
+/// Returns name and CPU time from `/proc/PID/stat` (proc(5)).
 fn cpu_time_in(stat: &str) -> Result<(&str, Duration)> {
     let (before, fields) = stat.rsplit_once(") ").context("no stat")?;
     let (_, name) = before.split_once('(').context("no name")?;
-    // utime and stime are fields 14 and 15; the first here is field 3.
+    // utime and stime are fields 14 and 15; the first one here is field 3.
     let ticks: u64 =
         fields.split(' ').skip(11).take(2).map(|f| f.parse::<u64>().unwrap_or(0)).sum();
     Ok((name, Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())))

@@ -1,12 +1,12 @@
-//! Where the programs under test are.
+//! Locations of the programs under test.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-/// The program `name` of this workspace: from the folder in `SUIMON_BIN_DIR`, or
-/// beside the running program, which cargo puts next to it or one folder below.
+/// Returns the path of the program `name` of this workspace: in the folder in `SUIMON_BIN_DIR`, or
+/// in the folder of the running program or its parent.
 ///
 /// # Errors
 /// It was not built.
@@ -17,8 +17,8 @@ pub fn program(name: &str) -> Result<String> {
     Ok(path)
 }
 
-/// The example `name` of this workspace, in the folder `examples` of those that
-/// [`program`] looks in.
+/// Returns the path of the example `name` of this workspace, in the folder `examples` of those that
+/// [`program`] searches.
 ///
 /// # Errors
 /// It was not built.
@@ -29,7 +29,7 @@ pub fn example(name: &str) -> Result<String> {
     Ok(path)
 }
 
-/// A program of the system.
+/// Returns the path of a program of the system.
 ///
 /// # Errors
 /// It is not installed.

@@ -1,4 +1,4 @@
-//! The temporary folder of a test and unique names in it.
+//! Temporary folder of a test, and unique names.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,18 +10,19 @@ use tempfile::TempDir;
 
 use crate::leftovers;
 
-/// Set by `scripts/isolated` to the folder of the test.
+/// Variable with the folder of the test, set by `scripts/isolated`.
 const TEST_FOLDER: &str = "SUIMON_TEST_FOLDER";
 
-/// Number of names that this process has given: all rigs of a process share them.
+/// Number of names assigned by this process, shared by its rigs.
 static NAMED: AtomicU32 = AtomicU32::new(0);
 
-/// The root of everything that a test creates. It must outlive the rest: its end deletes the folder
+/// Root of everything that a test creates. It must outlive the rest: dropping it deletes the folder
 /// with logs, sockets and state.
 #[derive(Debug)]
 pub struct Rig {
     folder: TempDir,
-    /// Locked while this exists, so that another process can tell a live folder from a leftover.
+    /// Locked as long as the rig exists, so that another process can distinguish a live folder from
+    /// a leftover.
     _owner: File,
 }
 
@@ -51,38 +52,37 @@ impl Rig {
         Ok(Self { folder, _owner: owner })
     }
 
-    /// Runs a test with a rig of its own. The test may use `?`: its error becomes a panic before the
+    /// Runs a test with a separate rig. The test may use `?`: its error becomes a panic before the
     /// rig is dropped, so that the folder with the logs is kept.
     ///
     /// # Panics
-    /// The test returns an error, or there is no rig.
+    /// The test returns an error, or no rig can be created.
     pub fn run(test: impl FnOnce(&Self) -> Result<()>) {
         let rig = Self::new().unwrap();
         test(&rig).unwrap();
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A file in it.
+    /// Returns the path of a file in the folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder().join(name)
     }
 
-    /// A file in it, as text.
+    /// Returns the path of a file in the folder, as text.
     pub fn path(&self, name: &str) -> String {
         self.file(name).to_string_lossy().into_owned()
     }
 
-    /// `name` with a number nothing else in this process has.
+    /// Returns `name` with a number that is unique in this process.
     pub fn unique(&self, name: &str) -> String {
         format!("{name}-{}", next())
     }
 
-    /// A name for a network device that is free on this machine: at most 15
-    /// bytes, so `tag` is cut.
+    /// Returns an unused name for a network device: at most 15 bytes, so `tag` may be truncated.
     pub fn device(&self, tag: &str) -> String {
         let name = format!("s{:x}{}{tag}", process::id(), next());
         name.chars().take(15).collect()
@@ -90,7 +90,7 @@ impl Rig {
 }
 
 impl Drop for Rig {
-    /// Leaves the folder of a test that panics to the test runner, which shows and keeps it.
+    /// Keeps the folder of a test that panics, for the test runner, which shows it.
     fn drop(&mut self) {
         let is_run_by_runner = std::env::var_os(TEST_FOLDER).is_some();
         self.folder.disable_cleanup(is_run_by_runner && std::thread::panicking());

@@ -1,5 +1,5 @@
-//! A disk that a processor of this process serves to a client in the same process. Nothing
-//! else is between the client and the engine: no ring, no socket, no other process.
+//! Disk that a worker of this process serves to a client in the same process. No ring, socket or
+//! other process is between the client and the engine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +15,11 @@ use crate::wait::until;
 const FILL_LIMIT: Duration = Duration::from_secs(60);
 const FILL_BYTES: u32 = 1 << 20;
 
-/// Has a processor of its own, on the CPU `cpu`, serve a disk to a client while `look_on`
-/// runs.
+/// Serves a disk to a client with a separate worker on the CPU `cpu`, while `look_on` runs.
 ///
 /// # Errors
-/// There is no such CPU or no io_uring, the disk or its limits are refused, a request
-/// failed, or `look_on` did.
+/// There is no such CPU or no io_uring, the disk or its limits are rejected, a request failed, or
+/// `look_on` failed.
 pub fn serve_client<T>(
     cpu: u16,
     disk: DiskSpec,
@@ -40,7 +39,7 @@ pub fn serve_client<T>(
     seen
 }
 
-/// Writes all of a disk, from its beginning to its end, from the CPU `cpu`.
+/// Writes a disk completely, from its beginning to its end, with a worker on the CPU `cpu`.
 ///
 /// # Errors
 /// A write failed, or it took more than a minute.

@@ -1,4 +1,4 @@
-//! A host whose service manager is systemd, with Suimon installed as an administrator does.
+//! Host with systemd as its service manager, and Suimon installed as an administrator does.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -17,24 +17,24 @@ use crate::wait::until_some;
 
 const BOOT_LIMIT: Duration = Duration::from_secs(180);
 const COMMAND_LIMIT: Duration = Duration::from_secs(180);
-/// What `dist` has, and who gets it.
+/// Folder `dist` of the repository, and the target folder of its units.
 const DIST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dist");
 const UNITS: &str = "etc/systemd/system";
 
-/// This machine's own `/usr` under another root, in a container in which systemd is the first
-/// process (`systemd-nspawn`). It has control groups, a network and devices of its own; of the
-/// kernel's settings it can change none. Dropping it ends everything in it.
+/// Container with this machine's `/usr` under another root, in which systemd is the first process
+/// (`systemd-nspawn`). It has separate control groups, network and devices, and cannot change
+/// kernel settings. Dropping it kills all its processes.
 #[derive(Debug)]
 pub struct ServiceHost {
     root: PathBuf,
-    /// The container's first process, as this machine counts.
+    /// Process id of the container's first process, outside of the container.
     leader: String,
     process: Process,
     groups: Vec<PathBuf>,
 }
 
 impl ServiceHost {
-    /// Installs programs, units and this host file, and boots. No unit of ours is started.
+    /// Installs programs, units and this host file, and boots. No unit of Suimon is started.
     ///
     /// # Errors
     /// systemd is not installed, or did not boot in time.
@@ -42,13 +42,13 @@ impl ServiceHost {
         Self::boot_with(rig, |root, usr| install(root, usr, host_toml))
     }
 
-    /// Boots without anything of ours, and with this machine's database of packages.
+    /// Boots without Suimon, and with this machine's package database.
     ///
     /// # Errors
     /// systemd is not installed, or did not boot in time.
     pub fn boot_bare(rig: &Rig) -> Result<Self> {
         Self::boot_with(rig, |root, usr| {
-            // Packages may start what they bring, whatever this machine says of that.
+            // Packages may start their services, regardless of this machine's policy.
             fs::create_dir_all(usr.join("sbin"))?;
             let policy = usr.join("sbin/policy-rc.d");
             fs::write(&policy, "#!/bin/sh\nexit 0\n")?;
@@ -56,7 +56,7 @@ impl ServiceHost {
             fs::create_dir_all(root.join("var/lib"))?;
             let database = root.join("var/lib/dpkg");
             run(&["cp", "-a", "/var/lib/dpkg", &database.to_string_lossy()])?;
-            // It has other groups than this machine.
+            // The container has other groups than this machine.
             Ok(fs::write(database.join("statoverride"), "")?)
         })
     }
@@ -68,8 +68,8 @@ impl ServiceHost {
         make_root(&root)?;
         fs::create_dir_all(format!("{usr}/bin"))?;
         install(&root, Path::new(&usr))?;
-        // Control groups belong to the whole machine. scripts/isolated removes those of a killed
-        // test by the name of the test's folder.
+        // Control groups are global. scripts/isolated removes those of a killed test by the name of
+        // the test's folder.
         let test = std::env::var(TEST_FOLDER).unwrap_or_default();
         let test = test.rsplit('/').next().unwrap_or_default();
         let folder = rig.folder().file_name().context("the rig's folder has no name")?;
@@ -87,7 +87,7 @@ impl ServiceHost {
             format!("--overlay=/usr:{usr}:/usr"),
             format!("--machine={machine}"),
         ];
-        // It is to have what a machine has, and is held by its units alone.
+        // The container gets all capabilities, and only its units restrict themselves.
         let how = [
             "--boot",
             "--register=no",
@@ -112,7 +112,7 @@ impl ServiceHost {
         let id = self.process.id();
         let state = until_some("service manager", BOOT_LIMIT, || {
             self.process.check_running()?;
-            // Until it is there another process prepares its place.
+            // Until this child exists, another process prepares its environment.
             let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;
             let Some(leader) = children.split_whitespace().next() else { return Ok(None) };
             leader.clone_into(&mut self.leader);
@@ -126,15 +126,15 @@ impl ServiceHost {
         Ok(())
     }
 
-    /// A file of it, as this machine names it; not what is below `/run`.
+    /// Returns the path of a file outside of the container; not for files below `/run`.
     pub fn file(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// A drop-in for a unit of ours, which holds from the unit's next start on.
+    /// Installs a drop-in for a unit, which applies from the unit's next start.
     ///
     /// # Errors
-    /// It cannot be written, or systemd does not take it.
+    /// It cannot be written, or systemd rejects it.
     pub fn drop_in(&self, unit: &str, name: &str, text: &str) -> Result<()> {
         let folder = self.file(&format!("{UNITS}/{unit}.d"));
         fs::create_dir_all(&folder)?;
@@ -142,16 +142,16 @@ impl ServiceHost {
         self.run(&["systemctl", "daemon-reload"]).map(drop)
     }
 
-    /// The drop-in of this name in `dist/suimond.service.d`.
+    /// Installs the drop-in with this name from `dist/suimond.service.d`.
     ///
     /// # Errors
-    /// There is none, or systemd does not take it.
+    /// There is none, or systemd rejects it.
     pub fn install_drop_in(&self, name: &str) -> Result<()> {
         let text = fs::read_to_string(format!("{DIST}/suimond.service.d/{name}"))?;
         self.drop_in("suimond.service", name, &text)
     }
 
-    /// Runs a program in it and returns what it said.
+    /// Runs a program in the container and returns its result.
     ///
     /// # Errors
     /// It could not be started.
@@ -160,10 +160,10 @@ impl ServiceHost {
         run_any(&[&inside, words].concat(), COMMAND_LIMIT)
     }
 
-    /// The same, which must end well.
+    /// Runs a program in the container, which must succeed.
     ///
     /// # Errors
-    /// It did not, with its words and the end of the journal.
+    /// It failed, with its output and the end of the journal.
     pub fn run(&self, words: &[&str]) -> Result<String> {
         let said = self.run_any(words)?;
         if !said.is_ok() {
@@ -174,16 +174,16 @@ impl ServiceHost {
         Ok(said.stdout)
     }
 
-    /// What systemd knows of a unit by this name (`systemctl show --property`).
+    /// Returns a property of a unit (`systemctl show --property`).
     ///
     /// # Errors
-    /// systemd does not answer.
+    /// systemd does not respond.
     pub fn property(&self, unit: &str, name: &str) -> Result<String> {
         let said = self.run(&["systemctl", "show", "--value", "--property", name, unit])?;
         Ok(said.trim().to_owned())
     }
 
-    /// What a unit has logged, systemd's own words about it included.
+    /// Returns the log of a unit, including systemd's messages about it.
     ///
     /// # Errors
     /// There is no journal.
@@ -191,7 +191,7 @@ impl ServiceHost {
         self.run(&["journalctl", "--no-pager", "--output=cat", "--unit", unit])
     }
 
-    /// Gets on the console of a VM whose guest is booting.
+    /// Connects to the console of a VM whose guest is booting.
     ///
     /// # Errors
     /// It does not boot in time.
@@ -203,7 +203,7 @@ impl ServiceHost {
 impl Drop for ServiceHost {
     fn drop(&mut self) {
         for group in &self.groups {
-            // Only groups of version 2 have it; one is enough.
+            // Only groups of version 2 have this file; one is sufficient.
             let _ = fs::write(group.join("cgroup.kill"), "1");
         }
         self.process.kill();
@@ -213,7 +213,7 @@ impl Drop for ServiceHost {
     }
 }
 
-/// What an administrator installs by hand.
+/// Installs the files that an administrator installs by hand.
 fn install(root: &Path, usr: &Path, host_toml: &str) -> Result<()> {
     for name in ["suimond", "suimon", "suimon-lab"] {
         fs::copy(program(name)?, usr.join("bin").join(name))?;
@@ -226,7 +226,7 @@ fn install(root: &Path, usr: &Path, host_toml: &str) -> Result<()> {
     Ok(())
 }
 
-/// A root that has nothing but what systemd needs, and a guest to boot.
+/// Creates a root with only the files that systemd needs, and a guest to boot.
 fn make_root(root: &Path) -> Result<()> {
     for folder in ["usr", "proc", "sys", "dev", "run", "tmp", "var", "root", "srv/store"] {
         fs::create_dir_all(root.join(folder))?;
@@ -235,7 +235,7 @@ fn make_root(root: &Path) -> Result<()> {
     for link in ["bin", "sbin", "lib", "lib64"] {
         symlink(format!("usr/{link}"), root.join(link))?;
     }
-    // A machine that has been started before: nothing is asked, and no unit is enabled.
+    // As on a machine that has been booted before: systemd requests no input, and enables no unit.
     let files = [
         ("etc/machine-id", "5369696d6f6e207269672c2074657374\n"),
         ("etc/os-release", "ID=suimon-rig\n"),
@@ -251,8 +251,8 @@ fn make_root(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Control groups for the container, in version 2 and in what systemd uses of version 1 where
-/// a machine has both.
+/// Creates control groups for the container, in version 2 and in systemd's hierarchy of version 1
+/// where a machine has both.
 fn make_groups(name: &str) -> Result<Vec<PathBuf>> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
     let mut groups = Vec::new();
@@ -269,7 +269,7 @@ fn make_groups(name: &str) -> Result<Vec<PathBuf>> {
     Ok(groups)
 }
 
-/// Removes a group and those below it. Its processes end a moment after they were told to.
+/// Removes a group and its subgroups. Its processes end a moment after they were killed.
 fn remove_group(group: &Path) {
     let words =
         ["find", &group.to_string_lossy(), "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"]

@@ -1,12 +1,12 @@
-//! A disk that moves so many bytes a second and no more, like an array that is known: with
-//! a file system, and with real requests that really wait.
+//! Disk with a limited, known throughput, like a storage array: with a file system, and with
+//! requests that really take time.
 //!
-//! A file behind QEMU's throttle, which spaces requests evenly once it is busy, comes over
-//! NBD (qemu-storage-daemon) to a file (nbdfuse), on which a loop device has an ext4. The
-//! kernel's own throttle of control groups is no substitute: it lets what a tenth of
-//! a second allows go at once and then holds everything (block/blk-throttle.c,
-//! `throtl_slice`), as no array does. QEMU's own FUSE export is none either: an ext4 on that
-//! of QEMU 7.2 was not consistent after it was written to.
+//! A file behind QEMU's throttle, which spaces requests evenly once it is saturated, is exported
+//! over NBD (qemu-storage-daemon) to a file (nbdfuse), on which a loop device has an ext4. The
+//! kernel's throttle of control groups is not suitable: it passes the amount of a tenth of a second
+//! at once and then blocks all requests (block/blk-throttle.c, `throtl_slice`), as no array does.
+//! QEMU's own FUSE export is not suitable either: an ext4 on that of QEMU 7.2 was inconsistent
+//! after writes.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,13 +21,12 @@ use crate::process::Process;
 use crate::rig::Rig;
 use crate::wait::{is_listening, until};
 
-/// How long each of its parts may take to be there.
+/// Time limit for each component to be ready.
 const READY_LIMIT: Duration = Duration::from_secs(90);
-/// Beyond what files take: the file system's own.
+/// Space in bytes in addition to the files, for the file system itself.
 const SPARE_BYTES: u64 = 64 << 20;
 
-/// The disk; unmounted and removed when this is dropped. Whoever has files on it must have
-/// ended before.
+/// The disk, unmounted and removed on drop. Processes with open files on it must have ended before.
 #[derive(Debug)]
 pub struct SlowDisk {
     // Dropped from the top.
@@ -37,11 +36,11 @@ pub struct SlowDisk {
 }
 
 impl SlowDisk {
-    /// A disk with room for so many bytes of files, kept in a file in `folder` that has no name any
-    /// more when this returns.
+    /// Creates a disk with space for `bytes` bytes of files. Its data is in a file in `folder` that
+    /// is unlinked when this returns.
     ///
     /// # Errors
-    /// One of its programs is missing or fails.
+    /// A program is missing or fails.
     pub fn new(rig: &Rig, folder: &Path, bytes: u64, bytes_per_s: u64) -> Result<Self> {
         let name = format!("{}-{}", rig.unique("slow-disk"), std::process::id());
         let file = folder.join(name).to_string_lossy().into_owned();
@@ -59,17 +58,17 @@ impl SlowDisk {
         Ok(Self { files, _server: server, monitor })
     }
 
-    /// Changes the rate. Requests that wait for the former one go on at the new one.
+    /// Changes the throughput. Pending requests continue at the new rate.
     ///
     /// # Errors
-    /// The storage daemon refuses, or is gone.
+    /// The storage daemon rejects the change, or has ended.
     pub fn set_rate(&self, bytes_per_s: u64) -> Result<()> {
         let limits = json!({ "bps-total": bytes_per_s });
         let of = json!({ "path": "/objects/rate", "property": "limits", "value": limits });
         Monitor::connect(Path::new(&self.monitor))?.ask("qom-set", &of).map(drop)
     }
 
-    /// Where its file system is.
+    /// Returns the path of its file system.
     pub fn path(&self) -> &Path {
         Path::new(self.files.path())
     }

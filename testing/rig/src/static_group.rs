@@ -1,5 +1,5 @@
-//! A switch's static link aggregation group, made of the kernel's traffic control: what
-//! arrives at any link is one port's, and each flow of what leaves takes one link.
+//! Static link aggregation group of a switch, built with the kernel's traffic control: frames
+//! arriving at any link belong to one port, and each transmitted flow uses one link.
 //!
 //! ```text
 //!   link 0 ─┐ redirect             veth pair
@@ -7,23 +7,23 @@
 //!           ◀── by the destination port's last bits ──
 //! ```
 //!
-//! Neither Open vSwitch nor the kernel's bridge has such groups, and the bonding driver is
-//! not in every kernel. A bridge in its place takes a station for one that moves from port
-//! to port with every frame of another flow.
+//! Neither Open vSwitch nor the kernel's bridge has such groups, and not every kernel has the
+//! bonding driver. A bridge would treat a station as moving between ports with every frame of
+//! another flow.
 
 use anyhow::Result;
 
 use crate::namespace::Namespace;
 use crate::rig::Rig;
 
-/// Any frame.
+/// Matches any frame.
 const ALL: [&str; 6] = ["all", "u32", "match", "u32", "0", "0"];
 
-/// Makes devices of a namespace the links of a group; returns the device that stands for
-/// the group. IPv4 flows spread by their destination port; all else takes the first link.
+/// Makes devices of a namespace the links of a group. Returns the device that represents the group.
+/// IPv4 flows are distributed by their destination port; other frames use the first link.
 ///
 /// # Errors
-/// The host refused.
+/// The host rejected the configuration.
 pub fn make_static_group(rig: &Rig, namespace: &Namespace, links: &[String]) -> Result<String> {
     let (outer, inner) = (rig.device("lag"), rig.device("lagi"));
     namespace
@@ -50,7 +50,7 @@ pub fn make_static_group(rig: &Rig, namespace: &Namespace, links: &[String]) -> 
     Ok(outer)
 }
 
-/// What arrives at a device and matches leaves by another one.
+/// Redirects matching frames that arrive at a device to another one.
 fn redirect(
     namespace: &Namespace,
     from: &str,

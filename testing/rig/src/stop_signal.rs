@@ -1,4 +1,4 @@
-//! Hears Ctrl-C and requests to stop.
+//! Handling of Ctrl-C and termination signals.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,18 +8,18 @@ use std::thread;
 use anyhow::{Context, Result, anyhow};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Becomes true when the program is asked to stop, by Ctrl-C, `kill` or the end
-/// of its terminal. From its making on, these signals no longer end the program.
+/// Flag that is set when the program should stop, because of Ctrl-C, `kill` or the end of its
+/// terminal. Once it is created, these signals no longer end the program.
 #[derive(Clone, Debug)]
 pub struct StopSignal {
     asked: Arc<AtomicBool>,
 }
 
 impl StopSignal {
-    /// Listens from now on.
+    /// Installs the signal handling.
     ///
     /// # Errors
-    /// The signals cannot be heard.
+    /// The signals cannot be handled.
     pub fn new() -> Result<Self> {
         let asked = Arc::new(AtomicBool::new(false));
         let heard = Arc::clone(&asked);
@@ -53,7 +53,7 @@ impl StopSignal {
         Ok(Self { asked })
     }
 
-    /// Whether it is time to stop.
+    /// Returns true if the program should stop.
     pub fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Acquire)
     }

@@ -1,4 +1,4 @@
-//! DPDK's testpmd with two virtio-user ports: to the switch, the NICs of two VMs.
+//! DPDK's testpmd with two virtio-user ports, which the switch sees as the NICs of two VMs.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,34 +12,34 @@ use crate::process::Process;
 use crate::rig::Rig;
 use crate::wait::{until, until_some};
 
-/// Deadline for its start and its answers.
+/// Deadline for its start and its output.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Huge pages of 2 MiB that one testpmd takes.
+/// Huge pages of 2 MiB that one testpmd uses.
 const PAGES: u64 = 256;
 
-/// A testpmd to be started.
+/// Parameters of a testpmd.
 #[derive(Clone, Debug)]
 pub struct TestpmdSpec {
     /// Sockets of its two ports.
     pub sockets: [String; 2],
-    /// Their addresses.
+    /// MAC addresses of the ports.
     pub macs: [String; 2],
-    /// Whether it listens and the switch connects.
+    /// True if it listens and the switch connects.
     pub listens: bool,
     /// Queue pairs of each port.
     pub queues: u16,
-    /// The CPU of its command line and the CPU it forwards on.
+    /// CPU of its command line, and CPU of its forwarding thread.
     pub cpus: [u16; 2],
     /// Forwarding mode: `mac`, `io`, `rxonly`, `txonly`, `flowgen`, …
     pub mode: String,
-    /// More arguments for testpmd itself.
+    /// Additional arguments of testpmd.
     pub extra: Vec<String>,
-    /// More arguments for each port's device.
+    /// Additional arguments of each port's device.
     pub device_extra: String,
 }
 
 impl TestpmdSpec {
-    /// Two ports that send each other what they receive.
+    /// Returns parameters of two ports that send received frames to each other.
     pub fn new(sockets: [String; 2], macs: [String; 2]) -> Self {
         Self {
             sockets,
@@ -63,7 +63,7 @@ pub struct PortStats {
     pub tx_packets: u64,
 }
 
-/// A testpmd under way; dropping it ends it and gives its memory back.
+/// Running testpmd; dropping it ends it and releases its memory.
 #[derive(Debug)]
 pub struct Testpmd {
     process: Process,
@@ -73,15 +73,15 @@ pub struct Testpmd {
 }
 
 impl Testpmd {
-    /// Starts it and waits until both links are up. It does not forward yet.
+    /// Starts testpmd and waits until both links are up. It does not forward yet.
     ///
     /// # Errors
-    /// No huge pages, or the switch did not answer; with the end of its log.
+    /// There are no huge pages, or the switch did not respond, with the end of its log.
     pub fn start(rig: &Rig, spec: &TestpmdSpec) -> Result<Self> {
         let memory = Hugepages::reserve(PAGES * 2)?;
         let [main, forwarding] = spec.cpus;
         let side = if spec.listens { ",server=1" } else { "" };
-        // Its answers are read from a file, to which it would write in blocks.
+        // Its output is read from a file, to which it would otherwise write in blocks.
         let mut words: Vec<String> = vec![
             "stdbuf".into(),
             "--output=L".into(),
@@ -138,7 +138,7 @@ impl Testpmd {
         Ok(testpmd)
     }
 
-    /// Types a command.
+    /// Sends a command.
     ///
     /// # Errors
     /// It no longer runs.
@@ -149,14 +149,14 @@ impl Testpmd {
         Ok(())
     }
 
-    /// Types a command and returns what it printed.
+    /// Sends a command and returns its output.
     ///
     /// # Errors
-    /// It gave no answer within a minute.
+    /// There is no output within a minute.
     pub fn ask(&mut self, command: &str) -> Result<String> {
         let before = self.process.log().len();
         self.command(command)?;
-        // What comes after the answer: the complaint about a word it does not know.
+        // The error about this unknown command marks the end of the output.
         self.questions += 1;
         let end = format!("endofanswer{}", self.questions);
         self.command(&end)?;
@@ -187,18 +187,18 @@ impl Testpmd {
         self.ask(&format!("start tx_first {bursts}")).map(|_| ())
     }
 
-    /// Ends forwarding.
+    /// Stops forwarding.
     ///
     /// # Errors
-    /// It gave no answer.
+    /// It does not respond.
     pub fn stop(&mut self) -> Result<()> {
         self.ask("stop").map(|_| ())
     }
 
-    /// Counters of both ports.
+    /// Returns the counters of both ports.
     ///
     /// # Errors
-    /// It gave no answer.
+    /// It does not respond.
     pub fn stats(&mut self) -> Result<[PortStats; 2]> {
         let said = self.ask("show port stats all")?;
         let mut ports: BTreeMap<usize, PortStats> = BTreeMap::new();
@@ -221,10 +221,10 @@ impl Testpmd {
         Ok([*ports.get(&0).context("no counters")?, *ports.get(&1).context("no counters")?])
     }
 
-    /// Waits until each port has received more than `frames` since it was started.
+    /// Waits until each port has received more than `frames` since the start.
     ///
     /// # Errors
-    /// It has not within a minute, or gave no answer.
+    /// It has not within a minute, or does not respond.
     pub fn wait_received(&mut self, frames: u64) -> Result<()> {
         let mut stats = None;
         until("frames received by both ports", LIMIT, || {
@@ -234,14 +234,14 @@ impl Testpmd {
         .with_context(|| format!("{stats:?}"))
     }
 
-    /// Frames per second received by both ports together, over `window`.
+    /// Measures the frames per second received by both ports together, over `window`.
     ///
     /// # Errors
-    /// It gave no answer.
+    /// It does not respond.
     pub fn rate(&mut self, window: Duration) -> Result<f64> {
         let first = self.stats()?;
         let began = Instant::now();
-        // A measurement takes its time; this waits for nothing else.
+        // Duration of the measurement; this waits for nothing else.
         std::thread::sleep(window);
         let second = self.stats()?;
         let seconds = began.elapsed().as_secs_f64();
@@ -251,7 +251,7 @@ impl Testpmd {
         Ok(frames as f64 / seconds)
     }
 
-    /// Its process.
+    /// Returns its process.
     pub fn process(&mut self) -> &mut Process {
         &mut self.process
     }

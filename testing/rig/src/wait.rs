@@ -1,4 +1,4 @@
-//! Waiting for a condition, never for a time.
+//! Waiting for conditions, never for a fixed time.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -7,20 +7,21 @@ use anyhow::{Result, bail};
 
 use crate::process::ProcessEnded;
 
-/// Shortest pause between two looks at a condition.
+/// Shortest pause between two checks of a condition.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
-/// Longest pause.
+/// Longest pause between two checks.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
-/// Pause between two looks, as a multiple of the time that a look takes. A look often starts a
-/// program, and tests wait beside each other: most of the CPU time is for what they wait for.
+/// Pause between two checks, as a multiple of the duration of a check. A check often starts a
+/// program, and tests run concurrently: most of the CPU time should be available to the programs
+/// under test.
 const PAUSE_PER_LOOK: u32 = 4;
 
-/// Waits until `look` gives a value.
+/// Waits until `look` returns a value.
 ///
 /// An error of `look` does not end the wait, except [`ProcessEnded`].
 ///
 /// # Errors
-/// After `limit`, with `what` was waited for and the last error `look` had; or a process has ended.
+/// `limit` was exceeded, with `what` and the last error of `look`; or a process has ended.
 pub fn until_some<T>(
     what: &str,
     limit: Duration,
@@ -47,16 +48,16 @@ pub fn until_some<T>(
     }
 }
 
-/// Waits until `look` says yes.
+/// Waits until `look` returns true.
 ///
 /// # Errors
-/// After `limit`, with `what` was waited for.
+/// `limit` was exceeded, with `what`.
 pub fn until(what: &str, limit: Duration, mut look: impl FnMut() -> Result<bool>) -> Result<()> {
     until_some(what, limit, || Ok(look()?.then_some(())))
 }
 
 /// Returns true if a process of this network namespace listens on a Unix socket. Its file exists
-/// earlier, from `bind` on, and does not accept connections then.
+/// earlier, from `bind` on, and does not accept connections until then.
 #[must_use]
 pub fn is_listening(socket: &str) -> bool {
     // Columns: number, references, protocol, flags, type, state, inode, path (unix(7)).

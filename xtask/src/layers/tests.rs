@@ -1,4 +1,4 @@
-//! The check is tried on copies of the real manifests with one edge added.
+//! Tests of the check with copies of the real manifests and one added dependency.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::workspace;
 
-/// A copy of all manifests, with empty sources: enough for cargo to read it.
+/// Copies all manifests, with empty sources: sufficient for cargo to read them.
 fn copy_of_the_manifests() -> TempDir {
     let root = workspace::root().unwrap();
     let copy = TempDir::new().unwrap();
@@ -54,7 +54,7 @@ fn the_workspace_as_it_is_has_no_wrong_edge() {
 
 #[test]
 fn a_wrong_edge_is_refused_and_both_crates_are_named() {
-    // (who, section, uses whom, part of the reason)
+    // (crate, section, dependency, part of the reason)
     let wrong = [
         ("base/quantity", "dependencies", "suimon-ports", "lower floors"),
         ("base/quantity", "dependencies", "suimon-frame", "within one floor"),

@@ -34,7 +34,7 @@ pub(super) async fn change(
     parameters: ChangeParameters,
 ) -> Result<Response, Failure> {
     let ChangeParameters { dry_run, force, with_file } = parameters;
-    let options = ChangeOptions { force, with_file, keeps_faulty_disks: false };
+    let options = ChangeOptions { force, with_file, ..ChangeOptions::default() };
     if dry_run {
         let plan = state.ask(move |node| node.preview(&edit, options)).await?;
         return Ok(Json(plan).into_response());

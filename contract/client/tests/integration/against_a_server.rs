@@ -1,5 +1,5 @@
-//! The client against a server that says exactly what the test wants, byte by
-//! byte: split lines, broken connections, answers that are no JSON.
+//! Tests with a server whose responses the test determines byte by byte: split lines, broken
+//! connections, responses that are not JSON.
 #![allow(clippy::indexing_slicing, reason = "tests")]
 
 use std::path::PathBuf;
@@ -14,8 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
 use tokio::task::JoinHandle;
 
-/// A server for one request: answers it with these pieces, one write each, and
-/// gives back what it was asked.
+/// Server for one request: responds with these pieces, one write each, and returns the request.
 struct OneAnswer {
     _dir: TempDir,
     socket: PathBuf,
@@ -40,7 +39,7 @@ impl OneAnswer {
                 }
             }
             for piece in pieces {
-                // A client that has seen enough may be gone.
+                // The client may have closed the connection.
                 let _ = stream.write_all(piece.as_bytes()).await;
                 let _ = stream.flush().await;
                 tokio::time::sleep(core::time::Duration::from_millis(5)).await;
@@ -60,7 +59,7 @@ impl OneAnswer {
     }
 }
 
-/// Whether head and body of a request have arrived.
+/// Returns true if head and body of a request were received.
 fn is_whole(request: &[u8]) -> bool {
     let text = String::from_utf8_lossy(request);
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };

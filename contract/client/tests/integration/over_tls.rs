@@ -1,4 +1,4 @@
-//! The client over TCP with TLS, against a server that has the certificate the test wants.
+//! Tests over TCP with TLS, with servers that present various certificates.
 #![allow(clippy::indexing_slicing, reason = "tests")]
 
 use core::time::Duration;
@@ -21,14 +21,14 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const HOST: &str =
     r#"{"name":"far","version":"7","uptime_s":1,"revision":2,"switches":0,"uplinks":0,"nics":0}"#;
 
-/// A certificate for these names, and its key.
+/// Certificate with its key.
 struct Made {
     certificate: Certificate,
     key: KeyPair,
 }
 
 impl Made {
-    /// Signed by its own key.
+    /// Creates a self-signed certificate for these names.
     fn by_itself(names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Self {
         let key = KeyPair::generate().unwrap();
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -37,12 +37,12 @@ impl Made {
         Self { certificate: params.self_signed(&key).unwrap(), key }
     }
 
-    /// As `openssl req -x509` makes them: it may sign others, too.
+    /// Creates a CA certificate, as `openssl req -x509` does.
     fn as_openssl_does(names: &[&str]) -> Self {
         Self::by_itself(names, |params| params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained))
     }
 
-    /// Signed by this one.
+    /// Creates a certificate signed by `authority`.
     fn by(authority: &Self, names: &[&str]) -> Self {
         let key = KeyPair::generate().unwrap();
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -64,7 +64,7 @@ impl Made {
     }
 }
 
-/// Files that a client is given.
+/// Files that a client is configured with.
 struct Files {
     folder: TempDir,
     reach: TlsReach,
@@ -95,7 +95,8 @@ fn written(folder: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
     path
 }
 
-/// Answers one request with these bytes, then sends back what it gets; tells what it was asked.
+/// Serves one request with this response, then echoes. Returns the address, and the request once it
+/// is complete.
 async fn answering(made: &Made, answer: &str) -> (String, JoinHandle<Option<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -126,7 +127,7 @@ fn ok(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
-/// What stands in the way of a client that believes these, of a server that has this one.
+/// Returns the error of a client that trusts `authority` at a server with the certificate `made`.
 async fn refused(made: &Made, server_name: &str, authority: &[&Made]) -> String {
     let (address, _asked) = answering(made, &ok(HOST)).await;
     let files = Files::new(address.clone(), server_name, authority);
@@ -200,11 +201,11 @@ async fn nobody_there_is_said_with_what_to_look_at() {
     let files = Files::new(address, "localhost", &[&made]);
     let text = files.client().host().await.unwrap_err().to_string();
     assert!(text.contains("nobody listens there"), "{text}");
-    // RFC 6761, section 6.4: there is no such name.
+    // RFC 6761, section 6.4: this name does not exist.
     let files = Files::new("node.invalid:8443".to_owned(), "localhost", &[&made]);
     let text = files.client().host().await.unwrap_err().to_string();
     assert!(text.starts_with("cannot reach node.invalid:8443: "), "{text}");
-    // Somebody who does not speak TLS.
+    // A server that does not use TLS.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     tokio::spawn(async move {
@@ -221,7 +222,7 @@ async fn nobody_there_is_said_with_what_to_look_at() {
 #[tokio::test(start_paused = true)]
 async fn a_node_that_says_nothing_is_not_waited_for() {
     let made = Made::by_itself(&["localhost"], |_| {});
-    // The kernel takes the connection, and nobody else does.
+    // The kernel accepts the connection, but no process does.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let files = Files::new(listener.local_addr().unwrap().to_string(), "localhost", &[&made]);
     let began = tokio::time::Instant::now();
@@ -252,7 +253,7 @@ async fn a_line_to_an_arrival_carries_bytes_as_they_are() {
         (ArrivalLine::Memory, "/1.0/arrivals/00ff/memory", "suimon-memory"),
         (ArrivalLine::Disk(&disk), "/1.0/arrivals/00ff/disks/root", "suimon-nbd"),
     ] {
-        // The first bytes come with the answer.
+        // The first bytes are sent with the response.
         let answer = format!(
             "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: {protocol}\r\n\r\n\
              first"

@@ -7,7 +7,7 @@ use suimon_contract::{
 use suimon_storage::images::LAYERS_MAX;
 
 use crate::testing::{DISK_STORE, Harness, PATIENCE, StoreFailure, host, name, wait_until};
-use crate::{DiskWork, Edit, ResourceEdit};
+use crate::{ChangeOptions, DiskWork, Edit, ResourceEdit};
 
 fn config() -> HostConfig {
     host(
@@ -169,6 +169,30 @@ fn a_snapshot_is_taken_in_service_and_merged_again() {
     let disk = harness.node.config().disks.remove(0);
     assert_eq!((disk.kind, disk.parent), (Some(DiskKind::Dynamic), None));
     assert!(is_ready(&harness));
+}
+
+#[test]
+fn a_host_file_of_before_a_snapshot_does_not_revert_the_disk() {
+    let harness = harness();
+    run_well(&harness, snapshot("one.vhdx"));
+    run_well(&harness, snapshot("two.vhdx"));
+    let taken = harness.node.config();
+    let refused = harness.node.submit(Edit::Apply(Box::new(config()))).unwrap_err();
+    assert_eq!(refused[0].code, ErrorCode::Conflict, "{refused:?}");
+    assert!(refused[0].message.contains("suimon disk merge data"), "{refused:?}");
+    assert_eq!(harness.node.config(), taken);
+    harness.apply_well(&taken);
+    // The state of the first snapshot can be read.
+    let mut past = config();
+    past.disks[0].read_only = true;
+    harness.apply_well(&past);
+    harness.apply_well(&taken);
+    let force = ChangeOptions { force: true, ..ChangeOptions::default() };
+    let edit = || Edit::Apply(Box::new(config()));
+    assert!(harness.node.submit_with(edit(), force).is_err(), "--force is for minimums");
+    harness.change(Edit::Disk(ResourceEdit::Delete(name("data"))));
+    harness.apply_well(&config());
+    assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx", "one.vhdx", "two.vhdx"]);
 }
 
 #[test]

@@ -34,8 +34,12 @@ use crate::{ChangeOptions, Edit, ResourceEdit};
 const LAYERS_WARNED: usize = 48;
 
 /// What is promised does not change with a file.
-const KEEP_PROMISES: ChangeOptions =
-    ChangeOptions { force: true, with_file: false, keeps_faulty_disks: false };
+const KEEP_PROMISES: ChangeOptions = ChangeOptions {
+    force: true,
+    with_file: false,
+    keeps_faulty_disks: false,
+    replaces_images: true,
+};
 
 impl Controller {
     /// Makes a child of a disk's file, with which the disk goes on: its clients find a

@@ -186,8 +186,10 @@ fn a_job_waits_for_space_over_restarts_unless_its_disk_reports_full_stores() {
     harness.apply_well(&config(""));
     let waits = |harness: &Harness| {
         wait_until("it waits for space", || {
-            let step = only_operation(harness).step.unwrap_or_default();
-            step.contains("store fast is full")
+            let operations = harness.node.operations();
+            let conversion = operations.iter().find(|operation| operation.kind == "disk convert");
+            let step = conversion.and_then(|conversion| conversion.step.as_deref());
+            step.is_some_and(|step| step.contains("store fast is full"))
         });
     };
     harness.disks.store(DISK_STORE).set_room(Some(0));

@@ -1,4 +1,4 @@
-//! Of teams: which frames that arrive on a member are taken, and for which ports.
+//! Frames that arrive on a team's member: acceptance, and the ports they may reach.
 
 use suimon_forwarding::{DropReason, PortSlot, Verdict};
 use suimon_frame::{Frame, MacAddr};
@@ -8,12 +8,12 @@ use suimon_teaming::{Incoming, IncomingDrop, MemberSlot};
 use super::teams::{Team, Teams};
 use crate::published::{MemberPlace, PortRuntime, Published};
 
-/// The member that a batch came in by.
+/// Member that received a batch.
 pub(super) struct Arrival<'a> {
-    /// The member's own.
+    /// Port of the member itself.
     pub(super) port: &'a PortRuntime,
     team: &'a Team,
-    /// `None` if the distribution does not have it.
+    /// `None` if the member is not in the distribution.
     slot: Option<MemberSlot>,
 }
 
@@ -28,7 +28,7 @@ impl<'a> Arrival<'a> {
         Some(Self { port, team, slot: team.slot(member.nth) })
     }
 
-    /// Whether a frame that was taken goes to this port.
+    /// Returns true if an accepted frame may be delivered to this port.
     #[inline]
     pub(super) fn reaches(&self, published: &Published, egress: PortSlot) -> bool {
         let port = published.ports.get(egress.index());
@@ -36,7 +36,10 @@ impl<'a> Arrival<'a> {
         slot.is_some_and(|(slot, port)| self.team.distribution.reaches(slot, port.shared.id))
     }
 
-    /// Whether any frame is taken.
+    /// Checks whether frames from this member are accepted at all.
+    ///
+    /// # Errors
+    /// The reason why they are dropped.
     fn takes(&self) -> Result<(), DropReason> {
         let distribution = &self.team.distribution;
         match self.slot {
@@ -46,16 +49,16 @@ impl<'a> Arrival<'a> {
         }
     }
 
-    /// Whether frames with this source come back.
+    /// Returns true if a frame with this source is a reflection of one that the team sent.
     #[inline]
     fn is_reflected(&self, now: Time, source: MacAddr) -> bool {
         let is_heard_here = self.team.shared.sent.holds(source, now);
         self.team.distribution.is_reflected(&Incoming { source, is_heard_here })
     }
 
-    /// Puts the frames that are taken first, in their order, and counts the others;
-    /// says how many are taken. So the switch does not see the others, and learns
-    /// nothing from them.
+    /// Moves the accepted frames to the front, in their order, and counts the others as dropped.
+    /// Returns the number of accepted frames. The switch does not see the others and learns nothing
+    /// from them.
     pub(super) fn accept(&self, now: Time, frames: &mut [Frame]) -> usize {
         let tally = &self.port.shared.tally;
         if let Err(reason) = self.takes() {
@@ -83,7 +86,7 @@ impl<'a> Arrival<'a> {
         taken
     }
 
-    /// Leaves out what another member's copy is for.
+    /// Drops deliveries that are made from another member's copy of the frame.
     pub(super) fn leave_to_others(&self, published: &Published, verdicts: &mut [Verdict]) {
         if !self.team.distribution.is_by_port() {
             return;

@@ -1,4 +1,4 @@
-//! How one frame gets from the engine to a port's egress queue.
+//! Delivery of one frame from the engine to a port's egress queue.
 
 use suimon_forwarding::{DropReason, PortSlot};
 use suimon_frame::{Frame, flow_hash};
@@ -11,13 +11,13 @@ use crate::post::return_home;
 use crate::stages::Probe;
 use crate::ways::{Exit, Way};
 
-/// Parcels held for one queue that is on its way here: what its sender and some
-/// others may have under way.
+/// Maximum number of parcels held for one queue that is being moved to this worker: the number that
+/// its sender and some others may have in flight.
 pub(super) const HELD_MAX: usize = 4096;
 
 impl Engine {
-    /// Takes one frame to one port. `is_only`: nobody else needs the frame, so its buffer
-    /// may be taken.
+    /// Delivers one frame to one port. With `is_only`, this is the frame's only destination, so its
+    /// buffer may be taken.
     #[inline]
     pub(super) fn deliver(
         &mut self,
@@ -34,7 +34,8 @@ impl Engine {
         }
     }
 
-    /// The same for the port at one place, by one of its own queues.
+    /// Delivers one frame to a queue of the port at index `egress` of [`Published::ports`], which
+    /// is not a team.
     #[inline]
     pub(super) fn deliver_to_queue(
         &mut self,

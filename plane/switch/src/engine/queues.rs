@@ -1,5 +1,4 @@
-//! Which egress queues a processor has: those that come, those that go, and what new
-//! tables say of them.
+//! Egress queues of a worker: attaching, moving and detaching them, and the effect of new tables.
 
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ use crate::published::Published;
 use crate::stages::Probe;
 
 impl Engine {
-    /// From now on, these tables.
+    /// Switches to these tables, and starts the moves that they contain.
     pub(crate) fn adopt(&mut self, published: Arc<Published>) {
         self.forwarder.handle_tables(&published.tables);
         let others = published.processors().saturating_sub(1);
@@ -53,7 +52,7 @@ impl Engine {
         self.send_must(to, Mail::Sink(queue, sink));
     }
 
-    /// Mail that must arrive, behind all frames sent there before.
+    /// Sends mail that must arrive, after all frames sent to that worker before.
     pub(crate) fn send_must(&mut self, to: ProcessorId, mail: Mail) {
         self.post.send_all(&self.published, &mut self.outbox);
         if let Some(link) = self.published.link(to) {
@@ -61,7 +60,7 @@ impl Engine {
         }
     }
 
-    /// A queue that was handed over has arrived: first what was held for it.
+    /// Takes ownership of a queue that was moved here, and delivers first what was held for it.
     pub(crate) fn handle_arrival(
         &mut self,
         queue: QueueId,
@@ -100,7 +99,7 @@ impl Engine {
         self.inform_sink(at);
     }
 
-    /// Tells a sink what the present tables say of its port.
+    /// Applies the port settings of the current tables to a sink.
     fn inform_sink(&mut self, at: usize) {
         let Some(Some(sink)) = self.sinks.get_mut(at) else { return };
         if let Some(port) = self.published.port(sink.id.port) {

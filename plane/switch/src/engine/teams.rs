@@ -1,7 +1,7 @@
-//! Teams: by which member a frame leaves.
+//! Teams: selection of the member by which a frame leaves.
 //!
-//! That is chosen when a frame is handed over; what the frames of a batch have in common
-//! is looked up once. To choose for a whole batch first was not faster (decision 15).
+//! The member is selected per frame at delivery; lookups that all frames of a batch share are
+//! cached. Selecting for a whole batch first was not faster (decision 15).
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -25,22 +25,22 @@ use crate::ways::Exit;
 #[derive(Default)]
 pub(super) struct Teams(Vec<Team>);
 
-/// One team as one processor knows it.
+/// View of one team in one worker.
 pub(super) struct Team {
     port: PortId,
-    /// In [`Published::ports`].
+    /// Index in [`Published::ports`].
     place: usize,
     capture: Option<Arc<CaptureTap>>,
     pub(super) distribution: Arc<Distribution>,
-    /// Places in [`Published::ports`].
+    /// Indices in [`Published::ports`], by member slot.
     places: [Option<usize>; MEMBERS_MAX],
-    /// Parallel to [`TeamRuntime::members`].
+    /// Slots in the distribution, parallel to [`TeamRuntime::members`].
     slots: Vec<Option<MemberSlot>>,
     pub(super) shared: Arc<TeamShared>,
     carried: BucketTallies,
-    /// That of the last frame's port.
+    /// Cached origin of the last frame's ingress port.
     origin: Cell<Option<(PortId, Origin)>>,
-    /// Which source was noted last in [`TeamShared::sent`], and when.
+    /// Source last recorded in [`TeamShared::sent`], and its time.
     noted: Cell<Option<(MacAddr, Time)>>,
 }
 
@@ -74,7 +74,7 @@ impl Team {
         new
     }
 
-    /// Finds out which member is where.
+    /// Assigns the members to the slots of the distribution.
     fn seat(&mut self, team: &TeamRuntime) {
         self.origin = Cell::default();
         self.places = [None; MEMBERS_MAX];
@@ -87,13 +87,14 @@ impl Team {
         }
     }
 
-    /// The slot of one of [`TeamRuntime::members`].
+    /// Returns the slot of one of [`TeamRuntime::members`].
     pub(super) fn slot(&self, nth: usize) -> Option<MemberSlot> {
         self.slots.get(nth).copied().flatten()
     }
 
-    /// The place in [`Published::ports`] where a frame leaves, and with which source if
-    /// not with its own; `None` if it is lost, which is counted.
+    /// Returns the index in [`Published::ports`] of the member by which a frame leaves, and the
+    /// source address to write if it is replaced. Returns `None` if the frame is dropped, which is
+    /// counted.
     #[inline]
     fn exit_of(&self, of: &Batch<'_>, frame: &Frame) -> Option<(usize, Option<MacAddr>)> {
         let Some(choice) = self.choose(of.now, of.from, frame) else {
@@ -107,7 +108,7 @@ impl Team {
         Some((place, choice.source))
     }
 
-    /// Where a frame leaves; `None` if the team is down.
+    /// Selects the member for a frame. Returns `None` if the team is down.
     #[inline]
     fn choose(&self, now: Time, ingress: PortId, frame: &Frame) -> Option<Choice> {
         let key = self.distribution.key(frame, self.origin(ingress));
@@ -121,7 +122,7 @@ impl Team {
         Some(choice)
     }
 
-    /// All frames of a batch have one.
+    /// Returns the origin of an ingress port. Frames of a batch share it, so it is cached.
     #[inline]
     fn origin(&self, ingress: PortId) -> Origin {
         match self.origin.get() {
@@ -143,10 +144,10 @@ impl Team {
         bytes: usize,
     ) -> Option<Choice> {
         let mut choice = None;
-        // An error says that the new state is the old one, or that the team is down.
+        // An error means that the state is unchanged, or that the team is down.
         let _ = self.shared.flowlet(bucket)?.fetch_update(Relaxed, Relaxed, |number| {
             let state = FlowletState::from_u64(number);
-            // A frame holds less than 2^32 bytes by far.
+            // A frame is far smaller than 2^32 bytes.
             let (chosen, next) = self.distribution.choose_flowlet(key, state, now, bytes as u32)?;
             choice = Some(chosen);
             (next != state).then_some(next.to_u64())
@@ -163,7 +164,7 @@ impl Team {
         }
     }
 
-    /// A frame with this source leaves. What was noted at the same time is not again.
+    /// Records that a frame with this source leaves. A repetition at the same time is skipped.
     #[inline]
     fn note(&self, source: MacAddr, now: Time) {
         if self.noted.get() != Some((source, now)) {
@@ -174,7 +175,7 @@ impl Team {
 }
 
 impl Engine {
-    /// From now on this team's frames go by this distribution.
+    /// Sets the distribution of this team.
     pub(crate) fn set_distribution(&mut self, port: PortId, distribution: &Arc<Distribution>) {
         let teams = self.teams.0.iter_mut().zip(&self.published.teams);
         for (team, published) in teams.filter(|(team, _)| team.port == port) {
@@ -183,8 +184,8 @@ impl Engine {
         }
     }
 
-    /// Takes one frame to one member of a team. The member is chosen for the frame as
-    /// it is, before it is cut into segments.
+    /// Delivers one frame to one member of a team. The member is selected for the whole frame,
+    /// before segmentation.
     pub(super) fn deliver_to_team(
         &mut self,
         of: &Batch<'_>,

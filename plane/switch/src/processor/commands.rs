@@ -1,11 +1,11 @@
-//! What a processor does when the control plane tells it to.
+//! Execution of the control plane's commands in a worker.
 
 use suimon_quantity::{Direction, ProcessorId, QueueId};
 
 use super::Processor;
 use crate::link::{Command, Latch, Mail};
 
-/// Whether to go on after a command.
+/// Whether the worker continues after a command.
 pub(super) enum Next {
     GoOn,
     Stop,
@@ -52,8 +52,7 @@ impl Processor {
         Next::GoOn
     }
 
-    /// Everything this queue brought has been handed on; the rest is the new
-    /// owner's.
+    /// Sends a queue to its new owner. All frames received from it were delivered or sent already.
     fn move_source(&mut self, queue: QueueId, to: ProcessorId, latch: Latch) {
         match self.sources.token_of(queue).and_then(|token| self.take_source(token)) {
             Some(source) => self.engine.send_must(to, Mail::Source(source, latch)),

@@ -1,4 +1,4 @@
-//! One round's look at the ingress queues, and what is done with a batch.
+//! Polling of the ingress queues in one round, and processing of a batch.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Processor {
         had_frames
     }
 
-    /// Takes one batch from one queue through the switch.
+    /// Receives one batch from one queue and forwards it. Returns true if there were frames.
     fn poll_source(&mut self, token: usize) -> bool {
         let published = Arc::clone(self.engine.published());
         let Some(source) = self.sources.get_mut(token) else { return false };
@@ -57,7 +57,7 @@ impl Processor {
             self.link.tally.batches.add(1);
             self.link.tally.frames.add(frames as u64);
             if let Some(limit) = bandwidth {
-                // A batch holds less than 2^32 bytes by far.
+                // A batch is far smaller than 2^32 bytes.
                 limit.charge(self.now, bytes as u32);
             }
             if let Some(ingress) = owned.ingress {
@@ -83,7 +83,7 @@ impl Processor {
         frames > 0
     }
 
-    /// Notes what the batch cost, and what it took if this round is timed.
+    /// Charges the queue for the batch, and learns from its duration if this round is timed.
     fn charge(&mut self, token: usize, (frames, bytes): (u64, u64), before: Option<Sides>) {
         let Some(source) = self.sources.get_mut(token) else { return };
         let cost = &source.owned.cost;
@@ -97,8 +97,8 @@ impl Processor {
         }
     }
 
-    /// The batch was carried out: nobody needs the tails of its frames any more, and
-    /// their source may give away what they lie in.
+    /// Releases the buffers of a processed batch: no tail is used any more, and the source may
+    /// return their memory to the guest.
     fn release(&mut self, token: usize) {
         self.batch.clear();
         if let Some(source) = self.sources.get_mut(token) {

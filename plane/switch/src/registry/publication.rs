@@ -1,4 +1,4 @@
-//! Making what processors know from what the control plane knows.
+//! Construction of the workers' tables from the control plane's state.
 
 use std::ops::Range;
 
@@ -46,7 +46,7 @@ impl Registry {
             .iter()
             .map(|running| running.as_ref().map(|running| running.link.clone()))
             .collect();
-        // Every slot belongs to one of the ports the tables were built from.
+        // Every slot belongs to one of the ports from which the tables were built.
         let ports = ports.into_iter().flatten().collect();
         let (members, teams) = (Vec::new(), Vec::new());
         let mut published = Published { tables, ports, members, teams, owners, links };
@@ -54,7 +54,7 @@ impl Registry {
         Ok(published)
     }
 
-    /// Adds the egress queues of a port and says where they are.
+    /// Appends the egress queues of a port to `owners` and returns their range.
     fn add_owners(&self, port: PortId, owners: &mut Owners) -> Range<usize> {
         let first = owners.len();
         let egress = queues_of(&self.queues, port, Direction::Egress);
@@ -89,7 +89,7 @@ impl Registry {
     fn member_runtime(&mut self, port: PortId, owners: &mut Owners) -> PortRuntime {
         PortRuntime {
             shared: self.shared(port),
-            // Limits are the team's.
+            // Limits belong to the team's port.
             bandwidth: None,
             storm: None,
             receive_coalescing: true,
@@ -103,13 +103,13 @@ impl Registry {
     }
 }
 
-/// Four milliseconds at the rate, but room for two of the largest batches.
+/// Returns the bandwidth limit: a burst of 4 ms at the rate, at least 64 KiB and at most 64 MiB.
 fn bandwidth_limit(rate: BitRate) -> Limit {
     let burst = (rate.bits_per_second() / 8 / 250).clamp(64 * 1024, 64 << 20);
     Limit::of_bits(rate, burst as u32)
 }
 
-/// A tenth of a second's worth may come at once.
+/// Returns the limit of flooded frames: a burst of 100 ms at the rate, at least 8 frames.
 fn storm_limit(port: &PortTopology) -> Option<Limit> {
     let per_second = port.storm_limit_fps?;
     Limit::of_frames(u64::from(per_second), (per_second / 10).max(8))

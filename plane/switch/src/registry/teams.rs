@@ -1,4 +1,4 @@
-//! What the control plane keeps of teams beside their topology.
+//! Control-plane state of teams in addition to their topology.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ pub(super) struct Teams(BTreeMap<PortId, TeamRecord>);
 
 struct TeamRecord {
     shared: Arc<TeamShared>,
-    /// What members carried that left, while they were in it.
+    /// Frames and bytes that former members carried during their membership.
     departed: Carried,
-    /// What members had carried when they joined.
+    /// Counters of members when they joined.
     joined: BTreeMap<PortId, Carried>,
-    /// By bucket: bytes when its load was last asked for.
+    /// By bucket: bytes at the last query of its load.
     loads_taken: Box<[u64; BUCKETS]>,
 }
 
@@ -39,14 +39,17 @@ impl Default for TeamRecord {
 }
 
 impl Teams {
-    /// What all processors share of a team; made when it is first asked for.
+    /// Returns the shared state of a team; creates it on first use.
     pub(super) fn shared(&mut self, port: PortId) -> Arc<TeamShared> {
         Arc::clone(&self.0.entry(port).or_default().shared)
     }
 }
 
 impl Registry {
-    /// Gives a team another distribution and waits until all processors use it.
+    /// Sets the distribution of a team and blocks until all workers use it.
+    ///
+    /// # Errors
+    /// The port is not a team, or a worker did not respond within [`ANSWER_TIMEOUT`].
     pub(crate) fn set_distribution(
         &mut self,
         port: PortId,
@@ -65,7 +68,7 @@ impl Registry {
         }
     }
 
-    /// What each bucket carried since this was last asked.
+    /// Returns the bytes that each bucket carried since the last call.
     pub(crate) fn take_bucket_loads(&mut self, port: PortId) -> Option<Box<[BucketLoad; BUCKETS]>> {
         let record = self.teams.0.get_mut(&port)?;
         let mut loads = record.shared.loads();
@@ -76,7 +79,7 @@ impl Registry {
         Some(loads)
     }
 
-    /// What a port's own queues carried, those that are gone included.
+    /// Returns frames and bytes of a port's own queues, including detached ones.
     pub(super) fn carried(&self, port: PortId) -> Carried {
         let departed = self.ports.get(&port).map(|record| record.departed).unwrap_or_default();
         let directions = [Direction::Ingress, Direction::Egress];
@@ -84,7 +87,8 @@ impl Registry {
         queues.fold(departed, |sum, (id, queue)| sum + Carried::of(id.direction, &queue.tally))
     }
 
-    /// What members of a team carried while they were in it; nothing for other ports.
+    /// Returns frames and bytes that members of a team carried during their membership; zero for
+    /// other ports.
     pub(super) fn carried_for_team(&self, port: PortId) -> Carried {
         let Some(record) = self.teams.0.get(&port) else { return Carried::default() };
         let members = record.joined.iter();
@@ -92,13 +96,13 @@ impl Registry {
             .fold(record.departed, |sum, (member, before)| sum + (self.carried(*member) - *before))
     }
 
-    /// What the members in a topology have carried until now.
+    /// Returns the current counters of all members in a topology.
     pub(super) fn carried_by_members(&self, topology: &Topology) -> BTreeMap<PortId, Carried> {
         topology.members().map(|member| (member.port, self.carried(member.port))).collect()
     }
 
-    /// The topology is in effect: who joined a team counts for it from `joining` on, who
-    /// left no more.
+    /// Applies a topology that is in effect: new members count for their team from `joining` on,
+    /// former members stop counting.
     pub(super) fn settle_teams(&mut self, joining: &BTreeMap<PortId, Carried>) {
         let mut teams = std::mem::take(&mut self.teams.0);
         teams.retain(|port, _| self.topology.teams.iter().any(|team| team.port == *port));

@@ -1,21 +1,21 @@
-//! Published experiments, in virtual time: ten VMs on two nodes write 512 KB at random, one request
-//! at a time, to one array of ten disks. A node that knows of itself alone cannot keep a minimum
-//! there.
+//! Published experiments in virtual time: ten VMs on two nodes write 512 KB at random, one request
+//! at a time, to one array of ten disks. A node without information about the others cannot
+//! guarantee a minimum there.
 
 use std::collections::BTreeMap;
 
 use crate::cluster::{Clock, Cluster, SECOND, disk};
 use suimon_cluster_qos::{Capability, DiskKey, Terms};
 
-/// Five pairs of mirrored disks: each takes a request for 18.7 ms, which counts as 64 operations.
-/// Together they do 17 112 a second, a VM alone a fifth of that.
+/// Five pairs of mirrored disks: each takes 18.7 ms for a request, which counts as 64 operations.
+/// Together they deliver 17 112 operations per second; one VM alone gets a fifth of that.
 const CAPABILITY: u64 = 17_112;
 const ALONE: u64 = CAPABILITY / 5;
-/// What a VM writes at 16, 24 and 8 MB/s.
+/// Normalised operations of 1 MB. The VMs write 16, 24 and 8 MB/s.
 const MB: u64 = 125;
 
-/// What each VM gets: what its node lets it have, and of an array that is asked for more than it can
-/// do, an equal part, as requests of one size in one queue do.
+/// Returns the throughput of each VM: limited by its node, and, if the array is saturated, an equal
+/// part of it, as with requests of one size in one queue.
 fn served(cluster: &Cluster) -> BTreeMap<u64, u64> {
     let all = cluster.nodes.values().flat_map(|node| node.delivered(cluster.now));
     let asked: BTreeMap<u64, u64> =
@@ -23,7 +23,7 @@ fn served(cluster: &Cluster) -> BTreeMap<u64, u64> {
     share(&asked)
 }
 
-/// Divides the array among those that ask, equally.
+/// Divides the array equally among the VMs with demand.
 fn share(asked: &BTreeMap<u64, u64>) -> BTreeMap<u64, u64> {
     let mut order: Vec<(u64, u64)> = asked.iter().map(|(disk, iops)| (*iops, *disk)).collect();
     order.sort_unstable();
@@ -61,7 +61,7 @@ impl Experiment {
         }
     }
 
-    /// The least and the most that each VM gets in the last `seconds` of a step.
+    /// Returns the lowest and the highest throughput of each VM in the last `seconds` of a step.
     fn step(&mut self, settle: u64, seconds: u64) -> BTreeMap<u64, (u64, u64)> {
         self.cluster.run(settle * SECOND);
         let mut seen = BTreeMap::<u64, (u64, u64)>::new();
@@ -81,33 +81,33 @@ fn sum(seen: &BTreeMap<u64, (u64, u64)>) -> u64 {
     seen.values().map(|(least, _)| least).sum()
 }
 
-/// Experiment `qos-cluster-min`. The document's own VM01–05 reached neither 2000 nor 3000.
+/// Experiment `qos-cluster-min`. In the published document VM01–05 reached neither 2000 nor 3000.
 #[test]
 fn qos_cluster_min() {
-    // Without anybody who looks at both nodes all VMs are equal, whatever a node has promised.
+    // Without coordination of the nodes all VMs get equal parts, whatever a node has guaranteed.
     let alone = share(&(1..=10).map(|vm| (vm, ALONE)).collect());
     assert!(alone.values().all(|iops| *iops < 2000), "{alone:?}: nothing would be shown");
 
     let mut experiment = Experiment::new();
-    // 1. Nothing set: all are equal.
+    // Step 1, no limits: all are equal.
     let seen = experiment.step(20, 10);
     for (vm, (least, most)) in &seen {
         assert!(*least * 100 >= 1_711 * 95 && *most <= 1_720, "VM{vm}: {seen:?}");
     }
-    // 2. VM01–05 have a minimum of 2000: 80 MB/s, within 5 s.
+    // Step 2, VM01–05 have a minimum of 2000: 80 MB/s, within 5 s.
     experiment.set(1..=5, 2_000, 0);
     let seen = experiment.step(2, 58);
     let held: u64 = (1..=5).map(|vm| seen[&vm].0).sum();
     assert!((1..=5).all(|vm| seen[&vm].0 * 100 >= 2_000 * 98), "{seen:?}");
     assert!(held >= 80 * MB * 98 / 100, "{held}");
     assert!(sum(&seen) * 100 >= CAPABILITY * 95, "{seen:?}");
-    // 3. 3000: 120 MB/s. What is left is for the others, and all of it.
+    // Step 3, minimum 3000: 120 MB/s. The others use the entire rest.
     experiment.set(1..=5, 3_000, 0);
     let seen = experiment.step(2, 58);
     assert!((1..=5).all(|vm| seen[&vm].0 * 100 >= 3_000 * 98), "{seen:?}");
     assert!(sum(&seen) * 100 >= CAPABILITY * 95, "{seen:?}");
-    // 4. VM06–10 too: together it is more than the array can do, and refused with the arithmetic.
-    // Who was promised it first keeps it.
+    // Step 4, VM06–10 too: the sum exceeds the capacity and is rejected with the calculation. VMs
+    // with earlier guarantees keep them.
     experiment.set(6..=10, 3_000, 0);
     let seen = experiment.step(5, 55);
     assert!((1..=5).all(|vm| seen[&vm].0 * 100 >= 3_000 * 98), "{seen:?}");
@@ -115,7 +115,7 @@ fn qos_cluster_min() {
     assert!(text.contains("Refused"), "{text}");
     let unmet = experiment.cluster.allocator().unmet();
     assert!(unmet.iter().any(|unmet| unmet.disk == DiskKey(6)), "{unmet:?}");
-    // 5. Nothing set.
+    // Step 5, no limits.
     experiment.set(1..=10, 0, 0);
     let seen = experiment.step(10, 10);
     for (vm, (least, _)) in &seen {
@@ -124,8 +124,8 @@ fn qos_cluster_min() {
     assert!(experiment.cluster.checks.sum_max <= CAPABILITY);
 }
 
-/// The same while the leader is killed, a node is cut off and one stands still: whoever reaches the
-/// array has its minimum all the time.
+/// The same while the leader is killed, a node is disconnected and one is stopped: VMs that can
+/// reach the array always have their minimums.
 #[test]
 fn qos_cluster_min_with_faults() {
     let mut experiment = Experiment::new();
@@ -153,13 +153,13 @@ fn qos_cluster_min_with_faults() {
     assert!(sum(&seen) * 100 >= CAPABILITY * 95, "{seen:?}");
 }
 
-/// Experiment `qos-cluster-max`: maximums hold on both nodes, and the others use what they leave.
+/// Experiment `qos-cluster-max`: maximums hold on both nodes, and the other VMs use the rest.
 #[test]
 fn qos_cluster_max() {
     let mut experiment = Experiment::new();
     experiment.step(20, 1);
-    // 2. and 3. VM01–05 are held to 500, then to 1000; VM06–10 rise to what is left or what one request
-    // at a time lets them.
+    // Steps 2 and 3, VM01–05 are limited to 500, then to 1000; VM06–10 rise to the rest or to the
+    // limit of one request at a time.
     for max in [500, 1_000] {
         experiment.set(1..=5, 0, max);
         let seen = experiment.step(5, 25);
@@ -173,11 +173,11 @@ fn qos_cluster_max() {
             assert!(is_right, "VM{vm} with {max}: {seen:?}");
         }
     }
-    // 4. All at 8 MB/s.
+    // Step 4, all at 8 MB/s.
     experiment.set(6..=10, 0, 1_000);
     let seen = experiment.step(5, 25);
     assert!(seen.values().all(|(least, most)| *least * 100 >= 8 * MB * 98 && *most <= 8 * MB));
-    // 5. Nothing set.
+    // Step 5, no limits.
     experiment.set(1..=10, 0, 0);
     let seen = experiment.step(10, 10);
     assert!(seen.values().all(|(least, _)| *least * 100 >= 1_711 * 95), "{seen:?}");

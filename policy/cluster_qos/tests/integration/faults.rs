@@ -1,4 +1,4 @@
-//! Whatever goes wrong, all nodes together may never do more than the store can.
+//! Faults: all nodes together never exceed the capacity of the store.
 
 use crate::cluster;
 use crate::cluster::{Clock, Cluster, Dice, Network, SECOND, disk};
@@ -12,12 +12,12 @@ use suimon_quantity::Time;
 const ALL: u64 = 1 << 40;
 const CAPABILITY: u64 = 100_000;
 const POLICY: PolicyKey = PolicyKey(1);
-/// What the policy's disks may do together on all nodes.
+/// Maximum of the policy's disks together on all nodes.
 const SHARED_MAX: u64 = 20_000;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A disk's minimum, in thousandths of the capability, and what it wants.
+    /// Sets a disk's minimum, in thousandths of the capacity, and its demand.
     Disk {
         node: u32,
         disk: u64,
@@ -25,7 +25,7 @@ enum Step {
         max: u64,
         wants: u64,
     },
-    /// A disk moves to another node.
+    /// Moves a disk to another node.
     Move {
         from: u32,
         to: u32,
@@ -87,7 +87,7 @@ fn step(nodes: u32) -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Disks are the same wherever they are; each node brings three into the world.
+/// Returns the identifier of a disk, which is independent of its node; each node starts with three.
 fn key(node: u32, disk: u64) -> DiskKey {
     DiskKey(u64::from(node) * 10 + disk)
 }
@@ -140,7 +140,7 @@ fn carry_out(cluster: &mut Cluster, step: &Step) {
     }
 }
 
-/// Makes all well and lets it settle.
+/// Ends all faults and advances until the state has settled.
 fn heal(cluster: &mut Cluster) {
     cluster.network = Network::GOOD;
     for node in cluster.nodes.values_mut() {
@@ -151,8 +151,8 @@ fn heal(cluster: &mut Cluster) {
     cluster.run(40 * SECOND);
 }
 
-/// When all is well again each node has what its minimums come to, if they fit, and what is left is
-/// used if somebody wants it.
+/// Without faults each node has its minimums, if they are admissible, and the rest is used if there
+/// is demand.
 fn judge_settled(cluster: &mut Cluster) {
     let minimums = |cluster: &Cluster, node: u32| -> u64 {
         let disks = cluster.nodes[&node].disks.values();
@@ -174,7 +174,7 @@ fn judge_settled(cluster: &mut Cluster) {
             .any(|(load, wants)| load.policy.is_none() && load.max_iops.is_none() && *wants == ALL)
     });
     assert!(!is_hungry || caps * 100 >= CAPABILITY * 95, "{caps} of {CAPABILITY} are used");
-    // And nothing moves.
+    // The shares are stable.
     let before: Vec<u64> = ids.iter().map(|node| cluster.cap(*node)).collect();
     cluster.run(5 * SECOND);
     for (node, before) in ids.iter().zip(before) {
@@ -188,7 +188,7 @@ fn drive(seed: u64, nodes: u32, falls: bool, steps: &[(u64, Step)]) -> Cluster {
     let mut cluster = Cluster::new(Terms::default(), capability, seed);
     let mut dice = Dice(seed ^ 0x5eed);
     for id in 1..=nodes {
-        // Half of what the terms allow each of two clocks to differ, either way.
+        // Half of the permitted difference for each of two clocks, in either direction.
         let ppm = i64::try_from(dice.below(9_900)).unwrap() - 4_950;
         let offset = dice.below(1 << 50);
         cluster.add_node(id, Clock { offset, ppm }, falls);
@@ -210,7 +210,7 @@ fn drive(seed: u64, nodes: u32, falls: bool, steps: &[(u64, Step)]) -> Cluster {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
-    /// See `Checks`; and what is settled afterwards.
+    /// Invariants of `Checks`, and the settled state afterwards.
     #[test]
     fn caps_stay_within_the_capability(
         seed in any::<u64>(),
@@ -223,7 +223,7 @@ proptest! {
         judge_settled(&mut cluster);
     }
 
-    /// The same where nodes fall back on their disks' maximums when they hear nothing.
+    /// The same with fallback rates for nodes without contact.
     #[test]
     fn also_where_maximums_are_fallen_back_on(
         seed in any::<u64>(),
@@ -239,7 +239,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// What was written down and read again leads to the same state and the same actions.
+    /// Replaying serialized events leads to the same state and actions.
     #[test]
     fn records_replay(
         seed in any::<u64>(),
@@ -273,7 +273,7 @@ proptest! {
     }
 }
 
-/// A step for a cluster that has so many nodes only.
+/// Maps a step to a cluster of this many nodes.
 fn within(step: Step, nodes: u32) -> Step {
     let fit = |node: u32| (node - 1) % nodes + 1;
     match step {
@@ -291,7 +291,8 @@ fn within(step: Step, nodes: u32) -> Step {
     }
 }
 
-/// Nodes that hear nothing go over to what they may fall back on, and the others have made room by then.
+/// Nodes without contact change to their fallback rates, and the others have released the capacity
+/// by then.
 #[test]
 fn fallbacks_are_used() {
     let capability = Capability::Declared(CAPABILITY);
@@ -300,7 +301,7 @@ fn fallbacks_are_used() {
         cluster.add_node(id, Clock::RIGHT, true);
         let load = disk(u64::from(id), 1_000, 0, 100);
         let load = DiskLoad { fallback_iops: Some(30_000), ..load };
-        // What idles is used by others while all hear each other.
+        // Unused capacity is used by others while all nodes are in contact.
         cluster.set_disk(id, load, if id == 1 { 10 } else { ALL });
     }
     cluster.elect(3);
@@ -312,7 +313,7 @@ fn fallbacks_are_used() {
     assert_eq!(cluster.cap(1), 1_064);
     cluster.run(20 * SECOND);
     assert_eq!(cluster.cap(1), 30_000);
-    // Without anybody who leads all have theirs.
+    // Without a leader every node has its own rates.
     for node in cluster.nodes.values_mut() {
         node.is_cut_off = true;
     }
@@ -320,8 +321,8 @@ fn fallbacks_are_used() {
     assert_eq!([cluster.cap(2), cluster.cap(3)], [30_000; 2]);
 }
 
-/// A grant that was ten seconds on its way is worth nothing, although it is the latest that its node
-/// heard: others have what it gives.
+/// A grant delayed by ten seconds has no effect, although it is the latest its node received: other
+/// nodes use its share.
 #[test]
 fn grants_that_come_late_are_dead() {
     let mut cluster = Cluster::new(Terms::default(), Capability::Declared(CAPABILITY), 5);
@@ -342,13 +343,13 @@ fn grants_that_come_late_are_dead() {
     assert!(cluster.cap(2) > 95_000);
 }
 
-/// A clock that is slower than the terms allow is found out, and its node uses no lease.
+/// A clock slower than the terms permit is detected, and its node uses no lease.
 #[test]
 fn a_slow_clock_gets_no_lease() {
     let capability = Capability::Declared(CAPABILITY);
     let mut cluster = Cluster::new(Terms::default(), capability, 5);
     cluster.add_node(1, Clock::RIGHT, false);
-    // An hour off, and right otherwise.
+    // An hour of offset without drift.
     cluster.add_node(2, Clock { offset: 3_600 * SECOND, ppm: 0 }, false);
     cluster.add_node(3, Clock { offset: 0, ppm: -100_000 }, false);
     for id in 1..=3 {
@@ -364,8 +365,8 @@ fn a_slow_clock_gets_no_lease() {
     assert!(cluster.cap(2) > 40_000);
 }
 
-/// A node that left by force gives back what was reserved for it; one that is still there after all
-/// is counted again, and told of.
+/// A node removed by force releases its reservation; if it still runs, it is counted again and
+/// reported.
 #[test]
 fn a_node_that_is_gone() {
     let capability = Capability::Declared(CAPABILITY);
@@ -381,7 +382,7 @@ fn a_node_that_is_gone() {
     assert!(cluster.cap(1) <= CAPABILITY - 40_064, "it may still use what is reserved for it");
     let text = format!("{:?}", cluster.notices);
     assert!(text.contains("NodeSilent"), "{text}");
-    // It lies, and is said to be gone: what follows is the fault of who said so.
+    // The node still runs although it was reported as gone, which violates the assumption.
     cluster.checks.is_on = false;
     cluster.tell_leader(&AllocatorEvent::NodeGone { node: NodeId(2) });
     cluster.run(10 * SECOND);

@@ -1,4 +1,4 @@
-//! What comes of it while nothing goes wrong.
+//! Behaviour without faults.
 
 use crate::cluster::{Clock, Cluster, SECOND, disk};
 use suimon_cluster_qos::{
@@ -16,7 +16,7 @@ fn of(nodes: u32, capability: u64) -> Cluster {
     cluster
 }
 
-/// All that want all share by weight, and all of it is used.
+/// Nodes with unlimited demand share by weight, and the whole capacity is used.
 #[test]
 fn by_weight() {
     let mut cluster = of(3, 100_000);
@@ -29,8 +29,8 @@ fn by_weight() {
     assert!(caps[1].abs_diff(2 * caps[0]) < 200 && caps[0].abs_diff(caps[2]) < 200, "{caps:?}");
 }
 
-/// A minimum that is set while others have all is there within two seconds, and what idles is
-/// used by others.
+/// A minimum set while other nodes use the whole capacity is effective within two seconds, and
+/// unused shares are used by others.
 #[test]
 fn minimums_come_at_once_and_what_idles_is_used() {
     let mut cluster = of(4, 100_000);
@@ -41,19 +41,19 @@ fn minimums_come_at_once_and_what_idles_is_used() {
     cluster.set_disk(1, disk(1, 80_000, 0, 100), ALL);
     cluster.run(2 * SECOND);
     assert!(cluster.cap(1) >= 80_000, "{}", cluster.cap(1));
-    // It wants no more than a little: the others have what is not reserved.
+    // Its demand is small: the others get the unreserved capacity.
     cluster.set_disk(1, disk(1, 80_000, 0, 100), 100);
     cluster.run(10 * SECOND);
     let others: u64 = (2..=4).map(|node| cluster.cap(node)).sum();
     assert!(others * 100 >= (100_000 - 80_064) * 95, "{others}");
-    // And where nothing is reserved, all.
+    // Without a reservation, they get the whole capacity.
     cluster.set_disk(1, disk(1, 0, 0, 100), 100);
     cluster.run(10 * SECOND);
     let others: u64 = (2..=4).map(|node| cluster.cap(node)).sum();
     assert!(others >= 95_000, "{others}");
 }
 
-/// Nothing moves while nothing changes, and little is written.
+/// Shares are stable while nothing changes, and few writes occur.
 #[test]
 fn no_oscillation_and_bounded_writes() {
     let mut cluster = of(8, 200_000);
@@ -80,7 +80,7 @@ fn no_oscillation_and_bounded_writes() {
     assert!((cluster.writes - writes) as f64 / 60.0 <= 4.1, "{}", cluster.writes - writes);
 }
 
-/// Nodes that ask for no more than is theirs say little.
+/// Nodes with a demand within their reservations send few reports.
 #[test]
 fn idle_nodes_say_little() {
     let mut cluster = of(8, 200_000);
@@ -92,7 +92,7 @@ fn idle_nodes_say_little() {
     cluster.run(100 * SECOND);
     assert!(cluster.reports - reports <= 8 * 11, "{}", cluster.reports - reports);
     assert!(cluster.granted - granted <= 8 * 11, "{}", cluster.granted - granted);
-    // One that wants all has it at once.
+    // A node with unlimited demand has its minimum immediately.
     cluster.set_disk(3, disk(3, 1_000, 0, 100), ALL);
     cluster.run(3 * SECOND / 2);
     assert!(cluster.cap(3) > 180_000, "{}", cluster.cap(3));
@@ -115,7 +115,7 @@ fn what_cannot_be_kept_is_refused_with_the_arithmetic() {
          10000 IOPS (declared) is 9000: lower minimums by 128 IOPS"
     );
     assert!(cluster.cap(1) >= 6_064);
-    // Whoever asks is told at once who has what the disk does not get.
+    // A query of unmet minimums returns the cause immediately.
     let unmet = cluster.allocator().unmet();
     assert_eq!((unmet.len(), unmet[0].disk.0, unmet[0].cause), (1, 2, Cause::NotAdmitted));
     let by = unmet[0].aggressors[0];
@@ -125,7 +125,7 @@ fn what_cannot_be_kept_is_refused_with_the_arithmetic() {
     assert!(cluster.cap(2) >= 3_064, "{}", cluster.cap(2));
 }
 
-/// A minimum that is not kept names who has it instead, and where.
+/// An unmet minimum names the disks that use the capacity, and their nodes.
 #[test]
 fn aggressors_are_named() {
     let mut cluster = of(2, 10_000);
@@ -143,7 +143,7 @@ fn aggressors_are_named() {
     assert!(unmet.aggressors[0].delivered_iops > 2 * unmet.aggressors[1].delivered_iops);
 }
 
-/// Disks of three nodes share a maximum of 9000, and its minimum counts once.
+/// Disks on three nodes share a maximum of 9000, and the minimum counts once.
 #[test]
 fn a_policy_of_several_nodes() {
     let mut cluster = of(3, 100_000);
@@ -164,18 +164,18 @@ fn a_policy_of_several_nodes() {
         let cap = cap.copied();
         cap.map_or(0, |cap| cap.max.unwrap().iops_at(node.clock.at(cluster.now)))
     };
-    // Half is divided equally for good, the rest goes to who wants it.
+    // Half is divided equally and indefinitely, the rest by demand.
     assert_eq!([has(&cluster, 2), has(&cluster, 3)], [1_500, 1_500]);
     assert_eq!(has(&cluster, 1), 6_000);
     let reserved: u64 = (1..=3).map(|node| cluster.kept(node).store.reserved_iops).sum();
     assert_eq!(reserved, 3_000 + 3 * 64);
-    // It is deleted while disks have it: it stays as it is, and that is told.
+    // A policy deleted while in use stays in effect, and this is reported.
     cluster.policies.remove(&policy);
     cluster.tell_leader(&AllocatorEvent::PolicyRemoved { policy });
     cluster.run(5 * SECOND);
     assert!(cluster.notices.iter().any(|(_, notice)| matches!(notice, Notice::PolicyInUse { .. })));
     assert_eq!(has(&cluster, 1), 6_000);
-    // The next leader does not know it. Its disks stand still rather than do what they like.
+    // The next leader does not have the policy. Its disks stop instead of running without limits.
     cluster.elect(2);
     cluster.run(10 * SECOND);
     assert!(
@@ -184,8 +184,8 @@ fn a_policy_of_several_nodes() {
     assert_eq!([has(&cluster, 1), has(&cluster, 2)], [0, 0]);
 }
 
-/// A client that waits for answers asks for what it gets. If the store is why that is less than its
-/// minimum, the minimum is not met all the same.
+/// A closed-loop client submits only as fast as requests complete. If the store causes a rate below
+/// the minimum, the minimum is unmet nevertheless.
 #[test]
 fn what_a_slow_store_does_not_give_is_unmet_however_little_is_asked_for() {
     let mut cluster = of(2, 10_000);
@@ -209,8 +209,8 @@ fn what_a_slow_store_does_not_give_is_unmet_however_little_is_asked_for() {
     assert!(by.delivered_iops > 0);
 }
 
-/// Who wanted all there is for a moment, and then little, has others wait no longer than it takes to
-/// say so, to hear of it and to say that it was heard.
+/// After a short unlimited demand that drops, other nodes wait no longer than one report, one grant
+/// and its acknowledgement.
 #[test]
 fn what_is_not_wanted_any_more_is_others_within_a_second() {
     let mut cluster = of(2, 100_000);
@@ -226,7 +226,8 @@ fn what_is_not_wanted_any_more_is_others_within_a_second() {
     assert!(cluster.cap(1) > 95_000, "{}", cluster.cap(1));
 }
 
-/// Who waits says that it wants more, and not how much. For a little nobody else gives up half of what is spare.
+/// A saturated node does not report how much more it demands. Others do not give up half of the
+/// spare capacity for a small demand.
 #[test]
 fn who_waits_for_a_little_takes_a_little_from_others() {
     let mut cluster = of(2, 100_000);
@@ -241,7 +242,7 @@ fn who_waits_for_a_little_takes_a_little_from_others() {
     assert!(cluster.cap(2) >= 2_200, "{}", cluster.cap(2));
 }
 
-/// And it is not believed to want ever more before it has said what came of the last grant.
+/// The assumed use does not grow further before the effect of the last grant is reported.
 #[test]
 fn who_waits_for_more_than_a_little_is_believed_step_by_step() {
     for phase in 0..10 {
@@ -253,7 +254,7 @@ fn who_waits_for_more_than_a_little_is_believed_step_by_step() {
             cluster.set_disk(node, disk(u64::from(node), 0, 0, 100), 2_200);
         }
         cluster.run(10 * SECOND + phase * SECOND / 10);
-        // Others want other things, too, so that the store is divided anew again and again.
+        // Other demands change too, so that the capacity is divided repeatedly.
         cluster.set_disk(2, disk(2, 0, 0, 100), 6_600);
         // Nodes report once a second.
         for round in 0..18 {
@@ -268,7 +269,7 @@ fn who_waits_for_more_than_a_little_is_believed_step_by_step() {
     }
 }
 
-/// The store does half of what it can: what is spare gets less, what is promised does not.
+/// The store delivers half of its capacity: spare capacity shrinks, guarantees do not.
 #[test]
 fn foreign_load_is_named_and_minimums_stay() {
     let mut cluster = of(2, 100_000);
@@ -278,7 +279,8 @@ fn foreign_load_is_named_and_minimums_stay() {
     assert!(cluster.cap(2) > 30_000);
     let mut told = None;
     for _ in 0..120 {
-        // A foreign load takes half of the store; nodes get of the rest by what they ask for.
+        // An external load takes half of the store; nodes get the rest in proportion to their
+        // demand.
         let caps = cluster.cap(1) + cluster.cap(2);
         for node in [1, 2] {
             let share = 50_000 * cluster.cap(node) / caps.max(50_000);

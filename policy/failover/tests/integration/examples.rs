@@ -1,4 +1,4 @@
-//! What happens in the cases that people ask about.
+//! Examples of failures and their actions.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn set(nic: PortId, iov_weight: u8) -> Event {
     Event::NicSet { nic, iov_weight, adapters: vec![WAN] }
 }
 
-/// `web` on its VF, at 1 s.
+/// Returns a state machine with `web` on its VF at 1 s.
 fn on_vf() -> Failover {
     let mut failover = Failover::new(FailoverSpec::default());
     failover.handle(at(0), &Event::VfFound { vf: VF });
@@ -111,7 +111,7 @@ fn a_guest_that_does_not_take_its_vf_loses_it_and_others_get_it_later() {
     failover.handle_deadline(at(60));
     let why = Why::NotReadyInTime;
     assert_eq!(actions(&mut failover), [Action::TakeVf { nic: WEB, vf: VF, why }]);
-    // Too late: it is being taken away.
+    // The event is too late: the VF is being taken away.
     failover.handle(at(61), &Event::VfPathReady { nic: WEB, vf: VF });
     failover.handle(at(61), &Event::VfReleased { vf: VF });
     assert_eq!(actions(&mut failover), []);
@@ -163,7 +163,7 @@ fn a_vf_that_a_guest_had_before_stays_its_own() {
     failover.handle(at(0), &set(DB, 100));
     let told = [Action::StaySynthetic { nic: DB, why: Why::NoVfFree }];
     assert_eq!(actions(&mut failover), told);
-    // Nobody else has it for saying so, and it is not had twice.
+    // The report does not give the VF to another NIC, nor twice.
     failover.handle(
         at(1),
         &Event::VfHeld { nic: PortId(3), iov_weight: 1, adapters: vec![WAN], vf: VF },
@@ -175,7 +175,7 @@ fn a_vf_that_a_guest_had_before_stays_its_own() {
         vf: VF,
         why: Why::Ready
     }));
-    // It is left like any other, also at once.
+    // It is taken away like any other, also immediately.
     let mut failover = Failover::new(FailoverSpec::default());
     failover.handle(at(0), &Event::VfHeld { nic: WEB, iov_weight: 0, adapters: vec![WAN], vf: VF });
     let all = actions(&mut failover);

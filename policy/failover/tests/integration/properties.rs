@@ -1,4 +1,4 @@
-//! What holds whatever happens.
+//! Properties that hold for any events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,13 +10,13 @@ use suimon_quantity::{PortId, Time};
 const SPEC: FailoverSpec =
     FailoverSpec { hold_down: Duration::from_secs(10), ready_limit: Duration::from_secs(60) };
 
-/// What the world does after some milliseconds.
+/// Step after some milliseconds.
 #[derive(Clone, Debug)]
 enum Step {
     Event(Event),
-    /// The guest takes what it was offered, if it was.
+    /// The guest uses the VF it was offered, if any.
     TakeOffer(PortId),
-    /// What is being unplugged is free.
+    /// The VF being unplugged becomes free.
     Unplug(VfId),
     Deadline,
 }
@@ -67,10 +67,10 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The world as actions have made it, and what must be true of it.
+/// Environment as changed by actions, with the invariants to check.
 #[derive(Default)]
 struct World {
-    /// What each NIC has plugged in, or is being freed of.
+    /// VF that each NIC has plugged in or is releasing.
     has: BTreeMap<PortId, VfId>,
     leaving: BTreeMap<VfId, PortId>,
     on_vf: BTreeMap<PortId, VfId>,
@@ -129,7 +129,7 @@ impl World {
                     Event::VfFound { vf } => {
                         self.found.insert(*vf);
                     }
-                    // What was never there is not lost.
+                    // A VF that was never found cannot be lost.
                     Event::VfLost { vf } if self.found.contains(vf) => {
                         self.lost_at.insert(*vf, now);
                     }
@@ -150,7 +150,7 @@ impl World {
     }
 }
 
-/// What was told when; `None` where only time has passed.
+/// Events with their times; `None` for a deadline.
 type Record = Vec<(Time, Option<Event>)>;
 
 fn drive(steps: &[(u64, Step)]) -> (Record, Vec<Action>) {
@@ -190,7 +190,7 @@ fn drive(steps: &[(u64, Step)]) -> (Record, Vec<Action>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// One path, no VF twice, no NIC faster than hold-down: see [`World`].
+    /// One path per NIC, no VF assigned twice, no reassignment within the hold-down: see [`World`].
     #[test]
     fn whatever_happens(steps in prop::collection::vec((0_u64..8_000, step()), 1..120)) {
         drive(&steps);
@@ -217,7 +217,7 @@ proptest! {
         prop_assert_eq!(serde_json::from_str::<Vec<Action>>(&text).unwrap(), actions);
     }
 
-    /// When all is quiet, whoever could have a VF has one, the heaviest first.
+    /// In the settled state every NIC that can have a VF has one, in descending order of weight.
     #[test]
     fn weights_are_respected(
         weights in prop::collection::vec(0_u8..=100, 1..8),
@@ -228,7 +228,7 @@ proptest! {
         for index in 0..vfs {
             failover.handle(Time::ZERO, &Event::VfFound { vf: VfId { adapter, index } });
         }
-        // Nobody is reached by the adapter before all are known.
+        // No NIC is connected by the adapter before all are known.
         let set = |failover: &mut Failover, nic: usize, weight: u8, adapters: Vec<AdapterId>| {
             let nic = PortId(u32::try_from(nic).unwrap());
             let event = Event::NicSet { nic, iov_weight: weight, adapters };

@@ -1,6 +1,5 @@
-//! The switch against a naive one: for any topology, any frames and any live
-//! changes, both deliver the same frames to the same ports with the same tags,
-//! and drop for the same reasons.
+//! Comparison with a simple reference switch: for any topology, frames and live changes, both
+//! deliver the same frames to the same ports with the same tags, and drop for the same reasons.
 
 use crate::reference;
 use std::collections::BTreeSet;
@@ -20,18 +19,18 @@ use crate::reference::{Delivery, Outcome, Reference};
 const SWITCHES: u32 = 3;
 const AGEING: Duration = Duration::from_secs(20);
 
-/// What happens to the switch.
+/// Operation on the switch.
 #[derive(Clone, Debug)]
 enum Op {
-    /// One batch; the port and the wait are those of the first.
+    /// One batch; port and delay are those of the first frame.
     Batch(Vec<Arrival>),
-    /// The port is removed, or comes back.
+    /// Removes the port, or adds it again.
     Toggle(usize),
     Vlan(usize, VlanMode),
     Mac(usize, Option<MacAddr>, bool),
 }
 
-/// A frame that arrives.
+/// Received frame with its port and delay.
 #[derive(Clone, Debug)]
 struct Arrival {
     port: usize,
@@ -119,7 +118,7 @@ fn any_op() -> impl Strategy<Value = Op> {
             wait_ms,
         },
     );
-    // Runs of one flow, as real batches have them.
+    // Runs of one flow, as in real batches.
     let run = (arrival, 1usize..3).prop_map(|(arrival, count)| vec![arrival; count]);
     let batch = prop::collection::vec(run, 1..5).prop_map(|runs| Op::Batch(runs.concat()));
     prop_oneof![
@@ -131,7 +130,7 @@ fn any_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Both switches, side by side.
+/// Both switches side by side.
 struct Pair {
     switches: Vec<SwitchSpec>,
     ports: Vec<(PortSpec, bool)>,
@@ -147,7 +146,7 @@ impl Pair {
     fn new(specs: Vec<PortSpec>) -> Self {
         let switches: Vec<_> =
             (0..SWITCHES).map(|n| SwitchSpec { id: SwitchId(n * 7), ageing: AGEING }).collect();
-        // Identifiers run against the order in which the ports are given.
+        // Identifiers are in the opposite order of the ports.
         let id = |n: u32| PortId(100 - 3 * n);
         let ports = (0..).zip(specs).map(|(n, spec)| (PortSpec { id: id(n), ..spec }, true));
         let mut pair = Self {
@@ -186,7 +185,7 @@ impl Pair {
         });
     }
 
-    /// Changes the ports unless that is to be refused.
+    /// Changes the ports unless the change must be rejected.
     fn try_change(&mut self, change: impl FnOnce(&mut Vec<(PortSpec, bool)>)) {
         let mut ports = self.ports.clone();
         change(&mut ports);
@@ -195,8 +194,8 @@ impl Pair {
             Ok(tables) => {
                 assert_eq!(reference::shared_address(&specs), None);
                 self.reference.change(specs);
-                // A replica that never sees the tables in between does not know
-                // that a port was away.
+                // A replica that skips the tables in between cannot detect that a port was removed
+                // temporarily.
                 self.forwarder.handle_tables(&tables);
                 self.tables = tables;
                 self.ports = ports;
@@ -228,7 +227,7 @@ impl Pair {
         }
     }
 
-    /// What the switching plane does with a verdict.
+    /// Carries out a verdict as the switching plane does.
     fn carry_out(&self, ingress: PortSlot, verdict: Verdict, frame: &Frame) -> Outcome {
         let tci = |tag: Option<VlanTag>| tag.map(VlanTag::tci);
         match verdict {
@@ -264,7 +263,7 @@ impl Arrival {
         bytes[12..14].copy_from_slice(&[0x08, 0x00]);
         bytes.truncate(self.len);
         if let (Some(segment_bytes), true) = (self.segment_bytes, self.len > 1000) {
-            // An IPv4 header of 20 bytes and a TCP header of 32: 66 in all.
+            // An IPv4 header of 20 bytes and a TCP header of 32: 66 bytes in all.
             bytes[34 + 12] = 8 << 4;
             frame.fill(&bytes);
             frame.meta.checksum = Checksum::Partial { start: 34, offset: 16 };
@@ -286,7 +285,7 @@ proptest! {
     ) {
         let mut pair = Pair::new(ports);
         for mut op in ops {
-            // What is too old counts until it is swept; here nothing ages.
+            // Expired entries count until they are swept; no entry expires here.
             if let Op::Batch(arrivals) = &mut op {
                 arrivals[0].wait_ms = 0;
             }

@@ -6,7 +6,7 @@ use suimon_frame::Offloads;
 
 const ALL: Offloads = Offloads { udp_segmentation: true, ..Offloads::TCP };
 
-/// A device on which these are active and the others, which it has, are not.
+/// Returns a device that supports all features, of which those in `active` are active.
 fn device(active: &[Feature]) -> DeviceFeatures {
     let mut device = DeviceFeatures::default();
     for feature in Feature::ALL {
@@ -89,8 +89,8 @@ fn what_is_received_is_checked_and_joined_by_whoever_is_active() {
 }
 
 proptest! {
-    /// What is not in use here is done before the frame comes in or by us, never left
-    /// to the port that is not to do it.
+    /// Work of a disabled capability is done before the frame comes in or by software, never left
+    /// to the port with the capability disabled.
     #[test]
     fn what_is_switched_off_is_left_to_nobody_behind_it(
         bits in any::<[bool; 6]>(),

@@ -107,8 +107,8 @@ fn reasons_read_as_sentences_and_as_json() {
 }
 
 proptest! {
-    /// What the guest sends we receive, and what the uplink receives comes in here:
-    /// the same switches, the other way round.
+    /// Frames sent by the guest come in here, and so do frames received by an uplink: the same
+    /// switches with opposite directions.
     #[test]
     fn an_uplink_is_a_nic_seen_from_its_other_side(
         supported in offloads(),
@@ -157,7 +157,7 @@ proptest! {
         prop_assert!(any_tcp || !tcp_ecn_segmentation);
     }
 
-    /// The findings say the same as the offloads, and name each capability once.
+    /// The findings agree with the offloads and name each capability once.
     #[test]
     fn findings_agree_with_the_offloads(
         supported in offloads(),

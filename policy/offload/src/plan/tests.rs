@@ -15,7 +15,7 @@ fn offloads() -> impl Strategy<Value = Offloads> {
     })
 }
 
-/// An Ethernet, IPv4 and TCP header, and payload.
+/// Returns a frame with Ethernet, IPv4 and TCP headers and payload.
 fn tcp_frame(payload_bytes: usize) -> Frame {
     let mut bytes = vec![0; 54 + payload_bytes];
     bytes[12..14].copy_from_slice(&[0x08, 0x00]);
@@ -76,12 +76,12 @@ fn a_partial_checksum_leaves_as_its_ingress_says_even_where_the_egress_takes_it(
     assert_eq!(step(LeavesAs::Any, checksum), EgressStep::AsIs);
     assert_eq!(step(LeavesAs::Segments, checksum), EgressStep::AsIs);
     assert_eq!(step(LeavesAs::Plain, checksum), EgressStep::CompleteChecksum);
-    // Where it was completed for one egress, the next one gets it as it is.
+    // After completion for one egress, the next one gets the frame unchanged.
     assert_eq!(step(LeavesAs::Plain, Checksum::Verified), EgressStep::AsIs);
 }
 
 proptest! {
-    /// Whatever the egress lacks, the planned step makes frames that it takes.
+    /// For any missing offloads of the egress, the returned step produces frames that it accepts.
     #[test]
     fn the_step_makes_frames_that_the_egress_takes(
         egress in offloads(),

@@ -1,4 +1,4 @@
-//! Energy from counters that wrap.
+//! Energy from wrapping counters.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn reading(zone: &str, name: &str, energy_uj: u64, energy_uj_max: u64) -> ZoneRe
 }
 
 proptest! {
-    /// Whatever is used between two readings is told, wherever the counter begins anew.
+    /// All energy used between two readings is counted, wherever the counter wraps.
     #[test]
     fn nothing_is_lost_where_counters_wrap(
         start in 0u64..1_000_000_000,
@@ -34,7 +34,7 @@ proptest! {
         prop_assert_eq!(meter.gaps(), 0);
     }
 
-    /// Counters say what they like; nothing overflows, and no power is absurd.
+    /// Arbitrary counter values cause no overflow and no implausible power.
     #[test]
     fn absurd_counters_do_no_harm(
         all in prop::collection::vec((any::<u64>(), any::<u64>(), any::<u64>()), 0..30),
@@ -58,7 +58,7 @@ fn a_counter_that_may_have_wrapped_twice_tells_nothing() {
     meter.observe(at(1), &zone(5));
     meter.observe(at(61), &zone(60_000_005));
     assert_eq!(meter.zones()[0].milliwatts, Some(1000));
-    // 262 kJ are 131 s at 2 kW.
+    // 262 kJ correspond to 131 s at 2 kW.
     meter.observe(at(261), &zone(90_000_005));
     assert_eq!((meter.zones()[0].milliwatts, meter.gaps()), (None, 1));
     assert_eq!(meter.zones()[0].energy_uj, 60_000_000, "of the gap nothing is known");

@@ -1,4 +1,4 @@
-//! What holds whatever machine it is and whatever plans follow each other.
+//! Properties that hold for any machine and any sequence of plans.
 
 use std::collections::BTreeSet;
 
@@ -97,7 +97,7 @@ fn any_spec() -> impl Strategy<Value = PowerSpec> {
         })
 }
 
-/// Does what the kernel does with a write; refuses what it would.
+/// Applies a write as the kernel does, rejecting invalid ones.
 fn write(machine: &mut Machine, of: &Wanted) {
     let flag = || {
         assert!(["0", "1"].contains(&of.value.as_str()), "{of:?}");
@@ -145,7 +145,7 @@ fn settings(spec: &PowerSpec, machine: &Machine) -> Vec<Wanted> {
     decide(spec, machine).into_iter().flat_map(|target| target.settings).collect()
 }
 
-/// Carries out until nothing is left to be done; the records at the end.
+/// Applies a plan until no writes are left and returns the records.
 fn settle(
     spec: Option<&PowerSpec>,
     machine: &mut Machine,
@@ -185,7 +185,7 @@ proptest! {
                 let value = machine.value(of.id);
                 prop_assert_eq!(value.as_deref(), Some(of.value.as_str()), "{:?}", of.id);
             }
-            // What the plan does not ask for is as it was.
+            // Settings that the plan does not require have their original values.
             for id in records.keys() {
                 prop_assert!(settings(spec, &machine).iter().any(|of| of.id == *id));
             }
@@ -195,7 +195,8 @@ proptest! {
         prop_assert_eq!(machine, before);
     }
 
-    /// Somebody else changes frequencies, governors and states while a plan is in effect.
+    /// External changes of frequencies, governors and states during a plan are left alone and
+    /// reported.
     #[test]
     fn what_others_change_is_left_alone_and_said(
         machine in any_machine(),
@@ -226,12 +227,12 @@ proptest! {
             prop_assert!(todo.foreign.iter().any(|of| of.id == id && of.now == "somebody's"));
             prop_assert_eq!(todo.records.contains_key(&id), is_wanted);
         }
-        // Who sets a plan again means it, and what is there now is what comes back.
+        // Setting a plan again overwrites them, and their values become the original ones.
         let todo = reconcile(&settings(&spec, &machine), &machine, &records, &Assert::All);
         prop_assert_eq!(todo.records[&id].before.as_str(), "somebody's");
     }
 
-    /// The daemon may die between any two writes; records are durable before the first.
+    /// The daemon may crash between any two writes; records are durable before the first.
     #[test]
     fn whoever_dies_between_writes_can_restore(
         machine in any_machine(),
@@ -264,7 +265,7 @@ proptest! {
         let waits: BTreeSet<SettingId> =
             records.keys().copied().filter(|id| !matches!(id, SettingId::Turbo(_))).collect();
         prop_assert_eq!(&todo.waiting, &waits);
-        // They come back as they were when they went.
+        // CPUs return with the settings they had when they went offline.
         let mut machine = Machine { turbo: machine.turbo, ..on };
         settle(None, &mut machine, records, &Assert::Nothing);
         prop_assert_eq!(machine, before);

@@ -1,4 +1,4 @@
-//! What the owner is told: what a frame was, and what to do.
+//! Results returned to the owner: classification of received frames and actions.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,81 +6,81 @@ use super::port::{Port, Told};
 use super::{ChurnState, Reason, SlowFrame};
 use crate::MemberId;
 
-/// What a received frame was.
+/// Classification of a received frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "received")]
 pub enum Received {
-    /// A LACPDU.
+    /// Valid LACPDU, processed by the Receive machine.
     Lacpdu,
-    /// A Marker; it is answered at the next poll, or there were too many.
+    /// Marker, answered at the next poll unless the rate limit is exceeded.
     Marker {
-        /// Whether it is answered.
+        /// True if a response is sent.
         is_answered: bool,
     },
-    /// A Marker Response; nobody here asks for one.
+    /// Marker Response. Ignored, because this implementation sends no Markers.
     MarkerResponse,
-    /// Another slow protocol's.
+    /// PDU of another slow protocol.
     Other {
-        /// Its subtype.
+        /// Subtype of the slow protocol.
         subtype: u8,
     },
-    /// A LACPDU that came when the link was down or could not aggregate.
+    /// LACPDU received while the link was down or could not aggregate.
     Ignored,
-    /// From a member that is not in the team.
+    /// Frame received on a member that is not in the team.
     NotAMember,
 }
 
-/// Whose churn it is.
+/// End of the link that is churning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChurnSide {
-    /// We cannot get in sync.
+    /// The local end does not get in sync.
     Actor,
-    /// The Partner does not.
+    /// The Partner does not get in sync.
     Partner,
 }
 
-/// What the owner has to do, in this order.
+/// Action for the owner. Actions are carried out in the order in which they are returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "action")]
 pub enum Action {
-    /// Collect and distribute on this member from now on, or no more.
+    /// Starts or stops collecting and distributing on this member.
     Use {
-        /// The member.
+        /// Member that the action or error concerns.
         member: MemberId,
-        /// Whether to take frames from it.
+        /// True if received frames are accepted.
         collecting: bool,
-        /// Whether to send frames on it.
+        /// True if frames are sent.
         distributing: bool,
-        /// Why.
+        /// Reason for which the member is used or not.
         reason: Reason,
     },
-    /// Send this frame on this member, ahead of others.
+    /// Sends this frame on this member, ahead of data frames.
     Send {
-        /// The member.
+        /// Member to send on.
         member: MemberId,
-        /// The frame.
+        /// Frame to send.
         frame: SlowFrame,
     },
-    /// Say that one end has not been in sync for 60 s, or is again.
+    /// Reports that one end has been out of sync for 60 s, or is in sync again.
     Churn {
-        /// The member.
+        /// Member that the action or error concerns.
         member: MemberId,
-        /// Which end.
+        /// End of the link that is concerned.
         side: ChurnSide,
-        /// Whether it is out of sync.
+        /// True if the end is out of sync.
         is_churning: bool,
     },
-    /// Say that a link leads back to this System, or does no more.
+    /// Reports that a link leads back to this System, or that it stopped doing so.
     Loopback {
-        /// The member.
+        /// Member that the action or error concerns.
         member: MemberId,
-        /// The port of this System that was heard.
+        /// Port of this System whose LACPDUs were received; `None` if the loop is gone.
         port: Option<u16>,
     },
 }
 
-/// Tells the owner whether the member is in use, if that changed.
+/// Appends a [`Action::Use`] if the use of the member changed.
 pub(crate) fn report_use(port: &mut Port, out: &mut Vec<Action>) {
     let (member, in_use, reason) = (port.member, port.is_in_use(), port.reason());
     if port.told.in_use != in_use {
@@ -89,7 +89,7 @@ pub(crate) fn report_use(port: &mut Port, out: &mut Vec<Action>) {
     }
 }
 
-/// Tells the owner of churn and loopback, if they changed.
+/// Appends actions for changes of churn and loopback.
 pub(crate) fn report_trouble(port: &mut Port, out: &mut Vec<Action>) {
     let member = port.member;
     let now = Told {

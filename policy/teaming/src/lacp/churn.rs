@@ -1,45 +1,44 @@
-//! The Actor's and the Partner's Churn Detection machines (IEEE 802.1AX-2014,
-//! 6.4.17, Figures 6-23 and 6-24): one machine, for either end's
-//! Synchronization.
+//! Actor and Partner Churn Detection machines (IEEE 802.1AX-2014, 6.4.17, Figures 6-23 and 6-24),
+//! implemented as one machine that monitors the Synchronization of either end.
 
 use serde::{Deserialize, Serialize};
 use suimon_quantity::Time;
 
 use super::constants::CHURN_DETECTION_TIME;
 
-/// A state of the machine.
+/// State of the churn detection machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChurnState {
-    /// ACTOR_CHURN_MONITOR, PARTNER_CHURN_MONITOR: not in sync, but not for long.
+    /// ACTOR_CHURN_MONITOR, PARTNER_CHURN_MONITOR: out of sync for less than 60 s.
     Monitor,
     /// NO_ACTOR_CHURN, NO_PARTNER_CHURN: in sync.
     NoChurn,
-    /// ACTOR_CHURN, PARTNER_CHURN: not in sync for 60 s.
+    /// ACTOR_CHURN, PARTNER_CHURN: out of sync for 60 s.
     Churn,
 }
 
-/// The machine.
+/// Churn detection machine of one end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Churn {
     pub(crate) state: ChurnState,
-    /// When the churn timer runs out.
+    /// Expiry of the churn timer.
     pub(crate) timer: Option<Time>,
 }
 
 impl Churn {
-    /// At BEGIN.
+    /// Creates the machine in its state at BEGIN.
     pub(crate) const fn new() -> Self {
         Self { state: ChurnState::Monitor, timer: None }
     }
 
-    /// Makes one transition if one is due; whether it did. `in_sync` is the
-    /// Synchronization of the end that is watched.
+    /// Makes one transition if one is due and returns whether it did. `in_sync` is the
+    /// Synchronization of the monitored end.
     pub(crate) fn transition(&mut self, port_enabled: bool, in_sync: bool, now: Time) -> bool {
         use ChurnState::{Churn, Monitor, NoChurn};
         if !port_enabled {
-            // The figure enters MONITOR again and again, so its timer starts when
-            // the port is enabled.
+            // The figure enters MONITOR continuously while the port is disabled, so the timer
+            // starts when the port is enabled.
             let was = core::mem::replace(&mut self.state, Monitor);
             self.timer = None;
             return was != Monitor;

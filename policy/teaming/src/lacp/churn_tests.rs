@@ -6,8 +6,8 @@ fn at(seconds: u64) -> Time {
     Time::from_ns(7_000_000_000) + Duration::from_secs(seconds)
 }
 
-/// Figures 6-23 and 6-24, each arrow, and each state without one: from, enabled,
-/// in sync, when, to. The timer runs out at 60 s.
+/// Figures 6-23 and 6-24: every transition, and every state without one: from, enabled, in sync,
+/// time, to. The timer expires at 60 s.
 #[test]
 #[rustfmt::skip]
 fn every_transition_of_figures_6_23_and_6_24_and_no_other() {
@@ -38,7 +38,7 @@ fn every_transition_of_figures_6_23_and_6_24_and_no_other() {
     }
 }
 
-/// Figures 6-23 and 6-24: while the port is disabled, MONITOR is entered anew.
+/// Figures 6-23 and 6-24: while the port is disabled, MONITOR is entered continuously.
 #[test]
 fn the_timer_starts_when_the_port_is_enabled() {
     let mut machine = Churn::new();

@@ -1,24 +1,23 @@
-//! The protocol's constants (IEEE 802.1AX-2014, 6.4.4).
+//! Constants of the protocol (IEEE 802.1AX-2014, 6.4.4).
 
 use core::time::Duration;
 
-/// Between two periodic transmissions with Short Timeouts.
+/// Interval of periodic transmissions with Short Timeouts.
 pub(crate) const FAST_PERIODIC_TIME: Duration = Duration::from_secs(1);
-/// Between two periodic transmissions with Long Timeouts.
+/// Interval of periodic transmissions with Long Timeouts.
 pub(crate) const SLOW_PERIODIC_TIME: Duration = Duration::from_secs(30);
-/// Until received information is invalid with Short Timeouts.
+/// Validity of received information with Short Timeouts.
 pub(crate) const SHORT_TIMEOUT_TIME: Duration = Duration::from_secs(3);
-/// Until received information is invalid with Long Timeouts.
+/// Validity of received information with Long Timeouts.
 pub(crate) const LONG_TIMEOUT_TIME: Duration = Duration::from_secs(90);
-/// How long both sides may take to agree.
+/// Time after which an end that is out of sync counts as churning.
 pub(crate) const CHURN_DETECTION_TIME: Duration = Duration::from_secs(60);
-/// How long links are waited for, so that several attach at once.
+/// Delay before links attach to an Aggregator, so that several attach together.
 pub(crate) const AGGREGATE_WAIT_TIME: Duration = Duration::from_secs(2);
-/// The version that is sent.
+/// Protocol version in transmitted PDUs.
 pub(crate) const VERSION: u8 = 1;
-/// What is said of the longest delay of a received frame, in tens of
-/// microseconds (6.4.2.3, `CollectorMaxDelay`): 50 ms, which a processor that
-/// sleeps or is busy with another queue stays below.
+/// `CollectorMaxDelay` in transmitted LACPDUs (6.4.2.3), in tens of microseconds: 50 ms, an upper
+/// bound of the delay added by an idle worker or by one servicing another queue.
 pub(crate) const COLLECTOR_MAX_DELAY: u16 = 5_000;
-/// LACPDUs in any [`FAST_PERIODIC_TIME`] (6.4.16).
+/// Maximum number of LACPDUs in any [`FAST_PERIODIC_TIME`] (6.4.16).
 pub(crate) const SENT_MAX: usize = 3;

@@ -1,30 +1,29 @@
-//! What a port counts.
+//! LACP counters of a member.
 
 use serde::{Deserialize, Serialize};
 
-/// Counters of one member, since it joined (IEEE 802.1AX-2014, 7.3.4).
+/// LACP counters of one member since it joined the team (IEEE 802.1AX-2014, 7.3.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// LACPDUs received that were valid.
+    /// Valid LACPDUs received on the member.
     pub lacpdus_rx: u64,
-    /// LACPDUs sent.
+    /// LACPDUs sent on the member.
     pub lacpdus_tx: u64,
-    /// Markers received.
+    /// Markers received on the member.
     pub markers_rx: u64,
-    /// Markers that were left without response: too many at a time, or no link.
+    /// Markers not answered: rate limit exceeded, or link down.
     pub markers_unanswered: u64,
-    /// Marker Responses received; nobody here asks for them.
+    /// Marker Responses received. This implementation sends no Markers.
     pub marker_responses_rx: u64,
-    /// Marker Responses sent.
+    /// Marker Responses sent on the member.
     pub marker_responses_tx: u64,
-    /// Frames of the slow protocols' type that were malformed, or of a subtype that
-    /// cannot be.
+    /// Frames of the slow protocols' type that are malformed or have an invalid subtype.
     pub illegal_rx: u64,
-    /// PDUs of other slow protocols, and frames that are of none.
+    /// PDUs of other slow protocols, and frames that belong to no slow protocol.
     pub unknown_rx: u64,
-    /// LACPDUs that named another Partner on a selected member whose Partner was
-    /// known: cables were changed, or somebody forges.
+    /// LACPDUs that named another Partner on a selected member with a known Partner. Caused by
+    /// recabling or forged frames.
     pub partner_changes: u64,
-    /// LACPDUs of our own System.
+    /// LACPDUs received that this System sent.
     pub loopbacks: u64,
 }

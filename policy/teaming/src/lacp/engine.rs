@@ -1,4 +1,4 @@
-//! The aggregation of one team.
+//! LACP engine of one team.
 
 use suimon_quantity::Time;
 
@@ -13,30 +13,31 @@ use super::{
 use crate::MEMBERS_MAX;
 use crate::MemberId;
 
-/// Rounds of ports and Selection Logic in one poll. Three settle any event; what
-/// is left after these is done at the next poll, at once.
+/// Maximum rounds of ports and Selection Logic in one poll. Three settle any event; the next poll,
+/// due immediately, continues after this limit.
 const ROUNDS_MAX: usize = 8;
 
-/// The aggregation of one team: LACP on all its members.
+/// Aggregation of one team: LACP on all its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lacp {
     spec: LacpSpec,
-    /// In the order of their identifiers.
+    /// Ports in ascending order of member identifiers.
     ports: Vec<Port>,
     selection: Selection,
-    /// What members that left still have to send.
+    /// Final frames of removed members.
     farewells: Vec<Action>,
-    /// When something happened that the next poll has to look at.
+    /// Time of the last event that the next poll has to process.
     touched: Option<Time>,
-    /// When a timer runs out.
+    /// Earliest expiry of any timer of a port.
     deadline: Option<Time>,
 }
 
 impl Lacp {
-    /// A team without members.
+    /// Creates a team without members.
     ///
     /// # Errors
-    /// What of the specification cannot be.
+    ///
+    /// The invalid field of the specification.
     pub fn new(spec: LacpSpec) -> Result<Self, SpecError> {
         spec.check()?;
         Ok(Self {
@@ -49,16 +50,17 @@ impl Lacp {
         })
     }
 
-    /// What is configured.
+    /// Returns the configuration in effect.
     pub const fn spec(&self) -> &LacpSpec {
         &self.spec
     }
 
-    /// Changes what is configured. Timer, activity, limits: traffic goes on. System
-    /// and key: members leave their groups and join again.
+    /// Changes the configuration. Changes of timer, activity and limits do not interrupt traffic.
+    /// Changes of System or key make members leave their groups and rejoin.
     ///
     /// # Errors
-    /// What of the specification cannot be; nothing is changed then.
+    ///
+    /// The invalid field of the specification; the configuration is unchanged.
     pub fn set_spec(&mut self, spec: LacpSpec, now: Time) -> Result<(), SpecError> {
         spec.check()?;
         self.spec = spec;
@@ -70,10 +72,11 @@ impl Lacp {
         Ok(())
     }
 
-    /// Adds a member, without link.
+    /// Adds a member with its link down.
     ///
     /// # Errors
-    /// There are too many, it is there already, or its port cannot be.
+    ///
+    /// The team is full, the member exists, or its port is invalid or used by another member.
     pub fn add_member(
         &mut self,
         member: MemberId,
@@ -92,10 +95,11 @@ impl Lacp {
         Ok(())
     }
 
-    /// Changes a member's port.
+    /// Changes the port of a member.
     ///
     /// # Errors
-    /// It is not in the team, or its port cannot be; nothing is changed then.
+    ///
+    /// The member is not in the team or the port is invalid; the configuration is unchanged.
     pub fn set_member(
         &mut self,
         member: MemberId,
@@ -112,11 +116,12 @@ impl Lacp {
         Ok(())
     }
 
-    /// Removes a member. The next poll still has a LACPDU for it that tells the
-    /// Partner not to use the link any more, unless too many were just sent.
+    /// Removes a member. The next poll returns a final LACPDU that makes the Partner stop using the
+    /// link, unless the rate limit is exceeded.
     ///
     /// # Errors
-    /// It is not in the team.
+    ///
+    /// The member is not in the team.
     pub fn remove_member(&mut self, member: MemberId, now: Time) -> Result<(), SpecError> {
         let at = self.position(member).ok_or(SpecError::UnknownMember(member))?;
         let mut port = self.ports.remove(at);
@@ -126,9 +131,10 @@ impl Lacp {
         Ok(())
     }
 
-    /// A member's link came up, changed, or went down (`None`).
+    /// Processes a link that came up, changed, or went down (`None`).
     ///
     /// # Errors
+    ///
     /// The member is not in the team.
     pub fn handle_link(
         &mut self,
@@ -144,10 +150,11 @@ impl Lacp {
         Ok(())
     }
 
-    /// A frame of the slow protocols arrived on a member: all of it, without FCS.
+    /// Processes a slow protocol frame received on a member: the complete frame without FCS.
     ///
     /// # Errors
-    /// What is wrong with the frame; it is counted and has no other effect.
+    ///
+    /// The defect of the frame. The frame is counted and has no other effect.
     pub fn handle_frame(
         &mut self,
         member: MemberId,
@@ -179,7 +186,7 @@ impl Lacp {
         if !port.handle_pdu(pdu, now) {
             return Received::Ignored;
         }
-        // What only confirms what is known gives a poll nothing to do.
+        // A LACPDU that only confirms the recorded state requires no action of a poll.
         let mut is_news =
             before != (port.vars.clone(), port.looped, port.receive.state, port.mux.state);
         for other in self.ports.iter_mut().filter(|other| other.member != member) {
@@ -189,7 +196,7 @@ impl Lacp {
                 && partner.port == pdu.actor.port
                 && partner.port != 0
             {
-                // `port_moved` (6.4.8): the cable was put into this port.
+                // `port_moved` (6.4.8): the cable was moved to this port.
                 other.vars.port_moved = true;
                 other.run(now);
                 is_news = true;
@@ -225,7 +232,7 @@ impl Lacp {
         Received::Marker { is_answered }
     }
 
-    /// Appends what has to be done now to `out`.
+    /// Appends the actions due at `now` to `out`.
     pub fn poll(&mut self, now: Time, out: &mut Vec<Action>) {
         let is_due = self.deadline.is_some_and(|deadline| deadline <= now);
         if self.touched.is_none() && !is_due {
@@ -252,13 +259,13 @@ impl Lacp {
         self.deadline = ports.chain(self.selection.deadline).min();
     }
 
-    /// When [`Lacp::poll`] has to be called next; `None` if after the next event
-    /// only. A time that has passed means now.
+    /// Returns the time of the next [`Lacp::poll`]; `None` if only the next event requires one. A
+    /// time in the past means immediately.
     pub fn next_deadline(&self) -> Option<Time> {
         self.touched.or(self.deadline)
     }
 
-    /// Makes all transitions that are due; whether that came to an end.
+    /// Makes all transitions that are due. Returns false if [`ROUNDS_MAX`] was reached first.
     fn settle(&mut self, now: Time) -> bool {
         for _ in 0..ROUNDS_MAX {
             let mut changed = false;
@@ -273,17 +280,17 @@ impl Lacp {
         false
     }
 
-    /// The members, lowest identifier first.
+    /// Returns the members in ascending order of identifiers.
     pub fn members(&self) -> impl Iterator<Item = MemberId> + '_ {
         self.ports.iter().map(|port| port.member)
     }
 
-    /// Everything there is to show of a member; `None` if it is not in the team.
+    /// Returns the state of a member; `None` if it is not in the team.
     pub fn member_state(&self, member: MemberId) -> Option<MemberState> {
         self.position(member).and_then(|at| self.ports.get(at)).map(MemberState::of)
     }
 
-    /// The team as a whole.
+    /// Returns the state of the team.
     pub fn team_state(&self) -> TeamState {
         TeamState::of(self.selection.chosen, &self.ports)
     }

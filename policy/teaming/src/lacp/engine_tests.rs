@@ -14,7 +14,7 @@ fn a_link_comes_into_use_two_seconds_after_its_partner_was_heard() {
     let mut bench = Bench::new(spec(), 1);
     let start = bench.now;
     bench.run_ms(1_500);
-    // Figure 6-19: the first LACPDU comes with the periodic timer, asking for more.
+    // Figure 6-19: the first LACPDU is sent with the periodic timer and requests fast transmission.
     let sent = bench.sent(1);
     assert_eq!(sent.len(), 1);
     assert_eq!(sent[0].0, start + Duration::from_secs(1));
@@ -41,7 +41,7 @@ fn a_link_comes_into_use_two_seconds_after_its_partner_was_heard() {
         "distributing",
     ];
     assert_eq!(names, expected);
-    // What is sent is what is so, and the Partner's end as it was heard.
+    // The LACPDU carries the current Actor state, and the Partner's end as received.
     assert_eq!(last.actor, state.actor);
     assert_eq!(last.partner, end(0x99, 4));
     assert_eq!(bench.lacp.team_state().in_use, 1);
@@ -126,7 +126,7 @@ fn a_forged_partner_detaches_its_member_is_counted_and_the_real_one_comes_back()
     let back = bench.now + Duration::from_secs(2);
     bench.hear_for(4, &ends);
     assert_eq!(bench.uses(), [(back, 1, true, Reason::InUse)]);
-    // Whoever flips between two Partners is counted once per change he makes.
+    // A Partner that alternates between two identities is counted once per change.
     assert_eq!(bench.state(1).counters.partner_changes, 1);
 }
 
@@ -137,7 +137,7 @@ fn a_flood_is_answered_three_times_a_second_and_costs_no_poll_while_it_says_noth
     bench.said.clear();
     let start = bench.now;
     for number in 0..20_000u32 {
-        // Each says something wrong of us, so each asks for an answer.
+        // Each contains wrong information about the local end, so each requires a reply.
         let mut pdu = Lacpdu {
             version: 1,
             actor: end(number as u8, number as u16),
@@ -154,7 +154,7 @@ fn a_flood_is_answered_three_times_a_second_and_costs_no_poll_while_it_says_noth
         assert!(four[3].0.since(four[0].0) > Duration::from_secs(1));
     }
     assert!(bench.now.since(start) >= Duration::from_secs(2));
-    // One that only repeats itself leaves the next poll where it was.
+    // A LACPDU that only repeats known information does not change the time of the next poll.
     bench.hear_for(4, &[(1, end(0x99, 4))]);
     let frame = |bench: &Bench| {
         let partner = bench.state(1).actor;
@@ -286,7 +286,7 @@ fn a_member_that_leaves_says_so_to_its_partner() {
     assert_eq!(bench.lacp.member_state(MemberId(1)), None);
     let again = bench.lacp.remove_member(MemberId(1), bench.now);
     assert_eq!(again, Err(SpecError::UnknownMember(MemberId(1))));
-    // A member without link, or without anybody who listens, has nobody to tell it.
+    // A member without a link, or without a Partner, sends no final LACPDU.
     bench.link(2, None);
     bench.said.clear();
     bench.lacp.remove_member(MemberId(2), bench.now).unwrap();
@@ -294,7 +294,7 @@ fn a_member_that_leaves_says_so_to_its_partner() {
     assert_eq!(bench.said, []);
 }
 
-/// Figures 6-23 and 6-24.
+/// Figures 6-23 and 6-24: churn is reported once, and again when it ends.
 #[test]
 fn who_is_not_in_sync_for_a_minute_is_told_once_and_again_when_it_is() {
     let mut bench = Bench::new(spec(), 1);
@@ -379,7 +379,7 @@ fn what_cannot_be_configured_is_refused_and_nothing_changes() {
     assert_eq!(bench.lacp, before);
 }
 
-/// Recorded actions replay, and what is shown is JSON.
+/// Recorded actions can be deserialized, and states serialize to JSON.
 #[test]
 fn actions_are_read_back_and_states_are_written() {
     let mut bench = Bench::new(spec(), 1);

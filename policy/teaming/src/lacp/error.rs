@@ -1,85 +1,85 @@
-//! Why a frame is no PDU of ours.
+//! Errors of slow protocol frames.
 
 use suimon_frame::MacAddr;
 use thiserror::Error;
 
-/// Why a frame was refused. Nothing was changed by it but a counter. Offsets
-/// are in bytes from the beginning of the frame.
+/// Reason for which a frame is rejected. A rejected frame changes only a counter. Offsets are in
+/// bytes from the beginning of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PduError {
     /// The frame ends before the field does.
     #[error("{field} at offset {offset} is cut off: the frame has {bytes} bytes")]
     Truncated {
-        /// The first field that is not all there.
+        /// First incomplete field.
         field: &'static str,
-        /// Where it begins.
+        /// Offset of the field in the frame, in bytes.
         offset: usize,
-        /// Bytes of the frame.
+        /// Length of the received frame in bytes.
         bytes: usize,
     },
-    /// Longer than an untagged frame can be (IEEE 802.3, 57A.3).
+    /// The frame is longer than an untagged frame can be (IEEE 802.3, 57A.3).
     #[error("a frame of {bytes} bytes is longer than the {max} of a slow protocol")]
     Oversize {
-        /// Bytes of the frame.
+        /// Length of the received frame in bytes.
         bytes: usize,
-        /// The most there can be.
+        /// Maximum frame length in bytes.
         max: usize,
     },
-    /// Not to the group of the slow protocols.
+    /// The destination is not the slow protocols' group address.
     #[error("destination at offset 0 is {found}, not the slow protocols' group")]
     Destination {
-        /// Where it was sent to.
+        /// Destination address of the frame.
         found: MacAddr,
     },
-    /// Not of the slow protocols' type.
+    /// The EtherType is not that of the slow protocols.
     #[error("type at offset 12 is {found:#06x}, not the slow protocols' 0x8809")]
     EtherType {
-        /// The type.
+        /// EtherType of the frame.
         found: u16,
     },
-    /// A subtype that no slow protocol can have (IEEE 802.3, Table 57A-3).
+    /// The subtype is not assigned to a slow protocol (IEEE 802.3, Table 57A-3).
     #[error("subtype {found} at offset 14 is not one of 1 to 10")]
     Subtype {
-        /// The subtype.
+        /// Subtype of the frame.
         found: u8,
     },
-    /// A type other than the one that belongs there.
+    /// The TLV type differs from the one expected at this offset.
     #[error("{field} at offset {offset} is {found}, not {expected}")]
     TlvType {
-        /// The field.
+        /// Name of the field, for messages.
         field: &'static str,
-        /// Where it is.
+        /// Offset of the field in the frame, in bytes.
         offset: usize,
-        /// What it says.
+        /// Value of the field in the frame.
         found: u8,
-        /// What belongs there; the lower one where two do.
+        /// Expected value; the lowest where several are valid.
         expected: u8,
     },
-    /// A length other than the one that belongs there.
+    /// The TLV length differs from the one expected at this offset.
     #[error("{field} at offset {offset} is {found}, not {expected}")]
     TlvLength {
-        /// The field.
+        /// Name of the field, for messages.
         field: &'static str,
-        /// Where it is.
+        /// Offset of the field in the frame, in bytes.
         offset: usize,
-        /// What it says.
+        /// Value of the field in the frame.
         found: u8,
-        /// What belongs there.
+        /// Value expected at this offset.
         expected: u8,
     },
-    /// Only of [`parse_exact`](super::parse_exact): a version other than 1.
+    /// The version is not 1. Reported by [`parse_exact`](super::parse_exact) only.
     #[error("version at offset 15 is {found}, not 1")]
     Version {
-        /// The version.
+        /// Version field of the received PDU.
         found: u8,
     },
-    /// Only of [`parse_exact`](super::parse_exact): a reserved octet is set.
+    /// A reserved octet is not zero. Reported by [`parse_exact`](super::parse_exact) only.
     #[error("{field} at offset {offset} is not zero")]
     Reserved {
-        /// The field.
+        /// Name of the field, for messages.
         field: &'static str,
-        /// Where the octet is.
+        /// Offset of the octet in the frame, in bytes.
         offset: usize,
     },
 }

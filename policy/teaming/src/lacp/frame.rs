@@ -1,4 +1,4 @@
-//! A slow protocol's PDU as a whole Ethernet frame.
+//! Ethernet frame that carries a slow protocol PDU.
 
 use core::fmt;
 
@@ -6,29 +6,29 @@ use serde::{Deserialize, Serialize};
 use suimon_frame::{MacAddr, ethertype};
 use thiserror::Error;
 
-/// Where slow protocols are sent to (IEEE 802.3, Table 57A-1).
+/// Destination group address of slow protocols (IEEE 802.3, Table 57A-1).
 pub(crate) const DESTINATION: MacAddr = MacAddr::SLOW_PROTOCOLS;
-/// Their Ethernet type (IEEE 802.3, Table 57A-2).
+/// EtherType of slow protocols (IEEE 802.3, Table 57A-2).
 pub(crate) const ETHERTYPE: u16 = ethertype::SLOW;
-/// Where a frame's PDU begins.
+/// Offset of the PDU in the frame, in bytes.
 pub(crate) const PDU_AT: usize = 14;
 
-/// Bytes of a LACPDU's or Marker PDU's frame without FCS: the Ethernet header
-/// and 110 octets (IEEE 802.1AX-2014, 6.4.2.3 and 6.5.3.3).
+/// Length of a frame with a LACPDU or Marker PDU without FCS, in bytes: Ethernet header and 110
+/// octets (IEEE 802.1AX-2014, 6.4.2.3 and 6.5.3.3).
 pub const SLOW_FRAME_BYTES: usize = PDU_AT + 110;
 
-/// A frame to send.
+/// Frame to send.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<u8>", into = "Vec<u8>")]
 pub struct SlowFrame([u8; SLOW_FRAME_BYTES]);
 
 impl SlowFrame {
-    /// Its bytes, from the destination address on, without FCS.
+    /// Returns the bytes of the frame from the destination address on, without FCS.
     pub const fn bytes(&self) -> &[u8; SLOW_FRAME_BYTES] {
         &self.0
     }
 
-    /// The first bytes of `frame`; what it lacks is zero.
+    /// Copies the first bytes of `frame`; missing bytes are zero.
     pub(crate) fn copy_of(frame: &[u8]) -> Self {
         let mut bytes = [0; SLOW_FRAME_BYTES];
         for (to, from) in bytes.iter_mut().zip(frame) {
@@ -37,8 +37,8 @@ impl SlowFrame {
         Self(bytes)
     }
 
-    /// A frame from `source` whose PDU begins with `parts`, one after another.
-    /// What does not fit is left out.
+    /// Creates a frame from `source` whose PDU begins with the concatenated `parts`. Excess bytes
+    /// are dropped.
     pub(crate) fn of_parts(source: MacAddr, parts: &[&[u8]]) -> Self {
         let mut bytes = [0; SLOW_FRAME_BYTES];
         let header = [&DESTINATION.octets()[..], &source.octets(), &ETHERTYPE.to_be_bytes()];
@@ -49,14 +49,14 @@ impl SlowFrame {
         Self(bytes)
     }
 
-    /// Overwrites one byte; nothing happens beyond the end.
+    /// Overwrites the byte at `at`; no effect beyond the end of the frame.
     pub(crate) fn put(&mut self, at: usize, octet: u8) {
         if let Some(byte) = self.0.get_mut(at) {
             *byte = octet;
         }
     }
 
-    /// Overwrites the addresses: to the group, from `source`.
+    /// Sets the destination to the group address and the source to `source`.
     pub(crate) fn address(&mut self, source: MacAddr) {
         let octets = DESTINATION.octets().into_iter().chain(source.octets());
         for (to, from) in self.0.iter_mut().zip(octets) {
@@ -71,7 +71,7 @@ impl fmt::Debug for SlowFrame {
     }
 }
 
-/// A recorded frame of another length.
+/// Error: a recorded frame has an invalid length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{0} bytes are not a frame of {SLOW_FRAME_BYTES}")]
 pub struct SlowFrameLength(usize);

@@ -1,50 +1,50 @@
-//! What a LACPDU says of one end of a link.
+//! Information about one end of a link in a LACPDU.
 
 use serde::{Deserialize, Serialize};
 use suimon_frame::MacAddr;
 
 use super::PortState;
 
-/// One end of a link: its System, key, port and state (IEEE 802.1AX-2014,
-/// 6.4.2.3). Priorities: the lower number goes first.
+/// One end of a link: System, key, port and state (IEEE 802.1AX-2014, 6.4.2.3). A lower number
+/// means a higher priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortInfo {
-    /// Priority of the System.
+    /// System priority; lower numbers have precedence.
     pub system_priority: u16,
-    /// The System's address.
+    /// MAC address that identifies the System.
     pub system: MacAddr,
-    /// Ports of one System and one key can aggregate.
+    /// Operational key. Ports of one System with the same key can aggregate.
     pub key: u16,
-    /// Priority of the port.
+    /// Port priority; lower numbers have precedence.
     pub port_priority: u16,
-    /// The port's number within its System.
+    /// Port number within the System.
     pub port: u16,
-    /// Its state.
+    /// State bits of the port.
     pub state: PortState,
 }
 
 impl PortInfo {
-    /// Bytes of the fields in a PDU.
+    /// Length of the fields in a PDU, in bytes.
     pub(crate) const BYTES: usize = 15;
 
-    /// The System Identifier as a number: the lower one goes first (6.3.2).
+    /// Returns the System Identifier as a number; a lower number has precedence (6.3.2).
     pub(crate) const fn system_id(&self) -> u64 {
         (self.system_priority as u64) << 48 | self.system.to_u64()
     }
 
-    /// The Port Identifier: the lower one goes first (6.3.4).
+    /// Returns the Port Identifier; a lower number has precedence (6.3.4).
     pub(crate) const fn port_id(&self) -> u32 {
         (self.port_priority as u32) << 16 | self.port as u32
     }
 
-    /// Whether System, key and port are the same and, of the state, `bits`.
+    /// Returns true if System, key, port and the state bits in `bits` are equal.
     pub(crate) fn agrees(&self, other: &Self, bits: PortState) -> bool {
         self.is_same_port(other)
             && self.key == other.key
             && self.state.and(bits) == other.state.and(bits)
     }
 
-    /// Whether System and port are the same.
+    /// Returns true if System and port are equal.
     pub(crate) const fn is_same_port(&self, other: &Self) -> bool {
         self.system_id() == other.system_id() && self.port_id() == other.port_id()
     }

@@ -1,22 +1,23 @@
-//! Operational keys: which members may aggregate at all.
+//! Operational keys, which determine the members that may aggregate.
 
 use super::{LacpSpec, Link};
 
-/// Bits of the key that tell the speed.
+/// Number of key bits that encode the speed.
 const SPEED_BITS: u32 = 5;
-/// Stands for a speed that is not in the list; such members do aggregate.
+/// Code of a speed that is not in [`SPEEDS`]. Members with this code can aggregate with each other.
 const OTHER_SPEED: u16 = (1 << SPEED_BITS) - 1;
-/// Megabits per second, in order; 0 in the key is "of any speed".
+/// Link speeds in Mbit/s in ascending order. The code of a speed is its index plus one; code 0
+/// means any speed.
 const SPEEDS: [u32; 17] = [
     0, 10, 100, 1_000, 2_500, 5_000, 10_000, 14_000, 20_000, 25_000, 40_000, 50_000, 56_000,
     100_000, 200_000, 400_000, 800_000,
 ];
 
-/// The largest administrative key: what the speed leaves of 16 bits.
+/// Largest administrative key: the key bits left by the speed code.
 pub(crate) const ADMIN_KEY_MAX: u16 = (1 << (16 - SPEED_BITS)) - 1;
 
-/// The operational key (IEEE 802.1AX-2014, 6.3.5): links of one key are those
-/// that could aggregate, so a link's speed is part of it unless speeds may mix.
+/// Returns the operational key (IEEE 802.1AX-2014, 6.3.5). Links with the same key can aggregate,
+/// so the key includes the speed unless mixed speeds are permitted.
 pub(crate) fn operational_key(spec: &LacpSpec, link: Option<Link>) -> u16 {
     let speed = match link {
         Some(link) if !spec.mixed_speeds => SPEEDS

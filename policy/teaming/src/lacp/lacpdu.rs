@@ -7,16 +7,16 @@ use super::frame::{PDU_AT, SLOW_FRAME_BYTES};
 use super::parse::{Fields, SUBTYPE_LACP};
 use super::{PortInfo, SlowFrame};
 
-/// What a LACPDU carries.
+/// Contents of a LACPDU, without reserved fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lacpdu {
-    /// Version of the protocol that the sender speaks.
+    /// Protocol version of the sender.
     pub version: u8,
-    /// The sender's end.
+    /// Sender's end of the link.
     pub actor: PortInfo,
-    /// The receiver's end, as the sender knows it.
+    /// Receiver's end of the link, as recorded by the sender.
     pub partner: PortInfo,
-    /// The sender's longest delay of a received frame, in tens of microseconds.
+    /// Maximum collector delay of the sender, in tens of microseconds.
     pub collector_max_delay: u16,
 }
 
@@ -40,7 +40,7 @@ const PARTNER_RESERVED: &str = "partner reserved octets";
 const COLLECTOR_RESERVED: &str = "collector reserved octets";
 
 impl Lacpdu {
-    /// The frame that carries this from `source`. Reserved fields are zero.
+    /// Returns the frame from `source` that carries this LACPDU. Reserved fields are zero.
     pub fn to_frame(&self, source: MacAddr) -> SlowFrame {
         let delay = self.collector_max_delay.to_be_bytes();
         SlowFrame::of_parts(
@@ -60,9 +60,9 @@ impl Lacpdu {
         )
     }
 
-    /// As 6.4.12 has it: version, TLV types and reserved fields are not looked
-    /// at, lengths are. What follows the Collector's TLV is not looked at from
-    /// version 2 on, which has further TLVs there.
+    /// Parses a LACPDU as 6.4.12 specifies: version, TLV types and reserved fields are not
+    /// validated, lengths are. From version 2 on, the octets after the Collector TLV are not
+    /// validated, because that version has further TLVs there.
     pub(crate) fn read(fields: &Fields<'_>) -> Result<Self, PduError> {
         let version = fields.octet(VERSION_AT, "version")?;
         fields.octet(ACTOR_AT, "actor TLV type")?;
@@ -87,7 +87,7 @@ impl Lacpdu {
         Ok(Self { version, actor, partner, collector_max_delay: u16::from_be_bytes(delay) })
     }
 
-    /// What [`Lacpdu::read`] must not look at: it is as version 1 sends it.
+    /// Validates the fields that [`Lacpdu::read`] ignores: they must be as version 1 sends them.
     pub(crate) fn check_exact(fields: &Fields<'_>) -> Result<(), PduError> {
         let version = fields.octet(VERSION_AT, "version")?;
         if version != super::constants::VERSION {

@@ -1,37 +1,36 @@
-//! Link Aggregation Groups.
+//! Link Aggregation Groups (LAG).
 
 use serde::{Deserialize, Serialize};
 use suimon_frame::MacAddr;
 
 use crate::MemberId;
 
-/// What kind of group a member is in, best first.
+/// Class of a group, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LagClass {
-    /// Links that both ends want to aggregate.
+    /// Links that both ends can aggregate.
     Aggregate,
-    /// One link whose Partner speaks LACP but does not aggregate.
+    /// Single link whose Partner speaks LACP but does not aggregate.
     Individual,
-    /// One link without a Partner, or that cannot aggregate.
+    /// Single link without a Partner, or that cannot aggregate.
     Defaulted,
 }
 
-/// The Link Aggregation Group Identifier (IEEE 802.1AX-2014, 6.3.6) without our
-/// own System, which all groups of a team share. Ports of one identifier may
-/// share an Aggregator.
+/// Link Aggregation Group Identifier (IEEE 802.1AX-2014, 6.3.6) without the local System, which all
+/// groups of a team share. Ports with equal identifiers may share an Aggregator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LagId {
-    /// What kind of group it is.
+    /// Class of the group, best first.
     pub class: LagClass,
-    /// The Partner's System priority.
+    /// System priority of the Partner.
     pub partner_system_priority: u16,
-    /// The Partner's System.
+    /// System address of the Partner.
     pub partner_system: MacAddr,
-    /// The Partner's key.
+    /// Operational key of the Partner.
     pub partner_key: u16,
-    /// Our key.
+    /// Operational key of the local end.
     pub actor_key: u16,
-    /// The only member of a group that is not an aggregate.
+    /// Only member of a group that is not an aggregate.
     pub individual: Option<MemberId>,
 }

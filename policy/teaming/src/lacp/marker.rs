@@ -7,25 +7,25 @@ use super::error::PduError;
 use super::frame::{PDU_AT, SLOW_FRAME_BYTES};
 use super::parse::{Fields, SUBTYPE_MARKER};
 
-/// Which of the two it is.
+/// Type of a Marker PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkerKind {
-    /// A Marker: wants a response behind all frames that came before it.
+    /// Marker: requests a response after all frames received before it.
     Information,
-    /// The response to one.
+    /// Marker Response.
     Response,
 }
 
-/// What a Marker PDU carries.
+/// Contents of a Marker PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marker {
-    /// Marker or response.
+    /// Type of the PDU: Marker or response.
     pub kind: MarkerKind,
-    /// The port that asked.
+    /// Port number of the requester.
     pub requester_port: u16,
-    /// Its System.
+    /// System address of the requester.
     pub requester_system: MacAddr,
-    /// What the requester knows the response by.
+    /// Transaction identifier chosen by the requester.
     pub transaction: u32,
 }
 
@@ -38,7 +38,7 @@ const PAD_AT: usize = TLV_AT + 14;
 const TERMINATOR_AT: usize = TLV_AT + LENGTH as usize;
 
 impl Marker {
-    /// The frame that carries this from `source`. Pad and reserved are zero.
+    /// Returns the frame from `source` that carries this PDU. Pad and reserved octets are zero.
     pub fn to_frame(&self, source: MacAddr) -> SlowFrame {
         let kind = match self.kind {
             MarkerKind::Information => INFORMATION,
@@ -55,8 +55,8 @@ impl Marker {
         )
     }
 
-    /// Version, pad, terminator and reserved octets are not looked at; the TLV
-    /// type says what the PDU is.
+    /// Parses a Marker PDU. Version, pad, terminator and reserved octets are not validated; the TLV
+    /// type determines the type of the PDU.
     pub(crate) fn read(fields: &Fields<'_>) -> Result<Self, PduError> {
         const TYPE: &str = "marker TLV type";
         fields.octet(VERSION_AT, "version")?;
@@ -81,7 +81,7 @@ impl Marker {
         })
     }
 
-    /// What [`Marker::read`] does not look at: it is as version 1 sends it.
+    /// Validates the fields that [`Marker::read`] ignores: they must be as version 1 sends them.
     pub(crate) fn check_exact(fields: &Fields<'_>) -> Result<(), PduError> {
         let version = fields.octet(VERSION_AT, "version")?;
         if version != super::constants::VERSION {
@@ -93,8 +93,8 @@ impl Marker {
         fields.zero(TERMINATOR_AT + 2, SLOW_FRAME_BYTES, "reserved octets")
     }
 
-    /// The response to the Marker in `frame`: every octet as it was received,
-    /// but for the addresses and the type of the TLV (6.5.4.2, Figure 6-30).
+    /// Returns the response to the Marker in `frame`: a copy with new addresses and TLV type
+    /// (6.5.4.2, Figure 6-30).
     pub(crate) fn response(frame: &[u8], source: MacAddr) -> SlowFrame {
         let mut response = SlowFrame::copy_of(frame);
         response.address(source);

@@ -1,5 +1,5 @@
-//! The Mux machine with coupled control (IEEE 802.1AX-2014, 6.4.15, Figure
-//! 6-22): a member begins to collect and to distribute at once.
+//! Mux machine with coupled control (IEEE 802.1AX-2014, 6.4.15, Figure 6-22): a member starts
+//! collecting and distributing at the same time.
 
 use serde::{Deserialize, Serialize};
 use suimon_quantity::Time;
@@ -8,37 +8,37 @@ use super::constants::AGGREGATE_WAIT_TIME;
 use super::variables::Variables;
 use super::{PortState, Selected};
 
-/// A state of the machine.
+/// State of the Mux machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MuxState {
-    /// DETACHED: no Aggregator.
+    /// DETACHED: no Aggregator assigned.
     Detached,
-    /// WAITING: for others to attach with, or for a place.
+    /// WAITING: delayed so that several ports attach together, or until a place is free.
     Waiting,
-    /// ATTACHED: waits for the Partner to be in sync.
+    /// ATTACHED: the Partner is not in sync yet.
     Attached,
     /// COLLECTING_DISTRIBUTING: in use.
     CollectingDistributing,
 }
 
-/// The machine.
+/// Mux machine of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mux {
     pub(crate) state: MuxState,
-    /// When `wait_while_timer` runs out.
+    /// Expiry of `wait_while_timer`.
     pub(crate) wait_while: Option<Time>,
 }
 
 impl Mux {
-    /// At BEGIN.
+    /// Creates the machine in its state at BEGIN.
     pub(crate) fn new(vars: &mut Variables) -> Self {
         let mut machine = Self { state: MuxState::Detached, wait_while: None };
         machine.enter(MuxState::Detached, vars, Time::ZERO);
         machine
     }
 
-    /// Notes that the port has waited long enough (`Ready_N`); whether that is new.
+    /// Sets `Ready_N` when `wait_while_timer` has expired and returns whether it was set.
     pub(crate) fn tick(&mut self, vars: &mut Variables, now: Time) -> bool {
         let is_over = self.wait_while.is_some_and(|at| at <= now);
         if is_over {
@@ -48,7 +48,7 @@ impl Mux {
         is_over
     }
 
-    /// Makes one transition if one is due; whether it did.
+    /// Makes one transition if one is due and returns whether it did.
     pub(crate) fn transition(&mut self, vars: &mut Variables, now: Time) -> bool {
         use MuxState::{Attached, CollectingDistributing, Detached, Waiting};
         let is_selected = vars.selected == Selected::Selected;

@@ -7,8 +7,8 @@ fn at(seconds: u64) -> Time {
     Time::from_ns(7_000_000_000) + Duration::from_secs(seconds)
 }
 
-/// Figure 6-22, each arrow, and each state without one, for all values of what
-/// the arrows ask for: Selected, Ready, and the Partner's Synchronization.
+/// Figure 6-22: every transition, and every state without one, for all values of Selected, Ready
+/// and Partner Synchronization.
 #[test]
 fn every_transition_of_figure_6_22_and_no_other() {
     use MuxState::*;
@@ -55,7 +55,7 @@ fn check(from: MuxState, selected: Selected, ready: bool, in_sync: bool, to: Opt
     assert_eq!(machine.state, to, "{name}");
     let bits = [PortState::SYNCHRONIZATION, PortState::COLLECTING, PortState::DISTRIBUTING];
     let set = bits.map(|bit| vars.actor_has(bit));
-    // The boxes of the figure: the Actor's bits, NTT, wait_while_timer.
+    // Contents of the figure's boxes: Actor bits, NTT, wait_while_timer.
     let (expected, ntt, timer) = match to {
         MuxState::Detached => ([false, false, false], true, None),
         MuxState::Waiting => ([false, false, false], false, Some(at(7))),
@@ -77,7 +77,7 @@ fn a_port_is_ready_when_it_has_waited_for_two_seconds() {
     assert!(!machine.tick(&mut vars, at(1)) && !vars.ready_n);
     assert!(machine.tick(&mut vars, at(2)) && vars.ready_n);
     assert!(!machine.tick(&mut vars, at(3)), "once");
-    // Who leaves has to wait again.
+    // A port that leaves has to wait again.
     vars.selected = Selected::Unselected;
     assert!(machine.transition(&mut vars, at(4)) && !vars.ready_n);
 }

@@ -1,4 +1,4 @@
-//! From a frame's bytes to a PDU.
+//! Parsing of slow protocol frames.
 
 use suimon_frame::MacAddr;
 
@@ -8,31 +8,32 @@ use super::{Lacpdu, Marker};
 
 pub(crate) const SUBTYPE_LACP: u8 = 1;
 pub(crate) const SUBTYPE_MARKER: u8 = 2;
-/// Subtypes from 1 to here belong to slow protocols, if not to ours.
+/// Largest subtype assigned to slow protocols (IEEE 802.3, Table 57A-3).
 const SUBTYPE_MAX: u8 = 10;
-/// An untagged frame without FCS.
+/// Maximum length of an untagged frame without FCS, in bytes.
 const FRAME_BYTES_MAX: usize = 1514;
 
-/// A slow protocol's PDU.
+/// Parsed slow protocol PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowPdu {
-    /// A LACPDU.
+    /// Link Aggregation Control PDU.
     Lacp(Lacpdu),
-    /// A Marker PDU.
+    /// Marker PDU or Marker Response.
     Marker(Marker),
-    /// Another slow protocol: OAM is 3, OSSP is 10.
+    /// PDU of another slow protocol: OAM is 3, OSSP is 10.
     Other {
-        /// Its subtype.
+        /// Subtype of the slow protocol.
         subtype: u8,
     },
 }
 
-/// Reads a whole Ethernet frame without FCS, as a receiver has to: version, TLV
-/// types and reserved fields of a LACPDU are not looked at (IEEE 802.1AX-2014,
-/// 6.4.12), lengths of its TLVs are. Never panics, looks at 124 bytes at most.
+/// Parses a complete Ethernet frame without FCS with the tolerance required of a receiver: version,
+/// TLV types and reserved fields of a LACPDU are not validated (IEEE 802.1AX-2014, 6.4.12), TLV
+/// lengths are. Never panics and reads at most 124 bytes.
 ///
 /// # Errors
-/// The first thing that is wrong, from the front of the frame.
+///
+/// The first defect from the beginning of the frame.
 pub fn parse(frame: &[u8]) -> Result<SlowPdu, PduError> {
     let fields = Fields(frame);
     if frame.len() > FRAME_BYTES_MAX {
@@ -55,12 +56,13 @@ pub fn parse(frame: &[u8]) -> Result<SlowPdu, PduError> {
     }
 }
 
-/// As [`parse`], and refuses what is not exactly as version 1 sends it: another
-/// version, a wrong TLV type, a reserved octet that is not zero. A receiver may
-/// not be as strict; whoever judges a sender is.
+/// Parses as [`parse`] does and also rejects deviations from the format that version 1 sends:
+/// another version, a wrong TLV type, a non-zero reserved octet. For conformance checks of a
+/// sender; too strict for a receiver.
 ///
 /// # Errors
-/// The first thing that is wrong.
+///
+/// The first defect.
 pub fn parse_exact(frame: &[u8]) -> Result<SlowPdu, PduError> {
     let pdu = parse(frame)?;
     match pdu {
@@ -71,7 +73,7 @@ pub fn parse_exact(frame: &[u8]) -> Result<SlowPdu, PduError> {
     Ok(pdu)
 }
 
-/// A frame whose fields are read by name.
+/// Frame with access to fields by offset and name.
 pub(crate) struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -79,7 +81,7 @@ impl Fields<'_> {
         PduError::Truncated { field, offset, bytes: self.0.len() }
     }
 
-    /// The `N` octets of `field`.
+    /// Returns the `N` octets of `field`.
     pub(crate) fn array<const N: usize>(
         &self,
         offset: usize,
@@ -93,7 +95,7 @@ impl Fields<'_> {
         self.array(offset, field).map(|[octet]| octet)
     }
 
-    /// Whether the frame goes on until `end`; `field` is what lies before it.
+    /// Checks that the frame extends to `end`; `field` names the octets before it.
     pub(crate) fn up_to(
         &self,
         end: usize,
@@ -129,7 +131,7 @@ impl Fields<'_> {
         Err(PduError::TlvType { field, offset, found, expected })
     }
 
-    /// Whether all octets from `start` to `end` are zero.
+    /// Checks that all octets from `start` to `end` are zero.
     pub(crate) fn zero(
         &self,
         start: usize,

@@ -26,7 +26,7 @@ fn marker() -> Marker {
     }
 }
 
-/// Octets by offset: 802.1AX-2014, Figure 6-7, behind an Ethernet header.
+/// Octets by offset: 802.1AX-2014, Figure 6-7, after an Ethernet header.
 #[test]
 fn a_lacpdu_has_every_field_where_the_figure_has_it() {
     let frame = lacpdu().to_frame(SOURCE);
@@ -51,7 +51,7 @@ fn a_marker_has_every_field_where_the_figure_has_it_and_its_response_echoes_it()
     assert_eq!(bytes[14..18], [2, 1, 1, 16]);
     assert_eq!(bytes[18..30], [0, 0x12, 0, 4, 0x96, 0x1f, 0x50, 0x6a, 1, 2, 3, 4]);
     assert!(bytes[30..].iter().all(|octet| *octet == 0));
-    // Version, pad, terminator and reserved octets are echoed as they are (6.5.4.2).
+    // Version, pad, terminator and reserved octets are echoed unchanged (6.5.4.2).
     let mut odd = *bytes;
     for at in [15, 30, 33, 100] {
         odd[at] = 0xa5;
@@ -67,7 +67,7 @@ fn a_marker_has_every_field_where_the_figure_has_it_and_its_response_echoes_it()
     assert_eq!(parse(response.bytes()), Ok(SlowPdu::Marker(answer)));
 }
 
-/// A change to a valid frame, and what a receiver and a judge say of it.
+/// Row: modification of a valid frame, and the results of `parse` and `parse_exact`.
 type Case = (&'static str, bool, fn(&mut Vec<u8>), Result<(), PduError>, Result<(), PduError>);
 
 fn length(field: &'static str, offset: usize, found: u8, expected: u8) -> Result<(), PduError> {
@@ -110,7 +110,7 @@ fn cases() -> Vec<Case> {
     case("6.4.12 partner reserved", true, |f| f[55] = 1, (Ok(()), reserved("partner reserved octets", 55)));
     case("6.4.12 collector reserved", true, |f| f[60] = 1, (Ok(()), reserved("collector reserved octets", 60)));
     case("6.4.12 last reserved", true, |f| f[123] = 1, (Ok(()), reserved("reserved octets", 123)));
-    // 6.4.12: lengths may be; a PDU that contradicts the layout is none.
+    // 6.4.12: lengths may be validated; a PDU that contradicts the layout is rejected.
     case("6.4.12 actor length", true, |f| f[17] = 19, both(length(ACTOR, 17, 19, 20)));
     case("6.4.12 partner length", true, |f| f[37] = 0, both(length(PARTNER, 37, 0, 20)));
     case("6.4.12 collector length", true, |f| f[57] = 255, both(length(COLLECTOR, 57, 255, 16)));

@@ -1,4 +1,4 @@
-//! The Periodic Transmission machine (IEEE 802.1AX-2014, 6.4.13, Figure 6-19).
+//! Periodic Transmission machine (IEEE 802.1AX-2014, 6.4.13, Figure 6-19).
 
 use serde::{Deserialize, Serialize};
 use suimon_quantity::Time;
@@ -7,35 +7,35 @@ use super::PortState;
 use super::constants::{FAST_PERIODIC_TIME, SLOW_PERIODIC_TIME};
 use super::variables::Variables;
 
-/// A state of the machine.
+/// State of the Periodic Transmission machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PeriodicState {
-    /// NO_PERIODIC: nothing is sent.
+    /// NO_PERIODIC: no periodic transmission.
     NoPeriodic,
-    /// FAST_PERIODIC: every second.
+    /// FAST_PERIODIC: transmission every second.
     FastPeriodic,
-    /// SLOW_PERIODIC: every 30 s.
+    /// SLOW_PERIODIC: transmission every 30 s.
     SlowPeriodic,
-    /// PERIODIC_TX: it is time. Left at once.
+    /// PERIODIC_TX: transmission due. Transient state.
     PeriodicTx,
 }
 
-/// The machine.
+/// Periodic Transmission machine of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Periodic {
     pub(crate) state: PeriodicState,
-    /// When `periodic_timer` runs out.
+    /// Expiry of `periodic_timer`.
     pub(crate) timer: Option<Time>,
 }
 
 impl Periodic {
-    /// At BEGIN.
+    /// Creates the machine in its state at BEGIN.
     pub(crate) const fn new() -> Self {
         Self { state: PeriodicState::NoPeriodic, timer: None }
     }
 
-    /// Makes one transition if one is due; whether it did.
+    /// Makes one transition if one is due and returns whether it did.
     pub(crate) fn transition(&mut self, vars: &mut Variables, now: Time) -> bool {
         use PeriodicState::{FastPeriodic, NoPeriodic, PeriodicTx, SlowPeriodic};
         let is_silent = !vars.port_enabled

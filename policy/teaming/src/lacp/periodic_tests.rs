@@ -9,9 +9,9 @@ fn at(seconds: u64) -> Time {
 
 type Setup = fn(&mut Variables);
 
-/// Figure 6-19, each arrow, and each state without one: from, what is, when, to.
-/// The timer runs out after a second, or 30 in SLOW_PERIODIC. Both are active and
-/// the Partner's timeout is short, unless the row says otherwise.
+/// Figure 6-19: every transition, and every state without one: from, condition, time, to. The timer
+/// expires after 1 s, in SLOW_PERIODIC after 30 s. Unless the row says otherwise, both ends are
+/// active and the Partner uses the Short Timeout.
 #[test]
 #[rustfmt::skip]
 fn every_transition_of_figure_6_19_and_no_other() {

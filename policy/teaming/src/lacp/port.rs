@@ -1,4 +1,4 @@
-//! One member: its variables and its machines.
+//! LACP port of one member: its variables and state machines.
 
 use suimon_quantity::Time;
 
@@ -19,21 +19,21 @@ use super::{
 };
 use crate::MemberId;
 
-/// No event makes more transitions than this; the loops are bounded by it.
+/// Upper bound of the transitions one event causes; it bounds the loops.
 const TRANSITIONS_MAX: usize = 32;
 
-/// Which group a port would join.
+/// Group that a port is eligible to join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// This one.
+    /// The port is eligible for this group.
     Group(LagId),
-    /// None for now; it may stay where it is.
+    /// No group at present; the port may stay in its current group.
     Hold,
-    /// None.
+    /// No group, for this reason.
     Nothing(Reason),
 }
 
-/// What the owner was told last.
+/// State last reported to the owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) in_use: bool,
@@ -42,13 +42,13 @@ pub(crate) struct Told {
     pub(crate) looped: Option<u16>,
 }
 
-/// A member.
+/// LACP port of one member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Port {
     pub(crate) member: MemberId,
     pub(crate) spec: PortSpec,
     pub(crate) link: Option<Link>,
-    /// As the link was when it was last up: its key stays while it is down.
+    /// Properties of the link when it was last up. The key is kept while the link is down.
     known_link: Option<Link>,
     pub(crate) vars: Variables,
     pub(crate) receive: Receive,
@@ -58,11 +58,11 @@ pub(crate) struct Port {
     pub(crate) actor_churn: Churn,
     pub(crate) partner_churn: Churn,
     pub(crate) responder: Responder,
-    /// The group it is selected for.
+    /// Group for which the port is selected.
     pub(crate) lag: Option<LagId>,
-    /// Why the Selection Logic decided as it did.
+    /// Reason of the last Selection Logic decision.
     verdict: Reason,
-    /// The port of our own System that was heard.
+    /// Port of this System whose LACPDUs were received on the link.
     pub(crate) looped: Option<u16>,
     pub(crate) counters: Counters,
     pub(crate) last_pdu: Option<Time>,
@@ -99,7 +99,7 @@ impl Port {
         port
     }
 
-    /// Takes over what is configured, and what of it follows from the link.
+    /// Applies the configuration, including the values that depend on the link.
     pub(crate) fn configure(&mut self, team: &LacpSpec) {
         let before = self.vars.actor;
         let can_aggregate = self.known_link.is_none_or(|link| link.full_duplex);
@@ -117,7 +117,8 @@ impl Port {
             state,
         };
         let actor = &self.vars.actor;
-        // Of another System, key or kind, it belongs to another group (6.4.14.1).
+        // After a change of System, key or aggregation the port belongs to another group
+        // (6.4.14.1).
         let moves = actor.system_id() != before.system_id()
             || !actor.agrees(
                 &PortInfo { port: actor.port, port_priority: actor.port_priority, ..before },
@@ -129,8 +130,8 @@ impl Port {
         if *actor != before {
             self.vars.ntt = true;
         }
-        // The Partner sends slowly as soon as it hears of it, so what it sent
-        // before has to stay valid for as long.
+        // The Partner changes to slow transmission as soon as it receives the new Timeout bit, so
+        // information received before must remain valid for the longer period.
         if self.receive.state == ReceiveState::Current {
             let valid = self.last_pdu.map(|at| at + self.vars.current_while());
             self.receive.current_while = self.receive.current_while.max(valid);
@@ -140,7 +141,8 @@ impl Port {
     pub(crate) fn handle_link(&mut self, link: Option<Link>, team: &LacpSpec, now: Time) {
         let is_full_duplex = link.map(|link| link.full_duplex);
         if is_full_duplex != self.link.map(|link| link.full_duplex) {
-            // No figure has a way from LACP to no LACP but through a disabled port.
+            // The state diagrams have no transition from LACP enabled to disabled except through a
+            // disabled port.
             self.vars.port_enabled = false;
             self.run(now);
         }
@@ -157,7 +159,7 @@ impl Port {
         self.run(now);
     }
 
-    /// A LACPDU arrived; whether it was taken.
+    /// Processes a received LACPDU and returns whether it was accepted.
     pub(crate) fn handle_pdu(&mut self, pdu: &Lacpdu, now: Time) -> bool {
         self.counters.lacpdus_rx += 1;
         let was_known =
@@ -176,7 +178,7 @@ impl Port {
         true
     }
 
-    /// Makes all transitions that are due; whether there were any.
+    /// Makes all transitions that are due and returns whether there were any.
     pub(crate) fn run(&mut self, now: Time) -> bool {
         for made in 0..TRANSITIONS_MAX {
             if !self.step(now) {
@@ -202,7 +204,7 @@ impl Port {
         made | self.partner_churn.transition(enabled, partner_in_sync, now)
     }
 
-    /// Which group it would join (6.4.14.1).
+    /// Returns the group that the port is eligible to join (6.4.14.1).
     pub(crate) fn claim(&self, team: &LacpSpec) -> Claim {
         let is_current = self.receive.state == ReceiveState::Current;
         let class = match self.receive.state {
@@ -236,8 +238,8 @@ impl Port {
         })
     }
 
-    /// What the Selection Logic decided; whether that changes anything. A port
-    /// leaves its group, and is detached, before it joins another (6.4.14, NOTE 2).
+    /// Applies a Selection Logic decision and returns whether it changed `Selected`. A port leaves
+    /// its group and is detached before it joins another (6.4.14, NOTE 2).
     pub(crate) fn decide(&mut self, wish: Selected, lag: Option<LagId>, verdict: Reason) -> bool {
         self.verdict = verdict;
         let was = self.vars.selected;
@@ -260,7 +262,7 @@ impl Port {
         self.mux.state == MuxState::CollectingDistributing
     }
 
-    /// Why it is used, or what it lacks.
+    /// Returns the reason for which the port is in use or not.
     pub(crate) fn reason(&self) -> Reason {
         match self.vars.selected {
             _ if self.is_in_use() => Reason::InUse,
@@ -272,14 +274,14 @@ impl Port {
         }
     }
 
-    /// The LACPDU that has to be sent now.
+    /// Returns the LACPDU due at `now`.
     pub(crate) fn poll_lacpdu(&mut self, now: Time) -> Option<SlowFrame> {
         let is_due = self.transmit.transition(&mut self.vars, self.periodic.state, now);
         is_due.then(|| self.lacpdu())
     }
 
-    /// The last LACPDU of a member that leaves: the Partner stops using the link at
-    /// once, instead of when it finds it silent. `None` if none may be sent.
+    /// Returns the final LACPDU of a removed member, which makes the Partner stop using the link
+    /// immediately instead of after a timeout. `None` if the rate limit is exceeded.
     pub(crate) fn farewell(&mut self, now: Time) -> Option<SlowFrame> {
         const USE: PortState =
             PortState::SYNCHRONIZATION.or(PortState::COLLECTING).or(PortState::DISTRIBUTING);
@@ -299,7 +301,7 @@ impl Port {
         pdu.to_frame(self.spec.mac)
     }
 
-    /// When something is due without further events.
+    /// Returns the earliest time at which work is due without further events.
     pub(crate) fn deadline(&self) -> Option<Time> {
         let timers = [
             self.receive.current_while,

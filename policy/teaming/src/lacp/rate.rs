@@ -1,26 +1,26 @@
-//! Three frames in any second.
+//! Rate limit of three frames in any second.
 
 use suimon_quantity::Time;
 
 use super::constants::{FAST_PERIODIC_TIME, SENT_MAX};
 
-/// The times of the last frames: no more than [`SENT_MAX`] in any
-/// `Fast_Periodic_Time` (IEEE 802.1AX-2014, 6.4.16).
+/// Send times of the last frames: at most [`SENT_MAX`] in any `Fast_Periodic_Time` (IEEE
+/// 802.1AX-2014, 6.4.16).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rate {
-    /// Latest first.
+    /// Send times, latest first.
     sent: [Option<Time>; SENT_MAX],
 }
 
 impl Rate {
-    /// When the next frame may be sent; `None` if at any time.
+    /// Returns the time at which the next frame may be sent; `None` if immediately.
     pub(crate) fn next(&self) -> Option<Time> {
         let [.., oldest] = self.sent;
-        // One nanosecond more, for an interval that includes both its ends.
+        // One nanosecond more, because the interval includes both its ends.
         oldest.map(|at| Time::from_ns((at + FAST_PERIODIC_TIME).as_ns().saturating_add(1)))
     }
 
-    /// Whether a frame may be sent now; if so, it counts as sent.
+    /// Returns whether a frame may be sent at `now`, and if so counts it as sent.
     pub(crate) fn take(&mut self, now: Time) -> bool {
         if self.next().is_some_and(|at| now < at) {
             return false;

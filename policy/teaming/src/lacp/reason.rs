@@ -1,36 +1,36 @@
-//! Why a member is used or not.
+//! Reasons for which a member is used or not.
 
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a member collects and distributes, or what it lacks for that.
+/// Reason for which a member collects and distributes, or condition it lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// It is in use.
+    /// The member is in use.
     InUse,
-    /// Its link is down.
+    /// The link is down.
     LinkDown,
-    /// The Partner has not been heard for too long, or not yet.
+    /// No LACPDU of the Partner received within the timeout, or none yet.
     PartnerSilent,
-    /// There is no Partner that speaks LACP, and individual links are not allowed.
+    /// No Partner speaks LACP, and individual links are not permitted.
     NoPartner,
-    /// The Partner does not aggregate, and individual links are not allowed.
+    /// The Partner does not aggregate, and individual links are not permitted.
     PartnerIndividual,
-    /// The link is half duplex, and individual links are not allowed.
+    /// The link is half duplex, and individual links are not permitted.
     HalfDuplex,
-    /// The other end is our own System.
+    /// The link leads back to this System.
     Loopback,
     /// The team uses another group of links.
     OtherGroup,
-    /// The group has enough members in use.
+    /// The group has its maximum number of members in use.
     Standby,
-    /// It waits for others to attach with.
+    /// Delayed so that several ports attach together.
     AggregateWait,
     /// The Partner is not in sync.
     PartnerNotInSync,
-    /// It leaves a group before it joins another.
+    /// The port leaves a group before it joins another.
     Detaching,
 }
 

@@ -1,4 +1,4 @@
-//! The Receive machine (IEEE 802.1AX-2014, 6.4.12, Figure 6-18).
+//! Receive machine (IEEE 802.1AX-2014, 6.4.12, Figure 6-18).
 
 use serde::{Deserialize, Serialize};
 use suimon_quantity::Time;
@@ -7,41 +7,41 @@ use super::constants::SHORT_TIMEOUT_TIME;
 use super::variables::Variables;
 use super::{Lacpdu, PortState, Selected};
 
-/// A state of the machine.
+/// State of the Receive machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReceiveState {
-    /// INITIALIZE: forgets the Partner. Left at once.
+    /// INITIALIZE: the recorded Partner is cleared. Transient state.
     Initialize,
-    /// PORT_DISABLED: no link; the Partner is remembered.
+    /// PORT_DISABLED: link down; the recorded Partner is kept.
     PortDisabled,
-    /// EXPIRED: the Partner is silent; asks it to speak up for 3 s.
+    /// EXPIRED: no LACPDU within the timeout; the Partner is requested to send fast for 3 s.
     Expired,
-    /// LACP_DISABLED: a link that cannot aggregate.
+    /// LACP_DISABLED: the link cannot aggregate.
     LacpDisabled,
-    /// DEFAULTED: there is no Partner but the configured one.
+    /// DEFAULTED: no Partner but the configured one.
     Defaulted,
-    /// CURRENT: the Partner is known.
+    /// CURRENT: a Partner is recorded and its information is valid.
     Current,
 }
 
-/// The machine.
+/// Receive machine of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Receive {
     pub(crate) state: ReceiveState,
-    /// When `current_while_timer` runs out.
+    /// Expiry of `current_while_timer`.
     pub(crate) current_while: Option<Time>,
 }
 
 impl Receive {
-    /// At BEGIN.
+    /// Creates the machine in its state at BEGIN.
     pub(crate) fn new(vars: &mut Variables) -> Self {
         let mut machine = Self { state: ReceiveState::Initialize, current_while: None };
         machine.enter(ReceiveState::Initialize, vars, Time::ZERO);
         machine
     }
 
-    /// Makes one transition if one is due; whether it did.
+    /// Makes one transition if one is due and returns whether it did.
     pub(crate) fn transition(&mut self, vars: &mut Variables, now: Time) -> bool {
         use ReceiveState::{Current, Defaulted, Expired, Initialize, LacpDisabled, PortDisabled};
         let is_over = self.current_while.is_some_and(|at| at <= now);
@@ -60,8 +60,8 @@ impl Receive {
         true
     }
 
-    /// A LACPDU arrived; whether the machine took it. It does so in EXPIRED,
-    /// DEFAULTED and CURRENT.
+    /// Processes a received LACPDU and returns whether it was accepted. LACPDUs are accepted in
+    /// EXPIRED, DEFAULTED and CURRENT.
     pub(crate) fn handle_pdu(&mut self, vars: &mut Variables, pdu: &Lacpdu, now: Time) -> bool {
         use ReceiveState::{Current, Defaulted, Expired};
         if !vars.port_enabled || !matches!(self.state, Expired | Defaulted | Current) {
@@ -78,7 +78,7 @@ impl Receive {
 
     fn enter(&mut self, state: ReceiveState, vars: &mut Variables, now: Time) {
         self.state = state;
-        // The timer runs in EXPIRED and CURRENT only; elsewhere nobody asks for it.
+        // The timer runs in EXPIRED and CURRENT only.
         self.current_while = None;
         match state {
             ReceiveState::Initialize => {
@@ -107,7 +107,7 @@ impl Receive {
                 vars.record_default();
                 vars.actor.state.set(PortState::EXPIRED, false);
             }
-            // Only a LACPDU leads here, and it is at hand only there.
+            // CURRENT is entered by `handle_pdu` only, which has the LACPDU.
             ReceiveState::Current => {}
         }
     }

@@ -26,7 +26,7 @@ fn pdu(vars: &Variables) -> Lacpdu {
     Lacpdu { version: 1, actor: partner(), partner: vars.actor, collector_max_delay: 0 }
 }
 
-/// A port with a link, selected, with a Partner in sync, in this state.
+/// Returns a machine in this state with a link, selected, with a Partner in sync.
 fn machine(state: ReceiveState) -> (Receive, Variables) {
     let mut vars = Variables::new(actor());
     vars.port_enabled = true;
@@ -38,7 +38,7 @@ fn machine(state: ReceiveState) -> (Receive, Variables) {
 type Setup = fn(&mut Variables);
 type Row = (&'static str, ReceiveState, Setup, u64, Option<ReceiveState>);
 
-/// Figure 6-18, each arrow, and each state without one: from, what is, when, to.
+/// Figure 6-18: every transition, and every state without one: from, condition, time, to.
 #[rustfmt::skip]
 fn rows() -> Vec<Row> {
     use ReceiveState::*;
@@ -84,7 +84,7 @@ fn every_transition_of_figure_6_18_and_no_other() {
     }
 }
 
-/// What Figure 6-18 has in the boxes.
+/// Checks the contents of the boxes in Figure 6-18.
 fn check_entered(machine: &Receive, vars: &Variables, now: Time, name: &str) {
     let synchronization = vars.partner_has(PortState::SYNCHRONIZATION);
     let expired = vars.actor_has(PortState::EXPIRED);
@@ -96,7 +96,7 @@ fn check_entered(machine: &Receive, vars: &Variables, now: Time, name: &str) {
             assert!(defaulted && !expired && !vars.port_moved, "{name}");
         }
         ReceiveState::PortDisabled => {
-            // The Partner and the selection are remembered, for its return.
+            // Partner and selection are kept for the Partner's return.
             assert!(!synchronization, "{name}");
             assert_eq!(vars.partner.port, partner().port, "{name}");
             assert_eq!(vars.selected, Selected::Selected, "{name}");
@@ -123,7 +123,7 @@ fn check_entered(machine: &Receive, vars: &Variables, now: Time, name: &str) {
     }
 }
 
-/// Figure 6-18, the arrows of a received LACPDU; elsewhere it is not looked at.
+/// Figure 6-18: transitions on a received LACPDU; in other states it is ignored.
 #[test]
 fn a_lacpdu_leads_to_current_from_expired_defaulted_and_current_only() {
     use ReceiveState::*;
@@ -158,7 +158,7 @@ fn a_lacpdu_leads_to_current_from_expired_defaulted_and_current_only() {
     }
 }
 
-/// 6.4.12: a Partner that comes back within PORT_DISABLED finds all as it was.
+/// 6.4.12: a Partner that returns while in PORT_DISABLED causes no change of selection.
 #[test]
 fn the_same_partner_after_a_broken_link_changes_no_selection() {
     let (mut machine, mut vars) = machine(ReceiveState::Current);

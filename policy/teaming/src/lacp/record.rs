@@ -1,14 +1,12 @@
-//! The functions that compare and record information (IEEE 802.1AX-2014,
-//! 6.4.9).
+//! Functions that compare and record information (IEEE 802.1AX-2014, 6.4.9).
 
 use suimon_frame::MacAddr;
 
 use super::variables::Variables;
 use super::{Lacpdu, PortInfo, PortState, Selected};
 
-/// The `Partner_Admin_*` (6.4.7): nobody, on an individual link, in sync. It
-/// counts as one with Short Timeouts, so that a Partner which turns up later
-/// is found within seconds.
+/// `Partner_Admin_*` parameters (6.4.7): no Partner, individual link, in sync. The Timeout bit is
+/// set to Short, so that a Partner that appears later is detected within seconds.
 pub(crate) const PARTNER_ADMIN: PortInfo = PortInfo {
     system_priority: 0,
     system: MacAddr::new([0; 6]),
@@ -18,14 +16,14 @@ pub(crate) const PARTNER_ADMIN: PortInfo = PortInfo {
     state: PortState::TIMEOUT.or(PortState::SYNCHRONIZATION).or(PortState::COLLECTING),
 };
 
-/// State bits that `update_NTT` compares.
+/// State bits compared by `update_NTT`.
 const TOLD_BITS: PortState = PortState::ACTIVITY
     .or(PortState::TIMEOUT)
     .or(PortState::SYNCHRONIZATION)
     .or(PortState::AGGREGATION);
 
 impl Variables {
-    /// `recordPDU`.
+    /// Implements `recordPDU`.
     pub(crate) fn record_pdu(&mut self, pdu: &Lacpdu) {
         let theirs = pdu.actor.state;
         let knows_us = pdu.partner.agrees(&self.actor, PortState::AGGREGATION);
@@ -39,27 +37,27 @@ impl Variables {
         self.actor.state.set(PortState::DEFAULTED, false);
     }
 
-    /// `recordDefault`.
+    /// Implements `recordDefault`.
     pub(crate) fn record_default(&mut self) {
         self.partner = PARTNER_ADMIN;
         self.actor.state.set(PortState::DEFAULTED, true);
     }
 
-    /// `update_Selected`.
+    /// Implements `update_Selected`.
     pub(crate) fn update_selected(&mut self, pdu: &Lacpdu) {
         if !pdu.actor.agrees(&self.partner, PortState::AGGREGATION) {
             self.selected = Selected::Unselected;
         }
     }
 
-    /// `update_Default_Selected`.
+    /// Implements `update_Default_Selected`.
     pub(crate) fn update_default_selected(&mut self) {
         if !PARTNER_ADMIN.agrees(&self.partner, PortState::AGGREGATION) {
             self.selected = Selected::Unselected;
         }
     }
 
-    /// `update_NTT`.
+    /// Implements `update_NTT`.
     pub(crate) fn update_ntt(&mut self, pdu: &Lacpdu) {
         if !pdu.partner.agrees(&self.actor, TOLD_BITS) {
             self.ntt = true;

@@ -23,7 +23,7 @@ fn partner() -> PortInfo {
     }
 }
 
-/// A LACPDU from a Partner that knows us.
+/// Returns a LACPDU from a Partner that has recorded the local end correctly.
 fn pdu() -> Lacpdu {
     Lacpdu { version: VERSION, actor: partner(), partner: actor(), collector_max_delay: 0 }
 }
@@ -38,7 +38,7 @@ fn vars() -> Variables {
 type Change = fn(&mut Lacpdu);
 type AnyChange = Box<dyn Fn(&mut Lacpdu)>;
 
-/// Each field that says who somebody is.
+/// Changes of each field that identifies an end.
 fn identity(of: fn(&mut Lacpdu) -> &mut PortInfo) -> Vec<AnyChange> {
     vec![
         Box::new(move |pdu| of(pdu).system_priority += 1),
@@ -50,7 +50,7 @@ fn identity(of: fn(&mut Lacpdu) -> &mut PortInfo) -> Vec<AnyChange> {
     ]
 }
 
-/// 6.4.9, recordPDU: when the Partner counts as in sync.
+/// 6.4.9, recordPDU: conditions under which the Partner counts as in sync.
 #[test]
 fn the_partner_is_in_sync_if_it_says_so_knows_us_and_the_link_is_maintained() {
     let rows: [(&str, Change, bool); 9] = [
@@ -113,7 +113,7 @@ fn the_partner_is_in_sync_if_it_says_so_knows_us_and_the_link_is_maintained() {
         let (mut vars, mut pdu) = (vars(), pdu());
         change(&mut pdu);
         if name.starts_with("b) individual, and") {
-            // Nobody is active: neither the PDU's Actor nor we.
+            // Neither the Actor of the PDU nor the local end is active.
             pdu.actor.state.set(PortState::ACTIVITY, false);
         }
         vars.record_pdu(&pdu);
@@ -124,7 +124,7 @@ fn the_partner_is_in_sync_if_it_says_so_knows_us_and_the_link_is_maintained() {
     }
 }
 
-/// 6.4.9, recordPDU a): each field of our end has to be known.
+/// 6.4.9, recordPDU a): each field of the local end has to match.
 #[test]
 fn a_partner_that_knows_one_thing_wrongly_is_not_in_sync_and_is_told() {
     for change in identity(|pdu| &mut pdu.partner) {
@@ -137,7 +137,7 @@ fn a_partner_that_knows_one_thing_wrongly_is_not_in_sync_and_is_told() {
     }
 }
 
-/// 6.4.9, recordPDU: two passive ends maintain nothing.
+/// 6.4.9, recordPDU: two passive ends do not maintain the link.
 #[test]
 fn two_passive_ends_are_not_in_sync() {
     let (mut vars, mut pdu) = (vars(), pdu());
@@ -147,7 +147,7 @@ fn two_passive_ends_are_not_in_sync() {
     assert!(!vars.partner_has(PortState::SYNCHRONIZATION));
 }
 
-/// 6.4.9, update_Selected: who the Partner is, and Aggregation; no other bit.
+/// 6.4.9, update_Selected: identity of the Partner and Aggregation; no other bit.
 #[test]
 fn another_partner_unselects() {
     for change in identity(|pdu| &mut pdu.actor) {
@@ -162,7 +162,7 @@ fn another_partner_unselects() {
     assert_eq!(vars.selected, Selected::Selected);
 }
 
-/// 6.4.9, update_Default_Selected: as above, against the configured Partner.
+/// 6.4.9, update_Default_Selected: same comparison, against the configured Partner.
 #[test]
 fn falling_back_to_the_configured_partner_unselects_unless_it_is_the_one() {
     let mut vars = vars();
@@ -174,7 +174,7 @@ fn falling_back_to_the_configured_partner_unselects_unless_it_is_the_one() {
     assert_eq!(vars.selected, Selected::Selected);
 }
 
-/// 6.4.9, recordDefault.
+/// 6.4.9, recordDefault: the default Partner is individual and in sync.
 #[test]
 fn the_configured_partner_is_individual_and_in_sync() {
     let mut vars = vars();
@@ -185,7 +185,7 @@ fn the_configured_partner_is_individual_and_in_sync() {
     assert!(vars.actor_has(PortState::DEFAULTED));
 }
 
-/// 6.4.9, update_NTT: Activity, Timeout, Synchronization and Aggregation count.
+/// 6.4.9, update_NTT: Activity, Timeout, Synchronization and Aggregation are compared.
 #[test]
 fn what_the_partner_has_wrong_of_our_state_is_told_if_it_counts() {
     let told = [

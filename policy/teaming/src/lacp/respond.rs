@@ -1,4 +1,4 @@
-//! The Marker Responder (IEEE 802.1AX-2014, 6.5.4.2, Figure 6-30).
+//! Marker Responder (IEEE 802.1AX-2014, 6.5.4.2, Figure 6-30).
 
 use suimon_frame::MacAddr;
 use suimon_quantity::Time;
@@ -7,9 +7,8 @@ use super::constants::SENT_MAX;
 use super::rate::Rate;
 use super::{Marker, SlowFrame};
 
-/// The responder, with the responses that are to be sent at the next poll. It
-/// answers three Markers in any second and leaves the others to their sender's
-/// time-out, so that a flood of them is not reflected.
+/// Marker Responder with the responses to send at the next poll. It answers at most three Markers
+/// in any second and drops the others, so that a flood of Markers is not reflected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Responder {
     rate: Rate,
@@ -17,7 +16,7 @@ pub(crate) struct Responder {
 }
 
 impl Responder {
-    /// Answers the Marker in `frame`; whether it does.
+    /// Queues a response to the Marker in `frame` and returns whether it did.
     pub(crate) fn handle_marker(&mut self, frame: &[u8], source: MacAddr, now: Time) -> bool {
         let Some(free) = self.responses.iter_mut().find(|response| response.is_none()) else {
             return false;
@@ -29,12 +28,12 @@ impl Responder {
         true
     }
 
-    /// The next response to send.
+    /// Returns the next response to send.
     pub(crate) fn poll(&mut self) -> Option<SlowFrame> {
         self.responses.iter_mut().find_map(Option::take)
     }
 
-    /// Forgets what was not sent.
+    /// Discards the queued responses.
     pub(crate) fn clear(&mut self) {
         self.responses = Default::default();
     }

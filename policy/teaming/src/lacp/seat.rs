@@ -1,36 +1,36 @@
-//! A port as the Selection Logic sees it, and its place among others.
+//! Properties of a port for the Selection Logic, and its rank within its group.
 
 use super::lag::LagId;
 use super::port::{Claim, Port};
 use super::{ChurnState, LacpSpec, Selected};
 use crate::MEMBERS_MAX;
 
-/// What the Selection Logic needs to know of a port.
+/// Properties of a port that the Selection Logic uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seat {
-    /// Which group it would join.
+    /// Group that the port is eligible to join.
     pub(crate) claim: Claim,
-    /// The group that it is in, if it is selected for one.
+    /// Group that the port is selected for, if any.
     pub(crate) lag: Option<LagId>,
     pub(crate) is_selected: bool,
     pub(crate) is_attached: bool,
     pub(crate) is_in_use: bool,
-    /// It is not attached and has not waited for others yet.
+    /// True if the port is not attached and its wait time has not expired.
     pub(crate) is_fresh: bool,
-    /// The Partner did not keep out of sync for 60 s: it wants the link.
+    /// True unless the Partner has been out of sync for 60 s, which indicates that it does not use
+    /// the link.
     pub(crate) is_wanted: bool,
     pub(crate) speed_mbps: u64,
-    /// Our Port Identifier.
+    /// Local Port Identifier.
     pub(crate) port_id: u32,
     rank: Rank,
-    /// How many ports of its group go before it.
+    /// Number of ports of the group with a better rank.
     pub(crate) place: usize,
 }
 
-/// In which order links of one group are used; lower goes first. By the Port
-/// Identifiers of the System with the lower Identifier, so that both ends choose
-/// the same links (IEEE 802.1AX-2014, 6.7.1), but links that the Partner does not
-/// want come last.
+/// Order in which links of one group are used; lower first. The Port Identifiers of the System with
+/// the lower Identifier decide, so that both ends select the same links (IEEE 802.1AX-2014, 6.7.1).
+/// Links that the Partner does not use come last.
 type Rank = (bool, u32, u32);
 
 impl Seat {
@@ -53,7 +53,7 @@ impl Seat {
         }
     }
 
-    /// The group that it would join.
+    /// Returns the group that the port is eligible to join.
     pub(crate) const fn group(&self) -> Option<LagId> {
         match self.claim {
             Claim::Group(lag) => Some(lag),
@@ -61,13 +61,13 @@ impl Seat {
         }
     }
 
-    /// The group that it is selected for and may stay in without Partner.
+    /// Returns the group that the port is selected for and may stay in without a Partner.
     pub(crate) fn held_group(&self) -> Option<LagId> {
         if self.claim == Claim::Hold && self.is_selected { self.lag } else { None }
     }
 }
 
-/// All ports of a team, in their order.
+/// Ports of a team in ascending order of members.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seats([Option<Seat>; MEMBERS_MAX]);
 
@@ -92,7 +92,7 @@ impl Seats {
         self.0.iter().flatten()
     }
 
-    /// The ports that would join the group.
+    /// Returns the ports that are eligible for the group.
     pub(crate) fn claiming(&self, lag: LagId) -> impl Iterator<Item = &Seat> + Clone {
         self.iter().filter(move |seat| seat.group() == Some(lag))
     }

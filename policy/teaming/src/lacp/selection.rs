@@ -1,13 +1,12 @@
-//! The Selection Logic (IEEE 802.1AX-2014, 6.4.14): which group of links the
-//! team's one Aggregator gets, and which of its links.
+//! Selection Logic (IEEE 802.1AX-2014, 6.4.14): selects the group of links that gets the team's one
+//! Aggregator, and the links of the group that are used.
 //!
-//! The best group has links that can be used, is an aggregate if one is there,
-//! and has the most bandwidth; among equals the lowest Partner System goes
-//! first. A group that carries traffic is left only for a better one, never for
-//! an equal one.
+//! The best group has usable links, is an aggregate if one exists, and has the highest bandwidth;
+//! ties are resolved in favour of the lowest Partner System. A group that carries traffic is
+//! replaced only by a better one, never by an equal one.
 //!
-//! Links of other groups, and those beyond `max_active`, are STANDBY: they have
-//! waited when their turn comes, so a change costs no `Aggregate_Wait_Time`.
+//! Links of other groups and those beyond `max_active` are STANDBY: their wait time has already
+//! expired when they are selected, so a change costs no `Aggregate_Wait_Time`.
 
 use suimon_quantity::Time;
 
@@ -17,32 +16,32 @@ use super::port::{Claim, Port};
 use super::seat::{Seat, Seats};
 use super::{LacpSpec, MuxState, Reason, Selected};
 
-/// What the team's Aggregator is used for.
+/// Assignment of the team's Aggregator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Selection {
     pub(crate) chosen: Option<LagId>,
-    /// Since when no member of the chosen group is in use.
+    /// Time since which no member of the chosen group has been in use.
     unused_since: Option<Time>,
-    /// When a group that is not in use is left for an equal one.
+    /// Time at which an unused group is replaced by an equal one.
     pub(crate) deadline: Option<Time>,
 }
 
-/// A group as the competition for the Aggregator sees it.
+/// Candidate group for the Aggregator.
 #[derive(Clone, Copy)]
 struct Group {
     lag: LagId,
     bandwidth_mbps: u64,
-    /// Our lowest Port Identifier in it.
+    /// Lowest local Port Identifier of the group.
     first_port: u32,
 }
 
-/// Lower is better: unusable or not, class, and what lacks in bandwidth.
+/// Merit of a group, lower is better: unusable, class, missing bandwidth.
 type Merit = (bool, LagClass, u64);
 
 impl Group {
     fn of(seats: &Seats, lag: LagId, limit: usize) -> Self {
-        // A Partner with a limit of its own keeps some links out of sync, and which
-        // it tells only by time: only one that wants none of them counts.
+        // A Partner with its own link limit keeps some links out of sync and reveals which only by
+        // timeout. Only a Partner that uses none of the links makes the group unusable.
         let is_wanted = seats.claiming(lag).any(|seat| seat.is_wanted);
         let used = seats.claiming(lag).filter(|seat| is_wanted && seat.place < limit);
         let first_port = seats.claiming(lag).map(|seat| seat.port_id).min();
@@ -57,7 +56,7 @@ impl Group {
         (self.bandwidth_mbps == 0, self.lag.class, u64::MAX - self.bandwidth_mbps)
     }
 
-    /// Lower goes first; no two groups are equal.
+    /// Returns the total order of groups; lower has precedence.
     fn order(&self) -> (Merit, u16, u64, u16, u16, u32) {
         let lag = &self.lag;
         (
@@ -71,11 +70,11 @@ impl Group {
     }
 }
 
-/// What becomes of one port.
+/// Selection decision for one port.
 type Decision = (Selected, Option<LagId>, Reason);
 
 impl Selection {
-    /// Decides for all ports; whether any decision changed.
+    /// Decides for all ports and returns whether any decision changed.
     pub(crate) fn run(&mut self, team: &LacpSpec, ports: &mut [Port], now: Time) -> bool {
         let seats = Seats::of(team, ports);
         let limit = usize::from(team.max_active);
@@ -88,7 +87,7 @@ impl Selection {
         changed | update_ready(ports)
     }
 
-    /// Chooses the group that gets the Aggregator.
+    /// Selects the group that gets the Aggregator.
     fn choose(&mut self, seats: &Seats, limit: usize, now: Time) {
         let is_carrying = seats.iter().any(|seat| seat.is_in_use && seat.lag == self.chosen);
         if is_carrying {
@@ -96,11 +95,12 @@ impl Selection {
         }
         let unused_since = if is_carrying { now } else { *self.unused_since.get_or_insert(now) };
         self.deadline = None;
-        // The best port of each group speaks for it.
+        // The best port of each group represents it.
         let leaders = seats.iter().filter(|seat| seat.place == 0).filter_map(Seat::group);
         let groups = leaders.map(|lag| Group::of(seats, lag, limit));
         let Some(best) = groups.clone().min_by_key(Group::order) else {
-            // Nobody could use the Aggregator better than who may come back.
+            // Without a candidate the previous group keeps the Aggregator, because its Partner may
+            // return.
             return;
         };
         if Some(best.lag) == self.chosen {
@@ -111,8 +111,8 @@ impl Selection {
             if is_carrying {
                 return;
             }
-            // A Partner may be out of sync for a moment; one that never gets in sync
-            // must not keep the Aggregator from another.
+            // A Partner may be out of sync briefly; one that never gets in sync must not block the
+            // Aggregator.
             let lapses = unused_since + SHORT_TIMEOUT_TIME;
             if now < lapses {
                 self.deadline = Some(lapses);
@@ -138,8 +138,8 @@ impl Selection {
         }
     }
 
-    /// A port without Partner for now keeps its place if nobody needs it: when the
-    /// same Partner is back, nothing has to be built up again (6.4.12).
+    /// Decides for a port without a Partner. It keeps its place if no other port needs it, so that
+    /// a returning Partner requires no new negotiation (6.4.12).
     fn decision_without_partner(&self, seats: &Seats, seat: &Seat, limit: usize) -> Decision {
         let verdict = Reason::PartnerSilent;
         match seat.held_group() {
@@ -153,9 +153,8 @@ impl Selection {
     }
 }
 
-/// Whether a port of the chosen group is among those that are used. One that is
-/// fresh does not take the place of one that is attached: the one goes when the
-/// other is ready.
+/// Returns whether a port of the chosen group is among those that are used. A port whose wait time
+/// has not expired does not displace an attached port until it is ready.
 fn has_place(seats: &Seats, seat: &Seat, lag: LagId, limit: usize) -> bool {
     let is_first = |seat: &Seat| seat.place < limit;
     let members = seats.claiming(lag);
@@ -171,8 +170,8 @@ fn has_place(seats: &Seats, seat: &Seat, lag: LagId, limit: usize) -> bool {
     }
 }
 
-/// `Ready` (6.4.8): all ports that wait for the Aggregator have waited long
-/// enough. Whether it changed for any.
+/// Updates `Ready` (6.4.8): the wait time of all ports waiting for the Aggregator has expired.
+/// Returns whether it changed for any port.
 fn update_ready(ports: &mut [Port]) -> bool {
     let is_waiting = |port: &Port| {
         port.vars.selected == Selected::Selected && port.mux.state == MuxState::Waiting

@@ -21,7 +21,7 @@ fn in_use(bench: &Bench) -> Vec<u32> {
     used.map(|member| member.0).collect()
 }
 
-/// 6.4.14.1 e, 6.3.6: ports of one LAG ID share an Aggregator, others do not.
+/// 6.4.14.1 e, 6.3.6: ports with one LAG ID share an Aggregator, others do not.
 #[test]
 fn only_links_of_one_partner_system_and_key_are_used_together() {
     type Row = (&'static str, fn(&mut PortInfo));
@@ -42,7 +42,7 @@ fn only_links_of_one_partner_system_and_key_are_used_together() {
     }
 }
 
-/// 6.3.5: links of different speeds have different keys, unless configured.
+/// 6.3.5: links of different speeds have different keys unless mixed speeds are configured.
 #[test]
 fn speeds_aggregate_only_with_their_like_unless_they_may_mix() {
     for (mixed, expected) in [(false, vec![1, 2]), (true, vec![1, 2, 3])] {
@@ -73,12 +73,12 @@ fn all_wait_until_the_last_that_came_has_waited() {
 fn a_tie_never_moves_traffic_and_more_bandwidth_does() {
     let mut bench = Bench::new(spec(), 5);
     bench.hear_for(4, &[(1, end(0x99, 4)), (2, end(0x99, 5))]);
-    // A lower System, as many links: nothing moves.
+    // A lower System with as many links: no change.
     let mut ends = vec![(1, end(0x99, 4)), (2, end(0x99, 5)), (3, end(0x11, 1)), (4, end(0x11, 2))];
     bench.hear_for(100, &ends);
     assert_eq!(in_use(&bench), [1, 2]);
     bench.uses();
-    // One link more: all moves at once, because the others have waited.
+    // One more link: all change at once, because the wait time of the others has expired.
     ends.push((5, end(0x11, 3)));
     bench.hear(5, end(0x11, 3));
     let moved = bench.now;
@@ -102,7 +102,7 @@ fn the_other_switch_takes_over_without_a_wait_when_the_last_link_breaks() {
         bench.uses(),
         [(bench.now, 1, false, Reason::LinkDown), (bench.now, 2, true, Reason::InUse)]
     );
-    // The first one's return is a tie.
+    // The return of the first link makes the groups equal.
     bench.link(1, Some(TEN_GIGABIT));
     bench.hear_for(10, &[(1, end(0x99, 4)), (2, end(0x11, 5))]);
     assert_eq!(bench.uses(), []);
@@ -112,12 +112,12 @@ fn the_other_switch_takes_over_without_a_wait_when_the_last_link_breaks() {
 fn a_group_whose_partner_never_gets_in_sync_gives_way() {
     let mut out = end(0x99, 4);
     out.state.set(PortState::SYNCHRONIZATION, false);
-    // To an equal one of a lower System after 3 s.
+    // Change to an equal group of a lower System after 3 s.
     let mut bench = Bench::new(spec(), 2);
     bench.hear(1, out);
     bench.hear_for(6, &[(1, out), (2, end(0x11, 5))]);
     assert_eq!(in_use(&bench), [2]);
-    // To a lesser one after 60 s (6.4.17).
+    // Change to a lesser group after 60 s (6.4.17).
     let mut bench = Bench::new(spec(), 3);
     let ends = [(1, out), (2, PortInfo { port: 5, ..out }), (3, end(0xaa, 1))];
     bench.hear_for(50, &ends);
@@ -126,7 +126,7 @@ fn a_group_whose_partner_never_gets_in_sync_gives_way() {
     assert_eq!(in_use(&bench), [3]);
 }
 
-/// 6.4.14.1 h: an individual link shares its Aggregator with no other.
+/// 6.4.14.1 h: an individual link does not share its Aggregator.
 #[test]
 fn of_individual_links_one_is_used_if_that_is_allowed() {
     let rows: [(&str, Option<PortInfo>, Reason); 2] = [
@@ -192,7 +192,7 @@ fn a_half_duplex_link_speaks_no_lacp_and_is_at_most_used_alone() {
     assert!(!bench.sent(1).is_empty());
 }
 
-/// 6.4.14.1 g: a link from the System to itself is not aggregated.
+/// 6.4.14.1 g: a link from the System to itself is not aggregated, and is reported.
 #[test]
 fn a_link_back_to_ourselves_is_never_used_and_is_told() {
     for from in [1, 2] {
@@ -224,10 +224,10 @@ fn a_link_back_to_ourselves_is_never_used_and_is_told() {
     }
 }
 
-/// 6.7.1: the System with the lower Identifier says which links are used.
+/// 6.7.1: the System with the lower Identifier selects the links.
 #[test]
 fn the_lower_system_s_port_identifiers_choose_among_more_links_than_may_be_used() {
-    // Our port priorities prefer 3, then 2; the Partner's 1, then 2.
+    // The local port priorities prefer 3, then 2; the Partner's 1, then 2.
     for (system_priority, expected) in [(1, [2, 3]), (0xffff, [1, 2])] {
         let limited = LacpSpec { max_active: 2, system_priority, ..spec() };
         let mut bench = Bench::new(limited, 3);
@@ -262,7 +262,7 @@ fn a_standby_takes_over_at_once_and_gives_way_only_to_one_that_is_ready() {
     assert_eq!(bench.state(1).reason, Reason::Standby);
     bench.hear_for(4, &ends);
     assert_eq!(bench.uses(), [(ready, 2, false, Reason::Standby), (ready, 1, true, Reason::InUse)]);
-    // A silent Partner is replaced as well.
+    // A silent Partner is replaced too.
     bench.hear_for(5, &ends[1..]);
     assert_eq!(in_use(&bench), [2]);
 }
@@ -294,8 +294,8 @@ fn a_link_that_the_partner_does_not_want_leaves_its_place_to_another() {
     assert_eq!(in_use(&bench), [2]);
 }
 
-/// The Partner of either group uses one link of two: that moves no traffic, even
-/// if one of them has kept its other link out of sync for longer.
+/// The Partner of either group uses one link of two. This moves no traffic, even if one of them has
+/// kept its other link out of sync for longer.
 #[test]
 fn a_partner_with_a_limit_of_its_own_loses_no_traffic_to_an_equal_one() {
     let mut bench = Bench::new(spec(), 4);

@@ -1,4 +1,4 @@
-//! What is configured.
+//! Configuration of LACP.
 
 use serde::{Deserialize, Serialize};
 use suimon_frame::MacAddr;
@@ -8,78 +8,78 @@ use super::key::ADMIN_KEY_MAX;
 use crate::MEMBERS_MAX;
 use crate::MemberId;
 
-/// Who speaks first (IEEE 802.1AX-2014, 6.4.1 c).
+/// LACP activity: which end starts transmission (IEEE 802.1AX-2014, 6.4.1 c).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Activity {
-    /// Speaks always.
+    /// Sends LACPDUs regardless of the Partner.
     Active,
-    /// Speaks only to a Partner that is active.
+    /// Sends LACPDUs only to an active Partner.
     Passive,
 }
 
-/// How often the Partner is to send, and how soon it is given up (6.4.1 d).
+/// Transmission interval requested of the Partner and resulting timeout (6.4.1 d).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Timer {
-    /// Every 30 s; given up after 90 s.
+    /// LACPDUs every 30 s, timeout after 90 s.
     Slow,
-    /// Every second; given up after 3 s.
+    /// LACPDUs every second, timeout after 3 s.
     Fast,
 }
 
-/// The aggregation of one team.
+/// Aggregation of one team.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LacpSpec {
-    /// The System's address. Teams that share one also share the port numbers.
+    /// System address. Teams with the same address also share the port number space.
     pub system: MacAddr,
-    /// The System's priority; the lower number's port priorities count.
+    /// System priority. The port priorities of the System with the lower number decide.
     pub system_priority: u16,
-    /// From 1 to 2047: teams of one System have different keys.
+    /// Administrative key, 1 to 2047. Teams of one System have different keys.
     pub admin_key: u16,
-    /// Who speaks first.
+    /// LACP activity of the local end.
     pub activity: Activity,
-    /// How often the Partner is to send.
+    /// Transmission interval requested of the Partner.
     pub timer: Timer,
-    /// Whether one member is used alone if no Partner aggregates: it has no
-    /// LACP, does not set the Aggregation bit, or the link is half duplex.
+    /// True if a single member is used when no Partner aggregates: the Partner does not speak LACP
+    /// or does not set the Aggregation bit, or the link is half duplex.
     pub individual_allowed: bool,
-    /// Members in use at a time, from 1 to 32; the others stand by.
+    /// Maximum number of members in use, 1 to 32; the others are standby.
     pub max_active: u8,
-    /// Whether members of different speeds may aggregate.
+    /// True if members of different speeds may aggregate.
     pub mixed_speeds: bool,
 }
 
-/// A member's port.
+/// LACP configuration of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortSpec {
-    /// Its number, not 0; unique in the System (6.3.4).
+    /// Port number, not 0; unique in the System (6.3.4).
     pub port: u16,
-    /// Its priority; the lower number is used first.
+    /// Port priority; members with lower numbers are used first.
     pub priority: u16,
-    /// The source address of its frames.
+    /// Source address of transmitted LACPDUs.
     pub mac: MacAddr,
 }
 
-/// What is known of a link that is up.
+/// Properties of a link that is up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// Megabits per second; 0 if unknown.
+    /// Speed in Mbit/s; 0 if unknown.
     pub speed_mbps: u32,
-    /// Whether both ends may send at a time.
+    /// True if the link is full duplex.
     pub full_duplex: bool,
 }
 
-/// Why a configuration is refused. Nothing was changed.
+/// Reason for which a configuration is rejected. The previous configuration stays in effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// No address of a station.
+    /// The address is a group address or zero.
     #[error("{what} {mac} is a group or zero; give the address of a station")]
     NotAStation {
-        /// `system` or `member address`.
+        /// Name of the field: `system` or `member address`.
         what: &'static str,
-        /// The address.
+        /// Address that was rejected.
         mac: MacAddr,
     },
     /// The administrative key is out of range.
@@ -88,26 +88,26 @@ pub enum SpecError {
     /// The limit of active members is out of range.
     #[error("max_active {0} is not from 1 to {MEMBERS_MAX}")]
     MaxActive(u8),
-    /// Port 0 stands for "unknown" in LACPDUs.
+    /// The port number is 0, which means "unknown" in LACPDUs.
     #[error("member {0} has port number 0; give one from 1 to 65535")]
     PortZero(MemberId),
-    /// Two members have one port number.
+    /// Two members have the same port number.
     #[error("member {member} has the port number {port} of member {other}; give each its own")]
     DuplicatePort {
-        /// The member.
+        /// Member that was configured.
         member: MemberId,
-        /// The number.
+        /// Port number.
         port: u16,
-        /// Who has it already.
+        /// Member that already has the number.
         other: MemberId,
     },
-    /// The member is there already.
+    /// The member is already in the team.
     #[error("member {0} is in the team already")]
     DuplicateMember(MemberId),
-    /// There is no room.
+    /// The team has [`MEMBERS_MAX`] members already.
     #[error("a team has at most {MEMBERS_MAX} members; remove one")]
     TooManyMembers,
-    /// Nobody knows the member.
+    /// The member is not in the team.
     #[error("member {0} is not in the team; add it first")]
     UnknownMember(MemberId),
 }

@@ -1,30 +1,30 @@
-//! The eight bits of a port's state (IEEE 802.1AX-2014, 6.4.2.3, Figure 6-8).
+//! State bits of a port (IEEE 802.1AX-2014, 6.4.2.3, Figure 6-8).
 
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// `Actor_State` or `Partner_State`: a set of bits.
+/// `Actor_State` or `Partner_State`: set of state bits.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PortState(u8);
 
 impl PortState {
-    /// `LACP_Activity`: speaks without being spoken to.
+    /// `LACP_Activity`: the end is active, that is, sends without being addressed.
     pub const ACTIVITY: Self = Self(1);
-    /// `LACP_Timeout`: wants to hear something every second (Short Timeout).
+    /// `LACP_Timeout`: the end uses the Short Timeout and requires LACPDUs every second.
     pub const TIMEOUT: Self = Self(1 << 1);
-    /// `Aggregation`: can be one link of several.
+    /// `Aggregation`: the link can be part of an aggregate.
     pub const AGGREGATION: Self = Self(1 << 2);
-    /// `Synchronization`: attached to the right Aggregator.
+    /// `Synchronization`: the port is attached to the correct Aggregator.
     pub const SYNCHRONIZATION: Self = Self(1 << 3);
-    /// `Collecting`: takes frames.
+    /// `Collecting`: received frames are accepted.
     pub const COLLECTING: Self = Self(1 << 4);
-    /// `Distributing`: sends frames.
+    /// `Distributing`: frames are sent.
     pub const DISTRIBUTING: Self = Self(1 << 5);
-    /// `Defaulted`: knows its Partner by configuration only.
+    /// `Defaulted`: the Partner information is configured, not received.
     pub const DEFAULTED: Self = Self(1 << 6);
-    /// `Expired`: has not heard its Partner for too long.
+    /// `Expired`: no LACPDU was received within the timeout.
     pub const EXPIRED: Self = Self(1 << 7);
 
     const NAMES: [(Self, &'static str); 8] = [
@@ -38,22 +38,22 @@ impl PortState {
         (Self::EXPIRED, "expired"),
     ];
 
-    /// The set that this octet encodes; every octet is one.
+    /// Decodes the set from an octet; every octet is valid.
     pub const fn from_octet(octet: u8) -> Self {
         Self(octet)
     }
 
-    /// The octet.
+    /// Encodes the set as an octet.
     pub const fn octet(self) -> u8 {
         self.0
     }
 
-    /// Whether all of `bits` are set.
+    /// Returns true if all of `bits` are set.
     pub const fn has(self, bits: Self) -> bool {
         self.0 & bits.0 == bits.0
     }
 
-    /// The set with `bits` set or cleared.
+    /// Returns the set with `bits` set or cleared.
     #[must_use]
     pub const fn with(self, bits: Self, on: bool) -> Self {
         if on { Self(self.0 | bits.0) } else { Self(self.0 & !bits.0) }
@@ -64,19 +64,19 @@ impl PortState {
         *self = self.with(bits, on);
     }
 
-    /// What the sets have in common.
+    /// Returns the intersection of the sets.
     #[must_use]
     pub const fn and(self, bits: Self) -> Self {
         Self(self.0 & bits.0)
     }
 
-    /// Both sets.
+    /// Returns the union of the sets.
     #[must_use]
     pub const fn or(self, bits: Self) -> Self {
         Self(self.0 | bits.0)
     }
 
-    /// The names of the bits that are set, lowest first.
+    /// Returns the names of the bits that are set, lowest bit first.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         Self::NAMES.into_iter().filter(move |(bit, _)| self.has(*bit)).map(|(_, name)| name)
     }

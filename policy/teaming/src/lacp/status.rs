@@ -1,4 +1,4 @@
-//! What there is to show of a team and its members.
+//! Reported state of a team and its members.
 
 use serde::Serialize;
 use suimon_quantity::Time;
@@ -10,16 +10,16 @@ use super::{
 };
 use crate::MemberId;
 
-/// One member as it is now.
+/// Current state of one member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MemberState {
-    /// Which.
+    /// Identifier of the member in its team.
     pub member: MemberId,
-    /// The link; `None` if it is down.
+    /// Link properties; `None` if the link is down.
     pub link: Option<Link>,
-    /// Our end.
+    /// Local end of the link.
     pub actor: PortInfo,
-    /// The other end, as it was heard last or is assumed.
+    /// Remote end of the link, as last received or assumed.
     pub partner: PortInfo,
     /// State of the Receive machine.
     pub receive: ReceiveState,
@@ -27,36 +27,36 @@ pub struct MemberState {
     pub periodic: PeriodicState,
     /// State of the Mux machine.
     pub mux: MuxState,
-    /// What the Selection Logic decided.
+    /// Decision of the Selection Logic.
     pub selected: Selected,
-    /// Why it is used, or what it lacks.
+    /// Reason for which the member is in use or not.
     pub reason: Reason,
-    /// The group that it is selected for.
+    /// Group for which the member is selected.
     pub group: Option<LagId>,
-    /// Whether frames from it are taken.
+    /// True if received frames are accepted.
     pub is_collecting: bool,
-    /// Whether frames may be sent on it.
+    /// True if frames may be sent.
     pub is_distributing: bool,
-    /// The Actor's churn.
+    /// State of the Actor Churn Detection machine.
     pub actor_churn: ChurnState,
-    /// The Partner's churn.
+    /// State of the Partner Churn Detection machine.
     pub partner_churn: ChurnState,
-    /// The port of this System that the link leads back to.
+    /// Port of this System that the link leads back to.
     pub looped_port: Option<u16>,
-    /// What was counted.
+    /// Counters since the member joined.
     pub counters: Counters,
-    /// When the last LACPDU was taken.
+    /// Time of the last accepted LACPDU.
     pub last_pdu: Option<Time>,
 }
 
-/// A team as it is now.
+/// Current state of a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TeamState {
-    /// The group that the team uses, or used last.
+    /// Group that the team uses, or used last.
     pub group: Option<LagId>,
-    /// Members that collect and distribute.
+    /// Number of members that collect and distribute.
     pub in_use: usize,
-    /// Megabits per second of those.
+    /// Total speed of the members in use, in Mbit/s.
     pub bandwidth_mbps: u64,
 }
 

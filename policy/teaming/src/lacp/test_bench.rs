@@ -1,4 +1,4 @@
-//! A team and hand-made Partners, for tests.
+//! Test bench: a team with manually driven Partners.
 
 use core::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) fn port(number: u16) -> PortSpec {
     PortSpec { port: number, priority: 0x80, mac }
 }
 
-/// A Partner's end: System `system`, key 7, port number as ours.
+/// Returns a Partner's end: System `system`, key 7, same port number as the local end.
 pub(crate) fn end(system: u8, port: u16) -> PortInfo {
     PortInfo {
         system_priority: 0x8000,
@@ -46,7 +46,7 @@ pub(crate) fn end(system: u8, port: u16) -> PortInfo {
     }
 }
 
-/// A team at a time, and all it said.
+/// Team with a virtual clock and the actions it returned.
 pub(crate) struct Bench {
     pub(crate) lacp: Lacp,
     pub(crate) now: Time,
@@ -54,7 +54,7 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// A team of members 1 to `members`, whose links are up.
+    /// Creates a team of members 1 to `members` whose links are up.
     pub(crate) fn new(spec: LacpSpec, members: u16) -> Self {
         let now = Time::from_ns(1_000_000_000_000);
         let mut bench = Self { lacp: Lacp::new(spec).unwrap(), now, said: Vec::new() };
@@ -72,7 +72,7 @@ impl Bench {
         assert!(self.lacp.next_deadline().is_none_or(|at| at > self.now), "nothing is left to do");
     }
 
-    /// Lets time go on, stopping at each deadline.
+    /// Advances the time, stopping at each deadline.
     pub(crate) fn run_for(&mut self, span: Duration) {
         let end = self.now + span;
         while let Some(at) = self.lacp.next_deadline().filter(|at| *at <= end) {
@@ -98,7 +98,7 @@ impl Bench {
         self.poll();
     }
 
-    /// A LACPDU from `end` that says of us what is true.
+    /// Delivers a LACPDU from `end` with correct information about the local end.
     pub(crate) fn hear(&mut self, member: u16, end: PortInfo) {
         let partner = self.state(member).actor;
         self.hear_pdu(member, &Lacpdu { version: 1, actor: end, partner, collector_max_delay: 0 });
@@ -110,7 +110,7 @@ impl Bench {
         self.poll();
     }
 
-    /// Seconds in which the ends in `heard` speak each half second.
+    /// Advances by `seconds`, with LACPDUs from the ends in `heard` every half second.
     pub(crate) fn hear_for(&mut self, seconds: u64, heard: &[(u16, PortInfo)]) {
         for _ in 0..seconds * 2 {
             for (member, end) in heard {
@@ -129,7 +129,8 @@ impl Bench {
         states.map(|state| state.reason).collect()
     }
 
-    /// When members began (`true`) or ceased to be used, since the last call.
+    /// Returns the times at which members started (`true`) or stopped being used since the last
+    /// call.
     pub(crate) fn uses(&mut self) -> Vec<(Time, u32, bool, Reason)> {
         let uses = self.said.drain(..).filter_map(|(at, action)| match action {
             Action::Use { member, collecting, distributing, reason } => {
@@ -141,7 +142,7 @@ impl Bench {
         uses.collect()
     }
 
-    /// LACPDUs that a member sent.
+    /// Returns the LACPDUs that a member sent.
     pub(crate) fn sent(&self, member: u16) -> Vec<(Time, Lacpdu)> {
         let sent = self.said.iter().filter_map(|(at, action)| match action {
             Action::Send { member: of, frame } if of.0 == u32::from(member) => {

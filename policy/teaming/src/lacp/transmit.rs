@@ -1,4 +1,4 @@
-//! The Transmit machine (IEEE 802.1AX-2014, 6.4.16).
+//! Transmit machine (IEEE 802.1AX-2014, 6.4.16).
 
 use suimon_quantity::Time;
 
@@ -6,21 +6,21 @@ use super::PeriodicState;
 use super::rate::Rate;
 use super::variables::Variables;
 
-/// The machine.
+/// Transmit machine of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Transmit {
     rate: Rate,
 }
 
 impl Transmit {
-    /// Clears NTT where nothing may be sent: without LACP, and in NO_PERIODIC.
+    /// Clears NTT where transmission is not permitted: LACP disabled, or NO_PERIODIC.
     pub(crate) fn clear(vars: &mut Variables, periodic: PeriodicState) {
         if !vars.lacp_enabled || periodic == PeriodicState::NoPeriodic {
             vars.ntt = false;
         }
     }
 
-    /// Whether a LACPDU has to be sent now. Beyond the limit, NTT waits.
+    /// Returns whether a LACPDU is to be sent now. NTT stays set while the rate limit is exceeded.
     pub(crate) fn transition(
         &mut self,
         vars: &mut Variables,
@@ -35,7 +35,7 @@ impl Transmit {
         true
     }
 
-    /// When a LACPDU that is held back may be sent.
+    /// Returns the time at which a LACPDU held back by the rate limit may be sent.
     pub(crate) fn deadline(&self, vars: &Variables) -> Option<Time> {
         if vars.ntt { self.rate.next() } else { None }
     }

@@ -15,7 +15,7 @@ fn vars(lacp_enabled: bool, ntt: bool) -> Variables {
     vars
 }
 
-/// 6.4.16, each rule: LACP_Enabled, periodic state, NTT: sent, NTT afterwards.
+/// 6.4.16, each rule: LACP_Enabled, periodic state, NTT; sent, NTT afterwards.
 #[test]
 fn ntt_is_sent_or_cleared_as_6_4_16_says() {
     use PeriodicState::*;
@@ -38,7 +38,7 @@ fn ntt_is_sent_or_cleared_as_6_4_16_says() {
     }
 }
 
-/// 6.4.16: no more than three in any Fast_Periodic_Time; the fourth is delayed.
+/// 6.4.16: at most three in any Fast_Periodic_Time; the fourth is delayed.
 #[test]
 fn the_fourth_waits_until_a_second_after_the_first() {
     let mut machine = Transmit::default();

@@ -1,4 +1,4 @@
-//! The variables of one port (IEEE 802.1AX-2014, 6.4.7 and 6.4.8).
+//! Variables of one port (IEEE 802.1AX-2014, 6.4.7 and 6.4.8).
 
 use core::time::Duration;
 
@@ -7,43 +7,43 @@ use serde::{Deserialize, Serialize};
 use super::constants::{LONG_TIMEOUT_TIME, SHORT_TIMEOUT_TIME};
 use super::{PortInfo, PortState};
 
-/// What the Selection Logic decided (6.4.8).
+/// Value of `Selected`, set by the Selection Logic (6.4.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Selected {
-    /// No Aggregator, or it has to be left.
+    /// UNSELECTED: no Aggregator, or the port has to leave it.
     Unselected,
-    /// An Aggregator, but the port may not attach yet.
+    /// STANDBY: an Aggregator is assigned, but the port must not attach yet.
     Standby,
-    /// To be attached to its Aggregator.
+    /// SELECTED: the port attaches to its Aggregator.
     Selected,
 }
 
-/// What the machines of one port share.
+/// Variables shared by the machines of one port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Variables {
     /// `port_enabled`: the link is up.
     pub(crate) port_enabled: bool,
-    /// `LACP_Enabled`: the link is point to point, which full duplex is.
+    /// `LACP_Enabled`: the link is point-to-point, which full duplex implies.
     pub(crate) lacp_enabled: bool,
-    /// `port_moved`: the Partner was heard on another port.
+    /// `port_moved`: the Partner was detected on another port.
     pub(crate) port_moved: bool,
-    /// `Selected`.
+    /// `Selected`: decision of the Selection Logic.
     pub(crate) selected: Selected,
     /// `Ready` of the port's Aggregator.
     pub(crate) ready: bool,
-    /// `Ready_N`: the port has waited long enough.
+    /// `Ready_N`: the wait time of the port has expired.
     pub(crate) ready_n: bool,
-    /// `NTT`: something has to be sent.
+    /// `NTT` (need to transmit).
     pub(crate) ntt: bool,
-    /// The `Actor_Oper_*`.
+    /// `Actor_Oper_*` parameters.
     pub(crate) actor: PortInfo,
-    /// The `Partner_Oper_*`.
+    /// `Partner_Oper_*` parameters.
     pub(crate) partner: PortInfo,
 }
 
 impl Variables {
-    /// As at BEGIN, without a link.
+    /// Creates the variables in their state at BEGIN, without a link.
     pub(crate) fn new(actor: PortInfo) -> Self {
         Self {
             port_enabled: false,
@@ -66,7 +66,7 @@ impl Variables {
         self.partner.state.has(bits)
     }
 
-    /// How long received information is valid.
+    /// Returns the validity of received information.
     pub(crate) const fn current_while(&self) -> Duration {
         if self.actor_has(PortState::TIMEOUT) { SHORT_TIMEOUT_TIME } else { LONG_TIMEOUT_TIME }
     }

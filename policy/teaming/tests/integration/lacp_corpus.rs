@@ -1,15 +1,15 @@
-//! LACP against any partner, judged by the fuzzer's oracle: its corpus is replayed, whole
-//! and damaged.
+//! LACP against arbitrary partners, checked by the oracle of the fuzz target: its corpus is
+//! replayed, unmodified and damaged.
 
 use crate::replay;
 use std::path::Path;
 
 use crate::lacp_oracle::check;
 
-/// Set to write the seeds anew after a change to the scripts.
+/// Environment variable that makes the test rewrite the seeds after a change to the scripts.
 const WRITE_SEEDS: &str = "SUIMON_WRITE_SEEDS";
 
-/// Steps of scripts: the number, the member in its upper bits, and what follows.
+/// Opcodes of scripts: opcode with the member in its upper bits, followed by operands.
 const LATER: u8 = 0;
 const LINK: u8 = 1;
 const PARTNER: u8 = 2;
@@ -18,11 +18,11 @@ const MARKER: u8 = 4;
 const OWN: u8 = 5;
 const OTHER_MEMBER: u8 = 1 << 3;
 
-/// Both members find the same partner, and carry frames.
+/// Returns a script in which both members detect the same partner and carry frames.
 fn agreed() -> Vec<u8> {
     let mut script = vec![0, LINK, 1, LINK | OTHER_MEMBER, 1];
     for _ in 0..6 {
-        // A second passes; the partner knows us, is in sync, collects and distributes.
+        // A second passes; the partner records the local end, is in sync, collects and distributes.
         script.extend([LATER, 100, PARTNER, 7, PARTNER | OTHER_MEMBER, 7]);
     }
     script
@@ -57,7 +57,7 @@ fn the_corpus_holds_a_script_of_each_kind_and_scripts_lead_where_they_should() {
         assert_eq!(outcome.used_both, name != "looped", "{name}: {outcome:?}");
         let stops = ["silence", "link-lost", "forged"];
         assert_eq!(outcome.was_stopped, stops.contains(&name), "{name}: {outcome:?}");
-        // Three of the four that came at once, and one later.
+        // Three of the four simultaneous Markers are answered, and one later.
         let responses = if name == "markers" { 4 } else { 0 };
         assert_eq!(outcome.marker_responses, responses, "{name}");
     }

@@ -1,6 +1,6 @@
-//! Two and three Partners in virtual time, over links that lose, double, delay,
-//! overtake, change and break, until they are sound: then both ends of every link
-//! agree, within the time that the standard's timers add up to.
+//! Two and three Partners in virtual time, over links that lose, duplicate, delay, reorder, corrupt
+//! and break, until the links are made reliable: then both ends of every link agree within the sum
+//! of the standard's timers.
 
 use crate::world;
 use core::time::Duration;
@@ -12,14 +12,14 @@ use suimon_teaming::lacp::{Activity, LacpSpec, Reason, Timer};
 
 use crate::world::{Faults, World};
 
-/// `Fast_Periodic_Time` (802.1AX-2014, 6.4.4) until both have heard each other,
-/// `Short_Timeout_Time` for a Partner that has to be given up first,
-/// `Aggregate_Wait_Time` until they attach, and a second for each of two LACPDUs
-/// that the rate limit (6.4.16) may hold back.
+/// `Fast_Periodic_Time` (802.1AX-2014, 6.4.4) until both ends have received LACPDUs,
+/// `Short_Timeout_Time` to expire a previous Partner, `Aggregate_Wait_Time` until they attach, and
+/// a second for each of two LACPDUs that the rate limit (6.4.16) may delay.
 const FAST_BOUND: Duration = Duration::from_secs(1 + 3 + 2 + 2);
-/// The same with `Slow_Periodic_Time`.
+/// Same bound with `Slow_Periodic_Time`.
 const SLOW_BOUND: Duration = Duration::from_secs(30 + 3 + 2 + 2);
-/// A team of three Systems may first try one that chose the other.
+/// Additional time for a team of three Systems, which may first try a System that selected the
+/// other.
 const RETRY: Duration = Duration::from_secs(2 * (3 + 2 + 2));
 
 fn spec(system: usize) -> impl Strategy<Value = LacpSpec> {
@@ -43,8 +43,7 @@ fn faults() -> impl Strategy<Value = Faults> {
     )
 }
 
-/// Something that happens while links are not sound: after so many milliseconds,
-/// to a link, or to a System.
+/// Event while links are unreliable: after a delay in ms, on a link or a System.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Link { link: usize, up: bool },
@@ -67,8 +66,8 @@ fn events() -> impl Strategy<Value = Vec<(u64, Event)>> {
     prop::collection::vec((prop_oneof![0u64..50, 0u64..5_000, 0u64..40_000], event), 0..30)
 }
 
-/// Runs the events, makes the links sound with those up that `up` says, and waits
-/// for the time in which all have to agree.
+/// Applies the events, makes the links reliable with those in `up` up, and advances by the time
+/// within which all ends have to agree.
 fn run(world: &mut World, events: &[(u64, Event)], up: &[bool], bound: Duration) {
     for link in 0..world.links.len() {
         world.set_link(link, true);
@@ -89,7 +88,7 @@ fn run(world: &mut World, events: &[(u64, Event)], up: &[bool], bound: Duration)
             }
         }
     }
-    // What was sent before still arrives, late and forged; then all is sound.
+    // Frames sent before still arrive, late or forged; afterwards the links are reliable.
     let delay = world.faults.map_or(0, |faults| faults.delay_ms_max);
     world.faults = None;
     for (link, up) in up.iter().enumerate().take(world.links.len()) {
@@ -100,7 +99,7 @@ fn run(world: &mut World, events: &[(u64, Event)], up: &[bool], bound: Duration)
     world.run_until(world.now + Duration::from_millis(delay) + bound);
 }
 
-/// Both ends of every link use it, or neither does. Which links are used.
+/// Checks that both ends of every link use it, or neither does. Returns the links in use.
 fn agreed(world: &World) -> Result<Vec<bool>, TestCaseError> {
     let used = |link: &(world::End, world::End)| {
         let (a, b) = (world.state(link.0), world.state(link.1));
@@ -112,13 +111,13 @@ fn agreed(world: &World) -> Result<Vec<bool>, TestCaseError> {
 }
 
 fn bound(world: &World, faults: Faults) -> Duration {
-    // Who was told by a forger that his Partner is slow sends slowly.
+    // A System that received a forged slow Partner sends slowly.
     let is_fast = world.systems.iter().all(|system| system.spec().timer == Timer::Fast);
     if is_fast && faults.forged == 0 { FAST_BOUND } else { SLOW_BOUND }
 }
 
 fn config() -> ProptestConfig {
-    // Found cases go beside this file.
+    // Failing cases are stored beside this file.
     let source = proptest::test_runner::FileFailurePersistence::WithSource("regressions");
     ProptestConfig { cases: 300, failure_persistence: Some(Box::new(source)), ..Default::default() }
 }
@@ -166,7 +165,7 @@ proptest! {
             let all = pairs.iter().zip(&up);
             all.filter(|((_, to), up)| *to == partner && **up).count().min(limit(0))
         };
-        // What the team takes for the better one, by what it can use itself.
+        // Group that the team considers better, by the links it can use itself.
         let chosen: Vec<_> = pairs.iter().zip(&used).filter(|(_, used)| **used).collect();
         let best = links(1).max(links(2));
         let partner = chosen.first().map(|((_, to), _)| *to);

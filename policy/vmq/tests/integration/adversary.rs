@@ -1,4 +1,4 @@
-//! Loads made to have queues moved to and fro, an hour of each in virtual time.
+//! Adversarial loads that provoke repeated moves, an hour of each in virtual time.
 
 use std::f64::consts::TAU;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use crate::host::{Host, Noise};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// What each queue wants, in percent of a processor, so many seconds after the beginning.
+/// Demand of each queue, in percent of a processor, as a function of seconds since the start.
 type Series = Box<dyn FnMut(f64, &mut [f64])>;
 
-/// High for half of each period and low for the other.
+/// Square wave: high in one half of each period, low in the other.
 fn square(period_s: f64, low: f64, high: f64) -> Series {
     Box::new(move |at, wanted| {
         wanted.fill(if at % period_s < period_s / 2.0 { high } else { low });
     })
 }
 
-/// Up and down evenly.
+/// Sawtooth between low and high.
 fn sawtooth(period_s: f64, low: f64, high: f64) -> Series {
     Box::new(move |at, wanted| {
         let phase = at % period_s / period_s;
@@ -26,8 +26,7 @@ fn sawtooth(period_s: f64, low: f64, high: f64) -> Series {
     })
 }
 
-/// Groups of queues take turns in being busy: group `n` has the queues whose number is `n`
-/// modulo `groups`.
+/// Groups of queues are busy in turn: group `n` has the queues with this remainder modulo `groups`.
 fn turns(period_s: f64, groups: usize, high: f64) -> Series {
     Box::new(move |at, wanted| {
         let turn = (at / period_s) as usize % groups;
@@ -37,7 +36,7 @@ fn turns(period_s: f64, groups: usize, high: f64) -> Series {
     })
 }
 
-/// Two queues are busy, always two others.
+/// Two queues are busy, always a different pair.
 fn pairs(period_s: f64) -> Series {
     Box::new(move |at, wanted| {
         let turn = (at / period_s) as usize;
@@ -48,7 +47,7 @@ fn pairs(period_s: f64) -> Series {
     })
 }
 
-/// Like a host's: a slow curve, bursts that fade, and noise at every step.
+/// Typical of a host: a slow curve, decaying bursts, and noise at every step.
 fn recorded(seed: u64, mean: f64) -> Series {
     let mut noise = Noise::new(seed);
     let mut bursts: Vec<f64> = Vec::new();
@@ -62,9 +61,8 @@ fn recorded(seed: u64, mean: f64) -> Series {
     })
 }
 
-/// An hour of it: never more moves than were saved up and have come each minute, and
-/// the way back of each queue; and in the second half hour, when nothing is saved up any more,
-/// no more than one a minute.
+/// Runs an hour of the load. Moves never exceed the burst, one a minute and one return per queue;
+/// in the second half hour, with the burst used up, they are at most one a minute.
 fn an_hour(name: &str, queues: usize, processors_max: u16, mut series: Series) {
     let mut host = Host::of(processors_max, 8, queues);
     let start = host.now;
@@ -77,7 +75,7 @@ fn an_hour(name: &str, queues: usize, processors_max: u16, mut series: Series) {
     );
     let saved = (queues * 6).max(16);
     assert!(total <= saved + 60 + queues, "{name}: {total}");
-    // One move more, where it comes at the edge of the half hour.
+    // One more move, which may fall on the edge of the half hour.
     assert!(settled <= 30 + 1, "{name}: {settled}");
 }
 
@@ -123,7 +121,7 @@ fn noisy_loads() {
     }
 }
 
-/// A load that does not change moves nothing once it has settled, whatever it is.
+/// A constant load causes no moves once settled.
 #[test]
 fn a_steady_load_moves_nothing() {
     for percent in 0..150 {

@@ -1,4 +1,4 @@
-//! Static assignment, and the default queue.
+//! Static assignment and the default queue.
 
 use crate::host::{processors, queue};
 use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, Time};
@@ -10,7 +10,7 @@ fn spec(max_processors: u16) -> VmqSpec {
     VmqSpec { mode: VmqMode::Static, max_processors, ..VmqSpec::default() }
 }
 
-/// One queue of each weight.
+/// Returns a placement with one queue of each weight.
 fn of_weights(spec: VmqSpec, weights: &[u8]) -> Vmq {
     let mut vmq = Vmq::new(spec, &processors(8, 2, 1), NOW).unwrap();
     for (nic, vmq_weight) in (0..).zip(weights) {
@@ -114,8 +114,8 @@ fn weight_0_and_vmq_off_use_the_default_queue_of_the_base() {
     assert_eq!(places(&vmq).iter().filter(|at| **at == 0).count(), 2);
 }
 
-/// The default queue needs the base processor; if as many are used as may be, another makes
-/// room at once.
+/// The default queue needs the base processor; if the maximum number is in use, another is emptied
+/// at once.
 #[test]
 fn the_default_queue_brings_the_base_into_use() {
     let from_1 = VmqSpec {

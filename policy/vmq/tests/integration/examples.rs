@@ -1,4 +1,4 @@
-//! What is moved where, by example.
+//! Examples of loads and the resulting moves.
 
 use crate::host;
 use crate::host::{PERIOD, processors, queue};
@@ -8,18 +8,18 @@ use suimon_vmq::{
     VmqMode, VmqSpec, Why, marks,
 };
 
-/// A placement that is given measurements of constant loads.
+/// Placement with measurements of constant loads.
 struct Bench {
     vmq: Vmq,
     now: Time,
-    /// Percent of each queue.
+    /// Load of each queue in percent.
     queues: Vec<u64>,
-    /// Percent of each processor that is not the queues'.
+    /// Load of other work on each processor in percent.
     other: Vec<u64>,
 }
 
 impl Bench {
-    /// Queues go round over `over` processors; then placement becomes dynamic.
+    /// Assigns queues round robin to `over` processors, then enables dynamic placement.
     fn new(there: &[Processor], over: u16, queues: &[u64], other: &[u64]) -> Self {
         let now = Time::from_ns(1 << 40);
         let spec = VmqSpec { mode: VmqMode::Static, max_processors: over, ..VmqSpec::default() };
@@ -64,7 +64,7 @@ impl Bench {
         }
     }
 
-    /// The first moves within so many measurements, as (queue, from, to).
+    /// Returns the first moves within this number of measurements, as (queue, from, to).
     fn first_moves(&mut self, measurements: usize) -> Vec<(u32, u16, u16)> {
         for _ in 0..measurements {
             let moves = self.observe();
@@ -82,7 +82,7 @@ impl Bench {
     }
 }
 
-/// Name; threads of a core; processors in use; queues; other work; moves after the second
+/// Name; threads per core; processors in use; queue loads; other work; moves after the second
 /// measurement.
 type Shedding<'a> = (&'a str, u16, u16, &'a [u64], &'a [u64], &'a [(u32, u16, u16)]);
 
@@ -138,7 +138,7 @@ fn shedding_keeps_to_the_node_and_to_the_number_of_processors() {
     assert_eq!(bench.first_moves(40), [], "there is no third");
 }
 
-/// Name; queues, in turn on two processors; other work; moves when the hold is over.
+/// Name; queue loads, alternating on two processors; other work; moves after the hold.
 type Packing<'a> = (&'a str, &'a [u64], &'a [u64], &'a [(u32, u16, u16)]);
 
 #[test]
@@ -165,7 +165,7 @@ fn under_used_processors_are_emptied_after_the_hold() {
     }
 }
 
-/// The first has all of its processor; beside it, others are emptied a minute later.
+/// The first queue takes its whole processor; the others are packed a minute later.
 #[test]
 fn beside_a_hot_processor_the_hold_is_longer() {
     let mut bench = Bench::new(&processors(4, 1, 1), 3, &[100, 10, 10], &[]);
@@ -236,7 +236,7 @@ fn what_somebody_else_moved_stays_until_load_says_otherwise() {
     assert_eq!(bench.vmq.set_spec(off, bench.now).unwrap(), []);
     bench.vmq.handle_found(queue(2), ProcessorId(3), bench.now);
     assert_eq!(bench.first_moves(1), [(2, 3, 0)], "the default queue goes back at once");
-    // What is on its way is not found anywhere.
+    // Queues in transit are not treated as found elsewhere.
     let only = VmqSpec { base_processor: Some(ProcessorId(1)), ..VmqSpec::default() };
     let moves = bench.vmq.set_spec(only, bench.now).unwrap();
     bench.vmq.handle_found(moves[0].queue, ProcessorId(3), bench.now);

@@ -1,24 +1,24 @@
-//! More load than processors can carry, and no change in it: queues stay. As it was recorded of
-//! guests that shared two CPUs with the processors.
+//! Constant load above the capacity of the processors: queues stay. Recorded with guests that
+//! shared two CPUs with the processors.
 
 use std::time::Duration;
 
 use crate::host::{Host, Noise, PERIOD};
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// From the beginning of a load, in which queues may be moved as it takes.
+/// Time from the start of a load in which queues may be moved as necessary.
 const SETTLED: Duration = Duration::from_secs(10);
 const SPREAD_MAX: Duration = Duration::from_secs(2);
 const NOISY_SPREAD_MAX: Duration = Duration::from_secs(15);
 const PACK_MAX: Duration = Duration::from_secs(10);
-/// What a queue wants that never has enough.
+/// Demand of a queue that is never satisfied.
 const ENDLESS: f64 = 1000.0;
 
-/// What changes before each step, so many seconds after the load began.
+/// Changes before each step, as a function of seconds since the start.
 type Series = Box<dyn FnMut(f64, &mut Host)>;
 
-/// All queues want more than there is, so that moving one changes no sum; what each gets is
-/// another each quarter of a second.
+/// All queues demand more than available, so that moves do not change the sum; each queue's load
+/// varies every quarter of a second.
 fn saturated(seed: u64) -> Series {
     let mut noise = Noise::new(seed);
     let mut changed_at = f64::NEG_INFINITY;
@@ -31,11 +31,11 @@ fn saturated(seed: u64) -> Series {
     })
 }
 
-/// The first queue takes a processor. The others want little, but every now and then a
-/// processor's CPU is another program's for a second or two.
+/// The first queue takes a processor. The others demand little, but occasionally another program
+/// takes a processor's CPU for a second or two.
 fn stolen(seed: u64, wanted: f64, apart_s: f64) -> Series {
     let mut noise = Noise::new(seed);
-    // When each processor's CPU is next taken, and given back.
+    // Times at which each processor's CPU is taken and returned.
     let mut taken: Vec<(f64, f64)> = Vec::new();
     Box::new(move |at, host| {
         taken.resize(host.stretch.len(), (0.0, 0.0));
@@ -51,8 +51,8 @@ fn stolen(seed: u64, wanted: f64, apart_s: f64) -> Series {
     })
 }
 
-/// The first queue is served before all others on its processor, which get next to nothing
-/// there: what the processor gives is not shared alike.
+/// The first queue is serviced before all others on its processor, which get almost nothing: shares
+/// are unequal.
 fn starving(seed: u64) -> Series {
     let mut saturated = saturated(seed);
     Box::new(move |at, host| {
@@ -61,10 +61,10 @@ fn starving(seed: u64) -> Series {
     })
 }
 
-/// Queues, processors that may be used, processors there are.
+/// Numbers of queues, permitted processors and existing processors.
 const HOSTS: [(usize, u16, u16); 5] = [(5, 2, 2), (5, 4, 8), (8, 2, 8), (16, 4, 8), (24, 8, 8)];
 
-/// Ten minutes of it: after the first seconds never more than one move in a minute.
+/// Runs ten minutes of the load: after the first seconds at most one move a minute.
 fn ten_minutes(name: &str, mut series: impl FnMut(u64) -> Series) {
     for (queues, most, there) in HOSTS {
         for seed in 0..4 {
@@ -101,7 +101,7 @@ fn queues_do_not_go_round_because_one_starves_the_others() {
     ten_minutes("starving", starving);
 }
 
-/// However long it had been overload: a step of load is followed, and its end too.
+/// After overload of any duration, a load step is followed, and so is its end.
 fn a_step_and_its_end(apart_s: f64, spread_max: Duration) {
     for seed in 0..8 {
         let mut host = Host::of(8, 8, 8);
@@ -129,7 +129,7 @@ fn a_step_after_steady_overload_is_followed_at_once() {
     a_step_and_its_end(1e9, SPREAD_MAX);
 }
 
-/// As soon as it is more than another moment in which somebody else had the CPU.
+/// The step is followed as soon as it exceeds the usual interruptions by external load.
 #[test]
 fn a_step_after_unsteady_overload_is_followed_soon() {
     a_step_and_its_end(10.0, NOISY_SPREAD_MAX);

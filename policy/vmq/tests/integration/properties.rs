@@ -1,4 +1,4 @@
-//! What holds whatever happens.
+//! Properties that hold for any events.
 
 use crate::host;
 use std::collections::BTreeSet;
@@ -51,9 +51,9 @@ enum Op {
     RemoveNic(u32),
     AddQueue(QueueId),
     RemoveQueue(QueueId),
-    /// Percents that queues and processors were busy, in turn.
+    /// Loads of queues and processors in percent, repeating.
     Observe(Vec<u8>),
-    /// A move that is not carried out, if there is one: all others are.
+    /// Index of a move that fails, if it exists; all others are carried out.
     Refuse(usize),
 }
 
@@ -79,7 +79,7 @@ fn any_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// The processors that a specification permits, said as simply as possible.
+/// Returns the processors that a configuration permits, by a simple reference implementation.
 fn permitted(spec: &VmqSpec, processors: &[Processor]) -> BTreeSet<ProcessorId> {
     let on_node = |of: &&Processor| spec.numa_node.is_none_or(|node| of.numa_node == node);
     let base = spec.base_processor.unwrap_or(ProcessorId(0));
@@ -104,7 +104,7 @@ fn measurements(queues: &BTreeSet<QueueId>, there: &[Processor], percents: &[u8]
     }
 }
 
-/// Why a move may be made, by the figures it comes with.
+/// Checks the reason of a move against its predicted loads.
 fn check_cause(moved: &Move, spec: &VmqSpec) -> Result<(), TestCaseError> {
     let below = |below: u32| Load::from_ppm(spec.water.high.ppm() - below * 10_000);
     let (shed_to, fit) = (below(10), below(25));
@@ -113,7 +113,7 @@ fn check_cause(moved: &Move, spec: &VmqSpec) -> Result<(), TestCaseError> {
     match moved.reason {
         Reason::Overloaded { queue_load, saturated } => {
             prop_assert!(predicted.from_before > shed_to, "{:?}", moved);
-            // Unless it is not known what the queue wants, there is room or more of it.
+            // Unless the demand is unknown, the destination has room or the load improves.
             let is_room = predicted.to_after <= shed_to;
             let is_better = predicted.to_after + marks::GAIN_MIN <= predicted.from_before;
             prop_assert!(is_room || is_better || saturated, "{:?}", moved);
@@ -136,8 +136,8 @@ fn check_cause(moved: &Move, spec: &VmqSpec) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Queues are only where they may be, on no more processors than may be used, and none
-    /// is lost; every move says where the queue was, and has a cause.
+    /// Queues are only on permitted processors, at most as many as permitted, and none is lost;
+    /// every move has the correct source and a valid reason.
     #[test]
     fn queues_are_where_they_may_be(ops in prop::collection::vec(any_op(), 1..80)) {
         let mut now = Time::from_ns(1 << 40);
@@ -184,14 +184,14 @@ proptest! {
             for (at, moved) in moves.iter().enumerate() {
                 check_cause(moved, &spec)?;
                 prop_assert!(before.contains(&(moved.queue, moved.from)), "{moved:?}");
-                // A queue cannot be left where nobody is.
+                // A queue cannot stay on a processor that does not exist.
                 is_refused = refuse == Some(at) && there.iter().any(|of| of.number == moved.from);
                 let at = if is_refused { moved.from } else { moved.to };
                 vmq.handle_moved(moved.queue, at, now);
                 if is_refused { refuse = None; break; }
             }
             if is_refused {
-                // Moves that nobody has answered are still to come.
+                // Unreported moves are still outstanding.
                 for moved in moves { vmq.handle_moved(moved.queue, moved.to, now); }
                 now = now + marks::RETRY;
                 let settled = vmq.set_processors(&there, now).unwrap();
@@ -214,7 +214,7 @@ proptest! {
         }
     }
 
-    /// Little load is on one processor soon, whatever was before and whatever is specified.
+    /// A low load is soon on one processor, after any events and with any configuration.
     #[test]
     fn little_load_packs_to_one_processor(
         there in any_processors(),
@@ -237,7 +237,7 @@ proptest! {
         prop_assert!(host.last_move(ended).unwrap_or_default() < Duration::from_secs(10));
     }
 
-    /// Where processors are not to park, queues stay where load has brought them.
+    /// With parking disabled, queues stay where load has moved them.
     #[test]
     fn without_parking_nothing_is_packed(
         there in any_processors(),
@@ -256,8 +256,8 @@ proptest! {
         prop_assert_eq!(host.used(), used);
     }
 
-    /// Whatever is said to have been measured, and whenever: no panic, no move to nowhere,
-    /// and no more moves than the allowance has.
+    /// Arbitrary measurements at arbitrary times: no panic, no move to an unknown processor, and no
+    /// more moves than the budget.
     #[test]
     fn absurd_measurements_do_no_harm(
         said in prop::collection::vec(
@@ -284,7 +284,7 @@ proptest! {
         prop_assert!(moves <= 60 * 4);
     }
 
-    /// The same events have the same answers.
+    /// The same events produce the same results.
     #[test]
     fn the_same_again(high in prop::collection::vec(0.0f64..200.0, 1..12), most in 1u16..8) {
         let run = || {

@@ -1,5 +1,5 @@
-//! How soon placement follows the load, in virtual time: less than 2 s to spread, less
-//! than 10 s to pack.
+//! Reaction times of the placement in virtual time: less than 2 s to spread, less than 10 s to
+//! pack.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use suimon_vmq::VmqSpec;
 const SPREAD_MAX: Duration = Duration::from_secs(2);
 const PACK_MAX: Duration = Duration::from_secs(10);
 
-/// What the queue of a VM wants of a processor, in percent, with so many sessions.
+/// Returns the demand of a VM's queue with this number of sessions, in percent of a processor.
 fn wanted(sessions: u32) -> f64 {
     match sessions {
         0 => 0.1,
@@ -20,14 +20,14 @@ fn wanted(sessions: u32) -> f64 {
     }
 }
 
-/// What could be delivered at best on so many processors.
+/// Returns the maximum total load on this number of processors.
 fn attainable(wanted: &[f64], processors: usize) -> f64 {
     let each: f64 = wanted.iter().map(|percent| percent.min(100.0)).sum();
     each.min(processors as f64 * 100.0)
 }
 
-/// Steps of load up and down with `queues` queues on at most `most` of `there` processors;
-/// the slowest reactions.
+/// Simulates load steps up and down with `queues` queues on at most `most` of `there` processors,
+/// and returns the longest reaction times.
 fn steps(most: u16, there: u16, threads: u16, queues: usize) -> (Duration, Duration) {
     let mut slowest = (Duration::ZERO, Duration::ZERO);
     for phase in 0..5u32 {
@@ -91,7 +91,7 @@ fn load_that_comes_and_goes_packs_in_ten_seconds_three_times() {
     }
 }
 
-/// However used up the allowance is: what packing has moved may be moved back.
+/// Queues moved by packing may return even if the budget is used up.
 #[test]
 fn a_step_spreads_in_two_seconds_after_an_hour_of_adversity() {
     for period_s in [10.0, 20.0, 90.0, 240.0] {
@@ -114,8 +114,8 @@ fn a_step_spreads_in_two_seconds_after_an_hour_of_adversity() {
     }
 }
 
-/// The experiment with `max_processors`: fewer leave at once with one move for each queue,
-/// more are used as the load demands.
+/// The experiment with `max_processors`: surplus processors are emptied at once with one move per
+/// queue; further ones come into use with the load.
 #[test]
 fn max_processors_changes_under_load() {
     let mut host = Host::of(4, 8, 8);

@@ -1,4 +1,4 @@
-//! Against a real etcd of three members.
+//! Tests with a real etcd of three members.
 
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,7 @@ fn transactions_are_whole_and_conditions_hold() {
         view.entries.iter().map(|entry| (entry.key.as_str(), entry.created)).collect();
     assert_eq!(keys, [(one, made), (two, made)]);
     assert!(view.revision >= made);
-    // Nothing of it is made if one condition is not so.
+    // No change is made if one condition fails.
     let failed = store.commit(&[absent], &[put(two, "3"), ClusterChange::Remove(one.to_owned())]);
     assert_eq!(failed.unwrap(), ClusterCommit::ConditionFailed);
     assert_eq!(value(&store, two).unwrap(), "2");
@@ -43,7 +43,7 @@ fn transactions_are_whole_and_conditions_hold() {
     assert!(revision(store.commit(&again, &[put(two, "4")]).unwrap()) > made);
     let failed = store.commit(&again, &[put(two, "5")]).unwrap();
     assert_eq!(failed, ClusterCommit::ConditionFailed);
-    // As much as may be at once, and more.
+    // The maximum number of changes, and one more.
     let many = |count: usize| -> Vec<_> {
         (0..count).map(|index| put(&format!("/suimon/many/{index}"), "x")).collect()
     };
@@ -51,7 +51,7 @@ fn transactions_are_whole_and_conditions_hold() {
     revision(store.commit(&[], &many(store.changes_max())).unwrap());
     let error = store.commit(&[], &many(store.changes_max() + 1)).unwrap_err();
     assert_eq!(error.kind, Kind::Full, "{error}");
-    // It was heard after the last transaction that it made; a refused one is not sent.
+    // The age refers to the last transaction that was sent; a rejected one is not sent.
     assert!(store.age().unwrap() <= made_at.elapsed());
 }
 
@@ -60,24 +60,25 @@ fn one_is_elected_and_fenced() {
     let etcd = Etcd::start(false);
     let (one, two) = (etcd.connect(), etcd.connect());
     let key = "/suimon/leader";
-    // A few times as long as a busy machine keeps a program from the CPU.
+    // Several times as long as a loaded machine may delay a program.
     let span = Duration::from_secs(10);
     let (leased, lease) = (Instant::now(), one.lease(span).unwrap());
     let ClusterElection::Elected(term) = one.elect(key, b"one", lease.as_ref()).unwrap() else {
         panic!("nobody else is there");
     };
-    // Asking again changes nothing.
+    // Repeating the election changes nothing.
     assert_eq!(one.elect(key, b"one", lease.as_ref()).unwrap(), ClusterElection::Elected(term));
     let second = two.lease(span).unwrap();
     let other = two.elect(key, b"two", second.as_ref()).unwrap();
     assert_eq!(other, ClusterElection::Other(b"one".to_vec(), term));
     let fence = [ClusterCondition::Created(key.to_owned(), term)];
     revision(one.commit(&fence, &[put("/suimon/grant", "of one")]).unwrap());
-    // It is kept alive for longer than its span.
+    // The lease is kept alive for longer than its duration.
     eventually("its span is over", || (leased.elapsed() > span).then_some(()));
     assert!(lease.holds_for() > Duration::ZERO);
     assert_eq!(value(&one, key).unwrap(), "one");
-    // It goes: another is elected at once, and what the first writes late is not written.
+    // The lease is revoked: another leader is elected at once, and a late write of the first one is
+    // rejected.
     let ears = Ears::new();
     let watch = two.watch("/suimon/leader", ears.clone()).unwrap();
     eventually("a snapshot", || (!ears.snapshots.lock().unwrap().is_empty()).then_some(()));
@@ -103,7 +104,7 @@ fn members_die_and_all_goes_on() {
     let span = Duration::from_secs(10);
     let leased = Instant::now();
     let lease = eventually("a lease", || store.lease(span).ok());
-    // The member that is talked to, then the leader, whichever that is by then.
+    // The member that receives requests, then the leader at that time.
     let mut written = Vec::new();
     for round in 0..3 {
         let gone = match round {
@@ -117,7 +118,7 @@ fn members_die_and_all_goes_on() {
         let began = Instant::now();
         for number in 0..5 {
             let text = format!("{round}.{number}");
-            // What nobody answered is looked up before it is asked again.
+            // After a request without reply, the value is read before the request is repeated.
             eventually("a write", || {
                 if value(&store, "/suimon/key").as_ref() == Some(&text) {
                     return Some(());
@@ -133,26 +134,26 @@ fn members_die_and_all_goes_on() {
             etcd.wait_back(gone);
         }
     }
-    // By itself it would have lapsed by now.
+    // Without renewal the lease would have expired by now.
     eventually("its span is over", || (leased.elapsed() > span).then_some(()));
     assert!(lease.holds_for() > Duration::ZERO, "kept alive by whoever was there");
-    // Without most of them nothing is done, and that is said.
+    // Without a majority no request succeeds, and an error is reported.
     etcd.kill(0);
     etcd.kill(1);
     let error = eventually("no answer", || store.read("/suimon/key").err());
     assert_eq!(error.kind, Kind::Unreachable, "{error}");
     let error = store.commit(&[], &[put("/suimon/key", "lost")]).unwrap_err();
     assert!(matches!(error.kind, Kind::OutcomeUnknown | Kind::Unreachable), "{error}");
-    // A lease that nobody could keep alive is not counted on.
+    // A lease that cannot be renewed is not considered valid.
     eventually("the lease lapses", || (lease.holds_for() == Duration::ZERO).then_some(()));
-    // The one that is left says how far a watch is until it knows that it is alone. Then nobody
-    // answers, whatever is tried.
+    // The remaining member replies to progress requests until it detects that it has no majority.
+    // Then no member replies.
     let (silent, since) = eventually("it is long ago", || {
         let (age, since) = (store.age().unwrap(), Instant::now());
         (age > Duration::from_secs(3)).then_some((age, since))
     });
     let error = store.read("/suimon/key").unwrap_err();
-    // In this order neither moment makes it more than the age.
+    // In this order neither instant makes the value larger than the age.
     let due = silent + since.elapsed();
     assert!(store.age().unwrap() >= due, "somebody answered after {error}");
     etcd.begin(0);
@@ -168,7 +169,7 @@ fn a_lease_that_nobody_keeps_takes_its_keys_with_it() {
     let etcd = Etcd::start(false);
     let store = etcd.connect();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    // Where this program is not scheduled in time the lease ends before its key is seen.
+    // If this program is not scheduled in time, the lease expires before its key is read.
     let (granted, change) = eventually("a key with a lease", || {
         let granted = Instant::now();
         let id = runtime.block_on(async {
@@ -185,12 +186,12 @@ fn a_lease_that_nobody_keeps_takes_its_keys_with_it() {
     assert_eq!(store.commit(&[], &[change]).unwrap_err().kind, Kind::LeaseEnded);
 }
 
-/// A watch hears nothing for a while, and what it missed is forgotten meanwhile.
+/// A watch is cut off for a while, and the changes that it misses are compacted meanwhile.
 #[test]
 fn a_watch_goes_on_after_compaction() {
     let etcd = Etcd::start(false);
     let writing = etcd.connect();
-    // The watch knows one way only, so that it misses what happens while that is closed.
+    // The watch uses one endpoint only, so that it misses all changes while the proxy is closed.
     let gate = Gate::to(&etcd.endpoints[0]);
     let spec = EtcdSpec { endpoints: vec![gate.endpoint()], ..etcd.spec() };
     let watching = eventually("a member answers", || EtcdStore::connect(spec.clone()).ok());
@@ -209,7 +210,7 @@ fn a_watch_goes_on_after_compaction() {
             }
         });
     }
-    // By the member that the watch goes back to: others know of it later.
+    // Compacted at the member that the watch returns to, because other members compact later.
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let mut client = etcd_client::Client::connect(&etcd.endpoints[..1], None).await.unwrap();
@@ -233,7 +234,7 @@ fn certificates_and_passwords() {
     let etcd = Etcd::start(true);
     let store = etcd.connect();
     revision(store.commit(&[], &[put("/suimon/secret", "1")]).unwrap());
-    // Whoever is vouched for by somebody else is not believed.
+    // A member whose certificate comes from another CA is rejected.
     let folder = tempfile::TempDir::new().unwrap();
     let tls = EtcdTls { authorities: authority(&folder).authority, identity: None };
     let patience = Duration::from_secs(2);

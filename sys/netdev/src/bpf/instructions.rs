@@ -1,64 +1,64 @@
-//! Programs for the kernel's eBPF machine, put together instruction by instruction.
+//! Assembler for eBPF programs.
 //!
-//! As much of RFC 9669 ("BPF Instruction Set Architecture") as the programs here need.
-//! They are too small, and depend too much on the port they are for, to be worth a second
-//! compiler at build time.
+//! Implements the part of RFC 9669 ("BPF Instruction Set Architecture") that the programs of this
+//! crate need. These programs are short and depend on the port they are for, which does not justify
+//! a second compiler at build time.
 
-/// One instruction (RFC 9669, section 3): opcode, registers, offset, immediate value.
+/// Instruction (RFC 9669, section 3): opcode, registers, offset, immediate value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Instruction {
     opcode: u8,
-    /// The destination in the lower four bits, the source in the upper four; on a
-    /// machine of the other byte order the other way round.
+    /// Destination register in the lower four bits, source in the upper four; reversed on
+    /// big-endian machines.
     registers: u8,
     offset: i16,
     immediate: i32,
 }
 
-/// A register.
+/// Register of the eBPF machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Register {
-    /// What a call returns, and the program.
+    /// Return value of a call and of the program.
     R0 = 0,
-    /// The first argument of a call.
+    /// First argument of a call.
     R1 = 1,
     R2 = 2,
     R3 = 3,
     R4 = 4,
     R5 = 5,
-    /// Kept across calls.
+    /// First register preserved across calls.
     R6 = 6,
     R7 = 7,
     R8 = 8,
     R9 = 9,
-    /// The end of the stack; what is on it has negative offsets.
+    /// Frame pointer (read-only): end of the stack, whose contents have negative offsets.
     Frame = 10,
 }
 
-/// How many bytes an instruction moves (RFC 9669, section 5).
+/// Number of bytes that an instruction moves (RFC 9669, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Width {
-    /// Four.
+    /// Four bytes.
     Word = 0x00,
-    /// Two.
+    /// Two bytes.
     Half = 0x08,
-    /// One.
+    /// One byte.
     Byte = 0x10,
 }
 
-/// When a jump is taken (RFC 9669, section 4.3).
+/// Condition of a jump (RFC 9669, section 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum If {
     Equal = 0x10,
-    /// Without sign.
+    /// Greater, as unsigned values.
     Greater = 0x20,
-    /// A bit is set in both.
+    /// At least one bit is set in both values.
     AnyBit = 0x40,
     NotEqual = 0x50,
 }
 
-/// A place to jump to, further down.
+/// Target of forward jumps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Label(usize);
 
@@ -75,26 +75,27 @@ const JUMP: u8 = 0x05;
 const FROM_REGISTER: u8 = 0x08;
 const CALL: u8 = 0x85;
 const EXIT: u8 = 0x95;
-/// The immediate of [`LOAD_IMMEDIATE_64`] is a map's descriptor (section 5.4).
+/// Source register number that marks the immediate of [`LOAD_IMMEDIATE_64`] as a map's descriptor
+/// (section 5.4).
 const MAP_BY_DESCRIPTOR: u8 = 1;
 
-/// A program under construction.
+/// Program under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Assembler {
     instructions: Vec<Instruction>,
     jumps: Vec<(usize, Label)>,
-    /// Where each label was placed.
+    /// Instruction index of each label.
     labels: Vec<usize>,
 }
 
 impl Assembler {
-    /// A label that is not placed yet.
+    /// Creates a label without a position.
     pub(crate) fn label(&mut self) -> Label {
         self.labels.push(0);
         Label(self.labels.len() - 1)
     }
 
-    /// The next instruction is what `label` means.
+    /// Sets the position of `label` to the next instruction.
     pub(crate) fn place(&mut self, label: Label) {
         let here = self.instructions.len();
         if let Some(place) = self.labels.get_mut(label.0) {
@@ -114,7 +115,7 @@ impl Assembler {
         self.push(ADD_IMMEDIATE, to as u8, 0, 0, value);
     }
 
-    /// The address of what lies at this offset on the stack.
+    /// Loads the address of the stack location at this offset.
     pub(crate) fn address(&mut self, to: Register, at: i16) {
         self.copy(to, Register::Frame);
         self.add(to, at.into());
@@ -139,7 +140,7 @@ impl Assembler {
         self.push(ATOMIC_64, to as u8, from as u8, at, 0);
     }
 
-    /// A map for a call, by its descriptor.
+    /// Loads a map, given by its descriptor, as the argument of a call.
     pub(crate) fn map(&mut self, to: Register, descriptor: i32) {
         self.push(LOAD_IMMEDIATE_64, to as u8, MAP_BY_DESCRIPTOR, 0, descriptor);
         self.push(0, 0, 0, 0, 0);
@@ -166,7 +167,7 @@ impl Assembler {
         self.push(JUMP | FROM_REGISTER | when as u8, left as u8, right as u8, 0, 0);
     }
 
-    /// Calls a function of the kernel by its number in `linux/bpf.h`.
+    /// Calls a helper function of the kernel by its number in `linux/bpf.h`.
     pub(crate) fn call(&mut self, function: i32) {
         self.push(CALL, 0, 0, 0, function);
     }
@@ -175,12 +176,12 @@ impl Assembler {
         self.push(EXIT, 0, 0, 0, 0);
     }
 
-    /// The program. Jumps to labels that were never placed go to its beginning, which
-    /// the kernel refuses.
+    /// Returns the program. Jumps to labels without a position go to its beginning, which the
+    /// kernel rejects.
     pub(crate) fn finish(mut self) -> Vec<Instruction> {
         for (at, label) in self.jumps {
             let target = self.labels.get(label.0).copied().unwrap_or_default();
-            // Programs here have some hundred instructions at most.
+            // The programs have some hundred instructions at most.
             let distance = target as i64 - at as i64 - 1;
             if let Some(jump) = self.instructions.get_mut(at) {
                 jump.offset = i16::try_from(distance).unwrap_or(-1);

@@ -1,4 +1,4 @@
-//! The kernel's maps, programs and their links to devices: `bpf(2)`.
+//! eBPF maps, programs and program links: `bpf(2)`.
 #![allow(unsafe_code, reason = "bpf has no safe form")]
 
 pub(crate) mod instructions;
@@ -19,14 +19,14 @@ const LINK_UPDATE: libc::c_int = 29;
 const NO_PREALLOCATION: u32 = 1;
 /// `BPF_F_XDP_HAS_FRAGS`.
 const TAKES_FRAGMENTS: u32 = 1 << 5;
-/// `BPF_XDP`, where a link attaches to.
+/// `BPF_XDP`, the attach type of XDP links.
 const ATTACH_XDP: u32 = 37;
-/// What is shown of a program by others' tools.
+/// Name of the programs, shown by tools such as bpftool.
 const NAME: [u8; 16] = *b"suimon\0\0\0\0\0\0\0\0\0\0";
-/// What the program calls may be used by programs under any licence.
+/// License of the programs. The helper functions they call have no license restriction.
 const LICENSE: &core::ffi::CStr = c"Apache-2.0";
 
-/// `union bpf_attr` for maps.
+/// Arguments in `union bpf_attr` to create a map.
 #[repr(C)]
 #[derive(Default)]
 struct MapShape {
@@ -37,7 +37,7 @@ struct MapShape {
     flags: u32,
 }
 
-/// `union bpf_attr` for what is in a map.
+/// Arguments in `union bpf_attr` for a map's entry.
 #[repr(C)]
 #[derive(Default)]
 struct MapEntry {
@@ -48,7 +48,7 @@ struct MapEntry {
     flags: u64,
 }
 
-/// `union bpf_attr` for programs.
+/// Arguments in `union bpf_attr` to load a program.
 #[repr(C)]
 #[derive(Default)]
 struct ProgramText {
@@ -64,7 +64,7 @@ struct ProgramText {
     name: [u8; 16],
 }
 
-/// `union bpf_attr` for links.
+/// Arguments in `union bpf_attr` to create a link.
 #[repr(C)]
 struct LinkPlace {
     program: u32,
@@ -73,7 +73,7 @@ struct LinkPlace {
     flags: u32,
 }
 
-/// `union bpf_attr` for another program of a link.
+/// Arguments in `union bpf_attr` to replace a link's program.
 #[repr(C)]
 struct LinkProgram {
     link: u32,
@@ -82,48 +82,51 @@ struct LinkProgram {
     expected_program: u32,
 }
 
-/// How a map is made.
+/// Type of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Entries are made and removed.
+    /// Hash table: entries are added and removed.
     Hash = 1,
-    /// Keys are numbers from 0 on; entries are always there, zero at first. Programs
-    /// reach them without a call.
+    /// Array: keys are numbers from 0 on; all entries exist and are initially zero. Its value
+    /// pointers stay valid for the map's lifetime.
     Array = 2,
-    /// Values are AF_XDP sockets, keys the receive queues they are bound to.
+    /// Socket map: values are AF_XDP sockets, keys the receive queues they are bound to.
     Sockets = 17,
 }
 
-/// Where a program runs.
+/// Type of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// At the hooks of `tc` (`BPF_PROG_TYPE_SCHED_CLS`).
+    /// Program at a `tc` hook (`BPF_PROG_TYPE_SCHED_CLS`).
     Classifier,
-    /// Before a device's frames reach the kernel's stack (`BPF_PROG_TYPE_XDP`). Frames
-    /// that lie in several buffers come only if it `takes_fragments`, for which it need
-    /// do nothing if it reads no further than the first.
+    /// Program that receives a device's frames before the kernel's network stack
+    /// (`BPF_PROG_TYPE_XDP`). Frames in several buffers are passed only to a program that
+    /// `takes_fragments`. A program that reads the first buffer only needs no further support.
     Xdp {
-        /// Linux 5.18.
+        /// True if the program accepts frames in several buffers (Linux 5.18).
         takes_fragments: bool,
     },
 }
 
-/// Where in the way of a frame an XDP program runs: `XDP_FLAGS_*` of linux/if_link.h.
+/// Hook of an XDP program: `XDP_FLAGS_*` of linux/if_link.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum XdpHook {
-    /// After the kernel has made a packet of it. Any device can.
+    /// After the kernel allocated a packet buffer. Supported by every device.
     Generic = 1 << 1,
     /// In the device's driver.
     Driver = 1 << 2,
 }
 
-/// A table that programs and we share. `K` and `V` are the bytes of its keys and values.
+/// Map shared by programs and this process. `K` and `V` are the sizes in bytes of its keys and
+/// values.
 #[derive(Debug)]
 pub(crate) struct Map<const K: usize, const V: usize>(OwnedFd);
 
 impl<const K: usize, const V: usize> Map<K, V> {
+    /// Creates a map.
+    ///
     /// # Errors
-    /// The kernel's words; `EPERM` without `CAP_BPF` and `CAP_SYS_ADMIN`.
+    /// The errno of the call; `EPERM` without `CAP_BPF` and `CAP_SYS_ADMIN`.
     pub(crate) fn new(kind: Kind, entries_max: u32) -> io::Result<Self> {
         let mut shape = MapShape {
             kind: kind as u32,
@@ -134,16 +137,16 @@ impl<const K: usize, const V: usize> Map<K, V> {
         };
         // SAFETY: for this command the kernel reads a `MapShape`, which has no pointers.
         let fd = unsafe { bpf(MAP_CREATE, &mut shape) }?;
-        // SAFETY: the kernel has just made this descriptor for us.
+        // SAFETY: the kernel just created this descriptor, which has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// For programs.
+    /// Returns the descriptor, for [`instructions::Assembler::map`].
     pub(crate) fn descriptor(&self) -> i32 {
         self.0.as_raw_fd()
     }
 
-    /// Adds an entry or replaces it.
+    /// Adds or replaces an entry.
     ///
     /// # Errors
     /// The map is full (`E2BIG`), or the kernel has no memory.
@@ -154,7 +157,7 @@ impl<const K: usize, const V: usize> Map<K, V> {
         unsafe { bpf(MAP_UPDATE, &mut entry) }.map(drop)
     }
 
-    /// The value of a key, if it is there.
+    /// Returns the value of a key, if it exists.
     pub(crate) fn value(&self, key: &[u8; K]) -> Option<[u8; V]> {
         let mut value = [0; V];
         let mut entry = self.entry(key, value.as_mut_ptr().expose_provenance());
@@ -164,7 +167,7 @@ impl<const K: usize, const V: usize> Map<K, V> {
         Some(value)
     }
 
-    /// Removes an entry, if it is there.
+    /// Removes an entry, if it exists.
     pub(crate) fn remove(&self, key: &[u8; K]) {
         let mut entry = self.entry(key, 0);
         // That there was none is the only error.
@@ -185,7 +188,7 @@ impl<const K: usize, const V: usize> Map<K, V> {
 /// Loads a program.
 ///
 /// # Errors
-/// The kernel's words; `EPERM` without `CAP_BPF` and `CAP_NET_ADMIN`.
+/// The errno of the call; `EPERM` without `CAP_BPF` and `CAP_NET_ADMIN`.
 pub(crate) fn load(purpose: Purpose, instructions: &[Instruction]) -> io::Result<OwnedFd> {
     let (kind, flags) = match purpose {
         Purpose::Classifier => (3, 0),
@@ -203,16 +206,16 @@ pub(crate) fn load(purpose: Purpose, instructions: &[Instruction]) -> io::Result
     // SAFETY: the kernel reads so many instructions, which have its layout, and the
     // license up to its end; both outlive the call. There is no log to write to.
     let fd = unsafe { bpf(PROGRAM_LOAD, &mut text) }?;
-    // SAFETY: the kernel has just made this descriptor for us.
+    // SAFETY: the kernel just created this descriptor, which has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Attaches an XDP program to the device of this index in the calling thread's namespace,
-/// for as long as the descriptor that is returned is open, also if this process is killed.
+/// Attaches an XDP program to the device with this index in the calling thread's namespace. The
+/// program is detached when the returned descriptor is closed, also by the death of the process.
 ///
 /// # Errors
-/// The kernel's words; `EBUSY` or `EEXIST` if the device has such a program, `EINVAL`
-/// before Linux 5.9.
+/// The errno of the call; `EBUSY` or `EEXIST` if the device has an XDP program, `EINVAL` before
+/// Linux 5.9.
 pub(crate) fn attach_xdp(
     program: BorrowedFd<'_>,
     device: u32,
@@ -222,14 +225,14 @@ pub(crate) fn attach_xdp(
     let mut place = LinkPlace { program, device, kind: ATTACH_XDP, flags: hook as u32 };
     // SAFETY: for this command the kernel reads a `LinkPlace`, which has no pointers.
     let fd = unsafe { bpf(LINK_CREATE, &mut place) }?;
-    // SAFETY: the kernel has just made this descriptor for us.
+    // SAFETY: the kernel just created this descriptor, which has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Has another program run where that of a link did, from one frame to the next.
+/// Replaces the program of a link atomically between two frames.
 ///
 /// # Errors
-/// The kernel's words; `EINVAL` if the programs are of different kinds.
+/// The errno of the call; `EINVAL` if the programs have different types.
 pub(crate) fn replace_program(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
     let (link, program) = (link.as_raw_fd() as u32, program.as_raw_fd() as u32);
     let mut change = LinkProgram { link, program, flags: 0, expected_program: 0 };
@@ -237,6 +240,8 @@ pub(crate) fn replace_program(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> 
     unsafe { bpf(LINK_UPDATE, &mut change) }.map(drop)
 }
 
+/// Executes a `bpf(2)` command.
+///
 /// # Safety
 /// `attributes` is what the command takes, and what it points to is valid for it.
 unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c_int> {

@@ -1,17 +1,16 @@
-//! A way past the switch: the kernel itself moves frames between TAPs.
+//! Kernel path: the kernel forwards frames between TAPs without the switch.
 //!
-//! A frame that goes from one TAP to another through a program is copied twice more than
-//! one that the kernel passes on. [`KernelPaths`] lets it do that for the frames of which
-//! the node says so; all others take the way through the TAP as before. [`programs`] has
-//! the picture.
+//! A frame forwarded from one TAP to another by this process is copied twice more than one
+//! forwarded by the kernel. [`KernelPaths`] makes the kernel forward the frames that the node
+//! permits; all others pass through the TAP and the switch. [`programs`] describes the topology.
 //!
-//! What it does not do: it decides nothing. Who may send to whom is in a
-//! [`KernelPathTable`], and what is not in there takes the way through the switch.
+//! This module makes no policy decisions: permitted senders and receivers are in a
+//! [`KernelPathTable`]; other frames pass through the switch.
 //!
-//! Lifecycle: [`KernelPaths::attach`] puts a pair of veth and the programs at a TAP;
-//! nothing takes the way until a table names the port. Dropping the [`Attachment`] takes
-//! all of it away. What a killed process left is taken away when its TAP is opened or
-//! deleted the next time; until then the kernel goes on as it was told last.
+//! Life cycle: [`KernelPaths::attach`] adds a veth pair and the programs to a TAP; no frame takes
+//! the path until a table contains the port. Dropping the [`Attachment`] removes them. Remainders
+//! of a killed process are removed when its TAP is next opened or deleted; until then the kernel
+//! continues with the last table.
 
 mod programs;
 pub(crate) mod requests;
@@ -44,20 +43,20 @@ const SLOTS: u32 = 4096;
 const ADDRESSES_MAX: u32 = 65_536;
 const FIELD: &str = "kernel_path";
 
-/// The kernel paths of this process' TAPs. Clones are handles on the same.
+/// Kernel paths of this process's TAPs. Clones share the same state.
 #[derive(Clone, Default)]
 pub(crate) struct KernelPaths(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// Made when the first port asks.
+    /// Maps; created for the first port with a kernel path.
     maps: Option<Arc<Maps>>,
     ports: BTreeMap<PortId, Slot>,
-    /// What the maps hold: gates by slot, and who is where.
+    /// Contents of the map of gates, by slot.
     gates: BTreeMap<u32, Gate>,
     addresses: BTreeMap<(u32, MacAddr), Place>,
     renewed_at: Option<Instant>,
-    /// What ports counted whose devices were closed since.
+    /// Counters of ports whose devices were closed since.
     counted: BTreeMap<PortId, KernelPathCounters>,
 }
 
@@ -67,29 +66,29 @@ struct Maps {
     counters: Map<4, COUNTERS_BYTES>,
 }
 
-/// What programs know a port by, and the end of its way in our namespace once there is
-/// one.
+/// Slot of a port: its number in the programs, and the index of the veth end in this process's
+/// namespace once it exists.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     number: u32,
     way: Option<u32>,
 }
 
-/// An open gate.
+/// Gate of a port that permits the kernel path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Gate {
     port: KernelPathPort,
     way: u32,
 }
 
-/// Where an address is.
+/// Slot of the port at which an address is reachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     slot: u32,
     fixed: bool,
 }
 
-/// What is attached to one TAP.
+/// Kernel path attached to one TAP.
 pub(crate) struct Attachment {
     paths: KernelPaths,
     port: PortId,
@@ -117,7 +116,7 @@ impl Maps {
     }
 
     fn close(&self, slot: u32) {
-        // The entry is there as long as the map is.
+        // The entry exists as long as the map.
         let _ = self.gates.set(&slot.to_ne_bytes(), &[0; GATE_BYTES]);
     }
 
@@ -128,7 +127,7 @@ impl Maps {
         self.addresses.set(&address_key(address), &value)
     }
 
-    /// Whether frames from there took the path since it was placed.
+    /// True if the address has sent frames on the path since it was placed.
     fn has_sent(&self, address: &(u32, MacAddr)) -> bool {
         let value = self.addresses.value(&address_key(address));
         value.is_some_and(|value| value.iter().skip(8).any(|byte| *byte != 0))
@@ -148,10 +147,10 @@ impl KernelPaths {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Attaches to the TAP of this name; its gate is closed until a table opens it.
+    /// Attaches a kernel path to the TAP of this name; its gate is closed until a table opens it.
     ///
     /// # Errors
-    /// Nothing is attached: the namespace is ours, or the kernel refuses.
+    /// Nothing is attached: the TAP is in this process's namespace, or the kernel rejected a step.
     pub(crate) fn attach(
         &self,
         port: PortId,
@@ -174,7 +173,7 @@ impl KernelPaths {
             take_away(index);
             Ok(index)
         })?;
-        // From here on what was made goes away with it.
+        // From here on, dropping the attachment removes what was created.
         let slot = self.take_slot(port)?;
         let (paths, namespace) = (self.clone(), namespace.clone());
         let attachment = Attachment { paths, port, slot, namespace, tap };
@@ -188,7 +187,7 @@ impl KernelPaths {
         Ok(attachment)
     }
 
-    /// A slot whose counters are nought and whose gate is closed.
+    /// Reserves a slot whose counters are zero and whose gate is closed.
     fn take_slot(&self, port: PortId) -> Result<u32, DeviceError> {
         let mut state = self.lock();
         let taken: BTreeSet<u32> = state.ports.values().map(|slot| slot.number).collect();
@@ -200,12 +199,13 @@ impl KernelPaths {
         Ok(number)
     }
 
-    /// Has the kernel move what this table says, and nothing else, as soon as this
-    /// returns. Ports without an attachment are left out. Every few seconds it returns the
-    /// addresses, by group, from which frames took the path since.
+    /// Makes the kernel forward the frames that this table permits, and no others, when the call
+    /// returns. Ports without an attachment are skipped. Once per [`KERNEL_PATH_HEARD_EVERY`] it
+    /// returns the addresses, by group, that sent frames on the path since the previous report.
     ///
     /// # Errors
-    /// The kernel has no room for all of it; what is missing goes through the switch.
+    /// The kernel has no capacity for the whole table; the frames of missing entries pass through
+    /// the switch.
     pub(crate) fn set(&self, table: &KernelPathTable) -> Result<Vec<(u32, MacAddr)>, DeviceError> {
         let mut state = self.lock();
         let state = &mut *state;
@@ -220,7 +220,7 @@ impl KernelPaths {
             Some((*key, Place { slot: ports.get(&at.port)?.number, fixed: at.fixed }))
         };
         let addresses: BTreeMap<_, _> = table.addresses.iter().filter_map(place).collect();
-        // First nothing may pass any more that should not, then what should may.
+        // Permissions are revoked before new ones are granted.
         state.gates.retain(|slot, gate| {
             let stays = gates.get(slot) == Some(gate);
             if !stays {
@@ -235,8 +235,8 @@ impl KernelPaths {
             }
             stays
         });
-        // What the maps should hold is written again now and then, too: the programs
-        // forget addresses that move, also those that in the end may not move.
+        // The maps are also rewritten periodically: the programs remove addresses that move,
+        // including those that may not move in the end.
         let renews = state.renewed_at.is_none_or(|at| at.elapsed() >= KERNEL_PATH_HEARD_EVERY);
         let mut heard = Vec::new();
         if renews {
@@ -267,7 +267,8 @@ impl KernelPaths {
         }
     }
 
-    /// What took the kernel's path from and to a port, also while it had another device.
+    /// Returns the counters of frames sent and received by a port on the kernel path, including
+    /// those of its former devices.
     pub(crate) fn counters(&self, port: PortId) -> KernelPathCounters {
         let state = self.lock();
         let former = state.counted.get(&port).copied().unwrap_or_default();
@@ -291,7 +292,7 @@ impl KernelPaths {
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        // First frames for this port go through the switch again.
+        // First, frames for this port pass through the switch again.
         self.paths.lock().close(self.slot);
         let tap = self.tap;
         let taken = self.namespace.run(|| {
@@ -320,7 +321,7 @@ impl State {
         });
     }
 
-    /// The slot is the next port's, once nothing of this one is left in it.
+    /// Frees the slot for another port, after its counters were saved and cleared.
     fn release(&mut self, port: PortId, slot: u32, counted: KernelPathCounters) {
         self.counted.insert(port, counted);
         let Some(maps) = &self.maps else { return };
@@ -330,7 +331,7 @@ impl State {
     }
 }
 
-/// Counters of before and those of a map's value.
+/// Returns the sum of former counters and those in a map's value.
 fn sum(former: KernelPathCounters, value: &[u8; COUNTERS_BYTES]) -> KernelPathCounters {
     let at = |at: usize| {
         let eight = value.get(at..).and_then(|rest| rest.first_chunk().copied());

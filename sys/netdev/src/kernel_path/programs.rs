@@ -1,24 +1,23 @@
-//! The programs that move frames past the switch.
+//! eBPF programs of the kernel path.
 //!
-//! Four for each port, at the hooks of `tc` (tc-bpf(8)); `way` is a pair of veth between
-//! the port's namespace and ours:
+//! Each port has four programs at `tc` hooks (tc-bpf(8)). `way` is a veth pair between the port's
+//! namespace and the daemon's:
 //!
 //! ```text
-//!   guest's namespace                 ours
+//!   guest's namespace                 daemon's namespace
 //!   TAP, sent by the guest ── leave ──▶ way ══▶ cross ──▶ way of the other port
 //!   TAP, as if received ◀── arrive ── way ◀════════════════┘
 //! ```
 //!
-//! *leave* takes the way for frames that may take it; all others go on into the TAP and
-//! to the switch. *cross* decides again, because a guest that is root in its namespace
-//! can put anything on the way: what may not pass is dropped. *arrive* hands over to the
-//! TAP. *shut* drops what our own stack would send on the way.
+//! *leave* redirects permitted frames to the way; all others continue to the TAP and the switch.
+//! *cross* checks again, because a guest with root in its namespace can send any frame on the way;
+//! frames that are not permitted are dropped. *arrive* redirects to the TAP. *shut* drops frames
+//! that the daemon's network stack would send on the way.
 //!
-//! A frame may pass if it has one receiver and no VLAN tag, the gate of its port is open,
-//! its source address is known on this port, and its destination on another port whose
-//! gate leads to the same group. Whatever else the switch does with frames (limits,
-//! captures, offloads that are switched off) closes gates. DHCP messages never pass: the switch
-//! completes their checksums.
+//! A frame is permitted if it is unicast without a VLAN tag, the gate of its port is open, its
+//! source address is known on this port, and its destination on another port whose gate has the
+//! same group. Other functions of the switch (limits, captures, offloads that are off) close gates.
+//! DHCP messages are never permitted, because the switch completes their checksums.
 
 use crate::bpf::instructions::{Assembler, If, Instruction, Label, Register, Width};
 
@@ -30,12 +29,12 @@ pub(super) struct MapFds {
     pub(super) counters: i32,
 }
 
-// `struct __sk_buff`, linux/bpf.h.
+// Offsets in `struct __sk_buff`, linux/bpf.h.
 const FRAME_BYTES: i16 = 0;
 const VLAN_PRESENT: i16 = 20;
 const SEGMENT_BYTES: i16 = 176;
 
-// Functions, by their numbers in linux/bpf.h.
+// Numbers of helper functions in linux/bpf.h.
 const MAP_LOOKUP: i32 = 1;
 const MAP_DELETE: i32 = 3;
 const REDIRECT: i32 = 23;
@@ -45,47 +44,47 @@ const REDIRECT_PEER: i32 = 155;
 /// `BPF_F_INGRESS`.
 const AS_IF_RECEIVED: i32 = 1;
 
-// What a program says of a frame that it does not redirect: linux/pkt_cls.h. Others may
-// have programs at a guest's hook too, which come next.
+// Verdicts for frames that are not redirected: linux/pkt_cls.h. With `GO_ON` (unspecified),
+// programs of others at the same hook run next.
 const GO_ON: i32 = -1;
 const DROP: i32 = 2;
 
-// A port is known here by its slot, a number from 0 on.
+// A port is identified by its slot, a number from 0 on.
 
-// A gate: the group it leads to, 0 if it is closed; the way's device in our namespace;
-// whether addresses may be learned here; the largest IP packet.
+// Value of a gate: group, 0 if closed; index of the way's device in the daemon's namespace; whether
+// addresses may be learned on the port; size of the largest IP packet in bytes.
 pub(super) const GATE_BYTES: usize = 16;
 const GATE_GROUP: i16 = 0;
 const GATE_DEVICE: i16 = 4;
 const GATE_LEARNS: i16 = 8;
 const GATE_MTU: i16 = 12;
 
-// The key of an address is group, address and two bytes of nothing; the value its port's
-// slot, whether it is configured, and the frames it sent.
+// Key of an address: group, MAC address and two bytes of padding. Value: slot of its port, whether
+// it is configured, and the number of frames it sent.
 pub(super) const ADDRESS_KEY_BYTES: usize = 12;
 pub(super) const ADDRESS_BYTES: usize = 16;
 const ADDRESS_SLOT: i16 = 0;
 const ADDRESS_FIXED: i16 = 4;
 const ADDRESS_SENT: i16 = 8;
 
-// Counters of a port: frames and bytes its guest sent, frames and bytes it received.
+// Counters of a port: frames and bytes sent by its guest, frames and bytes received by it.
 pub(super) const COUNTERS_BYTES: usize = 32;
 const SENT: i16 = 0;
 const RECEIVED: i16 = 16;
 
-// The stack.
+// Stack offsets.
 const SLOT: i16 = -16;
 const PORTS: i16 = -8;
 const KEY: i16 = -32;
 const KEY_MAC: i16 = KEY + 4;
 const KEY_END: i16 = KEY + 10;
-/// The frame's bytes from its ethertype up to IPv4's protocol.
+/// Bytes of the frame from its EtherType to the IPv4 protocol field.
 const HEADERS: i16 = -48;
 const HEADERS_BYTES: i32 = 12;
 const IPV4_PROTOCOL: i16 = HEADERS + 11;
 const IPV6_NEXT_HEADER: i16 = HEADERS + 8;
 
-// Ethernet's header, and the least of IPv4's and TCP's.
+// Length of the Ethernet header, and minimum length of IPv4 and TCP headers.
 const ETHERNET_BYTES: i32 = 14;
 const HEADERS_MIN: i32 = 40;
 const DESTINATION_AT: i32 = 0;
@@ -95,16 +94,17 @@ const MAC_BYTES: i32 = 6;
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];
 const UDP: i32 = 17;
-/// Where UDP's ports are behind IPv4's header without options, and behind IPv6's.
+/// Offset of the UDP ports behind an IPv4 header without options, and behind an IPv6 header.
 const IPV4_PORTS_AT: i32 = 34;
 const IPV6_PORTS_AT: i32 = 54;
 /// Ports of BOOTP and DHCP (RFC 2131), and of DHCPv6 (RFC 8415).
 const DHCP_PORTS: [[u8; 2]; 2] = [[0, 67], [0, 68]];
 const DHCPV6_PORTS: [[u8; 2]; 2] = [[2, 34], [2, 35]];
-/// IEEE 802.1Q tags that lie in the frame itself.
+/// TPIDs of VLAN tags in the frame's bytes.
 const TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
 
-/// Sent frames of the TAP: may this one take the way, whose end here is `way`?
+/// Returns the program *leave* for frames sent by the guest; `way` is the index of the way's device
+/// in the guest's namespace.
 pub(super) fn leave(maps: MapFds, slot: u32, way: u32) -> Vec<Instruction> {
     let mut program = Assembler::default();
     let miss = decide(&mut program, maps, slot, Side::Guest);
@@ -112,7 +112,7 @@ pub(super) fn leave(maps: MapFds, slot: u32, way: u32) -> Vec<Instruction> {
     verdict(&mut program, miss, GO_ON)
 }
 
-/// Frames that come over the way of this port: on to the other port's, or nowhere.
+/// Returns the program *cross* for frames received from this port's way.
 pub(super) fn cross(maps: MapFds, slot: u32) -> Vec<Instruction> {
     let mut program = Assembler::default();
     let miss = decide(&mut program, maps, slot, Side::Ours);
@@ -122,31 +122,31 @@ pub(super) fn cross(maps: MapFds, slot: u32) -> Vec<Instruction> {
     verdict(&mut program, miss, DROP)
 }
 
-/// Frames that come out of the way in the guest's namespace: into its TAP.
+/// Returns the program *arrive* for frames received from the way in the guest's namespace.
 pub(super) fn arrive(tap: u32) -> Vec<Instruction> {
     let mut program = Assembler::default();
     redirect(&mut program, |p| p.set(Register::R1, tap as i32), REDIRECT, AS_IF_RECEIVED);
     program.finish()
 }
 
-/// What our own network stack sends on the way.
+/// Returns the program *shut* for frames sent on the way by the daemon's network stack.
 pub(super) fn shut() -> Vec<Instruction> {
     let mut program = Assembler::default();
     let drop = program.label();
     verdict(&mut program, drop, DROP)
 }
 
-/// Where a program decides.
+/// Hook at which a program checks frames.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
-    /// On the TAP: what may not pass goes to the switch, which learns from it.
+    /// On the TAP: frames that are not permitted pass to the switch, which learns from them.
     Guest,
-    /// On the way's end in our namespace, where what is counted is believed.
+    /// On the way's end in the daemon's namespace, where frames are counted.
     Ours,
 }
 
-/// Goes on with the next instruction if the frame may pass, with the other's slot in R8
-/// and its way's device in R9, and otherwise to the label that is returned.
+/// Continues with the next instruction if the frame is permitted, with the destination's slot in R8
+/// and its way's device in R9; otherwise jumps to the returned label.
 fn decide(p: &mut Assembler, maps: MapFds, slot: u32, side: Side) -> Label {
     use Register::{Frame, R0, R1, R6, R7, R8, R9};
     let (miss, known) = (p.label(), p.label());
@@ -160,7 +160,7 @@ fn decide(p: &mut Assembler, maps: MapFds, slot: u32, side: Side) -> Label {
     }
     is_dhcp(p, (IPV4, IPV4_PROTOCOL, IPV4_PORTS_AT), DHCP_PORTS, miss);
     is_dhcp(p, (IPV6, IPV6_NEXT_HEADER, IPV6_PORTS_AT), DHCPV6_PORTS, miss);
-    // The gate of this port.
+    // Gate of this port.
     p.store_value(Width::Word, SLOT, slot as i32);
     look_up(p, maps.gates, SLOT, miss);
     p.load(Width::Word, R7, R0, GATE_GROUP);
@@ -168,7 +168,7 @@ fn decide(p: &mut Assembler, maps: MapFds, slot: u32, side: Side) -> Label {
     p.load(Width::Word, R9, R0, GATE_LEARNS);
     p.load(Width::Word, R8, R0, GATE_MTU);
     fits(p, miss);
-    // Where the source is.
+    // Port of the source address.
     p.store(Width::Word, KEY, R7);
     p.store_value(Width::Half, KEY_END, 0);
     load_bytes(p, SOURCE_AT, KEY_MAC, MAC_BYTES, miss);
@@ -176,7 +176,7 @@ fn decide(p: &mut Assembler, maps: MapFds, slot: u32, side: Side) -> Label {
     p.load(Width::Word, R1, R0, ADDRESS_SLOT);
     p.jump_if(R1, If::Equal, slot as i32, known);
     if side == Side::Guest {
-        // It has moved here, so it is no longer there. The switch learns it now.
+        // The address moved to this port, so the entry is removed, and the switch learns it.
         p.jump_if(R9, If::Equal, 0, miss);
         p.load(Width::Word, R1, R0, ADDRESS_FIXED);
         p.jump_if(R1, If::NotEqual, 0, miss);
@@ -187,11 +187,11 @@ fn decide(p: &mut Assembler, maps: MapFds, slot: u32, side: Side) -> Label {
     p.jump(miss);
     p.place(known);
     if side == Side::Ours {
-        // Who is heard of here need not be learned again.
+        // An address that sends on the path need not be learned again.
         p.set(R1, 1);
         p.add_to(R0, ADDRESS_SENT, R1);
     }
-    // Where the destination is.
+    // Port of the destination address.
     load_bytes(p, DESTINATION_AT, KEY_MAC, MAC_BYTES, miss);
     p.load(Width::Byte, R1, Frame, KEY_MAC);
     p.jump_if(R1, If::AnyBit, 1, miss);
@@ -206,8 +206,8 @@ fn decide(p: &mut Assembler, maps: MapFds, slot: u32, side: Side) -> Label {
     miss
 }
 
-/// Jumps to `miss` if the frame is a message from or to one of these ports. Of the network: its ethertype,
-/// where its next protocol is on the stack, and where the ports are in the frame.
+/// Jumps to `miss` if the frame is a UDP message from or to one of these ports. The tuple contains
+/// the EtherType, the stack offset of the protocol field, and the offset of the ports in the frame.
 fn is_dhcp(
     p: &mut Assembler,
     (ethertype, protocol, ports_at): ([u8; 2], i16, i32),
@@ -230,7 +230,8 @@ fn is_dhcp(
     p.place(other);
 }
 
-/// Whether the frame, or what it will be cut into, is no larger than R8 says.
+/// Jumps to `miss` if the frame, or a segment of it, exceeds the IP packet size in R8. Segments are
+/// assumed to have minimal headers.
 fn fits(p: &mut Assembler, miss: Label) {
     use Register::{R1, R6, R8};
     let (whole, known) = (p.label(), p.label());
@@ -245,7 +246,7 @@ fn fits(p: &mut Assembler, miss: Label) {
     p.jump_if_registers(R1, If::Greater, R8, miss);
 }
 
-/// The value of the key on the stack, in R0.
+/// Loads the address of the value of the key on the stack to R0; jumps to `miss` if there is none.
 fn look_up(p: &mut Assembler, map: i32, key: i16, miss: Label) {
     p.map(Register::R1, map);
     p.address(Register::R2, key);
@@ -253,7 +254,7 @@ fn look_up(p: &mut Assembler, map: i32, key: i16, miss: Label) {
     p.jump_if(Register::R0, If::Equal, 0, miss);
 }
 
-/// Bytes of the frame to the stack.
+/// Copies bytes of the frame to the stack; jumps to `miss` if the frame is too short.
 fn load_bytes(p: &mut Assembler, from: i32, to: i16, len: i32, miss: Label) {
     p.copy(Register::R1, Register::R6);
     p.set(Register::R2, from);
@@ -263,7 +264,7 @@ fn load_bytes(p: &mut Assembler, from: i32, to: i16, len: i32, miss: Label) {
     p.jump_if(Register::R0, If::NotEqual, 0, miss);
 }
 
-/// Counts the frame for the slot that `store_slot` leaves on the stack.
+/// Counts the frame for the slot that `store_slot` stores on the stack.
 fn count(p: &mut Assembler, maps: MapFds, store_slot: impl FnOnce(&mut Assembler), at: i16) {
     let uncounted = p.label();
     store_slot(p);
@@ -275,7 +276,7 @@ fn count(p: &mut Assembler, maps: MapFds, store_slot: impl FnOnce(&mut Assembler
     p.place(uncounted);
 }
 
-/// Sends the frame to the device that `set_device` leaves in R1.
+/// Redirects the frame to the device that `set_device` loads to R1.
 fn redirect(p: &mut Assembler, set_device: impl FnOnce(&mut Assembler), how: i32, flags: i32) {
     set_device(p);
     p.set(Register::R2, flags);
@@ -283,7 +284,7 @@ fn redirect(p: &mut Assembler, set_device: impl FnOnce(&mut Assembler), how: i32
     p.exit();
 }
 
-/// Ends a program with what becomes of the frames that jump to `label`.
+/// Ends a program with the verdict for frames that jump to `label`.
 fn verdict(p: &mut Assembler, label: Label, verdict: i32) -> Vec<Instruction> {
     p.place(label);
     p.set(Register::R0, verdict);

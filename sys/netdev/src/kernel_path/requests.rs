@@ -1,5 +1,4 @@
-//! Requests to rtnetlink(7): pairs of veth, programs at the hooks of `tc`, and which XDP
-//! program a device has.
+//! Requests to rtnetlink(7): veth pairs, programs at `tc` hooks, and the XDP program of a device.
 
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -16,24 +15,24 @@ use crate::attributes::{
 };
 use crate::netlink::{LINK_BYTES, state_request};
 
-/// The kernel answers before `send` returns; this is for one that never does.
+/// Receive timeout. The kernel normally replies before `send` returns.
 const PATIENCE: Duration = Duration::from_secs(1);
 const DATAGRAMS_MAX: usize = 8;
 const DATAGRAM_BYTES: usize = 64 << 10;
 
-// linux/if_link.h and linux/veth.h.
+// Attributes of linux/if_link.h and linux/veth.h.
 const LINK_INFO_KIND: u16 = 1;
 const LINK_INFO_DATA: u16 = 2;
 const VETH_PEER: u16 = 1;
 const INET6_ADDRESS_MODE: u16 = 8;
 const ADDRESS_MODE_NONE: u8 = 1;
 
-// linux/if_link.h: of a device's XDP programs, and of each of its hooks.
+// Attributes of a device's XDP programs, and of each of its hooks: linux/if_link.h.
 const LINK_XDP: u16 = 43;
 const XDP_ATTACHED: u16 = 2;
 const XDP_PROGRAM: u16 = 4;
 
-// linux/rtnetlink.h, linux/pkt_sched.h and linux/pkt_cls.h.
+// Attributes of linux/rtnetlink.h, linux/pkt_sched.h and linux/pkt_cls.h.
 const TC_BYTES: usize = 20;
 const TC_KIND: u16 = 1;
 const TC_OPTIONS: u16 = 2;
@@ -43,21 +42,21 @@ const BPF_DESCRIPTOR: u16 = 6;
 const BPF_NAME: u16 = 7;
 const BPF_FLAGS: u16 = 8;
 const BPF_DECIDES: u32 = 1;
-/// Where ours stand among the filters of a hook.
+/// Priority of this crate's filters at a hook.
 const PRIORITY: u32 = 0x5375;
 const HANDLE: u32 = 1;
 
-/// Where a program looks at frames.
+/// `tc` hook of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hook {
-    /// What the device received.
+    /// Frames that the device received.
     Ingress,
-    /// What is sent through the device.
+    /// Frames that are sent through the device.
     Egress,
 }
 
 impl Hook {
-    /// `TC_H_MIN_INGRESS` and `TC_H_MIN_EGRESS` of a `clsact`.
+    /// Returns `TC_H_MIN_INGRESS` or `TC_H_MIN_EGRESS` of a `clsact`.
     const fn parent(self) -> u32 {
         match self {
             Self::Ingress => 0xffff_fff2,
@@ -66,15 +65,17 @@ impl Hook {
     }
 }
 
-/// Network settings of the namespace in which this was opened.
+/// rtnetlink socket of the namespace in which it was opened.
 pub(crate) struct Settings {
     socket: OwnedFd,
     sequence: u32,
 }
 
 impl Settings {
+    /// Opens a socket.
+    ///
     /// # Errors
-    /// Out of descriptors.
+    /// No file descriptor is available.
     pub(crate) fn open() -> Result<Self, Errno> {
         // Protocol 0 is rtnetlink.
         let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
@@ -84,11 +85,11 @@ impl Settings {
         Ok(Self { socket, sequence: 0 })
     }
 
-    /// Makes a pair of veth: one end here, the other, with a name that fits `pattern`
-    /// (`name%d`), in another namespace. Both are down.
+    /// Creates a veth pair: one end in this namespace, the other, with a name that matches
+    /// `pattern` (`name%d`), in another namespace. Both ends are down.
     ///
     /// # Errors
-    /// The kernel's words.
+    /// The kernel's errno.
     pub(super) fn make_pair(
         &mut self,
         name: &str,
@@ -113,10 +114,10 @@ impl Settings {
         self.request(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &body)
     }
 
-    /// The other end of a veth: its index in the namespace where it is.
+    /// Returns the index of the other end of a veth, in the namespace of that end.
     ///
     /// # Errors
-    /// The kernel's words; `ENODATA` if the device has no other end.
+    /// The kernel's errno; `ENODATA` if the device has no other end.
     pub(super) fn other_end(&mut self, index: u32) -> Result<u32, Errno> {
         send(&self.socket, &state_request(Some(index)), SendFlags::empty())?;
         self.answer(|message| {
@@ -128,11 +129,11 @@ impl Settings {
         })
     }
 
-    /// The number of the XDP program that a device has; 0 if it has several, and `None`
-    /// if it has none.
+    /// Returns the number of a device's XDP program; 0 if it has several, and `None` if it has
+    /// none.
     ///
     /// # Errors
-    /// The kernel's words.
+    /// The kernel's errno.
     pub(crate) fn xdp_program(&mut self, index: u32) -> Result<Option<u32>, Errno> {
         send(&self.socket, &state_request(Some(index)), SendFlags::empty())?;
         self.answer(|message| {
@@ -147,7 +148,7 @@ impl Settings {
         })
     }
 
-    /// Gives a device no IPv6 address by itself. A kernel without IPv6 does not mind.
+    /// Disables automatic IPv6 addresses of a device. Has no effect on a kernel without IPv6.
     pub(super) fn keep_without_address(&mut self, index: u32) {
         let mut mode = Vec::new();
         push_attribute(&mut mode, INET6_ADDRESS_MODE, &[ADDRESS_MODE_NONE]);
@@ -163,7 +164,7 @@ impl Settings {
     /// Sets a device up.
     ///
     /// # Errors
-    /// The kernel's words.
+    /// The kernel's errno.
     pub(super) fn bring_up(&mut self, index: u32) -> Result<(), Errno> {
         let up = (libc::IFF_UP as u32).to_ne_bytes();
         let mut body = link_header(index);
@@ -175,15 +176,15 @@ impl Settings {
     /// Deletes a device, and the other end of a pair.
     ///
     /// # Errors
-    /// The kernel's words; `ENODEV` if it is gone.
+    /// The kernel's errno; `ENODEV` if it does not exist.
     pub(super) fn delete(&mut self, index: u32) -> Result<(), Errno> {
         self.request(libc::RTM_DELLINK, 0, &link_header(index))
     }
 
-    /// Puts a program at a hook of a device, in the place of ours that may be there.
+    /// Attaches a program to a hook of a device, replacing an earlier one of this crate.
     ///
     /// # Errors
-    /// The kernel's words; `ENOENT` without `cls_bpf`.
+    /// The kernel's errno; `ENOENT` without `cls_bpf`.
     pub(super) fn attach(
         &mut self,
         index: u32,
@@ -206,17 +207,17 @@ impl Settings {
         self.request(libc::RTM_NEWTFILTER, libc::NLM_F_CREATE, &body)
     }
 
-    /// Takes our program from a hook.
+    /// Detaches this crate's program from a hook.
     ///
     /// # Errors
-    /// The kernel's words; `ENOENT` or `EINVAL` if there is none.
+    /// The kernel's errno; `ENOENT` or `EINVAL` if there is none.
     pub(super) fn detach(&mut self, index: u32, hook: Hook) -> Result<(), Errno> {
         let mut body = filter_header(index, hook);
         push_attribute(&mut body, TC_KIND, b"bpf\0");
         self.request(libc::RTM_DELTFILTER, 0, &body)
     }
 
-    /// Sends a request and waits until the kernel has done it.
+    /// Sends a request and blocks until the kernel has processed it.
     fn request(&mut self, kind: u16, flags: i32, body: &[u8]) -> Result<(), Errno> {
         self.sequence = self.sequence.wrapping_add(1);
         let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK | flags) as u16;
@@ -231,8 +232,8 @@ impl Settings {
         })
     }
 
-    /// The first message of which `read` makes something; an error that comes before it
-    /// is the answer.
+    /// Returns the first message for which `read` returns a value. An error message received before
+    /// it is returned as the error.
     fn answer<T>(
         &self,
         read: impl Fn(&Message<'_>) -> Option<Result<T, Errno>>,
@@ -259,12 +260,12 @@ impl Settings {
     }
 }
 
-/// A name as netlink wants it.
+/// Returns a name as a zero-terminated string.
 fn text(name: &str) -> Vec<u8> {
     [name.as_bytes(), &[0]].concat()
 }
 
-/// `struct ifinfomsg`.
+/// Encodes `struct ifinfomsg`.
 fn link_header(index: u32) -> Vec<u8> {
     let mut header = vec![0; 4];
     header.extend(index.to_ne_bytes());
@@ -272,7 +273,7 @@ fn link_header(index: u32) -> Vec<u8> {
     header
 }
 
-/// `struct tcmsg`.
+/// Encodes `struct tcmsg`.
 fn tc_header(index: u32, handle: u32, parent: u32, info: u32) -> Vec<u8> {
     let mut header = vec![0; 4];
     for field in [index, handle, parent, info] {
@@ -282,7 +283,7 @@ fn tc_header(index: u32, handle: u32, parent: u32, info: u32) -> Vec<u8> {
     header
 }
 
-/// Our filter at this hook, for frames of every protocol.
+/// Encodes the header of this crate's filter at a hook, for frames of every protocol.
 fn filter_header(index: u32, hook: Hook) -> Vec<u8> {
     let protocol = u32::from((libc::ETH_P_ALL as u16).to_be());
     tc_header(index, HANDLE, hook.parent(), PRIORITY << 16 | protocol)

@@ -1,5 +1,5 @@
-//! With two guests' namespaces, the kernel's own stacks in them, and nobody who reads
-//! the TAPs: what arrives took the kernel's path.
+//! Tests with two guests' namespaces, in which the kernel's network stacks run. No thread reads the
+//! TAPs, so every frame that arrives took the kernel path.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl Guest {
         }
     }
 
-    /// Makes it know the others' addresses.
+    /// Adds the other guests' addresses to this guest's neighbour table.
     fn meet(&self, guests: u32) {
         for other in (1..=guests).filter(|other| *other != self.port.0) {
             let lladdr = mac(other);
@@ -48,7 +48,7 @@ impl Guest {
         }
     }
 
-    /// Whether one answer to three pings came.
+    /// True if at least one of three pings is answered.
     fn reaches(&self, other: u32) -> bool {
         let address = format!("10.3.0.{other}");
         let arguments = ["netns", "exec", self.netns.name(), "ping", "-qc3", "-i.01", "-W2"];
@@ -58,7 +58,7 @@ impl Guest {
 }
 
 impl Bench {
-    /// Guests on ports from 1 on that know each other's addresses.
+    /// Creates guests on ports from 1 on, with each other's addresses in their neighbour tables.
     fn new(guests: u32) -> Self {
         let (devices, shelf) = (NetDevices::new().unwrap(), Arc::new(Shelf::default()));
         let mut bench = Self { devices, shelf, guests: Vec::new() };
@@ -67,7 +67,7 @@ impl Bench {
             bench.guests.push(guest);
             bench.open(port);
             let netns = &bench.guest(port).netns;
-            // What the guests' stacks say by themselves would be counted.
+            // Frames sent by the guests' stacks on their own would be counted.
             netns.run("sysctl -qw net.ipv6.conf.all.disable_ipv6=1");
             netns.run(&format!("ip addr add 10.3.0.{port}/24 dev eth0"));
             bench.guest(port).meet(guests);
@@ -91,7 +91,7 @@ impl Bench {
         self.devices.kernel_path_counters(PortId(port))
     }
 
-    /// All guests in groups, at their addresses.
+    /// Returns a table with all guests in these groups, at their addresses.
     fn table(&self, groups: &[u32]) -> KernelPathTable {
         let mut table = KernelPathTable::default();
         for (port, group) in (1..).zip(groups) {
@@ -104,7 +104,7 @@ impl Bench {
         table
     }
 
-    /// Whether a ping of a guest comes out of its TAP.
+    /// True if a ping of a guest is received from its TAP.
     fn asks_the_switch(&self, port: u32) -> bool {
         let mut source = self.shelf.source(port, 0);
         receive_where(&mut *source, |frame| frame.bytes().get(12..14) == Some(&[8, 0])).is_some()
@@ -152,14 +152,14 @@ fn an_address_that_moves_is_forgotten_at_once() {
     let [one, two, three] = [1, 2, 3].map(|port| bench.guest(port));
     bench.devices.set_kernel_paths(&bench.table(&[1, 1, 1])).unwrap();
     assert!(one.reaches(2) && three.reaches(2));
-    // What two had is now sent from three.
+    // Guest three uses the address of guest two.
     three.netns.run(&format!("ip link set eth0 address {}", mac(2)));
     three.meet(3);
     assert!(!three.reaches(1));
     assert!(bench.asks_the_switch(3), "the switch learns it");
     assert!(!one.reaches(2) && bench.asks_the_switch(1), "it is nowhere");
 
-    // A configured address does not move, and on some ports nothing is learned.
+    // A configured address does not move, and ports with learning off learn no addresses.
     for (fixed, learns) in [(true, true), (false, false)] {
         let mut table = bench.table(&[1, 1, 1]);
         let at = KernelPathAddress { port: PortId(2), fixed };
@@ -176,7 +176,7 @@ fn frames_that_are_too_long_and_programs_of_others_are_left_alone() {
     let bench = Bench::new(2);
     let one = bench.guest(1);
     bench.devices.set_kernel_paths(&bench.table(&[1, 1])).unwrap();
-    // The guests set their own MTU; that of the configuration counts.
+    // The guests set their own MTU; the configured one applies.
     bench.guests.iter().for_each(|guest| drop(guest.netns.run("ip link set eth0 mtu 9000")));
     let pings = |bytes: u32| {
         let size = format!("-s{}", bytes - 28);
@@ -185,7 +185,7 @@ fn frames_that_are_too_long_and_programs_of_others_are_left_alone() {
     };
     assert!(pings(1500) && !pings(1501) && !pings(9000));
     assert!(bench.asks_the_switch(1));
-    // What may not take the path still meets what others have put there.
+    // Frames that are not permitted still reach the filters of other programs.
     one.netns.run("ip link set lo up");
     one.netns.run(
         "tc filter add dev eth0 egress prio 60000 protocol ip u32 match u32 0 0 \
@@ -204,8 +204,8 @@ fn what_is_put_on_the_way_itself_is_judged_again() {
     bench.devices.set_kernel_paths(&bench.table(&[1, 1])).unwrap();
     assert!(one.reaches(2));
     let before = bench.counters(2);
-    // Root in the first guest takes the program off, and sends on the way as it likes:
-    // as the other guest, and to nobody that is known.
+    // Root in the first guest removes the program and sends arbitrary frames on the way: with the
+    // other guest's address, and to an unknown one.
     let index = one.netns.run("cat /sys/class/net/eth0/ifindex");
     let way = way::name(index.trim().parse().unwrap());
     one.netns.run("tc qdisc del dev eth0 clsact");
@@ -244,7 +244,7 @@ fn it_goes_with_its_device_and_what_was_left_goes_before_the_next() {
     assert!(bench.guest(1).reaches(2));
     let counted = bench.counters(1);
 
-    // As if the process had been killed: nobody takes anything away.
+    // As if the process had been killed: the path is not removed.
     bench.guests[0].device = None;
     assert_eq!((links(&bench), filters(&bench)), (2, false));
     assert_eq!((bench.counters(1), counted.sent_frames), (counted, 3));

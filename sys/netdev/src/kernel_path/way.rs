@@ -1,5 +1,5 @@
-//! The pair of veth beside a TAP, and the programs at it. [`super::programs`] has the
-//! picture.
+//! The veth pair of a TAP's kernel path, and its programs. [`super::programs`] describes the
+//! topology.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,16 +14,16 @@ use crate::bpf::{self, Purpose};
 use crate::explain::{error, host};
 use crate::link::Link;
 
-/// No frame that a TAP takes is larger: the way has no opinion on lengths.
+/// MTU of the pair in bytes: the largest frame of a TAP, so that the pair does not limit lengths.
 const WAY_MTU: u32 = 65_535;
-/// What the way's end in our namespace is called; the kernel numbers it.
+/// Name pattern of the pair's end in the daemon's namespace; the kernel inserts a number.
 const WAY_PATTERN: &str = "smk%d";
 
-/// Takes away what is attached to the TAP of this index in the calling thread's
-/// namespace, whoever attached it.
+/// Removes the kernel path of the TAP with this index in the calling thread's namespace, also one
+/// attached by another process.
 pub(crate) fn take_away(tap: u32) {
     let Ok(mut settings) = Settings::open() else { return };
-    // First frames go into the TAP again, then the way goes.
+    // First, frames pass to the TAP again; then the pair is deleted.
     match settings.detach(tap, Hook::Egress) {
         Ok(()) | Err(Errno::NOENT | Errno::INVAL | Errno::NODEV) => {}
         Err(errno) => tracing::warn!(%errno, tap, "a TAP keeps the program of a kernel path"),
@@ -35,21 +35,21 @@ pub(crate) fn take_away(tap: u32) {
     }
 }
 
-/// What the way's end beside a TAP is called.
+/// Returns the name of the pair's end in the TAP's namespace.
 pub(super) fn name(tap: u32) -> String {
     format!("smk{tap}")
 }
 
-/// Both ends of a way.
+/// Indices of both ends of a pair, each in its namespace.
 pub(super) struct Way {
     pub(super) index: u32,
     pub(super) other: u32,
 }
 
-/// Makes the pair, from the guest's namespace.
+/// Creates the pair, in the guest's namespace.
 ///
 /// # Errors
-/// The kernel's words.
+/// The kernel's error, with advice.
 pub(super) fn make(tap: u32, ours: &OwnedFd) -> Result<Way, DeviceError> {
     let name = name(tap);
     let made = || {
@@ -64,10 +64,10 @@ pub(super) fn make(tap: u32, ours: &OwnedFd) -> Result<Way, DeviceError> {
     Ok(Way { index, other })
 }
 
-/// Guards the way's end in our namespace and brings it up.
+/// Attaches the programs to the end in the daemon's namespace and sets it up.
 ///
 /// # Errors
-/// The kernel's words.
+/// The kernel's error, with advice.
 pub(super) fn guard(maps: MapFds, slot: u32, other: u32) -> Result<(), DeviceError> {
     guard_end(maps, slot, other).map_err(|cause| explain(&cause))
 }
@@ -83,10 +83,10 @@ fn guard_end(maps: MapFds, slot: u32, other: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Connects a TAP with its way, in the guest's namespace.
+/// Connects a TAP with its pair, in the guest's namespace.
 ///
 /// # Errors
-/// The kernel's words.
+/// The kernel's error, with advice.
 pub(super) fn connect(maps: MapFds, slot: u32, tap: u32, way: u32) -> Result<(), DeviceError> {
     connect_tap(maps, slot, tap, way).map_err(|cause| explain(&cause))
 }

@@ -1,4 +1,4 @@
-//! The adapters of this host.
+//! SR-IOV adapters of this host.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,30 +21,29 @@ use super::sysfs::{self, Sysfs};
 use super::vf_change::messages;
 use crate::explain::{error, host};
 
-/// `PCI_BASE_CLASS_NETWORK`.
+/// PCI base class of network controllers (`PCI_BASE_CLASS_NETWORK`).
 const NETWORK: u32 = 0x02;
 
-/// A driver resets its adapter when the number of VFs changes, and may refuse rates until
-/// the link is back, which takes it some seconds.
+/// Time during which rejected settings are retried after the number of VFs changed. A driver resets
+/// its adapter then, and may reject rates until the link is up, which takes some seconds.
 const SETTLES_WITHIN: Duration = Duration::from_secs(10);
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
-/// Network adapters with SR-IOV, as a tree like `/sys` and rtnetlink tell of them.
+/// Network adapters with SR-IOV, according to a tree like `/sys` and to rtnetlink.
 #[derive(Debug)]
 pub struct SriovAdapters {
     sysfs: Sysfs,
-    /// When adapters were given their number of VFs.
+    /// Times at which the numbers of VFs were set.
     counted: Mutex<BTreeMap<PciAddress, Instant>>,
 }
 
 impl SriovAdapters {
-    /// The adapters that the tree at `sysfs`, which is `/sys` but for tests, has.
+    /// Returns the adapters in the tree at `sysfs`, which is `/sys` except in tests.
     pub fn new(sysfs: impl Into<PathBuf>) -> Self {
         Self { sysfs: Sysfs::new(sysfs.into()), counted: Mutex::default() }
     }
 
-    /// The files that numbers of virtual functions are written to, of the adapters that
-    /// there are now.
+    /// Returns the files `sriov_numvfs` of the present adapters.
     pub fn count_files(&self) -> Vec<PathBuf> {
         let folders = self.sysfs.pci_devices().unwrap_or_default().into_iter();
         let adapters = folders.filter(|folder| pf_address(folder).is_some());
@@ -55,7 +54,7 @@ impl SriovAdapters {
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The folder of a physical function.
+    /// Returns the directory of a physical function.
     fn folder(&self, pf: PciAddress) -> Result<PathBuf, DeviceError> {
         let folder = self.sysfs.pci_device(pf);
         if pf_address(&folder).is_some() {
@@ -89,7 +88,7 @@ impl SriovHost for SriovAdapters {
         if now == count {
             return Ok(());
         }
-        // The kernel changes from one number to another only by way of none.
+        // The kernel changes between two non-zero numbers only by way of 0.
         let numbers = if now > 0 && count > 0 { vec![0, count] } else { vec![count] };
         for number in numbers {
             sysfs::write(&file, &number.to_string())
@@ -137,7 +136,8 @@ fn no_device(pf: PciAddress) -> DeviceError {
     error(DeviceErrorKind::Missing, "device", text)
 }
 
-/// Changes a device; asks again where the driver refuses while its adapter settles.
+/// Changes a device. Retries if the driver rejects the change within [`SETTLES_WITHIN`] after the
+/// number of VFs was set.
 fn change_settled(links: &mut Links, body: &[u8], counted: Option<Instant>) -> Result<(), Errno> {
     loop {
         let changed = links.change(body);
@@ -149,8 +149,8 @@ fn change_settled(links: &mut Links, body: &[u8], counted: Option<Instant>) -> R
     }
 }
 
-/// The address of the function in this folder, if it is the physical function of a network
-/// adapter with SR-IOV.
+/// Returns the address of the function in this directory, if it is the physical function of a
+/// network adapter with SR-IOV.
 fn pf_address(folder: &Path) -> Option<PciAddress> {
     let address = folder.file_name()?.to_str()?.parse().ok()?;
     let is_network = sysfs::hex(&folder.join("class"))? >> 16 == NETWORK;
@@ -211,12 +211,12 @@ fn iommu_group(folder: &Path) -> Option<u32> {
     sysfs::link_name(&folder.join("iommu_group"))?.parse().ok()
 }
 
-/// −1 is what machines say that have no such nodes.
+/// Returns the NUMA node; `None` for −1, the value of machines without NUMA nodes.
 fn numa_node(folder: &Path) -> Option<u16> {
     sysfs::number::<i32>(&folder.join("numa_node")).and_then(|node| u16::try_from(node).ok())
 }
 
-/// What the kernel means by refusing a number (`sriov_numvfs_store`, drivers/pci).
+/// Explains the kernel's rejection of a number of VFs (`sriov_numvfs_store`, drivers/pci).
 fn refused_count(pf: PciAddress, count: u16, most: u16, cause: &io::Error) -> DeviceError {
     let what = format!("having {pf} make {count} VFs");
     let errno = cause.raw_os_error().map(Errno::from_raw_os_error);

@@ -1,5 +1,5 @@
-//! Trees like `/sys`, sound and broken. What real ones say is tested in a VM with an
-//! adapter (`testing/rig/tests/sriov/adapters.rs`).
+//! Tests with trees like `/sys`, valid and invalid. Real ones are tested in a VM with an adapter
+//! (`testing/rig/tests/sriov/adapters.rs`).
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +9,7 @@ use suimon_ports::SriovSupport;
 
 use super::*;
 
-/// A tree in a folder of its own.
+/// Tree in a temporary directory.
 struct Tree(PathBuf);
 
 impl Tree {
@@ -31,7 +31,7 @@ impl Tree {
         symlink(to, path).unwrap();
     }
 
-    /// An adapter at 0000:01:00.0 behind a port that has the buses 1 to 2, with two VFs.
+    /// Adds an adapter at 0000:01:00.0 behind a port with the buses 1 to 2, with two VFs.
     fn adapter(&self) {
         let port = "0000:00:01.0";
         self.write(&format!("{port}/subordinate_bus_number"), "2\n");
@@ -65,7 +65,7 @@ impl Tree {
         symlink("../../../../bus/pci/devices/0000:01:00.0", group.join("0000:01:00.0")).unwrap();
     }
 
-    /// Lists a function among all.
+    /// Adds a function to the list of PCI devices.
     fn top(&self, path: &str) {
         let name = path.rsplit('/').next().unwrap();
         let to = format!("../../../devices/pci0000:00/{path}");
@@ -138,7 +138,7 @@ fn a_number_is_written_by_way_of_none_and_refusals_say_what_to_do() {
     adapters.set_vf_count(pf, 2).unwrap();
     assert_eq!(fs::read_to_string(&file).unwrap(), "2\n");
     adapters.set_vf_count(pf, 5).unwrap();
-    // A file keeps what the second write left, where sysfs takes each by itself.
+    // A regular file contains the result of the last write, while sysfs processes each write.
     assert_eq!(fs::read_to_string(&file).unwrap(), "5\n");
     let error = adapters.set_vf_count("0000:09:00.0".parse().unwrap(), 1).unwrap_err();
     assert_eq!((error.kind, error.field), (DeviceErrorKind::Missing, "device"));

@@ -1,4 +1,4 @@
-//! Questions to rtnetlink(7) that are answered at once, in the calling thread's namespace.
+//! Synchronous requests to rtnetlink(7), in the calling thread's namespace.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -19,11 +19,11 @@ use crate::netlink::LINK_BYTES;
 use std::collections::BTreeMap;
 use suimon_ports::VfSettings;
 
-/// The kernel answers before `send` returns, unless a driver takes its time.
+/// Receive timeout. The kernel replies before `send` returns, unless a driver is slow.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// One datagram of 256 virtual functions is some 60 KB.
+/// Receive buffer size in bytes. A datagram of 256 virtual functions has about 60 KB.
 const DATAGRAM_BYTES: usize = 256 << 10;
-/// A dump of very many devices.
+/// Maximum number of datagrams per reply, sufficient for a dump of very many devices.
 const DATAGRAMS_MAX: usize = 1 << 14;
 const IFLA_EXT_MASK: u16 = 29;
 const IFLA_PARENT_DEV_NAME: u16 = 56;
@@ -31,32 +31,32 @@ const IFLA_PARENT_DEV_BUS_NAME: u16 = 57;
 /// `RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS` (`linux/rtnetlink.h`).
 const VF_FILTER: u32 = 1 | (1 << 3);
 
-/// `linux/neighbour.h`.
+/// Constants of `linux/neighbour.h`.
 const NDA_LLADDR: u16 = 2;
 const NUD_PERMANENT: u16 = 0x80;
 const NTF_SELF: u8 = 2;
 
-/// `MAX_ERRNO`, negative (`linux/err.h`).
+/// Negative `MAX_ERRNO` (`linux/err.h`).
 const ERRNO_LEAST: i32 = -4095;
 
-/// A network device, as far as SR-IOV is concerned.
+/// Properties of a network device that concern SR-IOV.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NetDevice {
     pub(super) index: u32,
     pub(super) name: String,
     pub(super) is_up: bool,
     pub(super) mac: Option<MacAddr>,
-    /// The PCI function that it is of, as sysfs names it.
+    /// PCI function of the device, by its name in sysfs.
     pub(super) parent: Option<String>,
 }
 
-/// A socket for questions.
+/// rtnetlink socket of one namespace.
 pub(super) struct Links {
     socket: OwnedFd,
     sequence: u32,
 }
 
-/// The body of a message about a device: `struct ifinfomsg`.
+/// Encodes the body of a message about a device: `struct ifinfomsg`.
 pub(super) fn link_message(device: u32) -> Vec<u8> {
     let mut body = vec![0; LINK_BYTES];
     if let Some(place) = body.get_mut(4..8) {
@@ -66,8 +66,10 @@ pub(super) fn link_message(device: u32) -> Vec<u8> {
 }
 
 impl Links {
+    /// Opens a socket.
+    ///
     /// # Errors
-    /// Out of descriptors.
+    /// No file descriptor is available.
     pub(super) fn open() -> Result<Self, Errno> {
         let flags = SocketFlags::CLOEXEC;
         // Protocol 0 is NETLINK_ROUTE.
@@ -77,10 +79,10 @@ impl Links {
         Ok(Self { socket, sequence: 0 })
     }
 
-    /// All devices.
+    /// Returns all devices of the namespace.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// The kernel's errno.
     pub(super) fn all(&mut self) -> Result<Vec<NetDevice>, Errno> {
         let mut found = Vec::new();
         let flags = libc::NLM_F_REQUEST | libc::NLM_F_DUMP;
@@ -90,10 +92,10 @@ impl Links {
         Ok(found)
     }
 
-    /// The virtual functions that a device says it has.
+    /// Returns the settings of a device's virtual functions, by their index.
     ///
     /// # Errors
-    /// There is no such device.
+    /// The device does not exist.
     pub(super) fn vfs(&mut self, device: u32) -> Result<BTreeMap<u16, VfSettings>, Errno> {
         let mut body = link_message(device);
         push_attribute(&mut body, IFLA_EXT_MASK, &VF_FILTER.to_ne_bytes());
@@ -110,23 +112,23 @@ impl Links {
     /// Changes a device.
     ///
     /// # Errors
-    /// What the kernel or the device's driver says against it.
+    /// The errno of the kernel or of the device's driver.
     pub(super) fn change(&mut self, body: &[u8]) -> Result<(), Errno> {
         self.ask(libc::RTM_SETLINK, libc::NLM_F_REQUEST | libc::NLM_F_ACK, body, |_| {})
     }
 
-    /// Has a device receive what is for an address, or not any more (`bridge(8)`, `fdb add … self
-    /// permanent`). What is so already is fine.
+    /// Adds or removes an address that a device receives (`bridge(8)`, `fdb add … self permanent`).
+    /// Succeeds if there is nothing to change.
     ///
     /// # Errors
-    /// What the device's driver says against it.
+    /// The errno of the device's driver.
     pub(super) fn lead_here(
         &mut self,
         device: u32,
         mac: MacAddr,
         is_there: bool,
     ) -> Result<(), Errno> {
-        // `struct ndmsg`: family and three bytes of nothing, device, state, flags, type.
+        // `struct ndmsg`: family, three bytes of padding, device, state, flags, type.
         let mut body = vec![libc::AF_BRIDGE as u8, 0, 0, 0];
         body.extend(device.to_ne_bytes());
         body.extend(NUD_PERMANENT.to_ne_bytes());
@@ -175,7 +177,7 @@ impl Links {
     }
 }
 
-/// `struct nlmsgerr`: a negative errno, or 0 for "done".
+/// Decodes `struct nlmsgerr`: a negative errno, or 0 for success.
 fn verdict(body: &[u8]) -> Result<(), Errno> {
     match u32_at(body, 0).map(|word| i32::from_ne_bytes(word.to_ne_bytes())) {
         Some(0) => Ok(()),
@@ -203,7 +205,7 @@ fn net_device(body: &[u8]) -> Option<NetDevice> {
     Some(NetDevice { index, name: name?, is_up, mac, parent })
 }
 
-/// A text that ends with a zero.
+/// Decodes a zero-terminated string.
 fn text(value: &[u8]) -> Option<String> {
     let text = value.split(|byte| *byte == 0).next()?;
     Some(core::str::from_utf8(text).ok()?.to_owned())

@@ -1,10 +1,10 @@
-//! Adapters with SR-IOV: found in sysfs, asked and told through rtnetlink.
+//! Adapters with SR-IOV: found in sysfs, queried and configured through rtnetlink.
 //!
-//! What a device is stands in sysfs (`Documentation/ABI/testing/sysfs-bus-pci`): its
-//! driver, its IOMMU group, how many virtual functions it has and can have. How each of
-//! them is set up only the physical function's network device knows, which rtnetlink(7)
-//! asks (`IFLA_VFINFO_LIST`). The two meet by the PCI address that each network device
-//! names as its parent.
+//! sysfs contains the properties of PCI functions (`Documentation/ABI/testing/sysfs-bus-pci`):
+//! driver, IOMMU group, current and maximum number of virtual functions. The settings of each
+//! virtual function are available only from the physical function's network device, by rtnetlink(7)
+//! (`IFLA_VFINFO_LIST`). Both are related by the PCI address that each network device has as its
+//! parent.
 
 mod adapters;
 mod links;

@@ -1,4 +1,4 @@
-//! The network devices of PCI functions, in our namespace and in those that have a name.
+//! Network devices of PCI functions, in this process's namespace and in named namespaces.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,27 +12,27 @@ use super::sysfs;
 use crate::explain::host;
 use crate::namespace::{DIRECTORY, Namespace};
 
-/// Namespaces that are looked into; hosts with more light guests than that have no adapters
-/// in them all.
+/// Maximum number of namespaces that are searched. Hosts with more namespace guests do not have
+/// adapters in all of them.
 const NAMESPACES_MAX: usize = 1024;
 
-/// A network device and where it is.
+/// Network device and its namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Placed {
-    /// `None` if it is our namespace.
+    /// Name of the namespace; `None` for this process's namespace.
     pub(super) netns: Option<String>,
     pub(super) device: NetDevice,
 }
 
-/// The network devices of PCI functions, by the function's name in sysfs.
+/// Network devices of PCI functions, by the function's name in sysfs.
 #[derive(Debug, Default)]
 pub(super) struct NetDevs(BTreeMap<String, Placed>);
 
 impl NetDevs {
-    /// Looks into all namespaces. One that cannot be looked into hides what is in it.
+    /// Searches all namespaces. Devices of a namespace that cannot be queried are omitted.
     ///
     /// # Errors
-    /// Our own cannot be asked.
+    /// This process's namespace cannot be queried.
     pub(super) fn find() -> Result<Self, DeviceError> {
         let mut found = BTreeMap::new();
         let ours = all().map_err(|errno| refused("listing network devices", errno))?;
@@ -52,8 +52,8 @@ impl NetDevs {
         Ok(Self(found))
     }
 
-    /// The device of the function in this folder. Kernels before 5.14 do not tell whose a
-    /// device is; sysfs does, of those in our namespace.
+    /// Returns the device of the function in this directory. Kernels before 5.14 do not report a
+    /// device's parent; sysfs does, for devices in this process's namespace.
     pub(super) fn of(&self, folder: &Path) -> Option<Placed> {
         let name = folder.file_name()?.to_str()?;
         if let Some(placed) = self.0.get(name) {
@@ -70,10 +70,10 @@ impl NetDevs {
 }
 
 impl Placed {
-    /// What the device says of its virtual functions.
+    /// Returns the settings of the device's virtual functions.
     ///
     /// # Errors
-    /// It is gone.
+    /// The device does not exist.
     pub(super) fn vfs(&self) -> Result<BTreeMap<u16, VfSettings>, DeviceError> {
         let index = self.device.index;
         let name = &self.device.name;
@@ -83,7 +83,7 @@ impl Placed {
         })
     }
 
-    /// Does something where the device is.
+    /// Executes `work` with an rtnetlink socket in the device's namespace.
     pub(super) fn with_links<T: Send>(
         &self,
         work: impl FnOnce(&mut Links) -> Result<T, DeviceError> + Send,
@@ -106,7 +106,7 @@ fn all() -> Result<Vec<NetDevice>, Errno> {
 
 fn add(found: &mut BTreeMap<String, Placed>, netns: Option<&str>, devices: Vec<NetDevice>) {
     for device in devices {
-        // A function with several devices is known by the first, which is its own port.
+        // A function with several devices is represented by the first, which is its own port.
         if let Some(parent) = device.parent.clone() {
             let placed = Placed { netns: netns.map(str::to_owned), device };
             found.entry(parent).or_insert(placed);

@@ -1,4 +1,4 @@
-//! Whether VMs could be given an adapter's virtual functions.
+//! Check whether an adapter's virtual functions can be assigned to VMs.
 
 use std::path::Path;
 
@@ -7,17 +7,17 @@ use suimon_quantity::PciAddress;
 
 use super::sysfs;
 
-/// Lines of `resource`: six BARs, the ROM, and six BARs of virtual functions
+/// Lines of `resource` for the BARs of virtual functions: six BARs and the ROM precede them
 /// (`include/linux/pci.h`).
 const VF_BARS: core::ops::Range<usize> = 7..13;
 /// `IORESOURCE_UNSET`: no address was assigned (`include/linux/ioport.h`).
 const UNSET: u64 = 0x2000_0000;
 /// `PCI_CLASS_BRIDGE_PCI`.
 const BRIDGE: u32 = 0x0604;
-/// Drivers that hand a function on and make no virtual functions themselves.
+/// Drivers that pass a function on and create no virtual functions.
 const STUBS: [&str; 3] = ["vfio-pci", "pci-stub", "uio_pci_generic"];
 
-/// The first reason against it, of the physical function in this folder.
+/// Returns the first reason against assignment, for the physical function in this directory.
 pub(super) fn support(folder: &Path, address: PciAddress, vfs_max: u16) -> SriovSupport {
     let driver = sysfs::link_name(&folder.join("driver"));
     let is_driven = driver.is_some_and(|driver| !STUBS.contains(&driver.as_str()));
@@ -39,8 +39,8 @@ pub(super) fn support(folder: &Path, address: PciAddress, vfs_max: u16) -> Sriov
     SriovSupport::Supported
 }
 
-/// Virtual functions have at least one BAR, so that none is there means that none was
-/// assigned. What cannot be read says nothing.
+/// True if no BAR of virtual functions was assigned. Virtual functions have at least one BAR. False
+/// if the file cannot be read.
 fn lacks_bar_space(folder: &Path) -> bool {
     let Some(text) = sysfs::text(&folder.join("resource")) else { return false };
     let lines: Vec<&str> = text.lines().collect();
@@ -53,13 +53,13 @@ fn lacks_bar_space(folder: &Path) -> bool {
     flags.iter().all(|flags| *flags == 0) || flags.iter().any(|flags| flags & UNSET != 0)
 }
 
-/// Whether the last virtual function would be on a bus that the bridge above has not.
+/// True if the last virtual function would be on a bus beyond those of the bridge above.
 fn lacks_buses(folder: &Path, address: PciAddress, vfs_max: u16) -> bool {
     let file = |name: &str| sysfs::number::<u32>(&folder.join(name));
     let (Some(offset), Some(stride)) = (file("sriov_offset"), file("sriov_stride")) else {
         return false;
     };
-    // `..` is that of the folder, which `bus/pci/devices` only links to.
+    // `..` must be that of the device's directory; the entry in `bus/pci/devices` is a link.
     let Ok(real) = folder.canonicalize() else { return false };
     let above = real.parent().map(|parent| parent.join("subordinate_bus_number"));
     let Some(last_bus) = above.and_then(|path| sysfs::number::<u32>(&path)) else {
@@ -71,7 +71,7 @@ fn lacks_buses(folder: &Path, address: PciAddress, vfs_max: u16) -> bool {
     bus > last_bus
 }
 
-/// Whether a device that is neither of the same adapter nor a bridge is in its IOMMU group.
+/// True if the IOMMU group contains a device that is neither of the same adapter nor a bridge.
 fn shares_group(folder: &Path, address: PciAddress) -> bool {
     let group = folder.join("iommu_group/devices");
     sysfs::names(&group).iter().any(|name| {

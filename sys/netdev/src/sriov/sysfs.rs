@@ -1,4 +1,4 @@
-//! The files of sysfs: short texts and links, read without trust.
+//! Access to sysfs: short text files and links, whose contents are validated.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -7,12 +7,12 @@ use std::str::FromStr;
 
 use rustix::fs::{Mode, OFlags};
 
-/// A file of sysfs has one page at most.
+/// Maximum size of a sysfs file in bytes: one page.
 const TEXT_BYTES_MAX: u64 = 4096;
-/// Functions that a PCI domain has, twice; more is not sysfs.
+/// Maximum number of directory entries: twice the functions of a PCI domain.
 const DEVICES_MAX: usize = 1 << 17;
 
-/// A tree like `/sys`.
+/// Tree like `/sys`.
 #[derive(Clone, Debug)]
 pub(super) struct Sysfs {
     root: PathBuf,
@@ -23,10 +23,10 @@ impl Sysfs {
         Self { root }
     }
 
-    /// The folders of all PCI functions, by name.
+    /// Returns the directories of all PCI functions, by name; none on a machine without PCI.
     ///
     /// # Errors
-    /// The tree has none, or may not be read.
+    /// The tree cannot be read.
     pub(super) fn pci_devices(&self) -> io::Result<Vec<PathBuf>> {
         let folder = self.root.join("bus/pci/devices");
         let found = match std::fs::read_dir(&folder) {
@@ -40,22 +40,22 @@ impl Sysfs {
         Ok(paths)
     }
 
-    /// The folder of a PCI function.
+    /// Returns the directory of a PCI function.
     pub(super) fn pci_device(&self, address: suimon_quantity::PciAddress) -> PathBuf {
         self.root.join("bus/pci/devices").join(address.to_string())
     }
 }
 
-/// The first page of a file, without the space around it; `None` if it cannot be read or is
-/// no text.
+/// Returns the first page of a file without surrounding white space; `None` if it cannot be read or
+/// is not UTF-8.
 pub(super) fn text(path: &Path) -> Option<String> {
     let bytes = bytes(path)?;
     Some(String::from_utf8(bytes).ok()?.trim().to_owned())
 }
 
-/// The first page of a file.
+/// Returns the first page of a file.
 pub(super) fn bytes(path: &Path) -> Option<Vec<u8>> {
-    // What is no file of sysfs, like a pipe, must not hold anybody up.
+    // Opening a file that is not of sysfs, such as a pipe, must not block.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
     let mut bytes = Vec::new();
@@ -63,23 +63,23 @@ pub(super) fn bytes(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The number that a file holds.
+/// Returns the number in a file.
 pub(super) fn number<T: FromStr>(path: &Path) -> Option<T> {
     text(path)?.parse().ok()
 }
 
-/// The number that a file holds in hexadecimal, with `0x`.
+/// Returns the number in a file, in hexadecimal with `0x`.
 pub(super) fn hex(path: &Path) -> Option<u32> {
     u32::from_str_radix(text(path)?.strip_prefix("0x")?, 16).ok()
 }
 
-/// The last part of where a link leads.
+/// Returns the last component of a link's target.
 pub(super) fn link_name(path: &Path) -> Option<String> {
     let target = std::fs::read_link(path).ok()?;
     Some(target.file_name()?.to_str()?.to_owned())
 }
 
-/// Names in a folder; none if there is no such folder.
+/// Returns the names in a directory; none if it does not exist.
 pub(super) fn names(folder: &Path) -> Vec<String> {
     let found = std::fs::read_dir(folder).into_iter().flatten().take(DEVICES_MAX).flatten();
     let mut names: Vec<_> =
@@ -88,10 +88,10 @@ pub(super) fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Writes to a file that exists.
+/// Writes to an existing file.
 ///
 /// # Errors
-/// What the kernel says of it.
+/// The errno of the call.
 pub(super) fn write(path: &Path, value: &str) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::open(path, flags, Mode::empty())?;

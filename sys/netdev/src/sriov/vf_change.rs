@@ -1,5 +1,5 @@
-//! The messages that change a virtual function: `RTM_SETLINK` on the network device of its
-//! physical function. One message for each setting, so that a refusal names it.
+//! Messages that change a virtual function: `RTM_SETLINK` on the network device of its physical
+//! function. Each setting has a separate message, so that a rejection identifies it.
 
 use suimon_ports::VfChange;
 
@@ -10,10 +10,10 @@ use super::vf_info::{
 };
 use crate::attributes::push_attribute;
 
-/// Bytes of the address in `struct ifla_vf_mac`.
+/// Size in bytes of the address in `struct ifla_vf_mac`.
 const ADDRESS_BYTES: usize = 32;
 
-/// The bodies of the messages, each with the key that it is about.
+/// Encodes the bodies of the messages, each with its configuration key.
 pub(super) fn messages(device: u32, index: u16, change: &VfChange) -> Vec<(&'static str, Vec<u8>)> {
     let vf = u32::from(index);
     let words =
@@ -81,7 +81,7 @@ mod tests {
         for (_, body) in &all {
             assert_eq!(crate::attributes::u32_at(body, 4), Some(9));
         }
-        // The settings of all messages as one function's.
+        // Combines the settings of all messages to those of one function.
         let mut info = Vec::new();
         for (_, body) in &all {
             let list = attribute(&body[LINK_BYTES..], VFINFO_LIST).unwrap();

@@ -1,6 +1,6 @@
-//! What rtnetlink says of virtual functions: `IFLA_VFINFO_LIST` (`linux/if_link.h`).
+//! Decoding of `IFLA_VFINFO_LIST`, the settings of virtual functions (`linux/if_link.h`).
 //!
-//! Bytes in, values out.
+//! This module performs no I/O.
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,13 @@ pub(super) const VF_SPOOF_CHECK: u16 = 4;
 pub(super) const VF_LINK_STATE: u16 = 5;
 pub(super) const VF_RATE: u16 = 6;
 pub(super) const VF_TRUST: u16 = 9;
-/// `enum` of `IFLA_VF_LINK_STATE_…`.
+/// Link states by their numbers `IFLA_VF_LINK_STATE_…`.
 const LINK_STATES: [VfLinkState; 3] =
     [VfLinkState::Auto, VfLinkState::Enable, VfLinkState::Disable];
-/// A VLAN's number in its 12 bits.
+/// Mask of a VLAN ID.
 const VLAN_MASK: u32 = 0x0fff;
 
-/// The virtual functions in the value of `IFLA_VFINFO_LIST`, by their number.
+/// Decodes the value of `IFLA_VFINFO_LIST`: settings of virtual functions, by their index.
 pub(super) fn vf_list(list: &[u8]) -> BTreeMap<u16, VfSettings> {
     let infos = attributes(list).filter(|(kind, _)| *kind == VF_INFO);
     infos.filter_map(|(_, info)| vf_info(info)).collect()
@@ -41,7 +41,7 @@ fn vf_info(info: &[u8]) -> Option<(u16, VfSettings)> {
     };
     let mut index = None;
     for (kind, value) in attributes(info) {
-        // Each begins with the number of the function.
+        // Each value begins with the index of the function.
         let Some(word) = u32_at(value, 4) else { continue };
         match kind {
             VF_MAC => {
@@ -67,12 +67,12 @@ fn vf_info(info: &[u8]) -> Option<(u16, VfSettings)> {
     Some((index?, settings))
 }
 
-/// Six bytes of 32.
+/// Decodes the address: six bytes of 32.
 fn mac(value: &[u8]) -> Option<MacAddr> {
     value.get(4..)?.first_chunk().copied().map(MacAddr::new)
 }
 
-/// All bits set means that the driver cannot tell.
+/// Decodes a flag; `None` for all bits set, which a driver without support reports.
 const fn flag(word: u32) -> Option<bool> {
     match word {
         0 => Some(false),
@@ -81,7 +81,7 @@ const fn flag(word: u32) -> Option<bool> {
     }
 }
 
-/// The number by which rtnetlink knows a state.
+/// Returns the number of a link state in rtnetlink.
 pub(super) const fn link_state_number(state: VfLinkState) -> u32 {
     match state {
         VfLinkState::Auto => 0,

@@ -1,5 +1,5 @@
-//! Queues whose kernel does anything at all, judged by the fuzzer's oracle: its corpus is
-//! replayed, whole and damaged.
+//! Replays the corpus of the AF_XDP queue fuzzer, in which the kernel's side behaves arbitrarily,
+//! through the fuzzer's checks, unmodified and damaged.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ mod xdp_oracle;
 
 use xdp_oracle::{Outcome, check, step::*};
 
-/// Set to write the seeds anew after a change to the scripts.
+/// Environment variable that makes the test rewrite the seeds after a change to the scripts.
 const WRITE_SEEDS: &str = "SUIMON_WRITE_SEEDS";
 
 const SMALL: u8 = 0;
@@ -29,7 +29,7 @@ fn script(mtu: u8, steps: &[[u8; 8]]) -> Vec<u8> {
     [&[mtu][..], steps.as_flattened()].concat()
 }
 
-/// A frame, or a piece of one, of so many bytes arrives.
+/// Encodes the arrival of a frame, or of a piece of one, of `len` bytes.
 fn arrive(len: u16, more: u8, how: u8) -> [u8; 8] {
     let [a, b] = len.to_le_bytes();
     step(ARRIVE, &[a, b, 0, more, 0, 1, how])

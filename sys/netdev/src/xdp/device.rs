@@ -1,4 +1,4 @@
-//! An AF_XDP uplink as a port's device.
+//! AF_XDP uplink as a port's device.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -34,7 +34,7 @@ use crate::watched_link::WatchSubject;
 const SMALL_CHUNK_BYTES: usize = 2048;
 const LARGE_CHUNK_BYTES: usize = 4096;
 
-/// The devices that have our program, by index. Clones are handles on the same.
+/// Indices of the devices to which this process attached its program. Clones share the same set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeldDevices(Arc<Mutex<BTreeSet<u32>>>);
 
@@ -55,16 +55,16 @@ pub(crate) struct XdpDevice {
     queues: Vec<Arc<XdpQueue>>,
     host: Arc<dyn QueueHost>,
     held: HeldDevices,
-    /// Whether the device took tags out of frames before.
+    /// True if the device removed VLAN tags from received frames before it was opened.
     took_tags_out: bool,
     steering: Steering<DeviceFlowTable>,
-    /// `None` once it is being closed.
+    /// Attached program; `None` while the device is being closed.
     attached: Option<Attached>,
-    /// Has the device receive frames for all addresses while it is open.
+    /// Socket that keeps the device in promiscuous mode while it is open.
     _promiscuous: RawSocket,
 }
 
-/// What is opened, before anybody hears of it.
+/// Attached program and sockets, before their queues are attached to the switch.
 struct Sockets {
     attached: Attached,
     opened: Vec<(XdpSocket, Receiver, Sender)>,
@@ -131,10 +131,10 @@ impl XdpDevice {
     }
 }
 
-/// Looks whether [`XdpDevice::open`] could succeed; changes nothing.
+/// Checks whether [`XdpDevice::open`] could succeed, without changes.
 ///
 /// # Errors
-/// What opening would say, as far as that can be known before.
+/// The error that opening would return, as far as it is known in advance.
 pub(crate) fn probe(spec: &UplinkSpec, held: &HeldDevices) -> Result<(), DeviceError> {
     check(spec, held).map(drop)
 }
@@ -151,10 +151,11 @@ fn check(spec: &UplinkSpec, held: &HeldDevices) -> Result<(Link, u32), DeviceErr
     }
 }
 
-/// A frame of a receive queue without a socket would not reach the switch.
+/// Checks the number of queues: frames of a receive queue without a socket would not reach the
+/// switch.
 fn check_queues(spec: &UplinkSpec, link: &Link) -> Result<(), DeviceError> {
     let UplinkSpec { device, queue_pairs: wanted, .. } = spec;
-    // Where the driver does not say, binding tells.
+    // If the driver does not report its queues, binding detects the error.
     let Some((receiving, sending)) = link.queues()? else { return Ok(()) };
     let wanted = u32::from((*wanted).max(1));
     let detail = if receiving > wanted {
@@ -184,8 +185,8 @@ fn opening(spec: &UplinkSpec, cause: &io::Error) -> DeviceError {
     host("device", &format!("opening device {} for AF_XDP", spec.device), cause)
 }
 
-/// Has the device leave VLAN tags in the frames, for what it takes out is not told to a
-/// socket. Returns whether it took them out before.
+/// Makes the device keep VLAN tags in received frames, because a removed tag is not reported to the
+/// socket. Returns true if the device removed them before.
 fn keep_tags(link: &Link) -> Result<bool, DeviceError> {
     let takes_out = link.takes_tags_out()?;
     if takes_out {
@@ -196,20 +197,20 @@ fn keep_tags(link: &Link) -> Result<bool, DeviceError> {
 
 fn restore(link: &Link, took_tags_out: bool) {
     if took_tags_out {
-        // The device may be gone.
+        // The device may have been removed.
         let _ = link.set_takes_tags_out(true);
     }
 }
 
-/// How frames of this length lie in chunks.
+/// Returns the layout of frames in chunks for this MTU.
 fn shape(mtu: u16, copies: bool) -> Shape {
     let fits = |chunk: usize| frame_bytes(mtu) <= chunk - RECEIVE_HEADROOM;
     let chunk_bytes = if fits(SMALL_CHUNK_BYTES) { SMALL_CHUNK_BYTES } else { LARGE_CHUNK_BYTES };
     Shape { chunk_bytes, multi_buffer: !fits(chunk_bytes), copies }
 }
 
-/// What the host has on the device. The device's own address is asked for anew: it may
-/// change.
+/// Returns the host's addresses on the device. The device's MAC address is read again, because it
+/// may change.
 fn host_addresses(spec: &UplinkSpec, link: &Link) -> Result<HostAddresses, DeviceError> {
     let mac = link.address()?.unwrap_or_default();
     Ok(HostAddresses { mac, ips: spec.host_addresses.clone() })
@@ -292,7 +293,7 @@ fn state(attached: &Attached, opened: &[(XdpSocket, Receiver, Sender)], shape: S
             bpf::XdpHook::Driver => XdpHook::Driver,
             bpf::XdpHook::Generic => XdpHook::Generic,
         },
-        // A driver has it for all of its queues or for none.
+        // A driver supports zero-copy for all of its queues or for none.
         zero_copy: opened.iter().all(|(socket, ..)| socket.zero_copy),
         multi_buffer: shape.multi_buffer,
         chunk_bytes: shape.chunk_bytes as u16,
@@ -300,7 +301,8 @@ fn state(attached: &Attached, opened: &[(XdpSocket, Receiver, Sender)], shape: S
     }
 }
 
-/// The switches allow it and the kernel does it: checksums. It cuts nothing.
+/// Returns the offloads permitted by the switches and supported by the kernel: checksums only, no
+/// segmentation.
 fn egress(spec: &UplinkSpec, completes_checksums: bool) -> Offloads {
     let allowed = offload::egress(spec.offload.mirrored(), false);
     allowed.and(carried(completes_checksums))
@@ -357,7 +359,7 @@ impl PortDevice for XdpDevice {
             offload: to.offload,
             ..self.spec.clone()
         };
-        // An MTU for which chunks are the wrong ones.
+        // The MTU must fit the present layout of chunks.
         let fits = to.mtu.is_none_or(|mtu| shape(mtu, self.shape.copies) == self.shape);
         if live != *to || !fits {
             return Ok(false);
@@ -382,7 +384,7 @@ impl PortDevice for XdpDevice {
 
 impl Drop for XdpDevice {
     fn drop(&mut self) {
-        // First frames go to the kernel's stack again, then the sockets go.
+        // First, frames reach the kernel's network stack again; then the sockets are closed.
         self.attached = None;
         self.host.detach_port(self.port);
         restore(&self.link, self.took_tags_out);

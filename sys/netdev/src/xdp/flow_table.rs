@@ -1,4 +1,4 @@
-//! A device's flow rules, and its table for all other frames.
+//! Flow rules and receive indirection table of a device.
 
 use core::fmt;
 use std::io;
@@ -10,21 +10,21 @@ use crate::flow_rules::{ANY_LOCATION, FlowRequest, FlowRule};
 use crate::ioctl::{HEEDS_FLOW_RULES, has_feature, set_feature};
 use crate::link::Link;
 
-/// `ENOTSUPP`, which some drivers say instead of `EOPNOTSUPP`.
+/// `ENOTSUPP`, which some drivers return instead of `EOPNOTSUPP`.
 const NOT_SUPPORTED: i32 = 524;
 
-/// Why a device does not have a rule.
+/// Reason why a device has not accepted a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FlowError {
-    /// It has none by addresses, or none at all.
+    /// The device supports no rules by address, or no rules.
     Unsupported(Errno),
-    /// It has none of this form.
+    /// The device does not support rules of this form.
     Form(Errno),
-    /// It has room for no more.
+    /// The device's table is full.
     Full,
-    /// It looks at no VLANs, and another NIC has the same address in another VLAN.
+    /// The device's rules ignore VLANs, and another NIC has the same address in another VLAN.
     Ambiguous,
-    /// The kernel refused otherwise.
+    /// The kernel returned another error.
     Host(Errno),
 }
 
@@ -59,26 +59,26 @@ impl fmt::Display for FlowError {
     }
 }
 
-/// What rules are set on.
+/// Table of flow rules of a device.
 pub(super) trait FlowTable: Send {
-    /// All rules of the form that [`FlowTable::insert`] makes, with their places.
+    /// Returns all rules of the form that [`FlowTable::insert`] creates, with their locations.
     fn rules(&self) -> Result<Vec<(u32, FlowRule)>, FlowError>;
 
-    /// Has one more; returns its place.
+    /// Inserts a rule and returns its location.
     fn insert(&mut self, rule: &FlowRule) -> Result<u32, FlowError>;
 
-    /// Takes one away.
+    /// Removes the rule at a location.
     fn remove(&mut self, location: u32) -> Result<(), FlowError>;
 
-    /// Has frames of no rule arrive on these queues only, spread as evenly as it can; as
-    /// the driver would of itself if there are none.
+    /// Distributes frames that match no rule evenly over these queues only; without queues restores
+    /// the driver's default.
     fn spread(&mut self, queues: &[u16]) -> Result<(), FlowError>;
 }
 
-/// Those of a device of this host.
+/// Flow rules of a device of this host.
 pub(super) struct DeviceFlowTable {
     link: Link,
-    /// It did not heed rules before.
+    /// True if flow rules were off and this process switched them on.
     was_switched_on: bool,
 }
 
@@ -92,8 +92,8 @@ impl DeviceFlowTable {
         Ok(flow_calls::flow(socket, device, op, request)?)
     }
 
-    /// Where a rule can be: where the driver likes, or at the last place that is free, as
-    /// ethtool(8) does it.
+    /// Returns the location for a new rule: chosen by the driver, or the last free location, as
+    /// ethtool(8) does.
     fn free_location(&self) -> Result<u32, FlowError> {
         let (count, driver_chooses) = self.call(flow_calls::COUNT, FlowRequest::empty())?.count();
         if driver_chooses {
@@ -102,7 +102,7 @@ impl DeviceFlowTable {
         let (socket, device) = self.link.asked();
         let (taken, size) = flow_calls::flow_table(socket, device, count)?;
         let size = u32::try_from(size).unwrap_or(u32::MAX);
-        // As many places as are taken, and one more, hold a free one.
+        // The last n + 1 locations contain a free one if n are used.
         let places = (0..size).rev().take(taken.len() + 1);
         places.into_iter().find(|at| !taken.contains(at)).ok_or(FlowError::Full)
     }
@@ -112,7 +112,7 @@ impl DeviceFlowTable {
         Ok(self.call(flow_calls::INSERT, request)?.location())
     }
 
-    /// Whether it heeds rules since this was called.
+    /// Switches flow rules on. Returns true if they were off and are now on.
     fn switch_on(&mut self) -> bool {
         let (socket, device) = self.link.asked();
         let is_off = has_feature(socket, device, HEEDS_FLOW_RULES).is_ok_and(|on| !on);
@@ -148,7 +148,7 @@ impl FlowTable for DeviceFlowTable {
 
     fn remove(&mut self, location: u32) -> Result<(), FlowError> {
         match self.call(flow_calls::REMOVE, FlowRequest::at(location)) {
-            // Somebody was faster.
+            // The rule was removed already.
             Ok(_) | Err(FlowError::Host(Errno::NOENT)) => Ok(()),
             Err(error) => Err(error),
         }
@@ -165,7 +165,7 @@ impl Drop for DeviceFlowTable {
     fn drop(&mut self) {
         if self.was_switched_on {
             let (socket, device) = self.link.asked();
-            // The device may be gone.
+            // The device may have been removed.
             let _ = set_feature(socket, device, HEEDS_FLOW_RULES, false);
         }
     }

@@ -1,13 +1,13 @@
-//! Which frames of an AF_XDP uplink stay with the host.
+//! Selection of the frames of an AF_XDP uplink that are passed to the host.
 //!
-//! LACPDUs and Marker PDUs (EtherType 0x8809) are for the control sockets of teams, and
-//! LLDP (0x88cc) for whoever speaks it on this host: both concern the link, and no switch
-//! forwards them (IEEE 802.1Q-2022, Table 8-1).
+//! LACPDUs and Marker PDUs (EtherType 0x8809) are for the control sockets of teams, and LLDP
+//! (0x88cc) for an LLDP agent of the host. Both are link-local, and no switch forwards them (IEEE
+//! 802.1Q-2022, Table 8-1).
 //!
-//! If the host has addresses on the device, so do frames to the device's own MAC address,
-//! ARP that asks for one of them (RFC 826), and neighbour solicitations for one of them
-//! (RFC 4861, section 4.3). With a VLAN tag they are the switch's: the addresses are
-//! those of the device itself.
+//! If the host has addresses on the device, the host also receives frames to the device's MAC
+//! address, ARP requests for these addresses (RFC 826), and neighbour solicitations for them (RFC
+//! 4861, section 4.3). Frames with a VLAN tag are passed to the switch, because the addresses are
+//! those of the untagged device.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -17,11 +17,11 @@ use crate::bpf::instructions::{Assembler, If, Label, Register, Width};
 
 const ETHERTYPE_AT: i16 = 12;
 const ETHERNET_BYTES: i32 = 14;
-/// What stays with the host in any case.
+/// EtherTypes that are always passed to the host.
 const OF_THE_LINK: [u16; 2] = [0x8809, 0x88cc];
 
 const ARP: u16 = 0x0806;
-/// Of an ARP packet for IPv4, whose end is that of this field.
+/// Offset of the target address of an ARP packet for IPv4, which ends with this field.
 const ARP_TARGET_AT: i16 = 38;
 
 const IPV6: u16 = 0x86dd;
@@ -31,25 +31,25 @@ const ICMPV6_TYPE_AT: i16 = 54;
 const NEIGHBOUR_SOLICITATION: i32 = 135;
 const SOLICITED_AT: i16 = 62;
 
-/// What the host has on a device.
+/// Addresses of the host on a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct HostAddresses {
     pub(super) mac: MacAddr,
     pub(super) ips: Vec<IpAddr>,
 }
 
-/// Which register has what.
+/// Registers used by the selection.
 pub(super) struct Registers {
-    /// The frame's first byte.
+    /// Address of the frame's first byte.
     pub(super) start: Register,
-    /// Behind its last one.
+    /// Address behind the frame's last byte.
     pub(super) end: Register,
-    /// For the EtherType, and for what is looked at.
+    /// Scratch registers for the EtherType and for compared fields.
     pub(super) scratch: [Register; 2],
 }
 
-/// Appends what jumps to `kept` with a frame that stays with the host, and goes on behind
-/// it with others.
+/// Appends instructions that jump to `kept` for frames passed to the host, and continue behind them
+/// for others.
 pub(super) fn sort_out(p: &mut Assembler, of: &Registers, host: &HostAddresses, kept: Label) {
     let others = p.label();
     let Registers { start, scratch: [ethertype, scratch], .. } = *of;
@@ -89,7 +89,7 @@ fn by_version(ips: &[IpAddr]) -> (Vec<Ipv4Addr>, Vec<Ipv6Addr>) {
     (v4, v6)
 }
 
-/// Jumps if the frame has fewer bytes.
+/// Jumps to `otherwise` if the frame is shorter than `bytes`.
 fn holds(p: &mut Assembler, of: &Registers, bytes: i32, otherwise: Label) {
     let scratch = of.scratch[1];
     p.copy(scratch, of.start);
@@ -97,7 +97,7 @@ fn holds(p: &mut Assembler, of: &Registers, bytes: i32, otherwise: Label) {
     p.jump_if_registers(scratch, If::Greater, of.end, otherwise);
 }
 
-/// Jumps if these bytes are in the frame.
+/// Jumps to `then` if the frame contains these bytes at this offset.
 fn equals(p: &mut Assembler, of: &Registers, at: i16, bytes: &[u8], then: Label) {
     let differs = p.label();
     for (pair, at) in bytes.chunks_exact(2).zip((at..).step_by(2)) {
@@ -109,7 +109,7 @@ fn equals(p: &mut Assembler, of: &Registers, at: i16, bytes: &[u8], then: Label)
     p.place(differs);
 }
 
-/// What a load of two bytes has of a field with this value.
+/// Returns the result of a two-byte load of a field with this value.
 fn on_wire(value: u16) -> i32 {
     i32::from(value.to_be())
 }

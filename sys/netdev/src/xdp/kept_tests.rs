@@ -1,4 +1,4 @@
-//! Which frames reach the switch, while the program runs in the kernel.
+//! Tests of the frames that reach the switch, with the program running in the kernel.
 
 use std::net::IpAddr;
 use std::time::Instant;
@@ -12,12 +12,12 @@ use crate::testing::{LIMIT, is_ours, mac, plain_frame, wait_readable};
 const HOST_V4: [u8; 4] = [192, 0, 2, 7];
 const OTHER_V4: [u8; 4] = [192, 0, 2, 8];
 const HOST_V6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xaa, 0xbb, 7];
-/// Of the same solicited-node group.
+/// Address with the same solicited-node multicast group.
 const OTHER_V6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0xaa, 0xbb, 7];
 const BROADCAST: MacAddr = MacAddr::new([0xff; 6]);
 const SOLICITED: MacAddr = MacAddr::new([0x33, 0x33, 0xff, 0xaa, 0xbb, 7]);
 
-/// A frame to an address, with these bytes from its EtherType on.
+/// Returns a frame to an address, with these bytes from its EtherType on.
 fn frame(to: MacAddr, rest: &[u8]) -> Frame {
     let mut frame = plain_frame(100);
     let bytes = frame.bytes_mut();
@@ -48,8 +48,8 @@ fn short(mut frame: Frame, bytes: usize) -> Frame {
 }
 
 impl Bench {
-    /// Whether a frame from the far end reaches the switch: it does before one that is
-    /// sent behind it, or not at all.
+    /// True if a frame from the far end reaches the switch, which it then does before one sent
+    /// after it.
     fn reaches_the_switch(&mut self, frame: &Frame) -> bool {
         let last = plain_frame(99);
         self.far_sink.transmit(frame).unwrap();
@@ -88,7 +88,7 @@ fn the_host_gets_what_is_for_its_addresses_and_the_switch_the_rest() {
         icmpv6(135, OTHER_V6),
         icmpv6(136, HOST_V6),
         tagged,
-        // Ends in the field that would tell.
+        // Frames that end within the field that is compared.
         short(arp(HOST_V4), 41),
         short(icmpv6(135, HOST_V6), 77),
     ];

@@ -1,5 +1,4 @@
-//! Memory that the kernel writes and reads beside us: mapped pages, and the chunks of a
-//! UMEM in them.
+//! Memory shared with the kernel: mapped pages, and the chunks of a UMEM in them.
 #![allow(unsafe_code, reason = "memory is shared with the kernel, at addresses that it names")]
 
 use std::io;
@@ -7,29 +6,29 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Mapped pages, given back when this is dropped.
+/// Mapped pages; unmapped when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: the pages belong to no thread; whoever reads or writes them says why he may.
+// SAFETY: the pages are not bound to a thread; each access to them states why it is sound.
 unsafe impl Send for Mapping {}
 // SAFETY: as above; a `Mapping` itself gives out no reference to them.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Zeroed memory of our own, there from the beginning.
+    /// Maps zeroed private memory, populated at once.
     ///
     /// # Errors
-    /// Out of memory.
+    /// There is not enough memory.
     pub(super) fn anonymous(bytes: usize) -> io::Result<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
         Self::map(bytes, flags, -1, 0)
     }
 
-    /// A ring of an AF_XDP socket, from its `offset` on.
+    /// Maps a ring of an AF_XDP socket, from its `offset` on.
     ///
     /// # Errors
     /// The errno of the call.
@@ -41,7 +40,7 @@ impl Mapping {
     fn map(bytes: usize, flags: i32, fd: i32, offset: u64) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let offset = libc::off64_t::try_from(offset).map_err(io::Error::other)?;
-        // SAFETY: the kernel chooses the address, so nothing of ours is mapped over.
+        // SAFETY: the kernel chooses the address, so no existing mapping is replaced.
         let start =
             unsafe { libc::mmap64(core::ptr::null_mut(), bytes, protection, flags, fd, offset) };
         if start == libc::MAP_FAILED {
@@ -51,7 +50,7 @@ impl Mapping {
         Ok(Self { start, bytes })
     }
 
-    /// Where it begins.
+    /// Returns the start of the mapping.
     pub(super) fn start(&self) -> NonNull<u8> {
         self.start
     }
@@ -63,14 +62,14 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: these pages were mapped by `map` and by nobody else; who points into
-        // them holds this.
+        // SAFETY: these pages were mapped by `map` only; every user of pointers into them holds
+        // this value.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
 
-/// Some of the chunks of a UMEM: those that one queue receives into, or sends from. Every
-/// chunk of a UMEM is in one area at most ([`areas`]).
+/// Part of the chunks of a UMEM: those for receiving or those for sending. Every chunk of a UMEM is
+/// in at most one area ([`areas`]).
 #[derive(Debug)]
 pub(super) struct Area {
     umem: Arc<Mapping>,
@@ -79,8 +78,8 @@ pub(super) struct Area {
     chunk_bytes: usize,
 }
 
-/// Divides a UMEM into one area of so many chunks and one of all others. `chunk_bytes` is
-/// a power of two.
+/// Divides a UMEM into an area of `first_chunks` chunks and one of all others. `chunk_bytes` is a
+/// power of two.
 pub(super) fn areas(umem: Mapping, chunk_bytes: usize, first_chunks: usize) -> [Area; 2] {
     let whole = umem.bytes() - umem.bytes() % chunk_bytes;
     let middle = first_chunks.saturating_mul(chunk_bytes).min(whole);
@@ -95,42 +94,41 @@ pub(super) fn areas(umem: Mapping, chunk_bytes: usize, first_chunks: usize) -> [
 }
 
 impl Area {
-    /// The addresses of its chunks, as descriptors name them: bytes from the UMEM's
-    /// beginning.
+    /// Returns the addresses of the chunks in the format of descriptors: byte offsets in the UMEM.
     pub(super) fn chunks(&self) -> impl Iterator<Item = u64> + use<> {
         let (first, chunk) = (self.first, self.chunk_bytes);
         (0..self.bytes / chunk).map(move |nth| (first + nth * chunk) as u64)
     }
 
-    /// The chunk in which an address lies; `None` if it is none of these.
+    /// Returns the chunk that contains an address; `None` if it is not in this area.
     pub(super) fn chunk_of(&self, address: u64) -> Option<u64> {
         let address = usize::try_from(address).ok()?;
         let inside = address.checked_sub(self.first).is_some_and(|at| at < self.bytes);
         inside.then_some((address - address % self.chunk_bytes) as u64)
     }
 
-    /// Copies from `address` on. `false`, and nothing is copied, if that is not within one
-    /// chunk of this area.
+    /// Copies from `address` on to `to`. Returns `false` without copying if the range is not within
+    /// one chunk of this area.
     ///
-    /// What is read is what lies there: a chunk that the kernel has been given may change
-    /// meanwhile.
+    /// The kernel may modify a chunk that it was given; then the result is any mixture of old and
+    /// new bytes.
     #[inline]
     pub(super) fn read(&self, address: u64, to: &mut [u8]) -> bool {
         let Some(from) = self.place(address, to.len()) else { return false };
-        // SAFETY: `place` lies in the mapping for that many bytes. `to` is ours alone, and
+        // SAFETY: `from` is in the mapping for that many bytes. `to` is borrowed exclusively, and
         // no reference to anything in the mapping is ever made.
         unsafe { core::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), to.len()) };
         true
     }
 
-    /// Copies to `address` on. `false`, and nothing is copied, if that is not within one
-    /// chunk of this area.
+    /// Copies `from` to `address` on. Returns `false` without copying if the range is not within
+    /// one chunk of this area.
     #[inline]
     pub(super) fn write(&mut self, address: u64, from: &[u8]) -> bool {
         let Some(to) = self.place(address, from.len()) else { return false };
-        // SAFETY: `place` lies in the mapping for that many bytes, and nobody else in this
-        // process writes or reads there: the chunk is in this area only, and this is
-        // borrowed mutably. No reference to anything in the mapping is ever made.
+        // SAFETY: `to` is in the mapping for that many bytes, and no other code of this process
+        // accesses it: the chunk is in this area only, and the area is borrowed mutably. No
+        // reference to anything in the mapping is ever made.
         unsafe { core::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
         true
     }
@@ -161,7 +159,7 @@ mod tests {
         let mut four = [0; 4];
         assert!(low.read(2048 + 24, &mut four));
         assert_eq!(&four, b"here");
-        // The last bytes of a chunk, and one more.
+        // The last bytes of a chunk, and one byte more.
         assert!(low.write(2 * 2048 - 4, &four) && !low.write(2 * 2048 - 3, &four));
         for outside in [3 * 2048, 8 * 2048, u64::MAX, u64::MAX - 2] {
             assert!(!low.read(outside, &mut four) && !low.write(outside, &four), "{outside}");

@@ -1,5 +1,5 @@
-//! Uplinks whose frames come and go through AF_XDP sockets, past the kernel's stack
-//! (the kernel's `networking/af_xdp`).
+//! Uplinks that exchange frames with the device through AF_XDP sockets, without the kernel's
+//! network stack (the kernel's `networking/af_xdp`).
 //!
 //! ```text
 //!   device ── program ──▶ socket of the receive queue:  fill ◀── chunks ── XdpSource
@@ -8,21 +8,21 @@
 //!                                                completion ──── chunks ─▶
 //! ```
 //!
-//! Two sockets for each receive queue of the device, with one UMEM for the two: half of
-//! its chunks are received into, half are sent from, so that source and sink, which two
-//! processors may own, share nothing but the descriptors. What sends is not what is waited
-//! for: the kernel runs a socket's waiters for each frame of it that has left.
+//! Each receive queue of the device has two sockets with a common UMEM. Half of its chunks are for
+//! receiving, half for sending, so that source and sink, which two workers may own, share only the
+//! descriptors. The sending socket is separate from the one that is waited for, because the kernel
+//! wakes a socket's waiters for each of its frames that has left.
 //!
-//! What it does not do: it takes no large frames and knows no checksum of what arrives;
-//! the offload engine does what is left.
+//! Large frames and checksum states of received frames are not supported; the offload engine
+//! performs these functions.
 //!
-//! Lifecycle: [`XdpDevice::open`] attaches the program, binds the sockets and gives the
-//! program their descriptors; then frames come. Dropping the device, or the process' end
-//! however it comes, closes the link to the program, and the device is as it was before.
+//! Life cycle: [`XdpDevice::open`] attaches the program, binds the sockets and gives their
+//! descriptors to the program; then frames are received. Dropping the device, or any end of the
+//! process, closes the link to the program, which restores the device's normal operation.
 //!
 //! Invariants
-//! - A chunk is in one place at a time: in a ring, or in the hands of its source or sink.
-//! - Whatever address and length a ring says, nothing outside of a chunk is touched.
+//! - A chunk is in one place at a time: in a ring, or owned by its source or sink.
+//! - For any address and length in a ring, no memory outside of a chunk is accessed.
 
 mod device;
 mod flow_table;
@@ -44,7 +44,7 @@ pub use on_memory::XdpOnMemory;
 
 #[cfg(test)]
 mod corpus_tests;
-/// As for virtqueues.
+/// Shared with the tests of virtqueues.
 #[cfg(test)]
 #[path = "../../../ring/src/interleaving.rs"]
 mod interleaving;

@@ -1,5 +1,4 @@
-//! Hears that an uplink's device was deleted, which its sockets do not say to one who
-//! sleeps over them.
+//! Detection of the deletion of an uplink's device, which its sockets do not report to a waiter.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -8,12 +7,12 @@ use rustix::net::netdevice::index_to_name;
 use suimon_ports::{DeviceNotice, PortObserver};
 use suimon_quantity::PortId;
 
-/// Passes notices on, and adds that the device was lost.
+/// Observer that forwards notices, and adds a notice if the device was deleted.
 pub(super) struct LossObserver {
     pub(super) inner: Arc<dyn PortObserver>,
     pub(super) index: u32,
     pub(super) device: Arc<str>,
-    /// Any socket of the device's namespace.
+    /// Any socket of the device's namespace, for requests.
     pub(super) socket: OwnedFd,
 }
 

@@ -1,5 +1,5 @@
-//! An AF_XDP queue whose rings and chunks lie in a file: whoever judges the queue plays
-//! the kernel by reading and writing that.
+//! AF_XDP queue whose rings and chunks are in a file, for tests and fuzzers that act as the kernel
+//! by reading and writing the file.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -14,46 +14,46 @@ use super::ring::{Consumer, Producer};
 use super::ring_cells::{Entry, MappedCells};
 use super::socket::{Receiver, Sender, XdpSocket};
 
-/// The queue, and where in the file what lies. A ring has its indices and flags at
+/// AF_XDP queue, and the layout of its file. A ring has its indices and flags at
 /// [`XdpOnMemory::PRODUCER_AT`] and so on from its own beginning.
 pub struct XdpOnMemory {
-    /// What receives.
+    /// Source of received frames.
     pub source: Box<dyn FrameSource>,
-    /// What sends.
+    /// Sink of frames to send.
     pub sink: Box<dyn FrameSink>,
 }
 
 impl XdpOnMemory {
-    /// Chunks that are received into, and entries of each ring. As many chunks behind them
-    /// are sent from.
+    /// Number of chunks for receiving, and of entries of each ring. As many chunks for sending
+    /// follow.
     pub const CHUNKS: u32 = 8;
-    /// Bytes of a chunk.
+    /// Size of a chunk in bytes.
     pub const CHUNK_BYTES: usize = 2048;
-    /// Bytes in a chunk before a frame that is sent.
+    /// Bytes in a chunk before a frame to send.
     pub const SEND_HEADROOM: usize = 24;
-    /// Where the RX ring begins.
+    /// Offset of the RX ring in the file.
     pub const RX_AT: u64 = 0;
-    /// Where the fill ring begins.
+    /// Offset of the fill ring in the file.
     pub const FILL_AT: u64 = 0x1000;
-    /// Where the TX ring begins.
+    /// Offset of the TX ring in the file.
     pub const TX_AT: u64 = 0x2000;
-    /// Where the completion ring begins.
+    /// Offset of the completion ring in the file.
     pub const COMPLETION_AT: u64 = 0x3000;
-    /// Where the first chunk begins.
+    /// Offset of the first chunk in the file.
     pub const CHUNKS_AT: u64 = 0x4000;
-    /// The index behind the last entry, in a ring.
+    /// Offset in a ring of the index behind the last entry.
     pub const PRODUCER_AT: u64 = 0;
-    /// The index of the first entry, in a ring.
+    /// Offset in a ring of the index of the first entry.
     pub const CONSUMER_AT: u64 = 64;
-    /// Its flags, in a ring.
+    /// Offset of the flags in a ring.
     pub const FLAGS_AT: u64 = 128;
-    /// Its entries, in a ring.
+    /// Offset of the entries in a ring.
     pub const ENTRIES_AT: u64 = 192;
-    /// Length of the file.
+    /// Length of the file in bytes.
     pub const BYTES: u64 = Self::CHUNKS_AT + 2 * Self::CHUNKS as u64 * Self::CHUNK_BYTES as u64;
 
-    /// The queue over `file`, for frames of this MTU. `called` takes the calls that wake a
-    /// kernel.
+    /// Opens the queue over `file`, for frames of this MTU. `called` receives the system calls that
+    /// would wake the kernel.
     ///
     /// # Errors
     /// The file could not be mapped.

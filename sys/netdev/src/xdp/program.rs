@@ -1,4 +1,4 @@
-//! The program that gives a device's frames to the sockets.
+//! XDP program that passes a device's frames to the sockets.
 //!
 //! ```text
 //!            frame ──▶ for the link or the host? ─yes─▶ the kernel's stack   (`kept`)
@@ -19,7 +19,7 @@ use super::kept::{HostAddresses, Registers, sort_out};
 use crate::bpf::instructions::{Assembler, Instruction, Register, Width};
 use crate::bpf::{self, Kind, Map, Purpose, XdpHook};
 
-// `struct xdp_md`, linux/bpf.h.
+// Offsets in `struct xdp_md`, linux/bpf.h.
 const DATA: i16 = 0;
 const DATA_END: i16 = 4;
 const RECEIVE_QUEUE: i16 = 16;
@@ -47,11 +47,11 @@ fn instructions(sockets: i32, host: &HostAddresses) -> Vec<Instruction> {
     p.finish()
 }
 
-/// The program at a device, until this is dropped or the process ends, however it ends.
+/// Program attached to a device, until this value is dropped or the process ends.
 #[derive(Debug)]
 pub(super) struct Attached {
     sockets: Map<4, 4>,
-    /// In whose driver it runs, or not.
+    /// Hook at which the program runs.
     pub(super) hook: XdpHook,
     link: OwnedFd,
     program: OwnedFd,
@@ -60,11 +60,11 @@ pub(super) struct Attached {
 }
 
 impl Attached {
-    /// Attaches it in the driver, or in front of the kernel's stack if the driver refuses.
-    /// Frames go on to the stack until there are sockets.
+    /// Attaches the program in the driver, or before the kernel's network stack if the driver does
+    /// not support that. Frames pass to the network stack until sockets are set.
     ///
     /// # Errors
-    /// The kernel's words. `EBUSY` or `EEXIST`: the device has another program.
+    /// The kernel's errno. `EBUSY` or `EEXIST`: the device has another program.
     pub(super) fn new(
         index: u32,
         queues: u32,
@@ -85,18 +85,18 @@ impl Attached {
         Ok(Self { sockets, hook, link, program, host, takes_fragments })
     }
 
-    /// Gives the frames of a receive queue to a socket.
+    /// Passes the frames of a receive queue to a socket.
     ///
     /// # Errors
-    /// The kernel's words.
+    /// The kernel's errno.
     pub(super) fn set(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         self.sockets.set(&queue.to_ne_bytes(), &socket.as_raw_fd().to_ne_bytes())
     }
 
-    /// From the next frame on the host has these addresses.
+    /// Sets the host's addresses from the next frame on.
     ///
     /// # Errors
-    /// The kernel's words; then nothing changed.
+    /// The kernel's errno; the addresses are then unchanged.
     pub(super) fn set_host(&mut self, host: HostAddresses) -> io::Result<()> {
         if host != self.host {
             let program = load(&self.sockets, self.takes_fragments, &host)?;
@@ -112,7 +112,7 @@ fn load(sockets: &Map<4, 4>, takes_fragments: bool, host: &HostAddresses) -> io:
     bpf::load(Purpose::Xdp { takes_fragments }, &instructions(sockets.descriptor(), host))
 }
 
-/// Whether an attempt to attach says that the device has another program.
+/// True if the error of attaching means that the device has another program.
 pub(super) fn is_taken(cause: &io::Error) -> bool {
     matches!(Errno::from_io_error(cause), Some(Errno::BUSY | Errno::EXIST))
 }

@@ -1,5 +1,4 @@
-//! The queues of an AF_XDP uplink: one socket carries frames both ways, over rings that
-//! source and sink each have to themselves.
+//! Queues of an AF_XDP uplink. Source and sink have separate rings.
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::os::fd::BorrowedFd;
@@ -17,23 +16,24 @@ use super::socket::{Receiver, Sender, XdpSocket};
 use crate::explain::{gone, refused};
 use crate::offload::SharedOffloads;
 
-/// The longest frame of a device: its largest IP packet, the header before it and two tags.
+/// Returns the length in bytes of the longest frame of a device: the largest IP packet, the header
+/// and two VLAN tags.
 pub(super) fn frame_bytes(mtu: u16) -> usize {
     usize::from(mtu) + ETHERNET_HEADER_BYTES + 2 * VLAN_TAG_BYTES
 }
 
-/// What source and sink of one queue share.
+/// State shared by source and sink of one queue.
 #[derive(Debug)]
 pub(super) struct XdpQueue {
     pub(super) socket: XdpSocket,
-    /// For texts.
+    /// Name of the device, for messages.
     pub(super) device: Arc<str>,
-    /// What the device may be handed.
+    /// Offloads that sent frames may use.
     pub(super) egress: SharedOffloads,
-    /// The longest frame that is sent, in bytes: drivers do not look.
+    /// Length in bytes of the longest frame that is sent, because drivers do not check it.
     pub(super) frame_bytes_max: AtomicUsize,
-    /// Frames lie in the TX ring that the device had no room for, and nobody but us will
-    /// remind it.
+    /// True if the TX ring contains frames for which the device had no space, which the kernel
+    /// sends only after another wake-up.
     stalled: AtomicBool,
 }
 
@@ -53,7 +53,7 @@ impl XdpQueue {
         }
     }
 
-    /// Reminds the device of frames it had no room for. Whether there are some still.
+    /// Wakes the kernel for frames for which the device had no space. Returns true if some remain.
     fn is_stalled(&self) -> bool {
         if !self.stalled.load(Ordering::Relaxed) {
             return false;
@@ -66,7 +66,7 @@ impl XdpQueue {
     }
 }
 
-/// Frames that arrived at an uplink's device.
+/// Source of frames received by an uplink's device.
 pub(super) struct XdpSource {
     queue: Arc<XdpQueue>,
     receiver: Receiver,
@@ -78,8 +78,8 @@ impl XdpSource {
         Self { queue, receiver, malformed: 0 }
     }
 
-    /// How many descriptors from `first` on are of one frame; `None` if it is not there
-    /// yet to its end.
+    /// Returns the number of descriptors from `first` on that belong to one frame; `None` if its
+    /// end has not arrived.
     fn pieces(&self, first: u32, known: u32) -> Option<u32> {
         let mut count = 1;
         while self.receiver.rx.peek(first + count - 1)?.options & libc::XDP_PKT_CONTD != 0 {
@@ -91,8 +91,8 @@ impl XdpSource {
         Some(count)
     }
 
-    /// Copies a frame that lies in these descriptors, and admits it. What does not fit a
-    /// frame of the switch, or does not lie where chunks are, is none.
+    /// Copies the frame in these descriptors and admits it. Returns `false` for a frame that is too
+    /// long, invalid, or not within chunks.
     fn read(&self, frame: &mut Frame, first: u32, pieces: u32) -> bool {
         let mut len = 0;
         for nth in first..first + pieces {
@@ -108,12 +108,12 @@ impl XdpSource {
         frame.admit_plain().is_ok()
     }
 
-    /// Gives the chunks of these descriptors back to be received into.
+    /// Returns the chunks of these descriptors to the fill ring.
     fn refill(&mut self, first: u32, pieces: u32) {
         for nth in first..first + pieces {
             let chunk = self.receiver.rx.peek(nth).map(|piece| piece.addr);
             if let Some(chunk) = chunk.and_then(|at| self.receiver.area.chunk_of(at)) {
-                // As many entries as there are chunks, so there is room.
+                // The ring has as many entries as there are chunks, so there is space.
                 self.receiver.fill.push(chunk);
             }
         }
@@ -126,7 +126,7 @@ impl FrameSource for XdpSource {
         self.queue.is_stalled();
         let known = self.receiver.rx.look();
         let mut done = 0;
-        // Malformed ones count too, so that this ends.
+        // Malformed frames are counted too, so that the loop is bounded.
         for _ in 0..BATCH_FRAMES_MAX {
             if done >= known {
                 break;
@@ -158,7 +158,7 @@ impl FrameSource for XdpSource {
         if self.receiver.fill.needs_wakeup() {
             self.queue.socket.wake_receiving();
         }
-        // The descriptor is readable whenever a frame is there.
+        // The descriptor is readable whenever a frame is available.
         Wakeup::Armed
     }
 
@@ -177,15 +177,15 @@ impl FrameSource for XdpSource {
     }
 }
 
-/// Frames to be sent by an uplink's device. They pass by its queueing discipline.
+/// Sink of frames that an uplink's device sends. They bypass its queueing discipline.
 pub(super) struct XdpSink {
     queue: Arc<XdpQueue>,
     sender: Sender,
-    /// Chunks that no frame lies in.
+    /// Chunks that contain no frame.
     free: Vec<u64>,
-    /// Chunks there are.
+    /// Number of chunks of the sending area.
     chunks: usize,
-    /// The device was down when it was asked last.
+    /// True if the device was down at the last attempt to send.
     is_down: bool,
     discarded: u64,
 }
@@ -197,7 +197,7 @@ impl XdpSink {
         Self { queue, sender, free, chunks, is_down: false, discarded: 0 }
     }
 
-    /// Takes back the chunks of frames that were sent, and never more than there are.
+    /// Takes back the chunks of sent frames, at most as many as there are.
     fn reclaim(&mut self) {
         let sent = self.sender.completion.look();
         for nth in 0..sent {
@@ -210,15 +210,16 @@ impl XdpSink {
         self.sender.completion.release(sent);
     }
 
-    /// Gives the kernel what was written, and has it send as much as the device takes now.
+    /// Submits the written frames to the kernel, and makes it send as many as the device accepts
+    /// now.
     fn kick(&mut self) -> Result<(), PortFault> {
         self.sender.tx.submit();
         let mut waiting = self.sender.tx.waiting();
-        // Each turn sends something, or is the last.
+        // Each iteration sends something, or is the last.
         while waiting > 0 && self.sender.tx.needs_wakeup() {
             match self.queue.socket.wake_sending() {
                 Ok(()) => self.is_down = false,
-                // What was written goes out when it is up again: the kernel has it.
+                // The kernel keeps the frames and sends them when the device is up again.
                 Err(Errno::NETDOWN) => {
                     self.is_down = true;
                     return Ok(());
@@ -229,7 +230,7 @@ impl XdpSink {
                 Err(errno @ (Errno::PERM | Errno::ACCESS | Errno::NOTCONN)) => {
                     return Err(refused(&self.queue.device, "sending on", errno));
                 }
-                // No room now, or a frame that cannot be sent, which is left out.
+                // No space now, or a frame that cannot be sent, which the kernel skips.
                 Err(_) => {}
             }
             self.reclaim();
@@ -244,14 +245,14 @@ impl XdpSink {
         Ok(())
     }
 
-    /// Whether the device is down still. Then frames are lost, as with other uplinks.
+    /// True if the device is still down. Frames are then discarded, as by other uplinks.
     fn is_down(&mut self) -> bool {
         self.is_down =
             self.is_down && matches!(self.queue.socket.wake_sending(), Err(Errno::NETDOWN));
         self.is_down
     }
 
-    /// Writes a frame to so many chunks, which there are.
+    /// Writes a frame to `pieces` chunks, which must be free.
     fn write(&mut self, wire: &Wire<'_>, pieces: usize) {
         let piece_bytes = self.sender.piece_bytes();
         let tag = wire.tag.as_ref().map_or(&[][..], |tag| &tag[..]);
@@ -276,13 +277,13 @@ impl XdpSink {
                 options |= libc::XDP_TX_METADATA;
                 self.sender.area.write(chunk, &checksum_request(&wire.header));
             }
-            // As many entries as there are chunks, so there is room.
+            // The ring has as many entries as there are chunks, so there is space.
             self.sender.tx.push(xdp_desc { addr: start, len: len as u32, options });
         }
     }
 }
 
-/// The beginning of `struct xsk_tx_metadata` (linux/if_xdp.h) that asks for the checksum.
+/// Encodes the beginning of `struct xsk_tx_metadata` (linux/if_xdp.h) that requests the checksum.
 fn checksum_request(header: &VnetHeader) -> [u8; 12] {
     let [a, b, c, d, e, f, g, h] = u64::from(libc::XDP_TXMD_FLAGS_CHECKSUM).to_ne_bytes();
     let [i, j] = header.csum_start.to_ne_bytes();

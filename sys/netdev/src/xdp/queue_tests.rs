@@ -1,4 +1,4 @@
-//! A kernel that says more than once that it has sent what it was given.
+//! Tests with a kernel that reports a sent chunk more than once.
 
 use std::fs::File;
 use std::os::fd::AsFd;

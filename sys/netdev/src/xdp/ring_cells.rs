@@ -1,4 +1,4 @@
-//! A ring in memory that is shared with the kernel.
+//! AF_XDP ring in memory shared with the kernel.
 #![allow(unsafe_code, reason = "rings are memory shared with the kernel")]
 
 use core::marker::PhantomData;
@@ -8,15 +8,15 @@ use std::io;
 use super::memory::Mapping;
 use super::ring::RingCells;
 
-/// What rings carry: any bytes are an entry.
+/// Entry of a ring, for which any bytes are a valid value.
 pub(super) trait Entry: Copy {}
 
-/// The address of a chunk.
+/// Address of a chunk.
 impl Entry for u64 {}
-/// A piece of a frame.
+/// Piece of a frame.
 impl Entry for libc::xdp_desc {}
 
-/// A mapped ring.
+/// Mapped ring of entries `T`.
 #[derive(Debug)]
 pub(super) struct MappedCells<T> {
     map: Mapping,
@@ -24,14 +24,17 @@ pub(super) struct MappedCells<T> {
     consumer: usize,
     flags: usize,
     entries: usize,
-    /// Entries, less one: a power of two, less one.
+    /// Number of entries less one; a mask, because the number is a power of two.
     mask: u32,
     of: PhantomData<T>,
 }
 
 impl<T: Entry> MappedCells<T> {
+    /// Creates the ring over a mapping.
+    ///
     /// # Errors
-    /// What the kernel says of the ring's places does not fit the mapping.
+    /// The kernel's offsets of the ring are not within the mapping or not aligned, or `entries` is
+    /// not a power of two.
     pub(super) fn new(
         map: Mapping,
         places: &libc::xdp_ring_offset,
@@ -110,16 +113,16 @@ impl<T: Entry> RingCells<T> for MappedCells<T> {
 
     #[inline]
     fn read(&self, index: u32) -> T {
-        // SAFETY: the place lies in the ring, aligned, and any bytes are an entry. Nobody
-        // in this process writes there while `self` is borrowed. The kernel may, where it
-        // breaks the protocol; then what is read is what lay there at some moment.
+        // SAFETY: the entry is in the ring, aligned, and any bytes are a valid entry. No code of
+        // this process writes it while `self` is borrowed. A kernel that breaks the protocol may;
+        // the result is then any value that was stored there.
         unsafe { self.entry(index).read_volatile() }
     }
 
     #[inline]
     fn write(&mut self, index: u32, entry: T) {
-        // SAFETY: the place lies in the ring, aligned; nobody in this process reads or
-        // writes there, for this is borrowed mutably.
+        // SAFETY: the entry is in the ring, aligned; no other code of this process accesses it,
+        // because `self` is borrowed mutably.
         unsafe { self.entry(index).write_volatile(entry) }
     }
 }

@@ -1,6 +1,6 @@
-//! Rings whose other end is played here: by hand, by another thread, and in every
-//! interleaving of both sides. What the kernel's side does is written after its
-//! `net/xdp/xsk_queue.h`, and of a driver's after `include/net/xdp_sock_drv.h`.
+//! Tests of rings whose other end is operated by the test, by another thread, and in all
+//! interleavings of both sides. The kernel's side follows its `net/xdp/xsk_queue.h`, a driver's
+//! side `include/net/xdp_sock_drv.h`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::*;
 use crate::xdp::interleaving::{CELLS, Processor, check, explore};
 
-/// A ring that two threads may share.
+/// Ring that two threads may share.
 #[derive(Clone)]
 struct Shared(Arc<Cells>);
 
@@ -78,7 +78,7 @@ fn a_full_ring_takes_nothing_and_indices_run_over() {
     assert_eq!(cells.producer(), start, "nothing was submitted");
     ring.submit();
     assert_eq!(cells.producer(), 4);
-    // The kernel takes three.
+    // The kernel takes three entries.
     cells.set_consumer(start.wrapping_add(3));
     assert_eq!((ring.waiting(), ring.room()), (5, 3));
     assert!(!ring.needs_wakeup());
@@ -101,12 +101,12 @@ fn entries_are_seen_once_they_are_counted_and_no_more_than_a_ring_holds() {
     assert_eq!((ring.peek(0), ring.peek(3)), (Some(2), None));
     ring.release(100);
     assert_eq!(cells.consumer(), 4);
-    // An index that no kernel would write.
+    // An index that a conforming kernel does not write.
     cells.set_producer(4_000_000);
     assert_eq!(ring.look(), ENTRIES);
 }
 
-/// Two real threads, on whatever memory model this machine has.
+/// Two threads, on the memory model of this machine.
 #[test]
 fn all_entries_pass_between_two_threads_in_order() {
     const COUNT: u64 = 200_000;
@@ -141,7 +141,7 @@ const CONSUMER: usize = 1;
 const ASLEEP: usize = 2;
 const ENTRY: usize = 3;
 
-/// A ring of one entry, in the memory of the machine on which everything is tried.
+/// Ring of one entry, in the simulated machine's memory.
 impl RingCells<u32> for &Processor {
     fn len(&self) -> u32 {
         1
@@ -172,10 +172,10 @@ impl RingCells<u32> for &Processor {
     }
 }
 
-/// Nothing in the ring; the kernel is at work.
+/// Empty ring; the kernel is processing it.
 const EMPTY: [u32; CELLS] = [0; CELLS];
 
-/// Returns whether the kernel has to be woken.
+/// Submits an entry. Returns true if the kernel has to be woken.
 fn submits(processor: &Processor) -> bool {
     let mut ring = Producer::<u32, _>::new(processor);
     ring.push(7);
@@ -183,8 +183,8 @@ fn submits(processor: &Processor) -> bool {
     ring.needs_wakeup()
 }
 
-/// `xsk_set_tx_need_wakeup`, and then what there is to send: a driver looks once more after
-/// it has said so. Returns whether it found the entry.
+/// Acts as `xsk_set_tx_need_wakeup` and the following read: a driver reads the ring once more after
+/// it set the flag. Returns true if it found the entry.
 fn kernel_goes_to_sleep(processor: &Processor) -> bool {
     processor.store(ASLEEP, 1);
     processor.barrier();
@@ -196,10 +196,10 @@ fn no_interleaving_leaves_an_entry_to_a_kernel_that_sleeps() {
     check(EMPTY, submits, kernel_goes_to_sleep, |wakes, found| !wakes && !found);
 }
 
-/// The ring is full: 11 waits in it.
+/// Full ring, with entry 11.
 const FULL: [u32; CELLS] = [1, 0, 0, 11, 0, 0];
 
-/// Pushes 22 behind it, if there is room when it looks.
+/// Pushes 22 behind it, if there is space. Returns true if there was.
 fn pushes(processor: &Processor) -> bool {
     let mut ring = Producer::<u32, _>::new(processor);
     let has_room = ring.push(22);
@@ -207,7 +207,7 @@ fn pushes(processor: &Processor) -> bool {
     has_room
 }
 
-/// Takes what is there, twice. Whether it was what was pushed.
+/// Takes the available entry, twice. Returns true if the values are those pushed.
 fn takes_two(processor: &Processor) -> bool {
     let mut ring = Consumer::<u32, _>::new(processor);
     let mut expected = [11, 22].into_iter();
@@ -219,7 +219,7 @@ fn takes_two(processor: &Processor) -> bool {
     })
 }
 
-/// As above, but gives an entry back before it reads it.
+/// As above, but releases an entry before it reads it.
 fn takes_two_wrongly(processor: &Processor) -> bool {
     let mut ring = Consumer::<u32, _>::new(processor);
     let mut expected = [11, 22].into_iter();

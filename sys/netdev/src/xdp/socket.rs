@@ -1,11 +1,9 @@
-//! The AF_XDP sockets of one queue with their rings and their UMEM (the kernel's
-//! `networking/af_xdp`).
+//! AF_XDP sockets of one queue, with their rings and their UMEM (the kernel's `networking/af_xdp`).
 //!
-//! What is sent has a socket of its own: the kernel tells whoever waits for a socket of
-//! each frame of it that has left, and processors wait for what is received. The two share
-//! the UMEM with its fill and completion ring (`XDP_SHARED_UMEM`). The one that sends
-//! brings it: kernels make a queue ready for sending with its first socket, and not all of
-//! them with a second.
+//! Sending uses a separate socket: the kernel wakes the waiters of a socket for each of its frames
+//! that has left, and workers wait for received frames only. Both sockets share the UMEM with its
+//! fill and completion ring (`XDP_SHARED_UMEM`). The sending socket registers it, because kernels
+//! prepare a queue for sending with its first socket, and not all of them with a second.
 #![allow(unsafe_code, reason = "these sockets and their addresses have no safe form")]
 
 use std::io;
@@ -22,68 +20,69 @@ use super::ring::{Consumer, Producer};
 use super::ring_cells::{Entry, MappedCells};
 use crate::raw_socket::{get_option, set_option};
 
-/// Chunks that wait to be received into, and entries of the rings they go round in.
+/// Number of chunks for receiving, and of entries of the RX and fill rings.
 const RECEIVE_CHUNKS: u32 = 2048;
-/// Chunks that frames are sent from.
+/// Number of chunks for sending, and of entries of the TX and completion rings.
 const SEND_CHUNKS: u32 = 2048;
-/// Bytes before each piece of a frame to be sent, in which its checksum is asked for:
-/// `struct xsk_tx_metadata` as it is since Linux 6.14; before it was shorter.
+/// Size in bytes of the metadata before each piece of a frame to send, which requests its checksum:
+/// `struct xsk_tx_metadata` since Linux 6.14; it was shorter before.
 const METADATA_BYTES: usize = 24;
-/// Bytes at the beginning of a chunk that drivers and the kernel keep for themselves when
-/// they receive: `XDP_PACKET_HEADROOM`.
+/// Bytes at the beginning of a chunk that are reserved for drivers and the kernel on receipt:
+/// `XDP_PACKET_HEADROOM`.
 pub(super) const RECEIVE_HEADROOM: usize = 256;
-/// Frames handed over that the device has not sent yet, in copy mode.
+/// Send buffer size in bytes in copy mode, for frames that the device has not sent yet.
 const SEND_BYTES: libc::c_int = 16 << 20;
-/// Pieces that one call sends at most, in copy mode (`XDP_MAX_TX_SKB_BUDGET`, Linux 6.18;
-/// before it was 32).
+/// Option for the maximum number of pieces sent per call in copy mode (`XDP_MAX_TX_SKB_BUDGET`,
+/// Linux 6.18; fixed at 32 before).
 const PIECES_PER_CALL: libc::c_int = 9;
-/// A queue is free again a moment after its socket was closed.
+/// Number of attempts to bind, and the pause between them. A queue becomes free some time after its
+/// socket was closed.
 const BIND_ATTEMPTS: u32 = 200;
 const BIND_PAUSE: Duration = Duration::from_millis(10);
 
-/// What a socket is to be like.
+/// Layout and mode of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// 2048 or 4096.
+    /// Size of a chunk in bytes: 2048 or 4096.
     pub(super) chunk_bytes: usize,
-    /// Frames may take several chunks (Linux 6.6).
+    /// True if frames may take several chunks (Linux 6.6).
     pub(super) multi_buffer: bool,
-    /// Zero-copy is not asked for.
+    /// True if copy mode is required, without zero-copy.
     pub(super) copies: bool,
 }
 
-/// Where a socket is bound.
+/// Device and queue to which a socket is bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) index: u32,
     pub(super) queue: u32,
 }
 
-/// The step that failed.
+/// Step of opening that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// A kernel without AF_XDP, or a user without CAP_NET_RAW.
+    /// The kernel has no AF_XDP, or the process lacks CAP_NET_RAW.
     Socket,
-    /// `ENOBUFS`: the limit of locked memory.
+    /// `ENOBUFS`: the limit of locked memory was exceeded.
     Umem,
     Rings,
-    /// `EBUSY`: somebody has the queue. `EINVAL`: there is no such queue, or the kernel
-    /// knows no multi-buffer.
+    /// `EBUSY`: the queue is in use. `EINVAL`: the queue does not exist, or the kernel does not
+    /// support multi-buffer.
     Bind,
 }
 
-/// The bound sockets of a queue.
+/// Bound sockets of a queue.
 #[derive(Debug)]
 pub(super) struct XdpSocket {
     receiving: OwnedFd,
-    /// Nobody waits for it.
+    /// Sending socket; no thread waits for it.
     sending: OwnedFd,
     pub(super) zero_copy: bool,
-    /// Whether the kernel completes checksums when it is asked to.
+    /// True if the kernel completes checksums on request.
     pub(super) completes_checksums: bool,
 }
 
-/// What receives.
+/// Rings and chunks for receiving.
 #[derive(Debug)]
 pub(super) struct Receiver {
     pub(super) fill: Producer<u64>,
@@ -92,7 +91,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// Gives the kernel all chunks of the area to receive into.
+    /// Submits all chunks of the area to the fill ring.
     pub(super) fn new(fill: Producer<u64>, rx: Consumer<xdp_desc>, area: Area) -> Self {
         let mut receiver = Self { fill, rx, area };
         for chunk in receiver.area.chunks() {
@@ -103,14 +102,14 @@ impl Receiver {
     }
 }
 
-/// What sends.
+/// Rings and chunks for sending.
 #[derive(Debug)]
 pub(super) struct Sender {
     pub(super) tx: Producer<xdp_desc>,
     pub(super) completion: Consumer<u64>,
     pub(super) area: Area,
     chunk_bytes: usize,
-    /// Bytes before a frame in a chunk, in which its checksum may be asked for.
+    /// Bytes before a frame in a chunk, in which its checksum can be requested.
     pub(super) headroom: usize,
 }
 
@@ -125,7 +124,7 @@ impl Sender {
         Self { tx, completion, area, chunk_bytes, headroom }
     }
 
-    /// Most bytes of a frame in one chunk.
+    /// Returns the maximum number of bytes of a frame in one chunk.
     #[inline]
     pub(super) fn piece_bytes(&self) -> usize {
         self.chunk_bytes - self.headroom
@@ -133,7 +132,7 @@ impl Sender {
 }
 
 impl XdpSocket {
-    /// Opens the sockets and binds them; no frames reach them before the program knows
+    /// Opens and binds the sockets. No frames are received before the program has
     /// [`XdpSocket::fd`].
     ///
     /// # Errors
@@ -160,40 +159,40 @@ impl XdpSocket {
         let receiver = Receiver::new(fill, rx, receive_area);
         let headroom = if has_metadata { METADATA_BYTES } else { 0 };
         let sender = Sender::new(tx, completion, send_area, shape.chunk_bytes, headroom);
-        // With zero-copy it is for the driver to do, and not all look at what is asked.
+        // With zero-copy the driver completes checksums, and not all drivers support the request.
         let completes_checksums = has_metadata && !zero_copy;
         Ok((Self { receiving, sending, zero_copy, completes_checksums }, receiver, sender))
     }
 
-    /// No sockets of the kernel's: what is said to them goes to these.
+    /// Wraps descriptors that are not AF_XDP sockets; the wake-up calls go to them.
     #[cfg(any(test, feature = "on-memory"))]
     pub(super) fn on(receiving: OwnedFd, sending: OwnedFd) -> Self {
         Self { receiving, sending, zero_copy: false, completes_checksums: false }
     }
 
-    /// What receives: readable when a frame waits.
+    /// Returns the receiving socket, which is readable when a frame is available.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.receiving.as_fd()
     }
 
-    /// Has the kernel send what is in the TX ring.
+    /// Makes the kernel send the frames in the TX ring.
     ///
     /// # Errors
-    /// The errno of the call. `EAGAIN`: some of it was sent, or nothing can be now.
+    /// The errno of the call. `EAGAIN`: some frames were sent, or none can be sent now.
     pub(super) fn wake_sending(&self) -> Result<(), Errno> {
         send(&self.sending, &[], SendFlags::DONTWAIT).map(drop)
     }
 
-    /// Has the driver look at the fill ring.
+    /// Makes the driver process the fill ring.
     pub(super) fn wake_receiving(&self) {
-        // That it cannot now is said by the link's notices.
+        // A failure is reported by the link's notifications.
         let mut nothing: [u8; 0] = [];
         let _ = recv(&self.receiving, &mut nothing[..], RecvFlags::DONTWAIT);
     }
 
-    /// Frames that the kernel could not give to this socket: it had no chunk, the frame
-    /// did not fit, or the RX ring was full. `struct xdp_statistics`, without those that a
-    /// driver dropped itself.
+    /// Returns the number of frames that the kernel could not deliver to this socket: no chunk was
+    /// available, the frame was too long, or the RX ring was full (`struct xdp_statistics`). Frames
+    /// dropped by the driver are not included.
     pub(super) fn lost(&self) -> u64 {
         let told: [u8; 48] =
             get_option(self.fd(), libc::SOL_XDP, libc::XDP_STATISTICS).unwrap_or([0; 48]);
@@ -212,12 +211,12 @@ fn socket() -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call just returned it; nobody else has it.
+    // SAFETY: the call just returned this descriptor, which has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Gives the kernel the UMEM; returns whether frames to be sent may ask for something
-/// (Linux 6.8), for which they begin [`METADATA_BYTES`] behind the chunk's start.
+/// Registers the UMEM. Returns true if frames to send may have metadata (Linux 6.8); they then
+/// begin [`METADATA_BYTES`] behind the chunk's start.
 fn register(fd: BorrowedFd<'_>, umem: &Mapping, chunk_bytes: usize) -> io::Result<bool> {
     let plain = libc::xdp_umem_reg {
         addr: umem.start().as_ptr().expose_provenance() as u64,
@@ -244,15 +243,15 @@ fn register(fd: BorrowedFd<'_>, umem: &Mapping, chunk_bytes: usize) -> io::Resul
 
 type SendingRings = (Producer<u64>, Producer<xdp_desc>, Consumer<u64>);
 
-/// The TX ring, and those that go with the UMEM: fill and completion ring.
+/// Creates and maps the TX ring, and the UMEM's fill and completion rings.
 fn sending_rings(fd: BorrowedFd<'_>) -> io::Result<SendingRings> {
     for (option, value) in [(libc::SO_SNDBUFFORCE, SEND_BYTES), (libc::SO_SNDBUF, SEND_BYTES)] {
-        // Without CAP_NET_ADMIN the host's limit holds.
+        // Without CAP_NET_ADMIN the host's limit applies.
         if set_option(fd, libc::SOL_SOCKET, option, value).is_ok() {
             break;
         }
     }
-    // A kernel that does not know it is called more often.
+    // A kernel without this option needs more calls.
     let _ = set_option(fd, libc::SOL_XDP, PIECES_PER_CALL, SEND_CHUNKS);
     for (option, entries) in [
         (libc::XDP_UMEM_FILL_RING, RECEIVE_CHUNKS),
@@ -290,8 +289,8 @@ fn map<T: Entry>(
     Mapping::ring(fd, offset, (places.desc as usize).saturating_add(entries))
 }
 
-/// `struct xdp_mmap_offsets`: where in their mappings the parts of the RX, TX, fill and
-/// completion ring lie.
+/// Returns the layouts of the RX, TX, fill and completion rings in their mappings (`struct
+/// xdp_mmap_offsets`).
 fn offsets(fd: BorrowedFd<'_>) -> io::Result<[libc::xdp_ring_offset; 4]> {
     const BYTES: usize = size_of::<libc::xdp_mmap_offsets>();
     let told: [u8; BYTES] = get_option(fd, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)?;
@@ -307,12 +306,12 @@ fn offsets(fd: BorrowedFd<'_>) -> io::Result<[libc::xdp_ring_offset; 4]> {
     }))
 }
 
-/// Of the socket that has the UMEM.
+/// Returns the address of the socket that registered the UMEM.
 fn address_of_first(shape: Shape, place: Place) -> libc::sockaddr_xdp {
     let flag = |on: bool, flag| if on { flag } else { 0 };
     libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,
-        // Without XDP_COPY the kernel takes zero-copy where the driver has it.
+        // Without XDP_COPY the kernel uses zero-copy if the driver supports it.
         sxdp_flags: libc::XDP_USE_NEED_WAKEUP
             | flag(shape.copies, libc::XDP_COPY)
             | flag(shape.multi_buffer, libc::XDP_USE_SG),
@@ -322,7 +321,8 @@ fn address_of_first(shape: Shape, place: Place) -> libc::sockaddr_xdp {
     }
 }
 
-/// Of a socket that shares the UMEM of another on the same queue, and so its mode.
+/// Returns the address of a socket that shares the UMEM, and therefore the mode, of another on the
+/// same queue.
 fn address_beside(first: BorrowedFd<'_>, place: Place) -> libc::sockaddr_xdp {
     libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,

@@ -1,12 +1,11 @@
-//! Which receive queue the frames of a NIC arrive on: rules in the device's table, kept in
-//! step with what is wanted.
+//! Steering of the frames of NICs to receive queues by flow rules in the device's table.
 //!
-//! The switch decides by what is in a frame, not by where it arrived. So a rule that comes
-//! late, is wrong or is missing costs the NIC its queue, and nothing else.
+//! The switch forwards by the contents of a frame, independent of its receive queue. A late, wrong
+//! or missing rule therefore affects only the queue on which a NIC's frames arrive.
 //!
-//! Lifecycle: [`Steering::new`] takes away what a process before this one has left: every
-//! rule of the form that is made here, for a device with our program is the switch's.
-//! [`Steering::set`] follows what is wanted. Dropping it takes all of it back.
+//! Life cycle: [`Steering::new`] removes the rules of an earlier process. Every rule of the form
+//! created here belongs to the switch, if the device has its program. [`Steering::set`] applies the
+//! required rules. Dropping it restores the device's table.
 
 use std::collections::BTreeSet;
 
@@ -15,24 +14,25 @@ use suimon_ports::{SteeringRule, SteeringState};
 use super::flow_table::{FlowError, FlowTable};
 use crate::flow_rules::FlowRule;
 
-/// See the module.
+/// Flow rules of one device; see the module's documentation.
 pub(super) struct Steering<T: FlowTable> {
     table: T,
-    /// Receive queues of the device.
+    /// Number of receive queues of the device.
     queues: u16,
     wanted: Vec<SteeringRule>,
     held: Vec<Held>,
-    /// The queues that other frames are kept to; all, as the driver has it, if empty.
+    /// Queues to which other frames are restricted; the driver's default if empty.
     spread_over: Vec<u16>,
     is_exclusive: bool,
     refusal: Option<FlowError>,
 }
 
-/// A rule that the device has.
+/// Rule present in the device's table.
 struct Held {
     location: u32,
     rule: FlowRule,
-    /// What it is there for, which may be more than it looks at.
+    /// Required rule for which it was inserted, which may also match a VLAN that the inserted rule
+    /// ignores.
     wanted: SteeringRule,
 }
 
@@ -46,7 +46,7 @@ impl<T: FlowTable> Steering<T> {
             }
         }
         if !left.is_empty() {
-            // Who left them may have kept other frames off their queues.
+            // The earlier process may have restricted other frames to some queues.
             let _ = table.spread(&[]);
         }
         let (wanted, held) = (Vec::new(), Vec::new());
@@ -54,8 +54,8 @@ impl<T: FlowTable> Steering<T> {
         Self { table, queues, wanted, held, spread_over, is_exclusive, refusal: None }
     }
 
-    /// Has these rules and no others, as far as the device takes them. What it refused is
-    /// tried again when something else is wanted.
+    /// Applies these rules and no others, as far as the device accepts them. A rejected rule is
+    /// retried when the required rules change.
     pub(super) fn set(&mut self, wanted: &[SteeringRule]) {
         if wanted != self.wanted {
             self.wanted = wanted.to_vec();
@@ -63,7 +63,7 @@ impl<T: FlowTable> Steering<T> {
         }
     }
 
-    /// How it stands.
+    /// Returns the rules in effect, exclusivity, and the first rejection.
     pub(super) fn state(&self) -> SteeringState {
         let in_effect = |held: &Held| SteeringRule { vlan: held.rule.vlan, ..held.wanted };
         let mut rules: Vec<SteeringRule> = self.held.iter().map(in_effect).collect();
@@ -90,7 +90,7 @@ impl<T: FlowTable> Steering<T> {
         self.keep_others_off();
     }
 
-    /// What cannot be taken away is tried again the next time.
+    /// Removes rules no longer required. A failed removal is retried with the next change.
     fn remove_unwanted(&mut self) {
         let Self { table, wanted, held, .. } = self;
         held.retain(|held| {

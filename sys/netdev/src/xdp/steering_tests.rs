@@ -1,4 +1,4 @@
-//! Devices that take rules, some, or none.
+//! Tests with devices that accept all, some or no rules.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use super::*;
 use crate::NetDevices;
 use crate::testing::{Cable, Notices, Shelf, uplink_spec};
 
-/// What a device has, also after whoever set it is gone.
+/// State of a device, which outlives its steering.
 #[derive(Clone, Default)]
 struct Device(Arc<Mutex<Inner>>);
 
@@ -39,7 +39,7 @@ impl Device {
         change(&mut self.0.lock().unwrap())
     }
 
-    /// Queue, VLAN of each rule, by place.
+    /// Returns queue and VLAN of each rule, by location.
     fn rules(&self) -> Vec<(u16, Option<u16>)> {
         let brief = |rule: &FlowRule| (rule.queue, rule.vlan.map(VlanId::get));
         self.change(|inner| inner.rules.values().map(brief).collect())
@@ -154,7 +154,7 @@ fn a_device_without_rules_is_asked_once_and_its_words_are_told() {
     assert!(state.rules.is_empty() && !state.is_exclusive);
     let told = "takes no flow rules by destination address (Operation not supported";
     assert!(state.refusal.unwrap().contains(told));
-    // It may be another device's firmware meanwhile.
+    // The device's firmware may have changed.
     device.change(|inner| inner.refuses = None);
     steering.set(&[rule(1, None, 1)]);
     assert_eq!(steering.state().rules, [rule(1, None, 1)]);
@@ -181,7 +181,7 @@ fn a_device_that_looks_at_no_vlans_steers_by_address() {
     assert_eq!(device.rules(), [(1, None)]);
     assert_eq!(steering.state().rules, [rule(1, None, 1)]);
     assert_eq!(steering.state().refusal, None);
-    // The same address in another VLAN is another NIC's.
+    // The same address in another VLAN belongs to another NIC.
     let twin = SteeringRule { port: PortId(2), queue: 2, ..rule(1, Some(20), 2) };
     steering.set(&[rule(1, Some(10), 1), twin]);
     assert_eq!(device.rules(), [(1, None)]);
@@ -204,7 +204,7 @@ fn queues_that_are_not_there_and_failures_to_undo_do_no_harm() {
     assert_eq!(device.rules(), []);
 }
 
-/// The kernel's own words, from a device whose driver has no rules.
+/// The kernel's error, from a device whose driver supports no rules.
 #[test]
 fn a_veth_refuses_and_carries_on() {
     let cable = Cable::with_queues("numtxqueues 3 numrxqueues 3", "");

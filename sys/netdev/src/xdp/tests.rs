@@ -1,4 +1,4 @@
-//! AF_XDP uplinks on one end of a veth pair; the other end is in a namespace, with packet
+//! Tests of AF_XDP uplinks on one end of a veth pair; the other end is in a namespace, with packet
 //! sockets.
 
 use std::sync::mpsc::Receiver;
@@ -33,7 +33,7 @@ pub(super) struct Bench {
     cable: Cable,
 }
 
-/// The host has no addresses.
+/// Returns no host addresses.
 fn nobody() -> HostAddresses {
     HostAddresses { mac: MacAddr::default(), ips: Vec::new() }
 }
@@ -76,7 +76,7 @@ impl Bench {
         bench
     }
 
-    /// The far end follows the near one with a delay of its own.
+    /// Waits until the far end, which follows the near one with a delay, has a carrier.
     fn wait_for_far_carrier(&mut self) {
         let limit = Instant::now() + LIMIT;
         while !self.cable.far.run("ip link show far0").contains("state UP") {
@@ -97,7 +97,7 @@ impl Bench {
         self.sink.flush().unwrap();
     }
 
-    /// Both ways, byte for byte.
+    /// Exchanges a frame in both directions and compares every byte.
     fn exchange(&mut self, frame: &Frame) {
         self.send(frame);
         let got = receive_where(&mut self.far_source, is_ours).expect("the frame at the far end");
@@ -109,7 +109,7 @@ impl Bench {
     }
 }
 
-/// A frame of which every byte tells its place.
+/// Returns a frame in which every byte depends on its position.
 fn patterned(len: usize) -> Frame {
     let mut frame = plain_frame(len);
     let body = frame.bytes_mut().iter_mut().enumerate().skip(14);
@@ -119,7 +119,7 @@ fn patterned(len: usize) -> Frame {
 
 fn lengths_up_to(most: usize) -> Vec<usize> {
     let mut lengths: Vec<usize> = vec![14, 15, 60, 64, 65, 128, 511, 1000, most - 1, most];
-    // Around what one chunk holds, coming and going.
+    // Lengths around the capacity of one chunk, in both directions.
     for edge in [1792, 2024, 2048, 3840, 4072, 4096, 2 * 3840, 2 * 4072, 8192] {
         lengths.extend([edge - 1, edge, edge + 1]);
     }
@@ -165,7 +165,7 @@ fn many_frames_pass_in_batches_of_mixed_lengths() {
     let mut bench = Bench::new(Some(9000));
     let lengths: Vec<usize> = (0..4000).map(|nth| 14 + nth * 37 % 9001).collect();
     let (mut batch, mut there) = (FrameBatch::new(), Vec::new());
-    // 80 rounds through rings of 2048 entries, of up to three entries a frame.
+    // 80 rounds through rings of 2048 entries, with up to three entries per frame.
     for some in lengths.chunks(50) {
         for len in some {
             assert_eq!(bench.sink.transmit(&patterned(*len)).unwrap(), Sent::Accepted);
@@ -204,7 +204,7 @@ fn many_frames_pass_in_batches_of_mixed_lengths() {
 #[test]
 fn a_full_ring_loses_what_comes_then_and_nothing_later() {
     let mut bench = Bench::new(None);
-    // Until the ring is full. A veth that its CPU does not get to has lost some before.
+    // Until the ring is full. A veth whose CPU is busy may have lost frames before.
     let limit = Instant::now() + LIMIT;
     while bench.state().lost_frames == 0 {
         assert!(Instant::now() < limit, "the ring does not get full: {:?}", bench.state());
@@ -219,8 +219,7 @@ fn a_full_ring_loses_what_comes_then_and_nothing_later() {
         bench.source.receive(&mut batch).unwrap();
         received += batch.frames().iter().filter(|frame| is_ours(frame)).count();
     }
-    // What the veth still held, at most 256 frames, may have come into places that were free
-    // again.
+    // At most 256 frames that the veth still held may have arrived in entries freed since.
     assert!((2000..=2048 + 256).contains(&received), "{received}");
     let lost = bench.state().lost_frames;
     for len in [100, 1000, 1514] {
@@ -229,7 +228,7 @@ fn a_full_ring_loses_what_comes_then_and_nothing_later() {
     assert_eq!(bench.state().lost_frames, lost);
 }
 
-/// Nobody flushes, so nothing leaves before the chunks run out.
+/// No flush is requested, so no frame leaves before the chunks are used up.
 #[test]
 fn more_frames_than_there_are_chunks_are_sent_all_the_same() {
     let mut bench = Bench::new(None);
@@ -264,7 +263,7 @@ fn frames_of_the_link_go_to_the_kernel_and_not_to_the_switch() {
     }
     let got = receive_where(bench.source.as_mut(), is_ours).unwrap();
     assert_eq!(got.bytes(), last.bytes());
-    // The kernel may hand it over a moment after the switch has the last one.
+    // The kernel may deliver it shortly after the switch received the last frame.
     let (mut heard, limit) = (Vec::new(), Instant::now() + LIMIT);
     while heard.is_empty() && Instant::now() < limit {
         control.receive(&mut |frame| heard.push(frame.bytes.to_vec())).unwrap();
@@ -272,7 +271,7 @@ fn frames_of_the_link_go_to_the_kernel_and_not_to_the_switch() {
     assert_eq!(heard, [slow.bytes()]);
 }
 
-/// UDP over IPv4 whose checksum is left to whoever sends it.
+/// Returns a UDP/IPv4 frame with a partial checksum.
 fn datagram(payload: usize) -> Frame {
     let mut bytes = patterned(42 + payload).bytes().to_vec();
     bytes[12..24].copy_from_slice(&[0x08, 0, 0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17]);
@@ -303,7 +302,7 @@ fn checksums_are_left_to_the_kernel_and_large_frames_are_not() {
         let takes = bench.sink.offloads();
         assert_eq!(takes.without_segmentation(), takes);
         assert!(takes.checksum, "Linux 6.8 and later");
-        // Then the kernel completes them here, and not whoever receives.
+        // The sending kernel then completes the checksums, instead of the receiver.
         run(&format!("ethtool -K {} tx off", bench.cable.near));
         for payload in [0, 1, 13, 1472, usize::from(mtu) - 28] {
             for tag in [None, Some(VlanTag::of(VlanId::new(5).unwrap()))] {
@@ -350,7 +349,7 @@ fn a_downed_uplink_goes_on_and_a_deleted_one_is_lost() {
     let near = bench.cable.near.clone();
     run(&format!("ip link set {near} down"));
     expect_notice(&bench.notices, |notice| is_down(notice, "set down"));
-    // The first tells us; those after it are lost.
+    // The first frame reports the error; the following ones are lost.
     for _ in 0..3 {
         bench.send(&patterned(77));
     }
@@ -386,7 +385,7 @@ fn the_program_goes_with_the_device_and_another_program_is_respected() {
     let has_program = || run(&format!("ip link show {near}")).contains("xdp");
     let takes_tags_out = || Link::new(&near).unwrap().takes_tags_out().unwrap();
     assert!(has_program() && !takes_tags_out());
-    // It is open already; that is no other's program.
+    // The uplink is open; its own program is not a foreign one.
     bench.devices.probe_uplink(&bench.spec).unwrap();
     let others = NetDevices::new().unwrap();
     let error = others.probe_uplink(&bench.spec).unwrap_err();
@@ -406,7 +405,7 @@ fn the_program_goes_with_the_device_and_another_program_is_respected() {
     let error = open().err().expect("an error");
     assert_eq!(error.kind, DeviceErrorKind::Busy, "{error}");
     drop(anothers);
-    // The sockets of before may take a moment to let go of their queue.
+    // The earlier sockets may take some time to release their queue.
     drop((bench.source, bench.sink));
     let again = open().unwrap();
     assert!(has_program());
@@ -427,7 +426,7 @@ fn as_many_queues_as_the_device_receives_with() {
         }
     };
     refused(&Cable::new(), 2, "set queues = 1");
-    // Newer kernels give an end as many queues as there are CPUs unless told otherwise.
+    // Newer kernels give an end as many queues as there are CPUs unless specified.
     let cable = Cable::with_queues("numtxqueues 3 numrxqueues 3", "numtxqueues 1 numrxqueues 1");
     refused(&cable, 1, "set queues = 3");
     refused(&cable, 4, "set queues = 3");
@@ -450,7 +449,7 @@ fn as_many_queues_as_the_device_receives_with() {
             .is_some()
         );
     }
-    // One queue sends at the far end, so one receives here.
+    // The far end sends with one queue, so one receives here.
     while far_sink.transmit(&patterned(300)).unwrap() != Sent::Accepted {
         std::thread::yield_now();
     }

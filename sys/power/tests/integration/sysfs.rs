@@ -1,4 +1,4 @@
-//! A sysfs in a folder, as several drivers show it, and as nobody would.
+//! Simulated sysfs in a folder, with the files of several drivers and with invalid ones.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -13,13 +13,13 @@ use suimon_power::{
 };
 use suimon_power_files::PowerFiles;
 
-/// What a plan asks of the machine below the root.
+/// Returns the settings that a plan requests of the machine below the root.
 fn wanted(files: &PowerFiles, plan: PowerPlan) -> Vec<Wanted> {
     let targets = decide(&PowerSpec::of(plan), &files.machine());
     targets.into_iter().flat_map(|target| target.settings).collect()
 }
 
-/// Makes it so; the records.
+/// Applies a plan. Returns the records of the changed settings.
 fn carry_out(files: &PowerFiles, plan: Option<PowerPlan>, records: &Records) -> Records {
     let mut records = records.clone();
     for _ in 0..3 {
@@ -101,7 +101,7 @@ fn a_write_that_fails_says_why() {
     let path = sysfs.root().join(SettingId::Boost(0).file());
     std::fs::create_dir(&path).unwrap();
     assert!(matches!(files.write(SettingId::Boost(0), "1"), Err(PowerError::Refused { .. })));
-    // Root may write whatever its mode is.
+    // Root may write a file regardless of its mode.
     if !rustix::process::geteuid().is_root() {
         let path = sysfs.root().join(SettingId::Governor(0).file());
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o400)).unwrap();
@@ -143,7 +143,7 @@ fn zones_are_read_through_links_and_drivers_are_none() {
     assert!(files.energy_lacks().unwrap().contains("may not read"));
 }
 
-/// Nobody would, but a file system somewhere else than expected does.
+/// Does not occur in sysfs, but with another file system in its place.
 #[test]
 fn pipes_loops_and_endless_files_do_not_keep_anybody_waiting() {
     let sysfs = FakeSysfs::new();
@@ -165,13 +165,14 @@ fn pipes_loops_and_endless_files_do_not_keep_anybody_waiting() {
     for id in [SettingId::Governor(0), SettingId::Preference(0), SettingId::Boost(0)] {
         assert!(files.write(id, "performance").is_err());
     }
-    // A file that kept it would keep it without end.
+    // A file that blocked the call would block it indefinitely.
     assert!(began.elapsed() < Duration::from_secs(60));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Whatever files say: no panic, and nothing that is not there.
+    /// Arbitrary contents of files cause no panic, and no CPU or policy that does not exist is
+    /// reported.
     #[test]
     fn whatever_files_say_is_survived(
         contents in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 24),
@@ -195,8 +196,7 @@ proptest! {
     }
 }
 
-/// What this machine has, whatever that is: read, and for idle states written and put back
-/// where that is allowed.
+/// Reads this machine's settings, and writes and restores its idle states if that is permitted.
 #[test]
 fn the_sysfs_of_this_machine_is_read_and_idle_states_are_put_back() {
     let files = PowerFiles::new(Path::new("/sys"));

@@ -1,8 +1,8 @@
-//! Whether KVM runs guests here.
+//! Detection of a working KVM.
 //!
-//! That `/dev/kvm` is there says little: on machines whose CPU cannot run guests a guest started
-//! with it may hang. So a guest of seven bytes is run, which says a word to a device that ends
-//! QEMU with it.
+//! The existence of `/dev/kvm` is not sufficient: on machines whose CPU cannot run guests, a guest
+//! started with it may hang. Therefore a guest of seven bytes is run, which writes a byte to a
+//! device that ends QEMU.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -18,28 +18,28 @@ use suimon_ports::{VmAccelerator, VmError, VmErrorKind};
 use super::child::{ChildSpec, spawn};
 use super::user::Rights;
 
-/// A guest that runs says its word in some milliseconds.
+/// Time limit for the guest, which ends after some milliseconds.
 const LIMIT: Duration = Duration::from_secs(3);
-/// Firmware of this length lies right below 4 GiB, where a CPU starts 16 bytes before the end.
+/// Size of the firmware. It ends at 4 GiB, and a CPU starts 16 bytes before its end.
 const FIRMWARE_BYTES: usize = 64 << 10;
 const START_AT: usize = FIRMWARE_BYTES - 16;
 /// `mov al, WORD; out PORT, al; hlt; jmp back to hlt`.
 const PROGRAM: [u8; 7] = [0xb0, WORD, 0xe6, PORT, 0xf4, 0xeb, 0xfd];
 const WORD: u8 = 0x2a;
 const PORT: u8 = 0xf4;
-/// `isa-debug-exit` ends QEMU with twice the word and one.
+/// Exit status of QEMU: `isa-debug-exit` ends it with twice the value plus one.
 const STATUS: i32 = 2 * WORD as i32 + 1;
-/// The user that nobody's files belong to.
+/// Unprivileged user `nobody`, who owns no files.
 const NOBODY: u32 = 65534;
 
-/// Whether KVM runs guests; found out once.
+/// Result of the detection, performed once.
 #[derive(Debug, Default)]
 pub(crate) struct Accelerators {
     kvm: OnceLock<Result<(), String>>,
 }
 
 impl Accelerators {
-    /// What runs a VM that wants this.
+    /// Returns the accelerator for a VM with this preference.
     pub(crate) fn choose(
         &self,
         wanted: Option<VmAccelerator>,
@@ -60,7 +60,7 @@ impl Accelerators {
     }
 }
 
-/// The group that may open `/dev/kvm`, unless that is root's.
+/// Returns the group that may open `/dev/kvm`, unless it is root's.
 pub(crate) fn kvm_group() -> Option<u32> {
     fs::metadata("/dev/kvm").ok().map(|found| found.gid()).filter(|group| *group != 0)
 }
@@ -79,6 +79,9 @@ fn kvm_runs(qemu: &Path, rights: Rights) -> Result<(), String> {
 }
 
 /// Runs the guest of seven bytes.
+///
+/// # Errors
+/// The reason why it could not be started or did not end as expected.
 pub(crate) fn guest_runs(by: VmAccelerator, qemu: &Path, rights: Rights) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("a guest cannot be started: {error}");
     let firmware = firmware().map_err(failed)?;
@@ -153,7 +156,7 @@ mod tests {
     use crate::launcher::qemu::Qemu;
     use crate::launcher::user::Rights;
 
-    /// The guest of the probe is one that runs: otherwise KVM would never be found.
+    /// The guest runs under TCG: a faulty guest would make every detection of KVM fail.
     #[test]
     fn the_guest_says_its_word() {
         let qemu = Qemu::new(None);

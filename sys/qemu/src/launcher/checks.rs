@@ -1,4 +1,4 @@
-//! Whether a VM could be started, as far as the host shows that.
+//! Checks whether a VM could be started on this host.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ fn host(text: String) -> VmError {
     VmError::new(VmErrorKind::Host, text)
 }
 
-/// Looks at the user, the files and the memory.
+/// Checks user, files and available memory.
 pub(crate) fn check(spec: &VmSpec, rights: Rights) -> Result<(), VmError> {
     check_user(spec.user, rights)?;
     check_files(spec, rights)?;

@@ -1,4 +1,4 @@
-//! A process that has given up what a VM does not need, before it becomes QEMU.
+//! Child process that drops all privileges that a VM does not need, before it executes QEMU.
 #![allow(unsafe_code, reason = "between fork and exec there are only system calls")]
 
 use std::io;
@@ -9,32 +9,32 @@ use std::process::{Child, Command, Stdio};
 
 use super::user::Rights;
 
-/// Sockets of NICs and disks, memory, eventfds of queues and vectors.
+/// Limit of open files: sockets of NICs and disks, memory, eventfds of queues and vectors.
 const FILES_MAX: u64 = 65_536;
-/// The kernel knows fewer capabilities.
+/// Upper bound of capability numbers; the kernel defines fewer.
 const CAPABILITIES_MAX: u64 = 63;
 
-/// What a QEMU is started as.
+/// Parameters of a QEMU process.
 #[derive(Debug)]
 pub(crate) struct ChildSpec<'a> {
     pub(crate) program: &'a Path,
     pub(crate) words: &'a [String],
-    /// Its user and group.
+    /// User id, also used as the group id.
     pub(crate) user: u32,
     pub(crate) rights: Rights,
-    /// The group that may open `/dev/kvm`, if it is to be used.
+    /// Group that may open `/dev/kvm`, if KVM is used.
     pub(crate) kvm_group: Option<u32>,
-    /// Where it is.
+    /// Working directory: the VM's folder.
     pub(crate) folder: BorrowedFd<'a>,
-    /// Where its output goes.
+    /// File for stdout and stderr.
     pub(crate) log: BorrowedFd<'a>,
-    /// Its control group, opened to be written.
+    /// `cgroup.procs` of its control group, opened for writing.
     pub(crate) control_group: Option<BorrowedFd<'a>>,
     /// Descriptors that it inherits.
     pub(crate) inherited: &'a [RawFd],
 }
 
-/// Starts it.
+/// Forks and executes QEMU as specified.
 pub(crate) fn spawn(spec: &ChildSpec<'_>) -> io::Result<Child> {
     let mut command = Command::new(spec.program);
     command.args(spec.words).env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
@@ -47,11 +47,11 @@ pub(crate) fn spawn(spec: &ChildSpec<'_>) -> io::Result<Child> {
     let inherited = spec.inherited.to_vec();
     let give_up = move || -> io::Result<()> {
         if let Some(group) = control_group {
-            // SAFETY: two bytes that are there are written to a descriptor that is open.
-            // A VM that cannot have a group runs without.
+            // SAFETY: writes one byte of a static string of two bytes to an open descriptor. A VM
+            // that cannot join the group runs without it.
             let _ = unsafe { libc::write(group, c"0".as_ptr().cast(), 1) };
         }
-        // SAFETY: the calls take numbers and descriptors that are open.
+        // SAFETY: the calls take numbers and open descriptors only.
         unsafe {
             checked(libc::setsid().into())?;
             libc::umask(0o077);
@@ -71,7 +71,7 @@ pub(crate) fn spawn(spec: &ChildSpec<'_>) -> io::Result<Child> {
         checked(given_up.into())
     };
     // SAFETY: between fork and exec the closure makes system calls only: it takes no lock and
-    // no memory, and what it reads was made before.
+    // allocates no memory, and all data that it reads was created before the fork.
     unsafe { command.pre_exec(give_up) };
     command.spawn()
 }
@@ -80,28 +80,29 @@ fn checked(result: i64) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// A limit, lowered to what the process may have.
+/// Lowers a resource limit of the process to `most`.
 fn limit(resource: u32, most: u64) -> io::Result<()> {
     let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the call writes one structure of this type, which is there.
+    // SAFETY: the call writes one valid structure of this type.
     checked(unsafe { libc::prlimit64(0, resource, std::ptr::null(), &raw mut limit) }.into())?;
     let most = most.min(limit.rlim_max);
     let limit = libc::rlimit64 { rlim_cur: most, rlim_max: most };
-    // SAFETY: the call reads one structure of this type, which is there.
+    // SAFETY: the call reads one valid structure of this type.
     checked(unsafe { libc::prlimit64(0, resource, &raw const limit, std::ptr::null_mut()) }.into())
 }
 
-/// Takes the user on for good. With root's number go all capabilities; no file that is run gives
-/// any back, because the bounding set is empty.
+/// Changes to the user irrevocably. The change from root drops all capabilities, and no executed
+/// file restores any, because the bounding set is empty.
 fn become_user(user: u32, kvm_group: Option<u32>) -> io::Result<()> {
     for capability in 0..=CAPABILITIES_MAX {
-        // SAFETY: takes numbers only. Numbers that the kernel does not know are refused.
+        // SAFETY: takes numbers only. The kernel rejects unknown capability numbers.
         let _ = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
     }
     let groups = kvm_group.unwrap_or(0);
     let count = usize::from(kvm_group.is_some());
-    // SAFETY: the kernel reads `count` groups, which are there; the rest are numbers. The C
-    // library's functions would take locks, which nobody holds any more to give them back.
+    // SAFETY: the kernel reads `count` groups, 0 or 1, from a valid variable; the other arguments
+    // are numbers. The functions of the C library are not used, because they would take locks that
+    // no thread releases after a fork.
     unsafe {
         checked(libc::syscall(libc::SYS_setgroups, count, &raw const groups))?;
         checked(libc::syscall(libc::SYS_setresgid, user, user, user))?;

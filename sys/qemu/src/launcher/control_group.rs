@@ -1,4 +1,4 @@
-//! A control group for each VM, below the launcher's own, so that a VM can be seen and held apart.
+//! Control group of each VM, below the launcher's own, for accounting and limits per VM.
 
 use std::fs;
 use std::io;
@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use rustix::fs::{Mode, OFlags, open};
 
-/// Where the launcher may make groups.
+/// Folder below the launcher's group that contains the VMs' groups.
 const FOLDER: &str = "suimon";
 
-/// The launcher's own group of version 2, as a folder.
+/// Returns the folder of the launcher's own control group (version 2).
 fn own() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let mount = mounts.lines().find_map(|line| {
@@ -22,7 +22,8 @@ fn own() -> Option<PathBuf> {
     Some(PathBuf::from(mount).join(path.trim_start_matches('/')))
 }
 
-/// A VM's group: who writes a number there puts that process into it.
+/// Creates a VM's group. Returns its `cgroup.procs`: writing a process id there moves the process
+/// into the group.
 pub(crate) fn make(vm: &str) -> io::Result<OwnedFd> {
     let own = own().ok_or_else(|| io::Error::other("there are no control groups of version 2"))?;
     let folder = own.join(FOLDER).join(vm);
@@ -31,7 +32,7 @@ pub(crate) fn make(vm: &str) -> io::Result<OwnedFd> {
     Ok(open(folder.join("cgroup.procs"), flags, Mode::empty())?)
 }
 
-/// Removes a VM's group, in which nobody is any more.
+/// Removes a VM's group, which must be empty.
 pub(crate) fn remove(vm: &str) {
     if let Some(own) = own() {
         let _ = fs::remove_dir(own.join(FOLDER).join(vm));

@@ -1,9 +1,9 @@
-//! VMs' folders.
+//! Folders of VMs.
 //!
-//! A folder belongs to the launcher's user and to the VM's group. The VM may enter it and write
-//! nothing there: its sockets are made for it, its log and its firmware's variables are files that
-//! were there before it. So nothing in it can be put in another's place by a VM while the daemon
-//! makes sockets there.
+//! A folder is owned by the launcher's user and the VM's group. The VM may enter it but not create
+//! or replace files: its sockets are created for it, and its log and firmware variables exist
+//! before it starts. A VM therefore cannot replace anything in the folder while the daemon creates
+//! sockets there.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -22,15 +22,16 @@ use suimon_ports::{VmError, VmErrorKind};
 use super::user::{Rights, closed_folder};
 use crate::spec_check::is_name;
 
-/// The VM's group may enter; sockets that the daemon makes get that group.
+/// Mode of a folder: the VM's group may enter, and sockets that the daemon creates inherit the
+/// group (setgid).
 const FOLDER_MODE: u32 = 0o2750;
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
 const FOLDER_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// Longer files of ours are none of ours.
+/// Maximum size of a record file; longer ones are not the launcher's.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
-/// The folder in which VMs have theirs.
+/// Folder that contains the VMs' folders.
 #[derive(Debug)]
 pub(crate) struct Root {
     path: PathBuf,
@@ -38,10 +39,10 @@ pub(crate) struct Root {
     rights: Rights,
 }
 
-/// A VM's folder.
+/// Folder of a VM.
 #[derive(Debug)]
 pub(crate) struct Folder {
-    /// Its name below the root.
+    /// Name below the root.
     pub(crate) name: String,
     folder: OwnedFd,
 }
@@ -55,8 +56,8 @@ fn host(path: &Path, error: impl Into<io::Error>) -> VmError {
     VmError::new(VmErrorKind::Host, text)
 }
 
-/// Makes a folder and those above it that are not there. VMs have to get through all of them,
-/// whatever umask the caller has.
+/// Creates a folder and its missing ancestors. Users of VMs must be able to search all of them,
+/// regardless of the caller's umask.
 fn make_passable(path: &Path) -> io::Result<()> {
     if let Some(above) = path.parent().filter(|above| !above.exists()) {
         make_passable(above)?;
@@ -69,7 +70,7 @@ fn make_passable(path: &Path) -> io::Result<()> {
 }
 
 impl Root {
-    /// Opens it, and makes it if it is not there.
+    /// Opens the root folder; creates it if it does not exist.
     pub(crate) fn open(path: &Path, rights: Rights) -> io::Result<Self> {
         let wrong = |why: &str| {
             let text = format!("the folder of VMs {} {why}", path.display());
@@ -86,7 +87,7 @@ impl Root {
         if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o022 != 0 {
             return Err(wrong("is another user's, or others may write to it"));
         }
-        // Who makes folders with a umask of its own would bar VMs from entering theirs.
+        // A restrictive umask would bar VMs from entering their folders.
         fchmod(&folder, Mode::from_raw_mode(0o755))?;
         Ok(Self { path: path.to_owned(), folder, rights })
     }
@@ -99,7 +100,10 @@ impl Root {
         self.folder.as_fd()
     }
 
-    /// The name that a path has right below the root.
+    /// Returns the last component of a path directly below the root.
+    ///
+    /// # Errors
+    /// The path is not a VM's folder.
     fn name<'a>(&self, path: &'a Path) -> Result<&'a str, VmError> {
         let below = path.strip_prefix(&self.path).ok();
         let mut parts = below.map(Path::components).into_iter().flatten();
@@ -113,7 +117,7 @@ impl Root {
         })
     }
 
-    /// Makes a VM's folder, or makes one that is there right.
+    /// Creates a VM's folder, or sets owner and mode of an existing one.
     pub(crate) fn prepare(&self, path: &Path, user: u32) -> Result<(), VmError> {
         let name = self.name(path)?;
         match mkdirat(&self.folder, name, Mode::RWXU) {
@@ -131,7 +135,7 @@ impl Root {
         made_right().map_err(|error| host(path, error))
     }
 
-    /// Refuses a folder that the VM's user cannot reach. QEMU would fail there, with an error that
+    /// Rejects a folder that the VM's user cannot reach. QEMU would fail later with an error that
     /// names no folder.
     fn check_open(&self, path: &Path, user: u32) -> Result<(), VmError> {
         let closed = closed_folder(user, self.rights, path).map_err(|error| host(path, error))?;
@@ -144,7 +148,7 @@ impl Root {
         Err(refused(path, &why))
     }
 
-    /// A VM's folder, which is there and the launcher's.
+    /// Opens an existing VM folder that is owned by the launcher.
     fn open_own(&self, path: &Path) -> Result<Folder, VmError> {
         let name = self.name(path)?;
         let folder = openat2(&self.folder, name, FOLDER_FLAGS, Mode::empty(), BENEATH);
@@ -162,7 +166,7 @@ impl Root {
         Ok(Folder { name: name.to_owned(), folder })
     }
 
-    /// The same, to which nobody else may write.
+    /// Opens an existing VM folder that is owned by the launcher and not writable by others.
     pub(crate) fn find(&self, path: &Path) -> Result<Folder, VmError> {
         let folder = self.open_own(path)?;
         let stat = fstat(&folder.folder).map_err(|errno| host(path, errno))?;
@@ -172,7 +176,7 @@ impl Root {
         Ok(folder)
     }
 
-    /// A VM's folder, which was prepared for this user and which the user can reach.
+    /// Opens a VM's folder that was prepared for this user and that the user can reach.
     pub(crate) fn find_prepared(&self, path: &Path, user: u32) -> Result<Folder, VmError> {
         let folder = self.find(path)?;
         let stat = fstat(&folder.folder).map_err(|errno| host(path, errno))?;
@@ -183,7 +187,7 @@ impl Root {
         Ok(folder)
     }
 
-    /// Names of all folders.
+    /// Returns the names of all VM folders.
     pub(crate) fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in rustix::fs::Dir::read_from(&self.folder)? {
@@ -198,7 +202,7 @@ impl Root {
         Ok(names)
     }
 
-    /// Removes a VM's folder with what is in it. One that is not there is fine.
+    /// Removes a VM's folder with its files. Succeeds if there is none.
     pub(crate) fn remove(&self, path: &Path) -> Result<(), VmError> {
         let name = self.name(path)?;
         let found = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW);
@@ -212,7 +216,7 @@ impl Root {
                 if matches!(entry.file_name().to_bytes(), b"." | b"..") {
                     continue;
                 }
-                // Nobody but launcher and daemon could put a folder there; they do not.
+                // Only the launcher and the daemon could create a subfolder, and they do not.
                 if entry.file_type() != FileType::Directory {
                     unlinkat(&folder.folder, entry.file_name(), AtFlags::empty())?;
                 }
@@ -228,40 +232,40 @@ impl Folder {
         self.folder.as_fd()
     }
 
-    /// A socket in it that listens, in place of an earlier one. It is for the launcher's user
-    /// only; the VM inherits it open.
+    /// Creates a listening socket in the folder, replacing an earlier one. Only the launcher's user
+    /// may connect; the VM inherits the open descriptor.
     pub(crate) fn listen(&self, name: &str) -> io::Result<OwnedFd> {
         self.forget(name)?;
         let family = rustix::net::AddressFamily::UNIX;
         let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-        // The folder's path may be longer than an address holds.
+        // The folder's path may exceed the length of a socket address.
         let path = format!("/proc/self/fd/{}/{name}", self.folder.as_raw_fd());
         bind(&socket, &SocketAddrUnix::new(path)?)?;
         listen(&socket, 1)?;
         Ok(socket)
     }
 
-    /// A file that is written behind its end, empty.
+    /// Opens an empty log file for appending.
     pub(crate) fn log(&self, name: &str) -> io::Result<OwnedFd> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::APPEND;
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR | Mode::RGRP)?)
     }
 
-    /// A file of it, to be read and written.
+    /// Opens a file of the folder for reading and writing.
     pub(crate) fn open_file(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         Ok(File::from(openat(&self.folder, name, flags, Mode::empty())?))
     }
 
-    /// What is in a short file of it; nothing if it is not there.
+    /// Reads a short file of the folder; `None` if it does not exist.
     pub(crate) fn read(&self, name: &str) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         self.open_file(name).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
         Some(bytes)
     }
 
-    /// Writes a file of it, as a whole or not at all.
+    /// Writes a file of the folder atomically.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let new = format!("{name}.new");
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
@@ -272,7 +276,7 @@ impl Folder {
         Ok(renameat(&self.folder, new.as_str(), &self.folder, name)?)
     }
 
-    /// Copies a file into it that its VM may write, unless it is there already.
+    /// Copies a file into the folder that the VM may write, unless it exists already.
     pub(crate) fn copy_for(
         &self,
         name: &str,
@@ -296,7 +300,7 @@ impl Folder {
         Ok(renameat(&self.folder, new.as_str(), &self.folder, name)?)
     }
 
-    /// Removes a file of it. One that is not there is fine.
+    /// Removes a file of the folder. Succeeds if there is none.
     pub(crate) fn forget(&self, name: &str) -> io::Result<()> {
         match unlinkat(&self.folder, name, AtFlags::empty()) {
             Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),

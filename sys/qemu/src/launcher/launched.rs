@@ -1,4 +1,4 @@
-//! A QEMU that was started, by this launcher or by an earlier one.
+//! QEMU process that this or an earlier launcher has started.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,10 +16,10 @@ use crate::peer::wait_readable;
 use crate::process_facts::started;
 use crate::wire::Ended;
 
-/// Why a VM's process, in a file of its folder, is the one that it is.
+/// File in the VM's folder with the identity of its process.
 pub(crate) const RECORD: &str = "launched.json";
 
-/// A process, which may have ended.
+/// Process of a VM, which may have ended.
 #[derive(Debug)]
 pub(crate) struct Launched {
     pub(crate) identity: VmIdentity,
@@ -30,19 +30,19 @@ pub(crate) struct Launched {
 }
 
 impl Launched {
-    /// A process by its number and the time of its start; nothing if it is not there any more.
+    /// Opens a process by its id and start time; `None` if it no longer exists.
     pub(crate) fn find(identity: VmIdentity, folder: Folder, is_child: bool) -> Option<Self> {
         let number = Pid::from_raw(i32::try_from(identity.process).ok()?)?;
         let process = pidfd_open(number, PidfdFlags::empty()).ok()?;
-        // Looked at behind the descriptor: a number that has gone to another process meanwhile
-        // shows another time.
+        // Checked after the descriptor was opened: if the id was reused meanwhile, the start time
+        // differs.
         if !is_child && started(identity.process) != Some(identity.started) {
             return None;
         }
         Some(Self { identity, folder, process, is_child, end: Mutex::new(None) })
     }
 
-    /// What is readable once the process has ended.
+    /// Returns a descriptor that is readable once the process has ended.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.process.as_fd()
     }
@@ -51,7 +51,7 @@ impl Launched {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How it ended, if it has.
+    /// Returns how the process ended, if it has.
     pub(crate) fn poll_end(&self) -> Option<Ended> {
         let mut end = self.lock();
         if end.is_none() {
@@ -85,7 +85,7 @@ impl Launched {
         Some(Ended { is_success, status, log })
     }
 
-    /// Ends it, and waits until it has ended.
+    /// Kills the process, and blocks until it has ended, at most `limit`.
     pub(crate) fn kill(&self, limit: Duration) -> io::Result<()> {
         match pidfd_send_signal(&self.process, Signal::KILL) {
             Ok(()) | Err(rustix::io::Errno::SRCH) => {}

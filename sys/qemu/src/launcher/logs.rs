@@ -1,36 +1,36 @@
-//! VMs' logs: a guest can write to its console without end, and have QEMU complain without end.
+//! Logs of VMs, limited in size: a guest can write to its console, and cause messages of QEMU,
+//! without end.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
 use super::folder::Folder;
 
-/// What QEMU says.
+/// File with the messages of QEMU.
 pub(crate) const QEMU_LOG: &str = "qemu.log";
-/// What the guest writes to its serial console.
+/// Log of the guest's serial console.
 pub(crate) const CONSOLE_LOG: &str = "console.log";
-/// A longer log is cut.
+/// Size in bytes above which a log is truncated.
 const BYTES_MAX: u64 = 1 << 20;
-/// So much of its end is kept then.
+/// Bytes at the end of a log that are kept.
 const KEPT: u64 = 128 << 10;
-/// So much of it tells why something failed.
+/// Limits of the part of a log that is quoted in errors.
 const TAIL_BYTES: u64 = 2048;
 const TAIL_LINES: usize = 10;
 
-/// Cuts a log that has become too long: its end is all that is kept. What is written meanwhile
-/// may be lost.
+/// Truncates a log that has become too long to its end. Data written at the same time may be lost.
 pub(crate) fn cut(folder: &Folder, name: &str) -> io::Result<()> {
     let mut file = folder.open_file(name)?;
     if file.metadata()?.len() <= BYTES_MAX {
         return Ok(());
     }
     let end = read_end(&mut file, KEPT)?;
-    // Who writes does so behind the end, wherever that is.
+    // Writers append at the end of the file, wherever it is.
     file.set_len(0)?;
     file.rewind()?;
     io::Write::write_all(&mut file, &end)
 }
 
-/// The last lines of what QEMU said, without what a terminal would obey.
+/// Returns the last lines of QEMU's log without control characters.
 pub(crate) fn tail(folder: &Folder) -> String {
     let read = || read_end(&mut folder.open_file(QEMU_LOG)?, TAIL_BYTES);
     let bytes = read().unwrap_or_default();

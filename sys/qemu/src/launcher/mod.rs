@@ -1,12 +1,11 @@
-//! The process that starts QEMU for a daemon that may not.
+//! Process that starts QEMU for a daemon that has given up this right.
 //!
-//! It has root's rights, or those of whoever started it, and few ways to use them: it starts QEMU
-//! with words that it makes itself, as a user that nobody else on the host has, in folders right
-//! below one that is its own; and it ends such processes. It opens what a description names only
-//! with the rights of the VM's user.
+//! It runs as root, or as the user who started it, with a restricted interface. It starts QEMU with
+//! a command line that it constructs itself, as a user that nothing else on the host uses, in
+//! folders directly below one that it owns; and it kills such processes. Files named in a
+//! specification are opened with the rights of the VM's user.
 //!
-//! One thread takes connections in and looks after processes once a second; each connection has
-//! one.
+//! One thread accepts connections and checks processes once a second; each connection has a thread.
 
 mod accelerator;
 mod checks;
@@ -27,16 +26,18 @@ use std::path::PathBuf;
 
 pub use serving::Launcher;
 
-/// What a launcher is told when it is started.
+/// Parameters of a launcher.
 #[derive(Clone, Debug)]
 pub struct LauncherSpec {
-    /// Where it listens: a path that nobody else may write to. Only root and its own user are
-    /// served.
+    /// Path of its socket, in a folder that only its user may write to. Only root and its own user
+    /// are served.
     pub socket: PathBuf,
-    /// The folder in which VMs have theirs. Made if it is not there; nobody else may write to it.
+    /// Folder that contains the VMs' folders. Created if it does not exist; only its user may write
+    /// to it.
     pub root: PathBuf,
-    /// QEMU; `None` looks where packages put it.
+    /// Path of QEMU; `None` searches the usual locations.
     pub qemu: Option<PathBuf>,
-    /// Whether it ends when no VM runs and nobody is connected, which is how a daemon starts it.
+    /// True if the launcher exits when no VM runs and no client is connected, as one started by a
+    /// daemon does.
     pub ends_unneeded: bool,
 }

@@ -1,4 +1,4 @@
-//! Which QEMU there is.
+//! Detection of QEMU and its version.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,13 +7,13 @@ use std::sync::OnceLock;
 use suimon_ports::{VmError, VmErrorKind};
 use suimon_qmp::Version;
 
-/// Where packages put it.
+/// Paths at which packages install QEMU.
 const PLACES: [&str; 3] =
     ["/usr/bin/qemu-system-x86_64", "/usr/local/bin/qemu-system-x86_64", "/usr/libexec/qemu-kvm"];
-/// NICs over stream sockets, and NICs in the JSON form.
+/// Oldest supported version: NICs over stream sockets, and devices in JSON syntax.
 const OLDEST: Version = Version::new(7, 2, 0);
 
-/// The program, and its version once it was asked.
+/// Path and version of QEMU, once determined.
 #[derive(Debug)]
 pub(crate) struct Qemu {
     named: Option<PathBuf>,
@@ -29,7 +29,7 @@ impl Qemu {
         Self { named, found: OnceLock::new() }
     }
 
-    /// Where it is and what version it has. Asked until it was found once.
+    /// Returns path and version of QEMU. Repeats the search until it succeeds once.
     pub(crate) fn find(&self) -> Result<&(PathBuf, Version), VmError> {
         if let Some(found) = self.found.get() {
             return Ok(found);

@@ -1,4 +1,4 @@
-//! VMs that this launcher knows: started by it, or found in their folders.
+//! VMs known to this launcher: started by it, or found in their folders.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use crate::agent::AGENT_SOCKET;
 use crate::host::MONITOR_SOCKET;
 use crate::vm::CONSOLE_SOCKET;
 
-/// What is known, by the names of folders.
+/// Known VMs by the names of their folders.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     vms: Mutex<BTreeMap<String, Arc<Launched>>>,
@@ -25,7 +25,7 @@ impl Registry {
         self.vms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Finds what earlier launchers have started.
+    /// Finds the VMs that earlier launchers have started.
     pub(crate) fn restore(&self, root: &Root) {
         let names = root.names().unwrap_or_default();
         let mut vms = self.lock();
@@ -44,7 +44,10 @@ impl Registry {
         }
     }
 
-    /// The VM that this is.
+    /// Returns the VM with this identity.
+    ///
+    /// # Errors
+    /// There is none (`Gone`).
     pub(crate) fn find(&self, identity: &VmIdentity) -> Result<Arc<Launched>, VmError> {
         let vms = self.lock();
         vms.values().find(|vm| vm.identity == *identity).cloned().ok_or_else(|| {
@@ -54,18 +57,18 @@ impl Registry {
         })
     }
 
-    /// VMs whose processes are there.
+    /// Returns the VMs with a running process.
     pub(crate) fn running(&self) -> Vec<Arc<Launched>> {
         let vms = self.lock();
         vms.values().filter(|vm| vm.poll_end().is_none()).cloned().collect()
     }
 
-    /// Whether a process is a VM's.
+    /// Returns true if the process belongs to a VM.
     pub(crate) fn has_process(&self, process: u32) -> bool {
         self.running().iter().any(|vm| vm.identity.process == process)
     }
 
-    /// Hears of processes that have ended, and keeps logs short.
+    /// Reaps processes that have ended, and truncates logs. Called once a second.
     pub(crate) fn look_after(&self) {
         let all: Vec<_> = self.lock().values().cloned().collect();
         for vm in all {
@@ -81,7 +84,7 @@ impl Registry {
     }
 }
 
-/// Removes what a VM's process leaves; its logs and its firmware's variables stay.
+/// Removes the files that a VM's process leaves behind, except its logs and firmware variables.
 pub(crate) fn clean(folder: &Folder, vm: &str) {
     for name in [MONITOR_SOCKET, CONSOLE_SOCKET, AGENT_SOCKET, RECORD] {
         if let Err(error) = folder.forget(name) {

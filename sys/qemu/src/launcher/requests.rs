@@ -1,4 +1,4 @@
-//! What the launcher does for who is connected to it.
+//! Execution of clients' requests.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -12,10 +12,10 @@ use super::user::check_user;
 use crate::peer::{receive_message, send_message, wait_readable};
 use crate::wire::{Answer, Envelope, PROTOCOL, Request};
 
-/// A process that is told to end has ended within this, unless the kernel holds it.
+/// Time limit for a killed process to end, unless the kernel holds it.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
 
-/// Answers requests until the client leaves, or says what is none.
+/// Serves requests until the client disconnects or sends an invalid one.
 pub(crate) fn serve(starter: &Starter, client: BorrowedFd<'_>) {
     while let Ok(Some(envelope)) = receive_message::<Envelope>(client) {
         let answer = if envelope.protocol == PROTOCOL {
@@ -36,8 +36,8 @@ pub(crate) fn serve(starter: &Starter, client: BorrowedFd<'_>) {
     }
 }
 
-/// Nobody has heard the answer. A VM that was started runs without anybody who knows of it: a daemon
-/// that has taken the dead one's place may have asked before it was there.
+/// Kills a VM whose start the client did not wait for. It would run unnoticed: a daemon that has
+/// replaced the client may have listed the VMs before this one existed.
 fn give_up(starter: &Starter, answer: &Answer) {
     let Answer::Started(started) = answer else { return };
     let vm = started.identity.name.as_str();
@@ -92,7 +92,7 @@ fn gone(identity: &VmIdentity, how: &str) -> VmError {
     VmError::new(VmErrorKind::Gone, text)
 }
 
-/// Refuses what cannot be done to the folder of a VM that runs.
+/// Rejects a change of the folder of a running VM.
 fn check_stopped(starter: &Starter, folder: &Path) -> Result<(), VmError> {
     let running = starter.registry.running();
     match running.iter().find(|vm| vm.identity.folder == folder) {
@@ -115,7 +115,7 @@ fn kill(starter: &Starter, identity: &VmIdentity) -> Result<(), VmError> {
     Ok(())
 }
 
-/// Waits until the process has ended; a word of the client's ends it.
+/// Blocks until the process has ended; any message of the client kills it.
 fn watch(
     starter: &Starter,
     identity: &VmIdentity,

@@ -1,4 +1,4 @@
-//! The launcher's socket, and who may come in.
+//! Socket of the launcher, and access control.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -26,16 +26,16 @@ use super::vfs::Vfs;
 use crate::peer::{connect_to, new_socket, receive_message, send_message, wait_readable};
 use crate::wire::Answer;
 
-/// Connections: two or three for each VM, for some moments more.
+/// Maximum number of connections. Each VM uses two or three, and some more for short times.
 const CLIENTS_MAX: usize = 4096;
-/// Clients that may wait to be taken in.
+/// Maximum number of connections waiting to be accepted.
 const BACKLOG: i32 = 64;
-/// How often processes and logs are looked after.
+/// Interval at which processes and logs are checked.
 const ROUND: Duration = Duration::from_secs(1);
-/// A launcher that nobody needs for so long ends.
+/// Time without VMs and clients after which a launcher exits.
 const UNNEEDED_LIMIT: Duration = Duration::from_secs(10);
 
-/// A launcher at its socket.
+/// Launcher that listens on its socket.
 #[derive(Debug)]
 pub struct Launcher {
     starter: Arc<Starter>,
@@ -44,7 +44,7 @@ pub struct Launcher {
     ends_unneeded: bool,
 }
 
-/// Counts a client for as long as it is served.
+/// Count of one client, for as long as it is served.
 struct Served(Arc<AtomicUsize>);
 
 impl Drop for Served {
@@ -54,11 +54,11 @@ impl Drop for Served {
 }
 
 impl Launcher {
-    /// Takes the socket and the folder of VMs, and finds VMs that an earlier launcher has
-    /// started. The calling process should have no other thread: its umask is changed.
+    /// Locks the folder of VMs, listens on the socket, and finds VMs that an earlier launcher has
+    /// started. The calling process should have no other thread, because its umask is changed.
     ///
     /// # Errors
-    /// Another launcher is there, the folder is another user's, or the socket cannot be made.
+    /// Another launcher runs, the folder is owned by another user, or the socket cannot be created.
     pub fn open(spec: &LauncherSpec) -> io::Result<Self> {
         umask(Mode::RWXG | Mode::RWXO);
         let rights = Rights::of_this_process();
@@ -82,10 +82,10 @@ impl Launcher {
         Ok(Self { starter, socket, clients: Arc::default(), ends_unneeded })
     }
 
-    /// Serves, until nobody needs it any more if it ends then.
+    /// Serves clients. Returns when the launcher is no longer needed, if it was configured to.
     ///
     /// # Errors
-    /// The socket cannot be waited on.
+    /// The socket cannot be polled.
     pub fn serve(&self) -> io::Result<()> {
         let mut needed = Instant::now();
         let mut round = Instant::now();
@@ -113,7 +113,7 @@ impl Launcher {
             Ok(client) => client,
             Err(error) => {
                 tracing::warn!(%error, "a client was not taken in");
-                // Without descriptors left, it would be tried again at once.
+                // Without free descriptors, the attempt would be repeated at once.
                 std::thread::sleep(Duration::from_millis(10));
                 return;
             }
@@ -138,7 +138,8 @@ impl Launcher {
         }
     }
 
-    /// Only root and the launcher's own user are served, and no VM, which may be that user's.
+    /// Checks that the client is root or the launcher's own user, and no VM, which may run as that
+    /// user.
     fn check_peer(&self, client: &OwnedFd) -> Result<(), VmError> {
         let refused = |text: String| VmError::new(VmErrorKind::Refused, text);
         let peer = socket_peercred(client).map_err(|errno| refused(errno.to_string()))?;
@@ -152,8 +153,8 @@ impl Launcher {
     }
 }
 
-/// Says why, behind the client's first words: an answer before them would be lost with the
-/// connection.
+/// Sends the reason of a rejection after the client's first message: an earlier reply would be lost
+/// with the connection.
 fn refuse(client: BorrowedFd<'_>, error: VmError) {
     tracing::warn!("a client was refused: {error}");
     if matches!(wait_readable([client], Some(ROUND)), Ok([true])) {
@@ -162,7 +163,7 @@ fn refuse(client: BorrowedFd<'_>, error: VmError) {
     }
 }
 
-/// Listens at the path, in place of a launcher that is gone.
+/// Listens on the path, replacing the socket of a launcher that has ended.
 fn listen_at(path: &Path) -> io::Result<OwnedFd> {
     let at =
         |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));

@@ -1,4 +1,4 @@
-//! Starting a QEMU.
+//! Start of a QEMU process.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -29,12 +29,12 @@ use crate::spec_check;
 use crate::vm::CONSOLE_SOCKET;
 use crate::wire::Started;
 
-/// A process that is on its way out is waited for.
+/// Time to wait for a process that is about to end.
 const GOING_LIMIT: Duration = Duration::from_secs(2);
-/// VMs that a launcher looks after.
+/// Maximum number of VMs of a launcher.
 const VMS_MAX: usize = 1024;
 
-/// What VMs are started with.
+/// Dependencies of the start of VMs.
 #[derive(Debug)]
 pub(crate) struct Starter {
     pub(crate) root: Root,
@@ -50,7 +50,7 @@ fn host(what: &str, error: &io::Error) -> VmError {
 }
 
 impl Starter {
-    /// Looks whether a VM could be started; says on what it would run.
+    /// Checks whether a VM could be started. Returns the machine that it would run on.
     pub(crate) fn probe(&self, spec: &VmSpec) -> Result<Machine, VmError> {
         spec_check::check(spec)?;
         let (path, version) = self.qemu.find()?;
@@ -62,11 +62,11 @@ impl Starter {
         Ok(Machine { version: *version, accelerator })
     }
 
-    /// Starts it, in a folder that was prepared.
+    /// Starts a VM in a prepared folder.
     pub(crate) fn start(&self, spec: &VmSpec) -> Result<Started, VmError> {
         let machine = self.probe(spec)?;
         let folder = self.root.find_prepared(&spec.folder, spec.user)?;
-        // Held until the process is in the book: two who start the same VM would start it twice.
+        // Locked until the process is registered, so that the same VM is not started twice.
         let mut vms = self.registry.lock();
         check_unused(&vms, spec, &folder.name)?;
         let mut remarks = Vec::new();
@@ -126,7 +126,8 @@ impl Starter {
             name: spec.name.clone(),
             folder: spec.folder.clone(),
             process: child.id(),
-            // A child that has ended is there until somebody asks how; its time is not.
+            // A child that has ended remains a zombie until it is reaped, but its start time is
+            // unavailable.
             started: started(child.id()).unwrap_or(0),
         };
         let record = serde_json::to_vec(&identity).unwrap_or_default();
@@ -152,7 +153,7 @@ impl Starter {
     }
 }
 
-/// QEMU takes over what one of its version, or an older one, has left.
+/// Checks that QEMU is not older than the QEMU that the VM comes from.
 fn check_version(arrival: &VmArrival, here: Version) -> Result<(), VmError> {
     let left = &arrival.qemu_version;
     let there = Version::from_text(left).ok_or_else(|| {
@@ -167,7 +168,7 @@ fn check_version(arrival: &VmArrival, here: Version) -> Result<(), VmError> {
     Err(VmError::new(VmErrorKind::Host, text))
 }
 
-/// Refuses what runs: in this folder, or elsewhere under this name or user.
+/// Rejects a VM that runs already: in this folder, or elsewhere with the same name or user.
 fn check_unused(vms: &Vms<'_>, spec: &VmSpec, folder: &str) -> Result<(), VmError> {
     if let Some(vm) = vms.get(folder) {
         let _ = wait_readable([vm.descriptor()], Some(GOING_LIMIT));

@@ -1,4 +1,4 @@
-//! Who a VM runs as, and what that user may read.
+//! User that a VM runs as, and files that this user may read.
 #![allow(unsafe_code, reason = "a thread's own user is set by the kernel's calls alone")]
 
 use std::fs::{self, File};
@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 
 use suimon_ports::{VmError, VmErrorKind};
 
-/// Below, users belong to the system.
+/// Smallest permitted user id; smaller ones belong to the system.
 const USER_MIN: u32 = 1000;
-/// -1 means "as it is" to the kernel's calls.
+/// Exclusive bound: -1 means "unchanged" in the kernel's calls.
 const USER_MAX: u32 = u32::MAX - 1;
 
-/// The launcher's own rights.
+/// Rights of the launcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rights {
-    /// VMs run as users of their own.
+    /// VMs run as separate users.
     Root,
     /// VMs run as the launcher's own user.
     Own,
@@ -27,7 +27,8 @@ impl Rights {
     }
 }
 
-/// Whether VMs may run as this user: none that the system or somebody on the host has.
+/// Checks that VMs may run as this user: the id is not used by the system or an account of the
+/// host.
 pub(crate) fn check_user(user: u32, rights: Rights) -> Result<(), VmError> {
     if rights == Rights::Own {
         return Ok(());
@@ -47,7 +48,7 @@ pub(crate) fn check_user(user: u32, rights: Rights) -> Result<(), VmError> {
     Ok(())
 }
 
-/// Opens a file to read with the rights of that user, as far as the launcher can take them on.
+/// Opens a file for reading with the rights of the user, as far as the launcher may assume them.
 pub(crate) fn open_as(user: u32, rights: Rights, path: &Path) -> io::Result<File> {
     if rights == Rights::Own {
         return open_regular(path);
@@ -55,11 +56,12 @@ pub(crate) fn open_as(user: u32, rights: Rights, path: &Path) -> io::Result<File
     as_user(user, || open_regular(path))
 }
 
-/// The first folder on the way to this one, or this one itself, that the user may not search:
-/// nothing below it is there for the user. `None` if the user gets through all of them.
+/// Returns the first folder on the path to this one, or this one itself, that the user may not
+/// search; nothing below it is accessible to the user. Returns `None` if the user can search all of
+/// them.
 ///
 /// # Errors
-/// A folder is not there, or the launcher cannot take the user on.
+/// A folder does not exist, or the launcher cannot assume the user's identity.
 pub(crate) fn closed_folder(
     user: u32,
     rights: Rights,
@@ -68,7 +70,7 @@ pub(crate) fn closed_folder(
     if rights == Rights::Own {
         return Ok(None);
     }
-    // Behind a symbolic link another folder may be the closed one.
+    // With a symbolic link in the path, another folder may be the inaccessible one.
     let folder = fs::canonicalize(folder)?;
     as_user(user, || {
         let mut ways: Vec<&Path> = folder.ancestors().collect();
@@ -86,7 +88,7 @@ pub(crate) fn closed_folder(
     })
 }
 
-/// Does something in a thread of its own that has taken the user on.
+/// Executes a function in a separate thread that has assumed the user's identity.
 fn as_user<T: Send>(user: u32, task: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -97,7 +99,7 @@ fn as_user<T: Send>(user: u32, task: impl FnOnce() -> io::Result<T> + Send) -> i
     })
 }
 
-/// A pipe or a device would keep who opens it waiting, or do something.
+/// Opens a regular file. Opening a pipe or device could block or have side effects.
 fn open_regular(path: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags, open};
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -108,11 +110,12 @@ fn open_regular(path: &Path) -> io::Result<File> {
     Err(io::Error::other("it is no regular file"))
 }
 
-/// Takes the user on for the calling thread, which cannot go back.
+/// Changes the user of the calling thread irrevocably.
 fn become_user(user: u32) -> io::Result<()> {
     let checked = |result| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
-    // SAFETY: the calls take numbers, and with no groups no memory. The C library's functions
-    // would set the user of all threads; the kernel's calls set that of the calling one.
+    // SAFETY: the calls take numbers, and with zero groups no memory is read. The C library's
+    // functions would change the user of all threads; the system calls change that of the calling
+    // thread only.
     unsafe {
         checked(libc::syscall(libc::SYS_setgroups, 0_usize, std::ptr::null::<libc::gid_t>()))?;
         checked(libc::syscall(libc::SYS_setresgid, user, user, user))?;
@@ -150,7 +153,7 @@ mod tests {
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o604)).unwrap();
         open_as(3_000_000, Rights::Root, &file).unwrap();
         assert!(open_as(3_000_000, Rights::Root, folder.path()).is_err());
-        // The thread that took the user on was another one.
+        // Another thread has assumed the user's identity.
         assert!(rustix::process::geteuid().is_root());
     }
 
@@ -174,7 +177,7 @@ mod tests {
             assert_eq!(closed().as_deref(), Some(closed_one));
         }
         assert_eq!(closed_folder(0, Rights::Own, &folder).unwrap(), None);
-        // By a link in an open folder.
+        // Reached through a link in an accessible folder.
         let other = tempfile::tempdir().unwrap();
         set(other.path(), 0o755);
         let link = other.path().join("link");

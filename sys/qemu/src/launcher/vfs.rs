@@ -1,9 +1,9 @@
-//! Virtual functions that VMs are given through VFIO (Linux: `Documentation/driver-api/vfio.rst`).
+//! Virtual functions (VFs) given to VMs through VFIO (Linux: `Documentation/driver-api/vfio.rst`).
 //!
-//! A function is taken from its driver and given to `vfio-pci`; the VM's user owns the file by
-//! which the function's IOMMU group is opened, for as long as the VM has it, and may lock as much
-//! memory as the VM has, which a device reaches at any time. `QEMU` opens the file itself: it
-//! keeps its sandbox and gets no right beyond that.
+//! A VF is unbound from its driver and bound to `vfio-pci`. While a VM has the VF, the VM's user
+//! owns the device file of the VF's IOMMU group, and may lock as much memory as the VM has, which a
+//! device can access at any time. QEMU opens the file itself: it stays in its sandbox and gets no
+//! further rights.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -19,17 +19,18 @@ use super::user::Rights;
 use crate::process_facts;
 
 const VFIO: &str = "vfio-pci";
-/// `PCI_BASE_CLASS_NETWORK`, as sysfs writes it.
+/// PCI class code `PCI_BASE_CLASS_NETWORK`, as in sysfs.
 const NETWORK: &str = "0x02";
-/// What a VM locks beside its memory: registers and ROMs of devices, rounded up as libvirt does.
+/// Locked memory in bytes in addition to the VM's memory: registers and ROMs of devices, rounded up
+/// as in libvirt.
 const MORE_BYTES: u64 = 1 << 30;
 
-/// Where functions are found.
+/// Locations in the file system.
 #[derive(Debug)]
 pub(crate) struct Vfs {
-    /// `/sys`.
+    /// `/sys`, or a test's replacement.
     sysfs: PathBuf,
-    /// `/dev/vfio`.
+    /// `/dev/vfio`, or a test's replacement.
     groups: PathBuf,
 }
 
@@ -51,7 +52,7 @@ fn link_name(path: &Path) -> Option<String> {
     Some(fs::read_link(path).ok()?.file_name()?.to_str()?.to_owned())
 }
 
-/// A function that can be given to a VM.
+/// VF that can be given to a VM.
 #[derive(Debug)]
 struct Vf {
     address: PciAddress,
@@ -71,7 +72,7 @@ impl Vf {
 }
 
 impl Vfs {
-    /// Makes a function ready for a VM, and for nobody else.
+    /// Makes a VF available to a VM exclusively.
     pub(crate) fn give(
         &self,
         vm: &Launched,
@@ -98,14 +99,14 @@ impl Vfs {
         given
     }
 
-    /// Takes a function back. Waits until nobody has it open, as the kernel does.
+    /// Takes a VF back. Blocks until no process has it open, as the kernel does.
     pub(crate) fn take(&self, address: PciAddress) -> Result<(), VmError> {
         let Ok(vf) = self.find(address) else { return Ok(()) };
-        // First of all: a QEMU that was told of it could open it again.
+        // Done first: otherwise QEMU could open the VF again.
         if self.groups.join(&vf.group).exists() {
             self.own(&vf, 0)?;
         }
-        // A new line stands for none.
+        // An empty line clears the override.
         vf.write("driver_override", "\n")?;
         if vf.driver().as_deref() == Some(VFIO) {
             vf.write("driver/unbind", &address.to_string())?;
@@ -114,8 +115,8 @@ impl Vfs {
         Ok(())
     }
 
-    /// The function of this address, if it is the virtual one of a network adapter and
-    /// isolated.
+    /// Returns the VF with this address. It must be a virtual function of a network adapter and
+    /// alone in its IOMMU group.
     fn find(&self, address: PciAddress) -> Result<Vf, VmError> {
         let folder = self.sysfs.join("bus/pci/devices").join(address.to_string());
         if !folder.is_dir() {
@@ -176,13 +177,13 @@ impl Vfs {
     fn own(&self, vf: &Vf, user: u32) -> Result<(), VmError> {
         let path = self.groups.join(&vf.group);
         let failed = |error| host(&format!("{}", path.display()), &error);
-        // Nobody but its owner and root, before and after.
+        // Accessible to its owner and root only, before and after the change.
         fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(failed)?;
         chown(&path, Some(user), Some(user)).map_err(failed)
     }
 }
 
-/// Lets a process lock the memory of its VM. What it may already stays.
+/// Sets the limit of locked memory of a VM's process to the VM's memory and [`MORE_BYTES`].
 fn raise_memlock(process: u32, memory_bytes: u64) -> Result<(), VmError> {
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| refused(format!("{process} is no process")))?;
@@ -201,7 +202,8 @@ mod tests {
 
     const ADDRESS: &str = "0000:01:10.0";
 
-    /// A function with this driver, alone in its group. Nobody is there to bind anything.
+    /// Creates a sysfs tree with one VF with this driver, alone in its group. Writes have no effect
+    /// on it.
     fn tree(driver: &str) -> (tempfile::TempDir, Vfs) {
         let root = tempfile::tempdir().unwrap();
         let at = |path: &str| root.path().join(path);
@@ -238,7 +240,7 @@ mod tests {
         assert!(error(&vfs).contains("no virtual function"));
         fs::remove_dir_all(&folder).unwrap();
         assert!(error(&vfs).contains("any more"));
-        // What is gone needs no taking back.
+        // A VF that no longer exists needs no taking back.
         vfs.take(ADDRESS.parse().unwrap()).unwrap();
     }
 

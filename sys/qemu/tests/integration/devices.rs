@@ -1,4 +1,4 @@
-//! Devices of VMs with the real QEMU: there from the start, plugged and taken away.
+//! Devices of VMs with the real QEMU: configured at the start, hot-plugged and unplugged.
 
 use crate::support;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ fn nics_come_and_go() {
     let host = site.host();
     let mut spec = site.spec("nics");
     host.prepare(&spec.folder, spec.user).unwrap();
-    // The comma is one of the path's, and none that separates options.
+    // The comma is part of the path and does not separate options.
     let socket = |name: &str| spec.folder.join(format!("{name},server=on.sock"));
     let (first, second, third) = (socket("first"), socket("second"), socket("third"));
     let backend = Backend::listen(&first);
@@ -68,7 +68,7 @@ fn nics_come_and_go() {
         let gone = vm.tell(&VmCommand::Unplug(VmDevice::Nic(name.to_owned()))).unwrap_err();
         assert_eq!(gone.kind, VmErrorKind::Refused, "{gone}");
     }
-    // Nothing is left of them, so they can come again.
+    // All objects were removed, so the same NICs can be added again.
     for nic in [&virtio, &emulated] {
         vm.tell(&VmCommand::PlugNic(nic.clone())).unwrap();
     }
@@ -149,7 +149,7 @@ fn cpus_are_added_and_not_taken_away() {
     host.kill(&vm.identity()).unwrap();
 }
 
-/// A server of one disk, which is ended with the test.
+/// NBD server of one disk, killed at the end of the test.
 struct NbdServer(Child);
 
 impl NbdServer {
@@ -176,7 +176,7 @@ impl Drop for NbdServer {
     }
 }
 
-/// A BIOS finds and starts what is on the first disk, though others and a CD are there.
+/// Checks that a BIOS boots from the first disk if there are other disks and a CD.
 fn starts_from(name: &str, kind: fn(PathBuf) -> VmDiskKind, other: fn(PathBuf) -> VmDiskKind) {
     let site = Site::new();
     let host = site.host();
@@ -189,7 +189,7 @@ fn starts_from(name: &str, kind: fn(PathBuf) -> VmDiskKind, other: fn(PathBuf) -
     std::fs::write(&empty, vec![0; 1 << 20]).unwrap();
     std::fs::write(&cdrom, vec![0; 1 << 20]).unwrap();
     let (first, second) = (spec.folder.join("first,x.sock"), spec.folder.join("second.sock"));
-    // Longer than a node's name may be.
+    // Longer than the maximum length of a node name.
     let long = "a-disk-with-a-name-of-more-than-thirty-one-bytes";
     let _servers =
         [NbdServer::start(&first, long, &image), NbdServer::start(&second, "second", &empty)];

@@ -1,4 +1,4 @@
-//! A VM that goes from one QEMU to another while it runs: the real ones, on one host.
+//! Live migration of a VM from one real QEMU to another on one host.
 
 use crate::support;
 use std::io::{Read, Write};
@@ -21,7 +21,7 @@ fn line() -> (OwnedFd, OwnedFd) {
     (here.into(), there.into())
 }
 
-/// The VM as it is to be where it comes to.
+/// Returns the specification of the VM at its destination.
 fn arriving(site: &Site, name: &str, from: &dyn Vm) -> VmSpec {
     let arrival = VmArrival {
         machine: from.layout().unwrap().machine,
@@ -34,7 +34,7 @@ fn wait_phase(vm: &dyn Vm, wanted: &SendPhase) {
     until(&format!("{wanted:?}"), || (vm.send_status().unwrap().phase == *wanted).then_some(()));
 }
 
-/// What was written to its console comes back.
+/// Checks that a byte written to the console is returned.
 fn echoes(vm: &dyn Vm, letter: u8) {
     let mut console = UnixStream::from(vm.console().unwrap());
     console.set_read_timeout(Some(support::LIMIT)).unwrap();
@@ -80,7 +80,7 @@ fn a_vm_goes_on_where_it_was_sent() {
     let sent = vm.send_status().unwrap();
     assert!(sent.bytes_sent > 0 && sent.bytes_left == 0, "{sent:?}");
 
-    // Neither runs until one is told to; here it is the other one.
+    // Neither side runs before the command to resume; here the destination gets it.
     assert_eq!(vm.facts().state, VmRunState::Paused);
     assert_eq!(there.facts().state, VmRunState::Paused);
     there.tell(&VmCommand::Resume).unwrap();
@@ -88,7 +88,7 @@ fn a_vm_goes_on_where_it_was_sent() {
     there_notices.wait(&VmNotice::State(VmRunState::Running));
     vm.tell(&VmCommand::Quit).unwrap();
     notices.wait_end();
-    // It says its word when it starts, and does not do so again.
+    // The guest sends its greeting when it starts, and does not do so again.
     let mut console = UnixStream::from(there.console().unwrap());
     console.set_read_timeout(Some(support::LIMIT)).unwrap();
     console.write_all(b"y").unwrap();
@@ -98,15 +98,15 @@ fn a_vm_goes_on_where_it_was_sent() {
     far_host.kill(&there.identity()).unwrap();
 }
 
-/// The next byte that the guest sends.
+/// Returns the next byte that the guest sends.
 fn next_byte(console: &mut UnixStream) -> u8 {
     let mut byte = [0];
     console.read_exact(&mut byte).unwrap();
     byte[0]
 }
 
-/// The guest writes more between two rounds of copying than may be left when it stops, and less than
-/// is copied meanwhile: so there are several rounds.
+/// Between two rounds of copying, the guest writes more than may remain at the stop, and less than
+/// is copied meanwhile, so there are several rounds.
 #[test]
 fn nothing_is_lost_of_what_a_guest_writes_while_its_memory_is_copied() {
     const SLOW: SendSpec =
@@ -154,7 +154,7 @@ fn a_vm_that_was_sent_in_vain_goes_on_where_it_is() {
         there.receive(far_end).unwrap();
         (there, told, near_end)
     };
-    // It is cancelled while it waits with all but the rest sent.
+    // Cancelled while the migration waits with everything but the rest sent.
     let (_there, told, near_end) = receiver();
     vm.send(near_end, &SPEC).unwrap();
     wait_phase(&*vm, &SendPhase::Waiting);
@@ -164,7 +164,7 @@ fn a_vm_that_was_sent_in_vain_goes_on_where_it_is() {
     assert!(matches!(vm.send_status().unwrap().phase, SendPhase::Failed(_)));
     assert!(!told.wait_end().0);
 
-    // The other end is gone while it waits.
+    // The destination ends while the source waits.
     let (there, told, near_end) = receiver();
     vm.send(near_end, &SPEC).unwrap();
     wait_phase(&*vm, &SendPhase::Waiting);
@@ -177,7 +177,7 @@ fn a_vm_that_was_sent_in_vain_goes_on_where_it_is() {
     until("its going on", || (vm.facts().state == VmRunState::Running).then_some(()));
     echoes(&*vm, b'2');
 
-    // All was sent, and it is to go on here after all.
+    // Everything was sent, and the VM is resumed at the source nevertheless.
     let (there, _told, near_end) = receiver();
     vm.send(near_end, &SPEC).unwrap();
     wait_phase(&*vm, &SendPhase::Waiting);
@@ -190,7 +190,8 @@ fn a_vm_that_was_sent_in_vain_goes_on_where_it_is() {
     host.kill(&vm.identity()).unwrap();
 }
 
-/// Whether a VM takes it that has its second NIC behind this port and with this address.
+/// Returns true if the migration succeeds to a VM whose second NIC is behind this port and has this
+/// address.
 fn is_taken(vm: &dyn Vm, port: Option<u8>, mac: Option<MacAddr>) -> bool {
     let far = Site::new();
     let far_host = far.host();
@@ -240,7 +241,7 @@ fn what_was_plugged_in_has_to_be_where_it_was() {
 
     assert!(!is_taken(&*vm, None, mac));
     until("its going on", || (vm.facts().state == VmRunState::Running).then_some(()));
-    // The address that QEMU gave to the second NIC is another one than that of an only one.
+    // QEMU assigns a second NIC another address than an only one.
     assert!(!is_taken(&*vm, Some(1), None));
     until("its going on", || (vm.facts().state == VmRunState::Running).then_some(()));
     assert!(is_taken(&*vm, Some(1), mac));
@@ -261,7 +262,7 @@ fn a_vm_of_a_later_qemu_or_of_another_machine_is_refused() {
     refuse("pc-q35-7.2", "old", VmErrorKind::Refused, "no version");
     refuse("pc-q35-7.2,accel=x", "7.2.0", VmErrorKind::Refused, "no machine");
     refuse("isapc", "7.2.0", VmErrorKind::Refused, "no machine");
-    // A machine that this QEMU does not know yet is its own refusal.
+    // QEMU itself rejects a machine type that it does not know yet.
     let arrival =
         VmArrival { machine: "pc-q35-1000.0".to_owned(), qemu_version: "7.2.0".to_owned() };
     let spec = VmSpec { arrival: Some(arrival), ..site.spec("b") };

@@ -1,4 +1,4 @@
-//! What is refused before anything happens to the host.
+//! Requests that are rejected before they change the host.
 
 use crate::support;
 use std::fs;
@@ -46,7 +46,7 @@ fn a_folder_that_the_vms_user_cannot_reach() {
     let remedy = format!("chmod o+x {}", above.display().to_string().trim_end_matches('/'));
     assert!(error.text.contains(&remedy), "{error}");
     assert!(error.text.contains(&spec.user.to_string()), "{error}");
-    // Permitted, it starts without being prepared anew.
+    // Once permitted, the VM starts without being prepared again.
     fs::set_permissions(&above, fs::Permissions::from_mode(0o755)).unwrap();
     let (vm, _notices) = site.start(&host, &spec);
     host.kill(&vm.identity()).unwrap();
@@ -67,7 +67,7 @@ fn a_launcher_that_fails_says_why() {
 fn a_qemu_that_ends_at_once_says_why() {
     let site = Site::new();
     let host = site.host();
-    // Firmware of a length that no flash has.
+    // Firmware of a length that no flash device has.
     let mut spec = site.obedient("short");
     let code = site.path("code.bin");
     fs::write(&code, [0; 1000]).unwrap();
@@ -99,7 +99,7 @@ fn what_the_host_lacks() {
         &VmSpec { cdrom: Some("/nonexistent.iso".into()), ..site.spec("cd") },
         "/nonexistent.iso",
     );
-    // Read with the rights of the VM's user, not with the launcher's.
+    // Files are read with the rights of the VM's user, not the launcher's.
     let secret =
         VmBoot::Direct { kernel: "/etc/shadow".into(), initrd: None, command_line: String::new() };
     refuse(&VmSpec { boot: secret, ..site.spec("thief") }, "/etc/shadow");
@@ -156,7 +156,7 @@ fn folders_that_are_none_of_a_vm() {
         }
     }
     assert!(elsewhere.join("file").exists());
-    // One that was not prepared, one that was for somebody else, one that others may write to.
+    // Folders that were not prepared, prepared for another user, or writable by others.
     assert_eq!(start_error(&host, &spec).kind, VmErrorKind::Refused);
     host.prepare(&spec.folder, spec.user + 1_000_000).unwrap();
     assert_eq!(start_error(&host, &spec).kind, VmErrorKind::Refused);
@@ -178,7 +178,7 @@ fn names_that_would_break_out() {
     }
 }
 
-/// The client of [`strangers_are_refused`], which is another user's process.
+/// Client of [`strangers_are_refused`], run as a process of another user.
 #[test]
 #[ignore = "child process of strangers_are_refused"]
 fn stranger() {
@@ -192,10 +192,11 @@ fn stranger() {
 fn strangers_are_refused() {
     let site = Site::new();
     assert_eq!(support::mode(&site.socket()), 0o600);
-    // Were the socket open to all, who comes would be asked for.
+    // Even if the socket is open to all, the peer's user is checked.
     fs::set_permissions(site.socket(), fs::Permissions::from_mode(0o666)).unwrap();
     let program = site.path("stranger");
-    // Not copied here: a test beside this one that starts a program would hold the copy open.
+    // Copied by another process: a concurrent test that starts a program would inherit the open
+    // copy.
     let copied = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status();
     assert!(copied.unwrap().success());
     let output = Command::new(&program)

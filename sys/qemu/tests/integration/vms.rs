@@ -1,4 +1,4 @@
-//! VMs with the real QEMU: started, told things, found again, ended.
+//! VMs with the real QEMU: start, commands, adoption, end.
 
 use crate::support;
 use std::fs;
@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use crate::support::{Notices, Site, firmware, is_running, mode, status_line};
 use suimon_ports::{Vm, VmAccelerator, VmCommand, VmErrorKind, VmHost, VmNotice, VmRunState};
 
-/// What the guest says, until that ends with `end`.
+/// Reads the guest's output until it ends with `end`.
 fn read_until(console: &mut UnixStream, end: &str) -> String {
     console.set_read_timeout(Some(support::LIMIT)).unwrap();
     let mut said = String::new();
@@ -46,7 +46,7 @@ fn a_vm_runs_pauses_and_ends_when_it_is_told() {
     assert_eq!(notices.next(&[VmNotice::Reset]), VmNotice::State(VmRunState::Running));
     vm.tell(&VmCommand::Reset).unwrap();
     assert_eq!(notices.next(&[]), VmNotice::Reset);
-    // Without a system in the guest nobody hears the button.
+    // A guest without an operating system ignores the power button.
     vm.tell(&VmCommand::PowerButton).unwrap();
 
     vm.tell(&VmCommand::Quit).unwrap();
@@ -55,7 +55,7 @@ fn a_vm_runs_pauses_and_ends_when_it_is_told() {
     assert_eq!(reason, "it was told to end");
     assert_eq!(vm.tell(&VmCommand::Pause).unwrap_err().kind, VmErrorKind::Gone);
     assert_eq!(vm.facts().state, VmRunState::Off);
-    // It may not be known yet that it has ended.
+    // The launcher may not have detected the end yet.
     let again = host.kill(&vm.identity());
     assert!(again.is_ok() || again.unwrap_err().kind == VmErrorKind::Gone);
     host.remove(&spec.folder).unwrap();
@@ -81,7 +81,8 @@ fn a_vms_process_has_no_rights() {
     assert_eq!(status_line(process, "NoNewPrivs"), "1");
     assert_eq!(status_line(process, "Seccomp"), "2");
     assert_eq!(fs::read_link(format!("/proc/{process}/cwd")).unwrap(), spec.folder);
-    // Its folder is the launcher's; it may enter, and write only files that were given to it.
+    // The folder belongs to the launcher; the VM may enter it, and write only files that were given
+    // to it.
     assert_eq!(mode(&spec.folder), 0o2750);
     let folder = fs::metadata(&spec.folder).unwrap();
     assert_eq!((folder.uid(), folder.gid()), (0, spec.user));
@@ -104,7 +105,7 @@ fn a_guest_talks_on_its_console_panics_resets_and_turns_itself_off() {
     let spec = site.obedient("talker");
     let (vm, notices) = site.start(&host, &spec);
     let mut line = console(&*vm);
-    // What it said before somebody listened is in the log.
+    // Output from before the connection is in the log.
     line.write_all(b"x").unwrap();
     assert!(read_until(&mut line, "x").ends_with('x'));
     assert_eq!(vm.console().unwrap_err().kind, VmErrorKind::Refused);
@@ -121,7 +122,7 @@ fn a_guest_talks_on_its_console_panics_resets_and_turns_itself_off() {
     read_until(&mut line, firmware::WORD);
     drop(line);
 
-    // Somebody else may have the console now.
+    // Another client may connect to the console now.
     let mut line = support::until("console", || vm.console().ok().map(UnixStream::from));
     line.write_all(b"o").unwrap();
     let (is_orderly, reason) = notices.wait_end();
@@ -131,7 +132,7 @@ fn a_guest_talks_on_its_console_panics_resets_and_turns_itself_off() {
     let log = fs::read_to_string(spec.folder.join("console.log")).unwrap();
     assert!(log.starts_with(firmware::WORD), "{log:?}");
     assert!(!spec.folder.join("qmp.sock").exists());
-    // Firmware's variables stay.
+    // Firmware variables are kept.
     assert_eq!(fs::read(spec.folder.join("uefi-variables.bin")).unwrap(), vec![0x5a; 64 << 10]);
     let (vm, _notices) = site.start(&host, &spec);
     host.kill(&vm.identity()).unwrap();
@@ -194,7 +195,7 @@ fn a_vm_outlives_its_launcher() {
     let (vm, notices) = site.start(&host, &spec);
     let identity = vm.identity();
     site.kill_launcher();
-    // What needs no launcher goes on.
+    // Functions that need no launcher still work.
     vm.tell(&VmCommand::Pause).unwrap();
     notices.wait(&VmNotice::State(VmRunState::Paused));
     assert_eq!(host.kill(&vm.identity()).unwrap_err().kind, VmErrorKind::Host);

@@ -34,13 +34,13 @@ fn what_was_kept_is_loaded_by_another_process_until_it_is_forgotten() {
     assert!(records.load("8-77").unwrap().is_none(), "nothing is to be redone");
     assert!(record.keep(&changes(0..5), 3 << 20).unwrap());
     assert!(record.keep(&changes(5..6), 2 << 20).unwrap());
-    // As if the process had been killed.
+    // Simulates a killed process.
     core::mem::forget(record);
     let redo = records.load("8-77").unwrap().unwrap();
     assert_eq!(redo.changes, changes(0..6));
     assert_eq!(redo.opened, OpenedImage { file_len: 3 << 20, ..OPENED });
     assert_ne!(redo.redone_as, [0; 16]);
-    // Whoever tries again does it in the same way.
+    // A repeated redo uses the same identity.
     assert_eq!(records.load("8-77").unwrap().unwrap().redone_as, redo.redone_as);
     let record = records.begin("8-77", OPENED).unwrap();
     assert!(records.load("8-77").unwrap().is_none());
@@ -70,7 +70,7 @@ fn what_is_stale_goes_when_the_records_are_opened() {
     abandoned.abandon().unwrap();
     assert!(records.load("abandoned").unwrap().is_none());
     let again = FileRecords::open(&records.folder).unwrap();
-    // What cannot be removed does not keep the others.
+    // A file that cannot be removed does not prevent the removal of others.
     fs::create_dir(records.folder.join("folder.new")).unwrap();
     assert!(again.sweep().is_err());
     fs::remove_dir(records.folder.join("folder.new")).unwrap();
@@ -98,7 +98,7 @@ fn a_folder_or_record_that_others_may_have_made_is_refused() {
     assert_eq!(fs::read(&other).unwrap(), [0; 500]);
 }
 
-/// Whoever changes an image beside the daemon finds records of any owner, and changes none.
+/// Programs that change an image beside the daemon find records of any owner, and change none.
 #[test]
 fn what_is_left_is_found_in_a_folder_of_any_owner_and_stays() {
     let (folder, records) = records();
@@ -138,7 +138,8 @@ fn a_damaged_entry_does_not_hide_those_behind_it() {
         let error = flipped(place(entry) as usize + 20).unwrap_err();
         assert!(error.to_string().contains("damaged"), "{entry}: {error}");
     }
-    // The last one may have been in the middle of being written, those before the first are not needed.
+    // The last entry may have been in the middle of a write, and those before the first one are not
+    // needed.
     assert_eq!(flipped(place(8) as usize + 20).unwrap().unwrap().changes, changes(2..8));
     assert_eq!(flipped(place(1) as usize + 20).unwrap().unwrap().changes, changes(2..9));
     for at in 64..80 {
@@ -160,7 +161,7 @@ fn what_is_no_file_is_no_record_and_is_not_waited_for() {
 #[test]
 fn where_there_is_no_room_nothing_is_left() {
     let (_folder, records) = records();
-    // A directory is where the record has to be.
+    // A directory occupies the path of the record.
     fs::create_dir(records.path("a").unwrap()).unwrap();
     assert!(records.begin("a", OPENED).is_err());
     assert_eq!(fs::read_dir(&records.folder).unwrap().count(), 1);
@@ -178,7 +179,7 @@ fn a_full_record_keeps_nothing_more_until_something_is_forgotten() {
     assert!(!record.keep(&changes(room..room + 11), 0).unwrap());
     assert!(record.keep(&changes(room..room + 10), 0).unwrap());
     assert_eq!(records.load("a").unwrap().unwrap().changes, changes(10..room + 10));
-    // Its size is bounded.
+    // The size is bounded.
     let file = records.path("a").unwrap();
     assert_eq!(fs::metadata(file).unwrap().len(), place(room));
 }
@@ -198,7 +199,7 @@ fn what_is_no_record_and_what_is_no_key_is_an_error() {
 }
 
 proptest! {
-    /// Whatever is kept and forgotten, and wherever in the ring that is.
+    /// Entries are kept and forgotten in any order and at any position of the ring.
     #[test]
     fn a_record_is_a_queue(steps in prop::collection::vec((any::<bool>(), 1_u64..400), 1..60)) {
         let (_folder, records) = records();

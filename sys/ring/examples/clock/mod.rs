@@ -1,12 +1,11 @@
-//! The clock by which examples measure.
+//! CPU clock of the benchmarks.
 #![allow(unreachable_pub, reason = "shared by the examples")]
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// What reading the clock costs. Each span measured contains one
-/// reading.
+/// Returns the cost of reading the clock. Each measured span contains one reading.
 pub fn clock_cost() -> Duration {
     let calls = 100_000;
     let start = cpu_time();
@@ -16,7 +15,7 @@ pub fn clock_cost() -> Duration {
     (cpu_time() - start) / calls
 }
 
-/// Processor time that this thread has used.
+/// Returns the CPU time used by this thread.
 pub fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)

@@ -1,8 +1,8 @@
-//! Chains of a packed ring that are returned in any order (virtio 1.3, section 2.8.5).
+//! Packed virtqueue whose chains are returned in any order (virtio 1.3, section 2.8.5).
 //!
-//! What is returned is written over descriptors of chains that may still be under way,
-//! in the order in which descriptors were offered; so these are not read again once they
-//! were taken.
+//! Returned elements overwrite, in the order in which descriptors were made available, descriptors
+//! of chains that may still be in flight. Descriptors are therefore not read again after their
+//! chain was taken.
 
 use crate::fault::RingFault;
 use crate::packed::PackedQueue;
@@ -10,7 +10,8 @@ use crate::packed_cells::Done;
 use crate::setup::RingSetup;
 use crate::virtqueue::{Access, AnyOrder, Head, PREFETCH_DISTANCE, Taken};
 
-/// Refuses a ring whose driver expects an order that it would not keep.
+/// Rejects a ring whose driver negotiated an order of returned buffers that the device does not
+/// keep.
 pub(super) fn check(setup: &RingSetup, access: Access) -> Result<(), RingFault> {
     if access == Access::ReadThenWrite && setup.features.in_order() {
         return Err(RingFault::InOrder { queue: setup.queue });

@@ -1,22 +1,23 @@
-//! Chains of a split ring that are returned in any order (virtio 1.3, section 2.7.8).
+//! Split virtqueue whose chains are returned in any order (virtio 1.3, section 2.7.8).
 
 use crate::fault::RingFault;
 use crate::setup::RingSetup;
 use crate::split::SplitQueue;
 use crate::virtqueue::{Access, AnyOrder, Head, PREFETCH_DISTANCE, Taken};
 
-/// Heads that were taken to be returned in any order. A driver may not offer them again
-/// before it sees them returned; so what a ring holds is never more than it is long.
+/// Heads taken and not yet returned, for rings that return them in any order. A driver may not make
+/// a head available again before it was returned, which bounds the number of held heads by the
+/// ring's size.
 pub(super) struct HeldHeads {
     is_held: Vec<bool>,
-    /// Completed, and not visible to the driver yet.
+    /// Heads completed and not yet visible to the driver.
     completed: Vec<u16>,
-    /// Not completed.
+    /// Number of heads not completed.
     open: usize,
 }
 
 impl HeldHeads {
-    /// Room for a ring's heads, if it returns them in any order.
+    /// Allocates the state for a ring's heads, if the ring returns them in any order.
     pub(super) fn new(setup: &RingSetup, access: Access) -> Result<Self, RingFault> {
         let size = if access == Access::ReadThenWrite { setup.size as usize } else { 0 };
         if size > 0 && setup.features.in_order() {
@@ -26,12 +27,12 @@ impl HeldHeads {
         Ok(Self { is_held: vec![false; size], completed, open: 0 })
     }
 
-    /// Whether every head was completed.
+    /// True if every head was completed.
     pub(super) fn is_empty(&self) -> bool {
         self.open == 0
     }
 
-    /// Completed heads were returned: the driver may offer them again.
+    /// Releases completed heads after they were returned: the driver may make them available again.
     #[inline]
     pub(super) fn release_returned(&mut self) {
         for head in self.completed.drain(..) {
@@ -41,7 +42,7 @@ impl HeldHeads {
         }
     }
 
-    /// `false` if the head is held already.
+    /// Marks a head as held. Returns `false` if it is already held.
     fn hold(&mut self, head: u16) -> bool {
         match self.is_held.get_mut(usize::from(head)) {
             Some(is_held) if !*is_held => {

@@ -1,5 +1,4 @@
-//! Rings, judged by the fuzzers' oracles: their corpora are replayed, whole, cut
-//! short and damaged.
+//! Replays the fuzzers' corpora through the fuzzers' checks, unmodified, truncated and damaged.
 
 use crate::disk_oracle;
 use crate::packed_oracle;

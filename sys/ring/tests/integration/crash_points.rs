@@ -1,9 +1,9 @@
-//! A process that uses a ring dies, at every moment at which what it leaves behind
-//! differs: the next one, given the in-flight region, does exactly what is left.
+//! Tests of a process that dies while it uses a network ring, at every point at which the state it
+//! leaves differs: the next process with the in-flight region does exactly the remaining work.
 //!
-//! The operation runs in a fork, one store at a time; after each that changed the
-//! ring or the region, memory is copied and a new ring is made from the copy. Some
-//! of these are made to die in turn.
+//! The operation runs in a forked process, one store at a time. After each store that changed the
+//! ring or the region, memory is copied and a new ring is created from the copy. Some of these new
+//! rings are made to die as well.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ fn transmit_survives(features: u64) -> usize {
     let (region, file) = region_of(&[], features);
     let mut ring = TxRing::recording(vm.map(), &setup, records(&region)).unwrap();
     let mut batch = FrameBatch::new();
-    // A first batch, so that the region is not in its first state.
+    // A first batch, so that the region is not in its initial state.
     for seed in 0..3 {
         driver.add(&[12, 60], false, &[vec![0; HEADER], pattern(seed, 60)].concat()).unwrap();
     }
@@ -59,12 +59,12 @@ fn transmit_survives(features: u64) -> usize {
     });
     // The ring belongs to the process that died.
     core::mem::forget(ring);
-    // The front-end does not know how far the ring got.
+    // The front-end does not have the ring's position.
     setup.base = if features & RING_PACKED == 0 { 0x1234 } else { 0x8000 };
     let points = all.len();
     for (nth, remains) in all.into_iter().enumerate() {
         if nth % 3 == 2 {
-            // It dies again while it goes on.
+            // The second process dies while it recovers.
             let (region, file) = region_of(&remains.region, features);
             let memory = remains.vm.map();
             let again = crash_everywhere(&remains.vm, &file, || {
@@ -82,8 +82,8 @@ fn transmit_survives(features: u64) -> usize {
     points
 }
 
-/// The next process: what the guest did not get back is handed in, nothing else,
-/// and everything is returned.
+/// Acts as the next process: exactly the frames not returned to the guest are received, and every
+/// chain is returned.
 fn finish_transmit(
     driver: &AnyDriver<'_>,
     remains: &Remains,
@@ -104,7 +104,7 @@ fn finish_transmit(
     let state = ring.state();
     drop(ring);
     assert!(!region.queue(1).unwrap().was_abandoned(), "given up in order");
-    // From here on the position is the front-end's again.
+    // The front-end determines the position again.
     let setup = RingSetup { base: setup.features.ring_base(state.vring_base()), ..setup.clone() };
     let mut ring = TxRing::recording(memory, &setup, records(&region)).unwrap();
     for seed in 0..5 {
@@ -136,7 +136,7 @@ fn receive_survives(features: u64) -> usize {
         }
         offered += 1;
     }
-    // The second fills several buffers, which appear at once or not at all.
+    // The second frame fills several buffers, which become visible together or not at all.
     let frames: Vec<_> =
         [(1, 60), (2, 700), (3, 90)].iter().map(|(seed, len)| pattern(*seed, *len)).collect();
     let held: Vec<_> = frames.iter().map(|bytes| frame(bytes)).collect();
@@ -204,7 +204,7 @@ fn a_packed_receive_ring_survives_any_death() {
     }
 }
 
-/// Between two stores there is a moment, whether they differ or not.
+/// Every store is a crash point, even if it does not change memory.
 #[test]
 fn every_store_is_looked_at() {
     let vm = Vm::new(SIZE);

@@ -1,6 +1,6 @@
-//! A process that serves a disk's ring dies, with requests under way, at every moment at
-//! which what it leaves behind differs: the next one, given the in-flight region, is asked
-//! for exactly what was not answered, in the order in which it was offered.
+//! Tests of a process that dies while it serves a disk's ring with requests in flight, at every
+//! point at which the state it leaves differs: the next process with the in-flight region receives
+//! exactly the requests not completed, in the order in which they were made available.
 
 use crate::disk::{DISK_BYTES, DISK_FEATURES, MemoryDisk, Wanted, facts};
 use crate::remains::{Remains, SIZE, crash_everywhere, records, region_of};
@@ -13,7 +13,7 @@ use vm_memory::{Bytes, GuestAddress};
 
 const EVENT_IDX: u64 = 1 << 29;
 
-/// Offers a write to the sector of this number.
+/// Makes a write to this sector available.
 fn offer(driver: &mut AnyDriver<'_>, sector: u64) {
     let wanted = Wanted::write(sector, vec![sector as u8; 512]);
     let (mut lens, mut readable) = wanted.usual();
@@ -25,12 +25,12 @@ fn offer(driver: &mut AnyDriver<'_>, sector: u64) {
     driver.add_request(&lens, readable, sector % 4 == 1, &bytes).unwrap();
 }
 
-/// The sector that the chain `head` writes to.
+/// Returns the sector that the chain `head` writes to.
 fn sector_of(vm: &Vm, driver: &AnyDriver<'_>, head: u16) -> u64 {
     vm.memory.read_obj(GuestAddress(driver.pieces(head)[0].addr + 8)).unwrap()
 }
 
-/// The sectors that the queue asks for, at most `max`.
+/// Receives requests from the queue, at most `max`, and returns their sectors.
 fn asked(disk: &mut MemoryDisk, queue: &mut dyn DiskQueue, max: usize) -> Vec<u64> {
     let known = disk.under_way.len();
     while disk.receive(queue, max - (disk.under_way.len() - known)) > 0 {}
@@ -46,7 +46,7 @@ fn survives(features: u64) -> usize {
     let mut queue =
         DiskRing::recording(vm.map(), &setup, records(&region), facts()).unwrap().into_queue();
     let mut disk = MemoryDisk::new(DISK_BYTES);
-    // Some are under way out of order, so that the region is not in its first state.
+    // Some requests are in flight out of order, so that the region is not in its initial state.
     for sector in 0..4 {
         offer(&mut driver, sector);
     }
@@ -61,7 +61,7 @@ fn survives(features: u64) -> usize {
     for sector in 10..14 {
         offer(&mut driver, sector);
     }
-    // Under way are 1 and 3, and of 10 to 13 three are taken.
+    // 1 and 3 are in flight, and three of 10 to 13 are taken.
     let all = crash_everywhere(&vm, &file, || {
         assert_eq!(asked(&mut disk, &mut *queue, 2), [10, 11]);
         for nth in [2, 1] {
@@ -74,14 +74,14 @@ fn survives(features: u64) -> usize {
     });
     // The ring belongs to the process that died.
     core::mem::forget(queue);
-    // The front-end does not know how far the ring got.
+    // The front-end does not have the ring's position.
     setup.base = if features & RING_PACKED == 0 { 0x1234 } else { 0x8000 };
     let points = all.len();
     let mut ends = Vec::new();
     for (nth, remains) in all.iter().enumerate() {
         ends.push(finish(&driver, remains, features, &setup));
         if nth % 3 == 2 {
-            // It dies again while it goes on.
+            // The second process dies while it recovers.
             let (region, file) = region_of(&remains.region, features);
             let memory = remains.vm.map();
             let again = crash_everywhere(&remains.vm, &file, || {
@@ -104,8 +104,8 @@ fn survives(features: u64) -> usize {
     points
 }
 
-/// The next process: it is asked for what the guest did not get back, oldest first, and
-/// answers in another order. Returns how much that was.
+/// Acts as the next process: receives the requests not returned to the guest, oldest first, and
+/// completes them in another order. Returns their number.
 fn finish(driver: &AnyDriver<'_>, remains: &Remains, features: u64, setup: &RingSetup) -> usize {
     let vm = remains.vm.copy();
     let mut driver = driver.in_copy(&vm);
@@ -134,7 +134,7 @@ fn finish(driver: &AnyDriver<'_>, remains: &Remains, features: u64, setup: &Ring
     assert!(region.queue(1).unwrap().was_abandoned());
     drop(queue);
     assert!(!region.queue(1).unwrap().was_abandoned(), "given up in order");
-    // From here on the position is the front-end's again.
+    // The front-end determines the position again.
     let setup = RingSetup { base: setup.features.ring_base(state.vring_base()), ..setup.clone() };
     let ring = DiskRing::recording(memory, &setup, records(&region), facts()).unwrap();
     let mut queue = ring.into_queue();
@@ -166,7 +166,7 @@ fn a_packed_ring_survives_any_death() {
     }
 }
 
-/// A ring that is dropped with requests under way leaves them to the next one.
+/// A ring that is dropped with requests in flight leaves them to the next ring.
 #[test]
 fn what_is_under_way_when_a_ring_is_dropped_is_done_again() {
     for features in [DISK_FEATURES, DISK_FEATURES | RING_PACKED] {

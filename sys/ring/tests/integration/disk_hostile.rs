@@ -1,5 +1,5 @@
-//! Drivers of disks that break the rules, and front-ends that scribble over the in-flight
-//! region: each is named, stopped, and hurts nobody.
+//! Tests of hostile disk drivers and of front-ends that corrupt the in-flight region: each
+//! violation is reported, ends the ring, and affects no other ring.
 
 use crate::remains;
 use std::fs::File;
@@ -23,11 +23,11 @@ use vm_memory::{Bytes, GuestAddress};
 const AVAIL: u16 = 1 << 7;
 const AREA: u64 = GUEST_BASE + 0x10_0000;
 
-/// A chain as it is written: address, length, flags beside NEXT.
+/// Descriptors of a chain: address, length, flags besides NEXT.
 type Chain<'a> = &'a [(u64, u32, u16)];
 
-/// Offers a bad chain behind a good one: the good one is asked for, the bad one ends the
-/// ring, and it stays ended.
+/// Makes an invalid chain available after a valid one. Asserts that the valid one is received and
+/// the invalid one ends the ring permanently. Returns the fault's text.
 fn fault_of(features: u64, chain: Chain<'_>) -> String {
     let vm = Vm::new(16);
     let (call, _far) = call_line();
@@ -64,7 +64,7 @@ fn fault_of(features: u64, chain: Chain<'_>) -> String {
     assert_eq!(queue.receive(8, &mut requests).unwrap_err().detail, fault.detail);
     assert_eq!(queue.arm(), Wakeup::Pending);
     assert_eq!(count(&reported), 1);
-    // What is answered now is not told.
+    // Completions after the fault are not reported to the driver.
     let status = driver.pieces(head)[lens.len() - 1].addr;
     vm.memory.write_obj(0xaa_u8, GuestAddress(status)).unwrap();
     queue.complete(requests[0].tag, DiskOutcome::Done);
@@ -112,7 +112,7 @@ fn a_descriptor_that_is_under_way_is_not_taken_again() {
     let head = driver.add_request(&[16, 1], 1, false, &wanted.readable()).unwrap();
     assert_eq!(disk.receive(&mut *queue, 8), 1);
     disk.carry_out(&mut *queue, 0);
-    // It was answered, but the driver was not told.
+    // The request was completed, but the used index was not published.
     driver.offer(head);
     let fault = queue.receive(8, &mut Vec::new()).unwrap_err();
     assert!(fault.detail.contains("offered again before its chain was returned"), "{fault}");
@@ -159,7 +159,7 @@ fn rings_that_no_disk_has_are_refused() {
     }
 }
 
-/// Pages that a log has.
+/// Returns the pages marked in a log.
 fn logged(log: &File) -> Vec<u64> {
     let mut bytes = vec![0; log.metadata().unwrap().len() as usize];
     log.read_exact_at(&mut bytes, 0).unwrap();
@@ -213,7 +213,7 @@ fn what_is_written_is_in_the_log_when_it_is_answered() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Whatever the region says, the ring is refused or asks for requests until it ends.
+    /// Any contents of the region: the ring is rejected, or serves requests until it ends.
     #[test]
     fn an_in_flight_region_of_any_content_is_borne(
         is_packed in any::<bool>(),

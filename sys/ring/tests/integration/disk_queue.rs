@@ -1,5 +1,5 @@
-//! Rings of disks against a plain reading of virtio 1.3, section 5.2.6, and, for used
-//! elements and interrupts, against virtio-queue's own device side on a second VM.
+//! Model tests of disk rings against a direct implementation of virtio 1.3, section 5.2.6, and, for
+//! used elements and interrupts, against virtio-queue's device side on a second VM.
 
 use std::collections::VecDeque;
 
@@ -16,17 +16,16 @@ use virtio_queue::{Queue, QueueT};
 
 const EVENT_IDX: u64 = 1 << 29;
 
-/// What a device answers: bytes from the first writable one on, and the status.
+/// Response of a device: bytes from the first device-writable one on, and the status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Answer {
     bytes: Vec<u8>,
     status: u8,
-    /// The disk need not be asked.
+    /// True if the ring completes the request without the disk.
     is_inside: bool,
 }
 
-/// Carries a request out on `disk`, by the letter. `None` if the disk must be asked and
-/// `asks` says not to.
+/// Executes a request on `disk` as the specification states.
 fn answer(disk: &mut [u8], wanted: &Wanted) -> Answer {
     let inside = |status, bytes| Answer { bytes, status, is_inside: true };
     let asked = |bytes| Answer { bytes, status: S_OK, is_inside: false };
@@ -83,7 +82,7 @@ fn answer(disk: &mut [u8], wanted: &Wanted) -> Answer {
     }
 }
 
-/// The length that the driver is told: bytes written without a gap.
+/// Returns the expected used length: bytes written without a gap.
 fn length(wanted: &Wanted, answer: &Answer) -> u32 {
     let written = answer.bytes.len();
     (written + usize::from(written == wanted.room)) as u32
@@ -122,14 +121,15 @@ fn wanted() -> impl Strategy<Value = Wanted> {
 struct Round {
     requests: Vec<(Wanted, Vec<u16>, bool)>,
     max: usize,
-    /// Which of those under way are answered, one after the other; then all is flushed.
+    /// Indices of the requests in flight to complete, one after the other; then the ring is
+    /// flushed.
     answers: Vec<u16>,
     event_ahead: u16,
     no_interrupt: bool,
 }
 
 impl Round {
-    /// Takes and answers whatever is left.
+    /// Returns a round that takes and completes all remaining requests.
     fn last() -> Self {
         Self {
             requests: vec![],
@@ -161,12 +161,12 @@ fn rounds() -> impl Strategy<Value = Vec<Round>> {
     prop::collection::vec(round, 1..6)
 }
 
-/// The device by the letter: what the ring must do, in the same order.
+/// Reference model of the device: the expected behaviour of the ring, in the same order.
 struct Letter {
     disk: Vec<u8>,
     offered: VecDeque<Offered>,
     under_way: VecDeque<Offered>,
-    /// Answered, not seen by the driver.
+    /// Requests completed and not yet seen by the driver.
     answered: Vec<(Offered, Answer)>,
 }
 
@@ -180,12 +180,12 @@ impl Letter {
         }
     }
 
-    /// Takes at most `max` requests that the disk is asked for.
+    /// Takes at most `max` requests that reach the disk.
     fn receive(&mut self, max: usize) -> (usize, usize) {
         let (mut count, mut inside) = (0, 0);
         while count < max {
             let Some(offered) = self.offered.pop_front() else { break };
-            // Only to see whether the disk is asked.
+            // On a copy of the disk, only to determine whether the request reaches the disk.
             let answer = answer(&mut self.disk.clone(), &offered.wanted);
             if answer.is_inside {
                 self.answered.push((offered, answer));
@@ -204,7 +204,7 @@ impl Letter {
         self.answered.push((offered, answer));
     }
 
-    /// What the driver sees of what was answered.
+    /// Compares the used elements that the driver reads with the expected ones.
     fn reap(&mut self, vm: &Vm, driver: &mut AnyDriver<'_>) -> Vec<Used> {
         let used = driver.reap_any_order();
         let expected: Vec<_> = self.answered.drain(..).collect();
@@ -223,7 +223,7 @@ impl Letter {
     }
 }
 
-/// virtio-queue's device side of a twin ring, whose driver offers the same.
+/// virtio-queue's device side of a second ring, whose driver makes the same chains available.
 struct Reference<'a> {
     driver: Driver<'a>,
     queue: Queue,
@@ -237,7 +237,7 @@ impl<'a> Reference<'a> {
         Self { driver, queue, event_idx: features & EVENT_IDX != 0 }
     }
 
-    /// Returns these chains as they were, and says whether the driver is interrupted.
+    /// Returns these chains as the ring did. Returns true if the driver is interrupted.
     fn give_back(&mut self, used: &[Used], flags: u16) -> bool {
         let memory = &self.driver.vm.memory;
         while self.queue.pop_descriptor_chain(memory).is_some() {}
@@ -296,7 +296,7 @@ fn agrees(size: u16, features: u64, rounds: Vec<Round>) {
                 event(driver);
             }
         };
-        // The events stand before anything is returned.
+        // The driver's events are set before any chain is returned.
         count(&interrupts);
         seen(&mut driver, &mut letter, 0);
         let taken = disk.receive(&mut *queue, round.max);

@@ -1,4 +1,4 @@
-//! What becomes of single requests, and when a disk's ring sleeps, ends and goes on.
+//! Tests of single requests, and of arming, ending and continuing a disk's ring.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use suimon_ring::{DiskFacts, DiskRing, RingSetup, used_position};
 const EVENT_IDX: u64 = 1 << 29;
 const CONFIG_WCE: u64 = 1 << 11;
 
-/// A ring of either form with a driver that offers requests one by one.
+/// Ring of either form with a driver that makes requests available one by one.
 struct One<'a> {
     vm: &'a Vm,
     driver: AnyDriver<'a>,
@@ -32,7 +32,7 @@ impl<'a> One<'a> {
         Self { vm, driver, queue, disk: MemoryDisk::new(DISK_BYTES) }
     }
 
-    /// Offers a request and carries it out; what the disk was asked, and the status.
+    /// Executes one request. Returns the operation that reached the disk, and the status.
     fn ask(&mut self, wanted: Wanted) -> (Option<DiskOp>, u8) {
         let offered = offer(&mut self.driver, &(wanted, vec![], false)).unwrap();
         let asked = self.disk.receive(&mut *self.queue, 8);
@@ -129,7 +129,7 @@ fn failures_are_told_and_a_read_that_failed_has_no_length() {
             let request = one.disk.under_way.pop_back().unwrap();
             one.queue.zero_payload(request.tag, 500, 8);
             one.queue.complete(request.tag, outcome);
-            // Its tag is free; nobody is answered twice, and nobody who did not ask.
+            // The tag is free: a second completion and one of an unknown tag have no effect.
             one.queue.complete(request.tag, outcome);
             one.queue.complete(u32::MAX, outcome);
             one.queue.flush().unwrap();

@@ -1,4 +1,4 @@
-//! Drivers that break the rules: each is named, stopped, and hurts nobody.
+//! Tests of hostile drivers: each violation is reported, ends the ring, and affects no other ring.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -38,8 +38,8 @@ fn frame(len: usize) -> Frame {
     frame
 }
 
-/// Runs a bad transmit chain behind a good one: the good one arrives, the bad
-/// one ends the ring, and it stays ended.
+/// Makes an invalid transmit chain available after a valid one. Asserts that the valid one is
+/// received and the invalid one ends the ring permanently. Returns the fault's text.
 fn tx_fault(features: u64, build: impl FnOnce(&mut Driver<'_>)) -> String {
     let vm = Vm::new(16);
     let mut driver = Driver::new(&vm, 16);
@@ -174,7 +174,7 @@ fn a_lying_header_costs_that_frame_only() {
     driver.add(&[12 + 13], false, false, &[]).unwrap();
     driver.add(&[4, 7], false, false, &[]).unwrap();
     driver.add(&[72], false, false, &[0; 72]).unwrap();
-    // Claims a checksum that was verified: admitted, not believed.
+    // The header claims a verified checksum: the frame is admitted, the claim removed.
     lie[0] = 2;
     driver.add(&[72], false, false, &lie).unwrap();
     assert_eq!(ring.receive(&mut batch).unwrap(), 2);
@@ -258,7 +258,7 @@ fn memory_cut_short_ends_the_ring_and_not_the_process() {
     driver.add(&[72], false, false, &[]).unwrap();
     assert_eq!(ring.receive(&mut batch).unwrap(), 1);
     ftruncate(&vm.file, 0).unwrap();
-    // The rings themselves are gone: whatever is read is zeros.
+    // The rings themselves are truncated: every read returns zeros.
     let fault = loop {
         match ring.receive(&mut batch) {
             Ok(_) => batch.clear(),
@@ -269,8 +269,8 @@ fn memory_cut_short_ends_the_ring_and_not_the_process() {
     drop(ring);
 }
 
-/// What was written before a buffer turns out to leave memory is in the log all the
-/// same: a copy of the VM would miss it otherwise.
+/// A write that precedes the detection of a buffer outside memory is logged; otherwise a migrated
+/// copy of the VM would miss it.
 #[test]
 fn a_header_written_before_a_fault_is_logged() {
     let vm = Vm::new(16);
@@ -302,7 +302,7 @@ fn a_header_written_before_a_fault_is_logged() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Any bytes at all in the rings: an answer every time, in bounded time.
+    /// Arbitrary bytes in the rings: every call returns in bounded time.
     #[test]
     fn random_rings_never_hang_or_crash(
         bytes in prop::collection::vec(any::<u8>(), 16 * 8 + 64),

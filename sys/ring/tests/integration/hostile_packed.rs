@@ -1,5 +1,5 @@
-//! Drivers of packed rings that break the rules, and front-ends that scribble over
-//! the in-flight region: each is named, stopped, and hurts nobody.
+//! Tests of hostile drivers of packed rings and of front-ends that corrupt the in-flight region:
+//! each violation is reported, ends the ring, and affects no other ring.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -21,8 +21,9 @@ const AVAIL: u16 = 1 << 7;
 const USED: u16 = 1 << 15;
 const AREA: u64 = GUEST_BASE + 0x10_0000;
 
-/// Runs a bad transmit chain behind a good one: the good one arrives, the bad one
-/// ends the ring, and it stays ended. `build` writes descriptors from 1 on.
+/// Makes an invalid transmit chain available after a valid one. Asserts that the valid one is
+/// received and the invalid one ends the ring permanently. `build` writes descriptors from 1 on.
+/// Returns the fault's text.
 fn tx_fault(features: u64, build: impl FnOnce(&PackedDriver<'_>)) -> String {
     let vm = Vm::new(16);
     let mut driver = PackedDriver::new(&vm, 16);
@@ -50,7 +51,7 @@ fn transmit_chains_that_break_the_rules_are_named() {
     type Build<'a> = &'a dyn Fn(&PackedDriver<'_>);
     let cases: [(&str, Build<'_>); 9] = [
         ("more than 16 descriptors", &|driver| {
-            // Behind the end the first descriptor comes again: a loop.
+            // The last descriptor is followed by the first: a loop.
             for index in 0..16 {
                 driver.store(index, AREA, 20, 0, AVAIL | NEXT);
             }
@@ -93,8 +94,8 @@ fn a_descriptor_offered_twice_is_not_taken_twice() {
     let (call, _far) = call_line();
     let mask = Arc::new(OffloadMask::new(Offloads::TCP));
     let mut ring = RxRing::new(vm.map(), &driver.setup(FEATURES, None, &call), mask).unwrap();
-    // All available for this lap; the first two for the next one, too, as soon as
-    // they were looked at.
+    // All descriptors are available for this lap; the first two also for the next lap, as soon as
+    // they were read.
     for index in 0..4 {
         driver.store(index, AREA, 500, index, AVAIL | WRITE);
     }
@@ -140,7 +141,7 @@ fn shape(is_packed: bool) -> InflightShape {
     InflightShape { queues: 1, queue_size: 16, is_packed }
 }
 
-/// Length of a region for one ring, of the longer layout.
+/// Length in bytes of a region for one ring, of the longer layout.
 const REGION_BYTES: usize = 32 + 16 * 32 + 32;
 
 fn region_of(bytes: &[u8], is_packed: bool) -> RingRecords {
@@ -184,8 +185,8 @@ fn regions_that_cannot_be_are_refused_by_name() {
     assert!(rustix::fs::ftruncate(&fd, 0).is_err(), "the region's length is sealed");
 }
 
-/// Buffers that a device returned out of order and died: what it still held is done
-/// again from the region's copies, though the ring was overwritten.
+/// A device returned buffers out of order and died: the buffers still in flight are processed again
+/// from the region's copies, although the ring was overwritten.
 #[test]
 fn buffers_of_a_device_without_order_are_taken_from_the_region() {
     let vm = Vm::new(16);
@@ -195,12 +196,12 @@ fn buffers_of_a_device_without_order_are_taken_from_the_region() {
     for (nth, byte) in [1_u8, 2, 3].into_iter().enumerate() {
         vm.memory.write_slice(&frame(byte), GuestAddress(AREA + 0x1000 * nth as u64)).unwrap();
     }
-    // Three were offered with ids 5, 6 and 7; 7 was returned, in the first place.
+    // Three buffers were made available with ids 5, 6 and 7; 7 was returned, at the first position.
     driver.store(0, AREA, 0, 7, AVAIL | USED);
     driver.store(1, AREA + 0x1000, 72, 6, AVAIL);
     driver.store(2, AREA + 0x2000, 72, 7, AVAIL);
     let mut region = vec![0; 32 + 16 * 32];
-    // Version, entries, free list from 2, position 1 on the first lap.
+    // Version 1, 16 entries, free list from 2, position 1 on the first lap.
     region[8..24].copy_from_slice(&[1, 0, 16, 0, 2, 0, 2, 0, 1, 0, 1, 0, 1, 1, 0, 0]);
     for (entry, id, counter) in [(0_usize, 5_u8, 9_u8), (1, 6, 10)] {
         let at = 32 + 32 * entry;
@@ -227,13 +228,13 @@ fn buffers_of_a_device_without_order_are_taken_from_the_region() {
         let at = GuestAddress(driver.descriptor_at(index).0 + 8);
         u64::from_le(vm.memory.read_obj(at).unwrap())
     };
-    // They are returned behind the one that was, in the order of taking.
+    // The buffers are returned after the first one, in the order in which they were taken.
     assert_eq!([tail(1) >> 32 & 0xffff, tail(2) >> 32 & 0xffff], [5, 6]);
     assert_eq!([tail(1) >> 48, tail(2) >> 48], [0x8080, 0x8080]);
     assert_eq!(ring.state().next_avail(), 0x8003);
 }
 
-/// The same for a split ring, whose available ring may hold other heads by now.
+/// As above for a split ring, whose available ring may contain other heads.
 #[test]
 fn heads_of_a_device_without_order_are_taken_from_the_region() {
     let vm = Vm::new(16);
@@ -242,7 +243,7 @@ fn heads_of_a_device_without_order_are_taken_from_the_region() {
     let frame = |byte: u8| [vec![0; 12], vec![byte; 60]].concat();
     let heads: Vec<u16> =
         (1..4).map(|byte| driver.add(&[72], false, false, &frame(byte)).unwrap()).collect();
-    // The second was returned; the first and the third were not.
+    // The second head was returned; the first and the third were not.
     let at = driver.used_at.0;
     vm.memory.write_obj([u32::from(heads[1]), 0], GuestAddress(at + 4)).unwrap();
     vm.memory.write_obj(1_u16, GuestAddress(at + 2)).unwrap();
@@ -262,8 +263,8 @@ fn heads_of_a_device_without_order_are_taken_from_the_region() {
     assert_eq!(used, [heads[1], heads[0], heads[2]]);
 }
 
-/// What was taken from the region is taken once, however far the ring goes on: its
-/// indices come around to where it began.
+/// Heads from the region are taken once, even after the ring's indices wrapped around to their
+/// position.
 #[test]
 fn heads_from_the_region_do_not_come_again() {
     let vm = Vm::new(16);
@@ -280,7 +281,7 @@ fn heads_from_the_region_do_not_come_again() {
     let mut batch = FrameBatch::new();
     for turn in 0..=1 << 16 {
         if turn > 0 {
-            // A chain of two slots leaves another head for those that follow.
+            // A chain of two slots changes the heads of the following chains.
             let lens: &[u32] = if turn == 5 { &[12, 60] } else { &[72] };
             driver.add(lens, false, false, &[]).unwrap();
         }
@@ -296,8 +297,8 @@ fn heads_from_the_region_do_not_come_again() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// Whatever stands in the region, nothing hangs or crashes, and what is taken
-    /// from it is checked as anything else.
+    /// Arbitrary contents of the region: no call hangs or crashes, and replayed descriptors are
+    /// checked as any others.
     #[test]
     fn random_regions_never_hang_or_crash(
         mut region in prop::collection::vec(prop_oneof![4 => 0..20_u8, 1 => any::<u8>()], REGION_BYTES),

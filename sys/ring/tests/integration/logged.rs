@@ -1,6 +1,6 @@
-//! The log of written pages is complete: after each operation of a ring it has every page of the
-//! VM's memory that the operation changed. A page that is not marked arrives old where the VM
-//! moves to.
+//! Tests that the dirty page log is complete: after each operation of a ring it contains every page
+//! of the VM's memory that the operation changed. An unmarked page would be stale at a migration's
+//! destination.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -24,7 +24,7 @@ const VERSION_1: u64 = 1 << 32;
 const EVENT_IDX: u64 = 1 << 29;
 const MERGEABLE: u64 = 1 << 15;
 
-/// A VM's memory as it was, and its log.
+/// Previous contents of a VM's memory, and its log.
 struct Watched<'a> {
     vm: &'a Vm,
     log: File,
@@ -39,7 +39,7 @@ impl<'a> Watched<'a> {
         Self { vm, log, before: vec![0; bytes as usize] }
     }
 
-    /// What a ring writes down whose used ring, or event structure, `driver` has.
+    /// Returns records for a ring whose used ring, or event structure, is that of `driver`.
     fn records(&self, driver: &AnyDriver<'_>) -> RingRecords {
         let bytes = self.log.metadata().unwrap().len();
         let log = Arc::new(DirtyLog::map(self.log.as_fd(), 0, bytes).unwrap());
@@ -51,7 +51,8 @@ impl<'a> Watched<'a> {
         RingRecords { log: Some(log), inflight: None }
     }
 
-    /// Carries out an operation of the device, and returns pages that it changed and did not mark.
+    /// Executes an operation of the device. Returns its result and the pages that it changed and
+    /// did not mark.
     fn unmarked<T>(&mut self, operation: impl FnOnce() -> T) -> (T, BTreeSet<u64>) {
         self.vm.file.read_exact_at(&mut self.before, 0).unwrap();
         let done = operation();
@@ -115,7 +116,8 @@ proptest! {
                 accepted
             });
             if accepted == 0 {
-                // Entries behind the used index mean nothing, and are written again before they do.
+                // Entries beyond the used index have no meaning and are rewritten before they get
+                // one.
                 missing.remove(&(GUEST_BASE / PAGE));
             }
             prop_assert_eq!(missing, BTreeSet::new(), "step {}", nth);
@@ -182,7 +184,7 @@ proptest! {
                 1 => Wanted::write(2, vec![3; 0x1200]),
                 2 => Wanted::flush(),
                 3 => Wanted { kind: crate::disk::T_GET_ID, ..Wanted::read(0, 20) },
-                // Of no kind that there is.
+                // Unknown request type.
                 _ => Wanted { kind: 99, ..Wanted::read(0, 512) },
             };
             offer(&mut driver, &(wanted, Vec::new(), nth % 2 == 0));

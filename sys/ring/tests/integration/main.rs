@@ -1,5 +1,4 @@
-//! Integration tests of this crate, one module per subject. One program, because linking
-//! takes most of the time that a test program costs.
+//! Integration tests of this crate, one module per subject, in one binary to reduce link time.
 
 #[path = "rig/chains.rs"]
 mod chains;

@@ -1,5 +1,5 @@
-//! Rings against an independent driver and, for interrupts and order, against
-//! virtio-queue's own device side on a second, identical VM.
+//! Model tests of split network rings against an independent driver and, for interrupts and order,
+//! against virtio-queue's device side on a second, identical VM.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ fn features() -> impl Strategy<Value = u64> {
 #[derive(Clone, Debug)]
 struct Round {
     chains: Vec<ChainSpec>,
-    /// Where the driver puts used_event, from its own used index.
+    /// Distance of the driver's used_event from its used index.
     event_ahead: u16,
     no_interrupt: bool,
 }
@@ -47,7 +47,7 @@ fn rounds() -> impl Strategy<Value = Vec<Round>> {
     prop::collection::vec(round, 1..6)
 }
 
-/// Runs the same round on the reference device and says whether it interrupts.
+/// Executes the same round on the reference device. Returns true if it interrupts.
 fn reference_round(
     queue: &mut Queue,
     driver: &Driver<'_>,
@@ -127,8 +127,8 @@ proptest! {
                 prop_assert_eq!(&got[..], &want[header..]);
             }
             prop_assert_eq!(driver.reap(), twin.reap());
-            // The first interrupt after a start is unconditional; several batches
-            // may interrupt more than once where one would do.
+            // The first interrupt after a start is unconditional. Several batches may interrupt
+            // more than once where one interrupt would suffice.
             if !is_first || frames.is_empty() {
                 prop_assert_eq!(calls > 0, interrupt);
             }
@@ -188,7 +188,7 @@ proptest! {
     }
 }
 
-/// Reads frames back the way a driver does: by `num_buffers`.
+/// Reads frames back as a driver does, by `num_buffers`, and compares them.
 fn check_delivery(
     driver: &mut Driver<'_>,
     header: usize,
@@ -203,8 +203,8 @@ fn check_delivery(
         prop_assert_eq!(bytes.len(), first.len as usize);
         let mut more = 1;
         if header == 12 {
-            // A driver needs the whole header to know how many buffers follow;
-            // one that offers a smaller first buffer must look in the next one.
+            // A driver needs the whole header to obtain the number of buffers. If the first buffer
+            // is shorter, it continues in the next one.
             let mut all = bytes.clone();
             let mut rest = at.clone();
             while all.len() < 12 {
@@ -249,7 +249,7 @@ fn offloads_travel_in_the_header() {
     assert_eq!(bytes[4..10], [0xf4, 1, 34, 0, 16, 0]);
     assert_eq!(bytes[10..12], [1, 0]);
 
-    // DATA_VALID goes to those who negotiated it, while their owner lets them.
+    // DATA_VALID is passed to guests that negotiated it, while the mask permits it.
     for (offloads, flags) in [(Offloads::TCP, 2), (Offloads::NONE, 0)] {
         mask.set(offloads);
         let head = driver.add(&[2000], false, true, &[]).unwrap();
@@ -281,7 +281,7 @@ fn a_polled_ring_suppresses_kicks_and_an_armed_one_asks_for_them() {
             }
         };
         let frame = [vec![0; 12], pattern(0, 60)].concat();
-        // Over the whole index space and beyond, while polled: never a kick.
+        // Over more than the whole index space while the ring is polled: no kick is due.
         for _ in 0..70_000 / 8 {
             let old = driver.avail;
             for _ in 0..8 {

@@ -1,4 +1,5 @@
-//! Packed rings against a driver of our own, written after the specification.
+//! Model tests of packed network rings against an independent driver, written from the
+//! specification.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ const MERGEABLE: u64 = 1 << 15;
 const BASE: u64 = 1 << 32 | INDIRECT_DESC;
 const HEADER: usize = 12;
 
-/// Any size, not only powers of two, and any position in the ring.
+/// Generates any ring size, not only powers of two, and any position in the ring.
 fn place() -> impl Strategy<Value = (u16, u16)> {
     (1..70_u16, any::<u16>(), any::<bool>())
         .prop_map(|(size, at, wrap)| (size, at % size | u16::from(wrap) << 15))
@@ -34,7 +35,7 @@ fn features() -> impl Strategy<Value = u64> {
 #[derive(Clone, Debug)]
 struct Round {
     chains: Vec<ChainSpec>,
-    /// Where the driver wants its interrupt, from its own used position.
+    /// Distance of the position of the driver's interrupt request from its used position.
     event_ahead: u16,
     event_flags: u16,
 }
@@ -45,7 +46,7 @@ fn rounds() -> impl Strategy<Value = Vec<Round>> {
     prop::collection::vec(round, 1..8)
 }
 
-/// The position `ahead` behind another.
+/// Returns the position at distance `ahead` from another.
 fn ahead(size: u16, from: u16, ahead: u16) -> u16 {
     let at = (from & 0x7fff) + ahead % size;
     if at < size { at | from & 0x8000 } else { (at - size) | (from & 0x8000 ^ 0x8000) }
@@ -96,12 +97,12 @@ proptest! {
             prop_assert_eq!(&received, &sent);
             prop_assert_eq!(driver.reap().len(), sent.len());
             prop_assert_eq!(driver.free_descriptors, size);
-            // The first interrupt after a start is given without being asked for.
+            // The first interrupt after a start is unconditional.
             if !is_first || sent.is_empty() {
                 let is_wanted = match flags {
                     0 => !sent.is_empty(),
                     1 => false,
-                    // The whole ring in one round touches every position.
+                    // A whole lap in one round touches every position.
                     _ => passes(size, before, driver.used_position(), wanted_at),
                 };
                 prop_assert_eq!(calls > 0, is_wanted);
@@ -156,7 +157,7 @@ proptest! {
         prop_assert_eq!(state.next_avail(), driver.used_position());
     }
 
-    /// A ring given up and made anew from its position goes on where it stood.
+    /// A ring that is dropped and created again from its position continues there.
     #[test]
     fn a_ring_goes_on_from_its_position(
         (size, base) in place(),
@@ -190,7 +191,7 @@ proptest! {
     }
 }
 
-/// Reads frames back the way a driver does: by `num_buffers`.
+/// Reads frames back as a driver does, by `num_buffers`, and compares them.
 fn check_delivery(
     driver: &mut PackedDriver<'_>,
     features: u64,

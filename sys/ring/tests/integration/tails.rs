@@ -1,5 +1,5 @@
-//! Large frames from one VM's memory to another's: of each only the beginning is
-//! copied when it is taken; the rest lies with its guest until the batch is released.
+//! Tests of large frames between the memories of two VMs: only the beginning is copied when a frame
+//! is taken; the remainder stays in the sender's memory until the batch is released.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -25,10 +25,10 @@ const RECEIVES: u64 =
     1 << VIRTIO_F_VERSION_1 | 1 << VIRTIO_NET_F_GUEST_CSUM | 1 << VIRTIO_NET_F_GUEST_TSO4;
 const MERGEABLE: u64 = 1 << VIRTIO_NET_F_MRG_RXBUF;
 const HEADER: usize = 12;
-/// What of a frame with a tail is copied at once, at least.
+/// Minimum number of bytes copied at once of a frame with a tail.
 const FRONT_BYTES: usize = 576;
 
-/// A virtio-net header and a TCP/IPv4 frame of this length behind it.
+/// Returns a virtio-net header and a TCP/IPv4 frame of this length.
 fn large(seed: usize, len: usize) -> Vec<u8> {
     let header = VnetHeader {
         flags: VnetHeader::NEEDS_CSUM,
@@ -64,8 +64,7 @@ fn receiver(driver: &AnyDriver<'_>, vm: &Vm, features: u64) -> RxRing {
     RxRing::new(vm.map(), &driver.setup(features, &call_line().0), mask).unwrap()
 }
 
-/// A sender's ring and the batch that its only frame was taken into, of buffers of
-/// these lengths.
+/// Returns a sender's ring and the batch with its only frame, from buffers of these lengths.
 fn taken<'vm>(
     vm: &'vm Vm,
     form: u64,
@@ -80,7 +79,7 @@ fn taken<'vm>(
     (driver, ring, batch)
 }
 
-/// Lengths of a chain's buffers for so many bytes, and behind them.
+/// Returns buffer lengths with the sum `total`: `lens` repeated cyclically, the last one shortened.
 fn cut(total: usize, lens: &[usize]) -> Vec<u32> {
     let mut left = total;
     let mut cut = Vec::new();
@@ -94,12 +93,13 @@ fn cut(total: usize, lens: &[usize]) -> Vec<u32> {
     unreachable!("lengths were given")
 }
 
-/// Offers buffers until there is no room for more.
+/// Makes receive buffers available until the ring is full.
 fn offer_all(driver: &mut AnyDriver<'_>, lens: &[u32]) {
     while driver.add(lens, true, &[]).is_some() {}
 }
 
-/// Takes what there is over the switch; nothing may be back with the sender before.
+/// Forwards the available frames through the switch. No chain may be returned to the sender before
+/// the release.
 fn carry(
     tx: &mut TxRing,
     from: &mut AnyDriver<'_>,
@@ -122,15 +122,15 @@ fn carry(
     from.reap(features)
 }
 
-/// The longest headers that a large frame may have lie in what is copied at once, also
-/// where a tag stands before them.
+/// The longest permitted headers of a large frame are within the bytes copied at once, also with a
+/// VLAN tag.
 #[test]
 fn the_longest_headers_are_copied_at_once() {
     const TAGS: [&[u8]; 2] = [&[], &[0x81, 0x00, 0x00, 0x07]];
     for tag in TAGS {
         let mut front = vec![2; 12];
         front.extend(tag);
-        // IPv6 without a length, three extension headers of destination options, TCP.
+        // IPv6 without a length, three destination options headers, TCP.
         front.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, 60, 64]);
         front.extend([7; 32]);
         for (next, bytes) in [(60, 256), (60, 160), (6, 16)] {
@@ -141,7 +141,7 @@ fn the_longest_headers_are_copied_at_once() {
         front.extend([0; 12]);
         front.extend([0x60, 0x10]);
         front.resize(front.len() + 10, 0);
-        // Two bytes more would be too many, and headers come in steps of four.
+        // Two more bytes would exceed the maximum; headers have multiples of four bytes.
         assert_eq!(front.len(), GSO_HEADER_BYTES_MAX - 2 + tag.len());
         let header = VnetHeader {
             flags: VnetHeader::NEEDS_CSUM,
@@ -168,12 +168,12 @@ fn the_longest_headers_are_copied_at_once() {
     }
 }
 
-/// Every form of ring, chains cut in every way, buffers of either kind; several times
-/// around the rings.
+/// All forms of rings, chain layouts and kinds of receive buffers, several times around the rings.
 #[test]
 fn large_frames_arrive_whole_and_their_chains_come_back_when_released() {
     let forms = [0, RING_PACKED, IN_ORDER, RING_PACKED | IN_ORDER];
-    // One buffer, header apart, headers apart, pages, and more pieces than a tail has.
+    // One buffer; header separate; virtio and frame headers separate; pages; more pieces than a
+    // tail holds.
     let cuts: [&[usize]; 5] = [&[90_000], &[12, 90_000], &[12, 54, 32_768], &[4096], &[3000, 1]];
     let kinds = [(MERGEABLE, 2000, &[2000][..]), (0, 66_000, &[66_000]), (0, 66_000, &[700, 5000])];
     for form in forms {
@@ -195,7 +195,7 @@ fn large_frames_arrive_whole_and_their_chains_come_back_when_released() {
                 offer_all(&mut to, &cut(room, room_cuts));
                 let back = carry(&mut tx, &mut from, &mut rx, &mut batch, form);
                 assert_eq!(back.iter().map(|used| used.head).collect::<Vec<_>>(), offered);
-                // Receive buffers are returned one by one in any case.
+                // Receive buffers are always returned individually.
                 let used = to.reap(form & !IN_ORDER);
                 let frames = to.read_frames(&used);
                 assert_eq!(frames.len(), 2);
@@ -208,7 +208,7 @@ fn large_frames_arrive_whole_and_their_chains_come_back_when_released() {
     }
 }
 
-/// Those who take the whole of a frame have it from its guest too.
+/// A consumer that gathers the whole frame obtains the tail from the sender's memory.
 #[test]
 fn a_gathered_frame_is_the_one_that_was_sent() {
     let vm = Vm::new(SIZE);
@@ -229,8 +229,8 @@ fn chains_of_frames_without_tails_come_back_at_once() {
         let mut driver = AnyDriver::new(&vm, SIZE, form);
         let mut ring = sender(&driver, &vm, SENDS | form);
         let mut batch = FrameBatch::new();
-        // Large frames that are not long, long ones that are not large, and one that
-        // is refused: it asks for an offload that nobody offered.
+        // A large frame that is short, a long frame without segmentation, and a rejected one that
+        // uses an offload that was not offered.
         let mut refused = large(3, 40_000);
         refused[1] = VnetHeader::GSO_TCPV6;
         for bytes in [large(1, 8000), plain(2, 65_000), refused] {
@@ -247,8 +247,8 @@ fn chains_of_frames_without_tails_come_back_at_once() {
     }
 }
 
-/// The sender changes what it sends, and only that: headers and metadata are those
-/// that were looked at.
+/// A sender that modifies a frame after it was taken changes only its payload; headers and metadata
+/// are those validated.
 #[test]
 fn a_guest_that_writes_what_it_sent_spoils_its_payload_only() {
     for form in [0, RING_PACKED] {
@@ -287,7 +287,7 @@ fn a_frame_that_found_no_room_is_whole_when_it_does() {
         let mut batch = FrameBatch::new();
         let bytes = large(1, 60_000);
         from.add(&cut(bytes.len(), &[4096]), false, &bytes).unwrap();
-        // Enough for a good part of the frame.
+        // Buffers for a large part of the frame.
         for _ in 0..3 {
             to.add(&[17_000], true, &[]).unwrap();
         }
@@ -298,7 +298,7 @@ fn a_frame_that_found_no_room_is_whole_when_it_does() {
             assert_eq!(to.reap(form), [], "the ring is as it was");
         }
         if mergeable == 0 {
-            // Only a chain that holds all of it will do, so this ring is of no use.
+            // Only a chain that holds the whole frame suffices, so this ring cannot receive it.
             continue;
         }
         to.add(&[17_000], true, &[]).unwrap();
@@ -310,7 +310,7 @@ fn a_frame_that_found_no_room_is_whole_when_it_does() {
     }
 }
 
-/// The device is gone, its chains are back, and the frame is still to be delivered.
+/// A frame is still delivered after its ring was dropped and its chains were returned.
 #[test]
 fn a_tail_outlives_its_ring() {
     for form in [0, RING_PACKED] {
@@ -329,7 +329,7 @@ fn a_tail_outlives_its_ring() {
     }
 }
 
-/// What nobody released is released by the next call, as a batch of its own.
+/// A batch that was not released is released by the next call, as a separate batch.
 #[test]
 fn the_next_batch_releases_the_one_before() {
     for form in [0, RING_PACKED, IN_ORDER, RING_PACKED | IN_ORDER] {
@@ -350,8 +350,8 @@ fn the_next_batch_releases_the_one_before() {
     }
 }
 
-/// A process that dies before the release leaves the chain in flight; one that dies
-/// behind it does not.
+/// A process that dies before the release leaves the chain in flight; one that dies after it does
+/// not.
 #[test]
 fn chains_are_in_flight_until_they_are_released() {
     for form in [0, RING_PACKED, IN_ORDER, RING_PACKED | IN_ORDER] {
@@ -379,7 +379,7 @@ fn chains_are_in_flight_until_they_are_released() {
                 batch.clear();
                 ring.release();
             }
-            // The process is gone.
+            // The process died.
             core::mem::forget(ring);
             assert_eq!(driver.reap(form).len(), if is_released { 2 } else { 0 });
         }
@@ -405,8 +405,8 @@ fn a_tail_that_leaves_memory_ends_its_ring() {
     assert!(batch.is_empty());
 }
 
-/// The sender's memory goes while its frame is under way: the receiver is given a
-/// frame with nothing in it, and goes on.
+/// The sender's memory is truncated while its frame is in flight: the receiver gets a frame of
+/// zeros and continues.
 #[test]
 fn memory_cut_short_under_a_tail_hurts_its_owner_only() {
     let (from_vm, to_vm) = (Vm::new(SIZE), Vm::new(SIZE));

@@ -1,4 +1,4 @@
-//! A disk without room, and with room again.
+//! Store on a full disk, and after space was freed.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use suimon_store::FileStore;
 use tempfile::TempDir;
 
 const DIRECTORY: &str = "SUIMON_STORE_TEST_FULL_DISK";
-/// More than fits beside a new store, which takes some hundred KiB.
+/// Larger than a new store, which needs some hundred KiB.
 const DISK: &str = "size=4m";
 
 fn put(store: &FileStore, key: &str, value: &[u8]) -> Result<(), StoreError> {
@@ -24,7 +24,7 @@ fn read(store: &FileStore, key: &str) -> Option<Vec<u8>> {
     store.read("t", key).unwrap()
 }
 
-/// Fills the small disk, which exists only in the mount namespace of this process.
+/// Fills the small disk, which is mounted in the mount namespace of this process only.
 #[test]
 #[ignore = "child process of a_store_on_a_full_disk_can_be_read_and_written_again_when_there_is_room"]
 fn on_the_small_disk() {
@@ -34,14 +34,14 @@ fn on_the_small_disk() {
     put(&store, "small", b"1").unwrap();
     let ballast = disk.join("ballast");
     for round in 0..3_u8 {
-        // As much as goes; the last write is cut short.
+        // The last write is incomplete.
         let full = std::fs::write(&ballast, vec![round; 8 << 20]);
         assert_eq!(full.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
         let refused = put(&store, "large", &vec![round; 1 << 20]).unwrap_err().detail;
         assert!(refused.contains("state.redb") && refused.contains("has room"), "{refused}");
         let refused = put(&store, "large", &vec![round; 2 << 20]).unwrap_err().detail;
         assert!(refused.contains("has room"), "the same again: {refused}");
-        // What was there is there, and nothing of what was refused.
+        // Earlier content exists, and nothing of the rejected commit.
         assert_eq!(read(&store, "small").unwrap(), b"1");
         assert_eq!(read(&store, "last").unwrap(), 1_usize.to_le_bytes());
         assert_eq!(store.scan("other", "", 9).unwrap().len(), 1);

@@ -1,4 +1,4 @@
-//! A process that is killed in the middle of its commits, again and again.
+//! Process that is killed repeatedly during its commits.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -11,13 +11,12 @@ use tempfile::TempDir;
 
 const DIRECTORY: &str = "SUIMON_STORE_TEST_DIRECTORY";
 const KILLS: u32 = 45;
-/// Commits that the kills have to have fallen between.
+/// Minimum number of commits between which the kills must fall.
 const COMMITS: u32 = 100;
-/// A busy machine commits less between two kills; then there are more of them, but
-/// not without end.
+/// Maximum number of kills. A loaded machine commits less between two kills and needs more of them.
 const KILLS_MAX: u32 = 900;
-/// Every this many kills the directory starts empty, so that the making of the
-/// file is hit too.
+/// Number of kills after which the directory starts empty, so that creation of the file is
+/// interrupted too.
 const FRESH_EVERY: u32 = 5;
 
 fn counter(store: &FileStore, table: &str) -> u64 {
@@ -25,8 +24,8 @@ fn counter(store: &FileStore, table: &str) -> u64 {
     value.try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// Commits until it is killed. Each batch increments a counter in two tables and adds one entry
-/// of some size; a committed batch is acknowledged on standard output.
+/// Commits until it is killed. Each batch increments a counter in two tables and adds an entry of
+/// varying size; a completed commit is acknowledged on standard output.
 #[test]
 #[ignore = "child process of every_acknowledged_commit_survives_kill_and_none_is_half_there"]
 fn writer() {
@@ -69,8 +68,9 @@ fn every_acknowledged_commit_survives_kill_and_none_is_half_there() {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-        // From "before it opened anything" to "in the middle of its work". On a busy machine it has
-        // not begun by then, so that it is waited for its first commit in every other round.
+        // The delays range from before the store is opened to the middle of its work. On a loaded
+        // machine the process may not have started by then, so every other round waits for the
+        // first commit.
         let first = (round % 2 == 1).then(|| lines.find(|line| line.starts_with("ack "))).flatten();
         std::thread::sleep(Duration::from_micros(u64::from(round * 7919 % 60_000)));
         child.kill().unwrap();

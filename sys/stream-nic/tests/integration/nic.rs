@@ -1,5 +1,5 @@
-//! The NIC against whoever connects: QEMUs one after the other, such that break the protocol, and
-//! its owner who changes and closes it.
+//! Tests of the NIC with its peers: successive QEMUs, peers that violate the protocol, and an owner
+//! that changes and closes it.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -20,7 +20,7 @@ use suimon_stream_nic::StreamNic;
 
 const LIMIT: Duration = Duration::from_secs(90);
 
-/// The switch: queues as they come, driven by the test.
+/// Queue host driven by the test.
 #[derive(Default)]
 struct Rack {
     sources: Mutex<BTreeMap<QueueId, Box<dyn FrameSource>>>,
@@ -84,7 +84,7 @@ impl PortObserver for Ear {
     }
 }
 
-/// A NIC, the switch it is on, and what it tells.
+/// NIC, its queue host, and its notices.
 struct Bench {
     nic: StreamNic,
     rack: Arc<Rack>,
@@ -117,7 +117,7 @@ impl Bench {
         self.notices.recv_timeout(LIMIT).unwrap()
     }
 
-    /// Receives until frames or a fault come.
+    /// Receives until frames or a fault arrive.
     fn receive(&self) -> (usize, Option<PortFault>) {
         let until = Instant::now() + LIMIT;
         while Instant::now() < until {
@@ -182,7 +182,7 @@ fn a_second_qemu_is_turned_away_and_follows_one_that_has_left() {
     assert_eq!(second.read(&mut [0; 1]).unwrap(), 0, "it is turned away");
     first.write_all(&framed(&[1; 60])).unwrap();
     assert_eq!(bench.receive().0, 1, "the first one notices nothing");
-    // Its queue is not looked at, as that of a port whose bandwidth is used up.
+    // The queue is not polled, as that of a throttled port.
     drop(first);
     let _third = bench.connect();
     assert!(matches!(bench.heard(), DeviceNotice::LinkDown { .. }));
@@ -199,7 +199,7 @@ fn a_qemu_that_does_not_read_costs_frames_and_gets_the_rest_when_it_reads() {
         accepted += 1;
         assert!(accepted < 10_000, "a socket has room for so much?");
     }
-    // Nobody sends any more: what was begun is finished by the NIC itself.
+    // No further frames are sent: the NIC itself sends the pending data.
     for number in 0..accepted {
         let mut seen = vec![0; 9004];
         qemu.read_exact(&mut seen).unwrap();

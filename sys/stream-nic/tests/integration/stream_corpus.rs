@@ -1,5 +1,4 @@
-//! The reader of frames against any QEMU, judged by the fuzzer's oracle: its corpus is replayed,
-//! whole and damaged.
+//! Replays the fuzzer's corpus of frame streams with its oracle, complete and damaged.
 
 use crate::replay;
 use crate::stream_oracle::{Outcome, check};

@@ -1,4 +1,4 @@
-//! A driver that keeps a ring full of requests, as a guest has it.
+//! Driver that keeps a virtqueue filled with requests, as a guest under load does.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{Ordering, fence};
@@ -10,7 +10,7 @@ use crate::packed::PackedRing;
 use crate::requests::{Asked, Requests};
 use crate::split::SplitRing;
 
-/// A ring of either form.
+/// Virtqueue in split or packed format.
 pub(crate) enum Ring<'a> {
     Split(SplitRing<'a>),
     Packed(PackedRing<'a>),
@@ -60,19 +60,19 @@ impl Ring<'_> {
     }
 }
 
-/// See the module.
+/// Driver of one virtqueue: makes requests, submits them and checks their completions.
 pub(crate) struct Driver<'a> {
     pub(crate) requests: Requests<'a>,
     pub(crate) ring: Ring<'a>,
     pub(crate) kick: OwnedFd,
     pub(crate) call: OwnedFd,
-    /// How many requests there are at a time.
+    /// Requests in flight.
     pub(crate) depth: u16,
     pub(crate) kicks: u64,
 }
 
 impl Driver<'_> {
-    /// Asks for as many requests as there are to be.
+    /// Submits `depth` requests.
     pub(crate) fn fill(&mut self) -> Result<()> {
         for slot in 0..self.depth {
             self.ask(slot);
@@ -93,7 +93,8 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Takes in what was answered, and asks again; how many that were.
+    /// Reaps completions and submits a new request for each. Returns the number of completions, at
+    /// most `depth`.
     pub(crate) fn turn(&mut self) -> Result<u64> {
         let mut count = 0;
         while count < u64::from(self.depth) {
@@ -108,7 +109,7 @@ impl Driver<'_> {
         Ok(count)
     }
 
-    /// Sleeps until something is answered, as a driver does that is interrupted, or for 5 s.
+    /// Enables interrupts and blocks until a request completes, at most 5 s.
     pub(crate) fn wait(&mut self) -> Result<()> {
         self.ring.want_interrupt(true);
         fence(Ordering::SeqCst);

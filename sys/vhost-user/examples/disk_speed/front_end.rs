@@ -1,5 +1,5 @@
-//! A front-end's end of the socket: as much of vhost-user as one ring of a disk needs
-//! (QEMU, docs/interop/vhost-user.rst).
+//! Front-end side of the socket: the subset of vhost-user that one queue of a disk needs (QEMU,
+//! docs/interop/vhost-user.rst).
 
 use std::io::{IoSlice, Read};
 use std::mem::MaybeUninit;
@@ -13,7 +13,7 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 
 use crate::memory::{GUEST_BASE, Memory, USER_BASE};
 
-/// Feature bits of virtio 1.3, sections 5.2.3 and 6, and the one of vhost-user.
+/// Feature bits of virtio 1.3, sections 5.2.3 and 6, and `VHOST_USER_F_PROTOCOL_FEATURES`.
 pub(crate) const SIZE_MAX: u64 = 1 << 1;
 pub(crate) const SEG_MAX: u64 = 1 << 2;
 pub(crate) const READ_ONLY: u64 = 1 << 5;
@@ -24,7 +24,7 @@ pub(crate) const VERSION_1: u64 = 1 << 32;
 pub(crate) const PACKED: u64 = 1 << 34;
 const PROTOCOL_FEATURES: u64 = 1 << 30;
 
-/// Protocol features: several queues, and the configuration space.
+/// Protocol features: multiple queues, and configuration space.
 const MULTIPLE_QUEUES: u64 = 1;
 const CONFIG: u64 = 1 << 9;
 
@@ -44,25 +44,26 @@ const GET_CONFIG: u32 = 24;
 
 const VERSION: u32 = 1;
 const REPLY: u32 = 1 << 2;
-/// No answer is longer.
+/// Largest payload of a reply in bytes.
 const PAYLOAD_MAX: u32 = 4096;
-/// A back-end that is asked answers within this.
+/// Time limit for a reply of the back-end.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// `capacity`, `size_max`, `seg_max`, the geometry and `blk_size` of the configuration space.
 const CONFIG_BYTES: u32 = 24;
 
-/// What the back-end says of its disk.
+/// Properties of the disk that the back-end reports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Disk {
     pub(crate) features: u64,
-    /// Bytes, if it tells.
+    /// Capacity in bytes; `None` if the back-end offers no configuration space.
     pub(crate) size: Option<u64>,
-    /// Bytes and number of the segments of a request at most.
+    /// Maximum size of a segment in bytes and maximum number of segments of a request; `u64::MAX`
+    /// if unlimited.
     pub(crate) size_max: u64,
     pub(crate) seg_max: u64,
 }
 
-/// Where the parts of a ring are in memory, and where it begins.
+/// Guest addresses of the parts of a ring, and its initial position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RingPlace {
     pub(crate) entries: u16,
@@ -72,7 +73,7 @@ pub(crate) struct RingPlace {
     pub(crate) device: u64,
 }
 
-/// See the module.
+/// Connection to a back-end.
 #[derive(Debug)]
 pub(crate) struct FrontEnd {
     stream: UnixStream,
@@ -88,7 +89,10 @@ impl FrontEnd {
         Ok(Self { stream, has_protocol: false })
     }
 
-    /// Agrees on those of the `wanted` features that are offered; `required` ones have to be.
+    /// Negotiates those of the `wanted` features that are offered, and all `required` ones.
+    ///
+    /// # Errors
+    /// A required feature is not offered, or the back-end does not reply.
     pub(crate) fn negotiate(&mut self, wanted: u64, required: u64) -> Result<Disk> {
         let offered = self.number(GET_FEATURES)?;
         for (feature, name) in [(VERSION_1, "VIRTIO_F_VERSION_1"), (PACKED, "VIRTIO_F_RING_PACKED")]
@@ -104,7 +108,7 @@ impl FrontEnd {
             self.send(SET_PROTOCOL_FEATURES, &protocol.to_ne_bytes(), &[])?;
         }
         self.send(SET_OWNER, &[], &[])?;
-        // Limits that cannot be read are not agreed on.
+        // Limits that cannot be read from configuration space are not negotiated.
         let limits = if has_config { SIZE_MAX | SEG_MAX } else { 0 };
         let features = offered & (wanted | required | limits | READ_ONLY | PROTOCOL_FEATURES);
         self.send(SET_FEATURES, &features.to_ne_bytes(), &[])?;
@@ -116,7 +120,7 @@ impl FrontEnd {
                 bytes.map_or(0, |bytes| u64::from(u32::from_le_bytes(bytes)))
             };
             disk.size = Some((word(0) | word(4) << 32).saturating_mul(512));
-            // A limit of nothing is none.
+            // A limit of 0 means no limit.
             let limit = |bit, at| {
                 let limit = word(at);
                 if features & bit == 0 || limit == 0 { u64::MAX } else { limit }
@@ -140,7 +144,7 @@ impl FrontEnd {
         self.send(SET_MEM_TABLE, &table, &[memory.file().as_fd()])
     }
 
-    /// Starts the first ring, which is kicked and calls by these.
+    /// Starts ring 0. The driver kicks it through `kick`; the back-end interrupts through `call`.
     pub(crate) fn start(
         &mut self,
         ring: RingPlace,
@@ -157,7 +161,8 @@ impl FrontEnd {
         let first = 0_u64.to_ne_bytes();
         self.send(SET_VRING_CALL, &first, &[call])?;
         self.send(SET_VRING_KICK, &first, &[kick])?;
-        // Without protocol features rings are enabled from the start.
+        // Without protocol features, rings start enabled (vhost-user,
+        // `VHOST_USER_SET_VRING_ENABLE`).
         if self.has_protocol { self.send(SET_VRING_ENABLE, &state(1), &[]) } else { Ok(()) }
     }
 

@@ -1,14 +1,14 @@
-//! Requests to vhost-user-blk back-ends, by a front-end that only polls or one that sleeps:
-//! how many a second, and how many for each second of CPU time that the back-end uses.
+//! Benchmark of vhost-user-blk back-ends by a front-end that polls or sleeps: requests per second,
+//! and requests per second of CPU time that the back-end uses.
 //!
 //!     disk_speed [OPTION]… ROUNDS SECONDS DEPTH 'NAME: COMMAND'…
 //!     disk_speed [OPTION]… --socket PATH ROUNDS SECONDS DEPTH
 //!
-//! Each command starts a back-end on the socket `SOCKET`; back-ends take turns. With
-//! `--socket` somebody listens already, whose CPU time is not known. The front-end runs on
-//! CPU 0, back-ends that it starts on CPU 1. Without options all requests read 4 KB anywhere in the
-//! first 256 MiB of the disk, and the front-end polls. For example, with the project's own
-//! and QEMU's:
+//! Each command starts a back-end on the socket `SOCKET`; back-ends take turns. With `--socket`,
+//! the back-end of an existing socket is measured; its CPU time is not reported. The front-end runs
+//! on CPU 0, started back-ends on CPU 1. Without options all requests read 4 KB at random offsets
+//! in the first 256 MiB of the disk, and the front-end polls. Example that compares the project's
+//! back-end with QEMU's:
 //!
 //!     disk_speed 5 3 128 \
 //!       'suimon null: serve-disk disk.raw --null --vhost-user SOCKET' \
@@ -18,19 +18,19 @@
 //!
 //! Options:
 //!
-//!     --json              tells each round's figures as JSON, for programs, and no medians
-//!     --socket PATH       where a back-end listens
-//!     --block-kib N       what a request moves
-//!     --read-percent N    how many of a hundred requests read; the others write
-//!     --sequential        one behind the other, instead of anywhere
-//!     --disk-mib N        how much of the disk is used
-//!     --wait              sleeps until it is interrupted, instead of polling
-//!     --packed            a packed ring instead of a split one
-//!     --without FEATURE   without event-index or indirect, also if the back-end offers it
+//!     --json              prints the rates of each round as JSON, without medians
+//!     --socket PATH       socket of a running back-end
+//!     --block-kib N       size of a request in KiB
+//!     --read-percent N    percentage of reads; other requests are writes
+//!     --sequential        ascending offsets instead of random ones
+//!     --disk-mib N        part of the disk that is used, from its beginning
+//!     --wait              sleeps until an interrupt instead of polling
+//!     --packed            packed instead of split virtqueue
+//!     --without FEATURE   does not negotiate event-index or indirect
 //!
-//! It takes any back-end of a disk with `VIRTIO_F_VERSION_1`: event index, indirect descriptors, flush
-//! requests and the configuration space are used where they are offered, and requests are divided as
-//! `size_max` and `seg_max` say. It ends with status 1 and a sentence if something fails.
+//! Back-ends need `VIRTIO_F_VERSION_1`. Event index, indirect descriptors, flush requests and
+//! configuration space are used if offered, and requests are split according to `size_max` and
+//! `seg_max`. On failure the exit status is 1 and a message is printed.
 
 mod driver;
 mod front_end;
@@ -57,18 +57,19 @@ use split::SplitRing;
 use suimon_test_programs::end_program;
 use wanted::Wanted;
 
-/// Rings are warm after this, or an eighth of the time that is measured.
+/// Upper limit of the time before a measurement in which the queue warms up; the other limit is an
+/// eighth of the measured time.
 const WARM_UP: Duration = Duration::from_millis(100);
-/// A back-end listens within this.
+/// Time limit for a started back-end to listen on its socket.
 const START_LIMIT: Duration = Duration::from_secs(30);
-/// A back-end that answers nothing for so long stands still.
+/// Time without a completion after which the back-end is considered hung.
 const STANDS_STILL: Duration = Duration::from_secs(5);
 
-/// What a back-end did in a round.
+/// Rates of a back-end in one round.
 #[derive(Clone, Copy)]
 struct Rates {
     per_second: f64,
-    /// None if it is not known who the back-end is.
+    /// Requests per second of CPU time; `None` if the back-end's process is unknown.
     per_cpu_second: Option<f64>,
     kicks_per_second: f64,
 }
@@ -79,15 +80,15 @@ struct Peer {
     rounds: Vec<Rates>,
 }
 
-/// Who serves the disk.
+/// Origin of the back-end under test.
 enum Behind {
-    /// A program that is started for each round.
+    /// Command that starts the back-end, once for each round.
     Command(String),
-    /// Somebody who listens at this socket.
+    /// Socket of a running back-end.
     Socket(PathBuf),
 }
 
-/// A back-end's process, which is ended when this is dropped.
+/// Process of a back-end, killed on drop.
 struct Running(Child);
 
 impl Running {
@@ -137,7 +138,7 @@ fn measure(peer: &Peer, wanted: &Wanted) -> Result<Rates> {
 fn measure_at(socket: &Path, running: Option<&Running>, wanted: &Wanted) -> Result<Rates> {
     let mut front_end = FrontEnd::connect(socket)?;
     let form = if wanted.is_packed { PACKED } else { 0 };
-    // Without FLUSH a disk would write through.
+    // Without FLUSH the back-end would have to write through.
     let disk = front_end.negotiate(wanted.features | FLUSH, VERSION_1 | form)?;
     let is_read_only = disk.features & READ_ONLY != 0;
     ensure!(!is_read_only || wanted.load.read_percent >= 100, "the disk is read-only");
@@ -185,10 +186,10 @@ fn measure_at(socket: &Path, running: Option<&Running>, wanted: &Wanted) -> Resu
     })
 }
 
-/// Keeps the ring full for `time`, or longer until one request is complete. Returns the number of
-/// completed requests.
+/// Keeps `depth` requests in flight for `time`, and at least until one request is complete. Returns
+/// the number of completed requests.
 fn run(driver: &mut Driver<'_>, wanted: &Wanted, time: Duration) -> Result<u64> {
-    // A driver that sleeps looks at the clock each time, one that polls now and then.
+    // A sleeping driver checks the clock on each turn, a polling one every 256 turns.
     let turns = if wanted.is_waiting { 1 } else { 256 };
     let until = Instant::now() + time;
     let (mut count, mut last) = (0, Instant::now());
@@ -212,7 +213,8 @@ fn run(driver: &mut Driver<'_>, wanted: &Wanted, time: Duration) -> Result<u64> 
     Ok(count)
 }
 
-/// CPU time of a process: that of its threads (`/proc/PID/task/TID/schedstat`).
+/// Returns the CPU time of a process in nanoseconds: the sum over its threads
+/// (`/proc/PID/task/TID/schedstat`).
 fn cpu_ns(process: u32) -> Result<u64> {
     let threads = std::fs::read_dir(format!("/proc/{process}/task"))
         .context("the back-end has ended while it was measured")?;

@@ -1,4 +1,4 @@
-//! The memory that a back-end shares: a ring, the requests in it, and their payloads.
+//! Memory shared with the back-end: a ring, its requests, and their payloads.
 
 use std::fs::File;
 
@@ -8,30 +8,30 @@ use vm_memory::{
     FileOffset, GuestAddress, GuestMemory, GuestMemoryMmap, GuestMemoryRegion, VolatileSlice,
 };
 
-/// Guest memory starts here, ...
+/// Guest-physical address of the shared memory.
 pub(crate) const GUEST_BASE: u64 = 0x10_0000;
-/// ... and here in the front-end.
+/// Address of the shared memory in the front-end (`user_addr` of the region).
 pub(crate) const USER_BASE: u64 = 0x7f00_0000_0000;
 
-/// Entries of the ring, and requests there may be.
+/// Entries of the ring, and maximum number of requests in flight.
 pub(crate) const ENTRIES: u16 = 256;
-/// Descriptors of a request at most: header, segments, status.
+/// Maximum number of descriptors of a request: header, segments and status.
 pub(crate) const PIECES_MAX: u64 = 64;
 
-/// Where things lie, from the start of the memory.
+/// Offsets of the parts of a ring in the shared memory.
 pub(crate) const DESCRIPTORS: u64 = 0;
 pub(crate) const DRIVER: u64 = 0x2000;
 pub(crate) const DEVICE: u64 = 0x3000;
-/// A table of descriptors for each request.
+/// Offset of the indirect descriptor tables, one for each request.
 pub(crate) const TABLES: u64 = 0x1_0000;
 pub(crate) const TABLE_BYTES: u64 = PIECES_MAX * 16;
-/// Each request's header, and its status in the same line, as drivers have them.
+/// Offset of the request headers. The status of a request is in the same cache line, as in drivers.
 pub(crate) const REQUESTS: u64 = TABLES + ENTRIES as u64 * TABLE_BYTES;
 pub(crate) const REQUEST_BYTES: u64 = 128;
 pub(crate) const STATUS_AT: u64 = 16;
 pub(crate) const BUFFERS: u64 = 0x10_0000;
 
-/// See the module.
+/// Shared memory, backed by a memfd.
 #[derive(Debug)]
 pub(crate) struct Memory {
     file: File,
@@ -40,7 +40,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// With room for a payload of `block` bytes for each request.
+    /// Allocates memory with a payload buffer of `block` bytes for each request.
     pub(crate) fn new(block: u64) -> Result<Self> {
         let bytes = block.checked_mul(ENTRIES.into()).and_then(|all| all.checked_add(BUFFERS));
         let bytes = bytes.context("requests are too long")?.next_multiple_of(4096);
@@ -62,7 +62,7 @@ impl Memory {
         &self.file
     }
 
-    /// All of it.
+    /// Returns a slice of the whole memory.
     pub(crate) fn slice(&self) -> Result<VolatileSlice<'_>> {
         let region = self.mapped.find_region(GuestAddress(GUEST_BASE)).context("no memory")?;
         Ok(region.as_volatile_slice()?)

@@ -1,4 +1,4 @@
-//! The driver's side of a packed ring (virtio 1.3, section 2.8).
+//! Driver side of a packed virtqueue (virtio 1.3, section 2.8).
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
@@ -12,16 +12,16 @@ use crate::split::{describe, flags_of, set_ways};
 
 const AVAILABLE: u16 = 1 << 7;
 const USED: u16 = 1 << 15;
-/// Event suppression (section 2.8.14): interrupts or kicks at any time, never, at one descriptor.
+/// Event suppression flags (section 2.8.14): notify always, never, or at one descriptor.
 const EVENT_ENABLE: u16 = 0;
 const EVENT_DISABLE: u16 = 1;
 const EVENT_DESCRIPTOR: u16 = 2;
 
-/// Where a ring begins: at its first descriptor, both wrap counters set (vhost-user,
+/// Initial position of a ring: first descriptor, both wrap counters set (vhost-user,
 /// `VHOST_USER_SET_VRING_BASE`).
 pub(crate) const BASE: u32 = 0x8000_8000;
 
-/// One place of the ring.
+/// Fields of one descriptor of the ring.
 struct Place<'a> {
     address: &'a AtomicU64,
     bytes: &'a AtomicU32,
@@ -29,7 +29,7 @@ struct Place<'a> {
     flags: &'a AtomicU16,
 }
 
-/// A place and the wrap counter that goes with it.
+/// Index of a descriptor with its wrap counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Position {
     at: u16,
@@ -49,12 +49,12 @@ impl Position {
     }
 }
 
-/// See the module.
+/// Packed virtqueue, driver side.
 pub(crate) struct PackedRing<'a> {
     places: Vec<Place<'a>>,
-    /// What is written for each slot: its table, or its pieces.
+    /// Descriptors written to the ring for each slot: one for its indirect table, or one per piece.
     chains: Vec<Vec<Piece>>,
-    /// Flags of the descriptors of segments in the tables, by slot.
+    /// Flags of the segment descriptors in the indirect tables, by slot.
     ways: Vec<Vec<&'a AtomicU16>>,
     is_indirect: bool,
     driver_flags: &'a AtomicU16,
@@ -62,12 +62,12 @@ pub(crate) struct PackedRing<'a> {
     device_flags: &'a AtomicU16,
     next: Position,
     seen: Position,
-    /// Places that were added since the back-end was last told.
+    /// Descriptors added since the last kick decision.
     added: u16,
 }
 
 impl<'a> PackedRing<'a> {
-    /// Lays requests out in memory.
+    /// Writes the descriptors of all slots to memory.
     pub(crate) fn new(
         slice: &'a VolatileSlice<'a>,
         requests: &Requests<'_>,
@@ -92,7 +92,7 @@ impl<'a> PackedRing<'a> {
                 let table = TABLES + u64::from(slot) * TABLE_BYTES;
                 for (piece, nth) in pieces.iter().zip(0_u64..) {
                     let at = table + nth * 16;
-                    // Flags other than "written to" mean nothing in a table (section 2.8.8).
+                    // In an indirect table, all flags except WRITE are ignored (section 2.8.8).
                     let flags = [0, flags_of(piece, true)];
                     describe(slice, at, (piece.address, piece.bytes), flags)?;
                     if piece.kind == PieceKind::Segment {
@@ -122,7 +122,7 @@ impl<'a> PackedRing<'a> {
         })
     }
 
-    /// Requests that fit in.
+    /// Returns the number of requests that fit into the ring.
     pub(crate) fn slots(&self) -> usize {
         self.chains.len()
     }
@@ -153,13 +153,13 @@ impl<'a> PackedRing<'a> {
             }
         }
         let length = chain.len() as u16;
-        // The first one makes all of them visible.
+        // The release store of the head's flags makes the whole chain visible.
         self.places[usize::from(head.at)].flags.store(head_flags.to_le(), Ordering::Release);
         self.next = head.after(length);
         self.added += length;
     }
 
-    /// Whether the back-end is to be kicked for what was added.
+    /// Returns true if the back-end has to be kicked for the added descriptors.
     pub(crate) fn publish(&mut self) -> bool {
         let added = std::mem::take(&mut self.added);
         if added == 0 {
@@ -178,19 +178,19 @@ impl<'a> PackedRing<'a> {
         }
     }
 
-    /// The next slot that was answered.
+    /// Returns the slot of the next completion, if there is one.
     pub(crate) fn take(&mut self) -> Option<u16> {
         if !self.has_answer() {
             return None;
         }
         let slot = u16::from_le(self.places[usize::from(self.seen.at)].id.load(Ordering::Relaxed));
-        // One that was never offered is given as it is, and is no slot.
+        // An id that was never submitted is returned unchanged; the caller rejects the slot.
         let length = self.chains.get(usize::from(slot)).map_or(1, Vec::len) as u16;
         self.seen = self.seen.after(length);
         Some(slot)
     }
 
-    /// Asks for an interrupt at the next answer, or for none.
+    /// Enables an interrupt at the next completion, or disables interrupts.
     pub(crate) fn want_interrupt(&mut self, is_wanted: bool) {
         let flags = if is_wanted { EVENT_ENABLE } else { EVENT_DISABLE };
         self.driver_flags.store(flags.to_le(), Ordering::Relaxed);

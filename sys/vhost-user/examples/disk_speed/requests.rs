@@ -1,5 +1,5 @@
-//! Requests of a disk as they lie in memory (virtio 1.3, section 5.2.6): each slot has a header,
-//! segments of its payload, and a status.
+//! Requests of a disk in memory (virtio 1.3, section 5.2.6): each slot has a header, payload
+//! segments and a status.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
@@ -10,20 +10,20 @@ use vm_memory::{VolatileMemory, VolatileSlice};
 use crate::front_end::Disk;
 use crate::memory::{BUFFERS, ENTRIES, GUEST_BASE, PIECES_MAX, REQUEST_BYTES, REQUESTS, STATUS_AT};
 
-/// What is asked of a disk, without end.
+/// Parameters of the generated load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
-    /// Bytes of a request.
+    /// Size of a request in bytes.
     pub(crate) bytes: u64,
-    /// How many of a hundred requests read; the others write.
+    /// Percentage of reads; other requests are writes.
     pub(crate) read_percent: u64,
-    /// Anywhere. Otherwise one behind the other, and from the beginning again.
+    /// Random offsets if true; otherwise ascending offsets that wrap at `disk_bytes`.
     pub(crate) is_random: bool,
     /// Bytes of the disk that are used, from its beginning.
     pub(crate) disk_bytes: u64,
 }
 
-/// A part of a request: where it is, how long, and whether the device writes to it.
+/// Part of a request: guest address, length in bytes, and kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) address: u64,
@@ -34,35 +34,37 @@ pub(crate) struct Piece {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PieceKind {
     Header,
-    /// The device writes to it if the request reads.
+    /// Payload; device-writable if the request reads.
     Segment,
     Status,
 }
 
-/// What a slot asks for now.
+/// Request that a slot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) is_read: bool,
-    /// It is a read as it was laid out: all requests are.
+    /// True if the request is a read of a load without writes, so its descriptors need no change.
     pub(crate) is_laid_out: bool,
 }
 
-/// See the module.
+/// Requests of all slots.
 pub(crate) struct Requests<'a> {
     load: Load,
     segment_bytes: u64,
-    /// Reads, of which the number is 0, unless something else was written.
+    /// Type fields of the headers: 0 (read) unless the load contains writes.
     kinds: Vec<&'a AtomicU32>,
     sectors: Vec<&'a AtomicU64>,
     statuses: Vec<&'a AtomicU8>,
-    /// Requests made so far.
+    /// Requests made since the start.
     made: u64,
     state: u64,
 }
 
 impl<'a> Requests<'a> {
+    /// Writes the headers of all slots to memory.
+    ///
     /// # Errors
-    /// The disk is shorter, or takes no requests of this length.
+    /// The disk is smaller than `load.disk_bytes`, or does not accept requests of this size.
     pub(crate) fn new(slice: &'a VolatileSlice<'a>, load: Load, disk: &Disk) -> Result<Self> {
         if let Some(size) = disk.size {
             let wanted = load.disk_bytes;
@@ -71,7 +73,7 @@ impl<'a> Requests<'a> {
                 "the disk has {size} bytes, fewer than the {wanted} to be used"
             );
         }
-        // Whole sectors in each segment.
+        // Segments consist of whole sectors.
         let segment_bytes = load.bytes.min(disk.size_max / 512 * 512);
         ensure!(segment_bytes > 0, "the back-end takes segments of {} bytes only", disk.size_max);
         let segments = load.bytes.div_ceil(segment_bytes);
@@ -99,11 +101,11 @@ impl<'a> Requests<'a> {
         })
     }
 
-    /// How a slot lies in memory.
+    /// Returns the parts of the request in a slot, in order.
     pub(crate) fn pieces(&self, slot: u16) -> Vec<Piece> {
         let request = GUEST_BASE + REQUESTS + u64::from(slot) * REQUEST_BYTES;
         let piece = |address, bytes: u64, kind| {
-            // At most `size_max`, which has 32 bits, or a whole request.
+            // Pieces are at most `size_max` bytes, which is a 32-bit field, or a whole request.
             Piece { address, bytes: u32::try_from(bytes).unwrap_or(u32::MAX), kind }
         };
         let mut pieces = vec![piece(request, 16, PieceKind::Header)];
@@ -118,7 +120,7 @@ impl<'a> Requests<'a> {
         pieces
     }
 
-    /// Marsaglia's xorshift64.
+    /// Returns the next pseudo-random number (Marsaglia's xorshift64).
     fn throw(&mut self) -> u64 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
@@ -126,7 +128,7 @@ impl<'a> Requests<'a> {
         self.state >> 16
     }
 
-    /// Makes the next request of the load in a slot.
+    /// Writes the next request of the load into a slot.
     pub(crate) fn make(&mut self, slot: u16) -> Asked {
         let Load { bytes, read_percent, is_random, disk_bytes } = self.load;
         let number = if is_random { self.throw() } else { self.made };
@@ -143,6 +145,8 @@ impl<'a> Requests<'a> {
         Asked { is_read, is_laid_out }
     }
 
+    /// Checks the status of a completed request.
+    ///
     /// # Errors
     /// The request of this slot failed.
     pub(crate) fn check(&self, slot: u16) -> Result<()> {
@@ -158,7 +162,7 @@ impl<'a> Requests<'a> {
     }
 }
 
-/// An offset in memory, which is far shorter than an address space.
+/// Converts an offset in the shared memory to `usize`.
 pub(crate) fn index(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }

@@ -1,4 +1,4 @@
-//! The driver's side of a split ring (virtio 1.3, section 2.7).
+//! Driver side of a split virtqueue (virtio 1.3, section 2.7).
 
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering, fence};
 
@@ -12,7 +12,8 @@ use crate::requests::{Asked, Piece, PieceKind, Requests, index};
 const NO_INTERRUPT: u16 = 1;
 const NO_NOTIFY: u16 = 1;
 
-/// Writes a descriptor (section 2.7.5, and 2.8.13 with the id in place of the next one).
+/// Writes a descriptor. The last two fields are flags and next (section 2.7.5), or id and flags
+/// (section 2.8.13).
 pub(crate) fn describe(
     slice: &VolatileSlice<'_>,
     at: u64,
@@ -26,7 +27,7 @@ pub(crate) fn describe(
     Ok(slice.write_slice(&word.to_le_bytes(), index(at))?)
 }
 
-/// The flags of a piece of a chain, whose device writes to segments if the request reads.
+/// Returns the descriptor flags of a piece of a chain. Segments of reads are device-writable.
 pub(crate) fn flags_of(piece: &Piece, is_read: bool) -> u16 {
     match piece.kind {
         PieceKind::Header => VRING_DESC_F_NEXT as u16,
@@ -36,19 +37,20 @@ pub(crate) fn flags_of(piece: &Piece, is_read: bool) -> u16 {
     }
 }
 
-/// Lets the device write to the segments that these are the flags of, if the request reads.
+/// Sets the flags of a request's segment descriptors: device-writable for a read, device-readable
+/// for a write.
 pub(crate) fn set_ways(ways: &[&AtomicU16], asked: Asked) {
     let segment = Piece { address: 0, bytes: 0, kind: PieceKind::Segment };
     let flags = flags_of(&segment, asked.is_read).to_le();
     ways.iter().for_each(|way| way.store(flags, Ordering::Relaxed));
 }
 
-/// See the module.
+/// Split virtqueue, driver side.
 pub(crate) struct SplitRing<'a> {
     has_event_index: bool,
-    /// The first descriptor of each slot.
+    /// First descriptor of each slot.
     heads: Vec<u16>,
-    /// Flags of the descriptors of segments, by slot.
+    /// Flags of the segment descriptors, by slot.
     ways: Vec<Vec<&'a AtomicU16>>,
     available: Vec<&'a AtomicU16>,
     available_index: &'a AtomicU16,
@@ -56,17 +58,18 @@ pub(crate) struct SplitRing<'a> {
     used: Vec<&'a AtomicU32>,
     used_index: &'a AtomicU16,
     used_flags: &'a AtomicU16,
-    /// Where the back-end wants to be kicked, and where we want to be interrupted.
+    /// `avail_event` and `used_event`: indices at which the back-end requests a kick and the driver
+    /// an interrupt.
     kick_at: &'a AtomicU16,
     call_at: &'a AtomicU16,
     added: u16,
     seen: u16,
-    /// Descriptors of a request in the ring.
+    /// Descriptors that a request occupies in the ring.
     step: u16,
 }
 
 impl<'a> SplitRing<'a> {
-    /// Lays requests out in memory.
+    /// Writes the descriptors of all slots to memory.
     pub(crate) fn new(
         slice: &'a VolatileSlice<'a>,
         requests: &Requests<'_>,
@@ -126,7 +129,7 @@ impl<'a> SplitRing<'a> {
         })
     }
 
-    /// Requests that fit in.
+    /// Returns the number of requests that fit into the ring.
     pub(crate) fn slots(&self) -> usize {
         self.heads.len()
     }
@@ -141,7 +144,7 @@ impl<'a> SplitRing<'a> {
         self.added = self.added.wrapping_add(1);
     }
 
-    /// Makes what was added visible; whether the back-end is to be kicked.
+    /// Makes the added requests visible. Returns true if the back-end has to be kicked.
     pub(crate) fn publish(&mut self) -> bool {
         let old = u16::from_le(self.available_index.load(Ordering::Relaxed));
         if old == self.added {
@@ -157,7 +160,7 @@ impl<'a> SplitRing<'a> {
         since < self.added.wrapping_sub(old)
     }
 
-    /// The next slot that was answered.
+    /// Returns the slot of the next completion, if there is one.
     pub(crate) fn take(&mut self) -> Option<u16> {
         if u16::from_le(self.used_index.load(Ordering::Acquire)) == self.seen {
             return None;
@@ -165,15 +168,15 @@ impl<'a> SplitRing<'a> {
         let place = usize::from(self.seen % ENTRIES);
         let head = u32::from_le(self.used[place].load(Ordering::Relaxed));
         self.seen = self.seen.wrapping_add(1);
-        // One that was never offered is given as a slot that is not there.
+        // A head that was never submitted yields a slot out of range; the caller rejects it.
         let slot = head / u32::from(self.step);
         Some(u16::try_from(slot).unwrap_or(u16::MAX))
     }
 
-    /// Asks for an interrupt at the next answer, or for none.
+    /// Enables an interrupt at the next completion, or disables interrupts.
     pub(crate) fn want_interrupt(&mut self, is_wanted: bool) {
         if self.has_event_index {
-            // One that has been passed already: no interrupts.
+            // An index that has been passed already produces no interrupt.
             let at = if is_wanted { self.seen } else { self.seen.wrapping_sub(1) };
             self.call_at.store(at.to_le(), Ordering::Relaxed);
         } else {

@@ -1,4 +1,4 @@
-//! What is told of rounds.
+//! Output of the measured rates.
 
 use crate::wanted::Wanted;
 use crate::{Peer, Rates};
@@ -9,7 +9,7 @@ fn three(mut numbers: Vec<f64>) -> String {
     format!("{:7.2} ({low:.2} to {high:.2})", numbers[numbers.len() / 2])
 }
 
-/// As JSON, for programs.
+/// Prints the rates of all rounds as JSON.
 pub(crate) fn tell_json(peers: &[Peer]) {
     let of_round = |rates: &Rates| {
         serde_json::json!({
@@ -25,7 +25,7 @@ pub(crate) fn tell_json(peers: &[Peer]) {
     println!("{}", peers.iter().map(of_peer).collect::<serde_json::Value>());
 }
 
-/// Medians and ratios, for people.
+/// Prints medians, ranges and ratios as text.
 pub(crate) fn tell_medians(peers: &[Peer], wanted: &Wanted) {
     println!(
         "requests of {} KiB, depth {}; millions; median (lowest to highest) of {} rounds",

@@ -1,4 +1,4 @@
-//! What is asked for on the command line.
+//! Parsing of the command line.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ const USAGE: &str = "usage: disk_speed [--json] [--block-kib N] [--read-percent 
     [--disk-mib N] [--wait] [--packed] [--without event-index|indirect] ROUNDS SECONDS DEPTH \
     'NAME: COMMAND'…, or with --socket PATH no command";
 
-/// How to measure.
+/// Parameters of a measurement.
 pub(crate) struct Wanted {
     pub(crate) is_json: bool,
-    /// Sleep instead of polling.
+    /// Sleep until an interrupt instead of polling.
     pub(crate) is_waiting: bool,
     pub(crate) is_packed: bool,
-    /// Features that are taken if they are offered.
+    /// Optional features to negotiate if they are offered.
     pub(crate) features: u64,
     pub(crate) load: Load,
     pub(crate) rounds: usize,
@@ -28,8 +28,10 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
+    /// Parses the arguments of the process.
+    ///
     /// # Errors
-    /// Something else was written than the usage says.
+    /// The arguments do not match the usage text.
     pub(crate) fn of_arguments() -> Result<(Self, Vec<Peer>)> {
         let mut load =
             Load { bytes: 4096, read_percent: 100, is_random: true, disk_bytes: 256 << 20 };

@@ -1,4 +1,4 @@
-//! What messages do to single rings: describe, start, stop and enable them.
+//! Messages that concern single rings: set up, start, stop and enable.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Device {
         vring.ok_or(DeviceFault::VringIndex { request, index, noun, count })
     }
 
-    /// A vring that is about to be changed, so it does not run.
+    /// Stops vring `index` so that it can be changed. Blocks until the ring is detached.
     pub(super) fn stopped(
         &mut self,
         request: Request,
@@ -37,8 +37,8 @@ impl Device {
         Ok(vring)
     }
 
-    /// Starts every ring that can run and does not. `request` is the one that
-    /// made it possible.
+    /// Starts every ring that is completely configured and not running. `request` is named in
+    /// errors.
     pub(super) fn start_rings(&mut self, request: Request) -> Result<(), DeviceFault> {
         let Some(memory) = self.memory.memory() else { return Ok(()) };
         if self.vrings.iter().any(Vring::is_broken) {
@@ -58,7 +58,7 @@ impl Device {
         Ok(())
     }
 
-    /// Size, addresses or position of a vring.
+    /// Sets size, addresses or position of a vring.
     pub(super) fn describe(&mut self, message: &Message) -> Result<(), DeviceFault> {
         let request = match *message {
             Message::SetVringNum { index, size } => {
@@ -117,8 +117,8 @@ impl Device {
     }
 }
 
-/// A descriptor that a ring may read or write without waiting: an anonymous
-/// inode (an eventfd is one; files, sockets and pipes are not), made not to block.
+/// Checks a descriptor that a ring will read or write without blocking, and makes it non-blocking.
+/// It must be an anonymous inode, as eventfds are; files, sockets and pipes are not.
 pub(super) fn checked(
     request: Request,
     index: u32,

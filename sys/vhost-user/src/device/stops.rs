@@ -1,7 +1,8 @@
-//! Rings that a message takes back, before it is executed.
+//! Rings that a message stops, detached before the message is executed.
 //!
-//! [`Device::handle`] waits for rings that it stops, and the ring of a disk whose store stalls is not
-//! back before the store responds. Callers that must not wait so long take the rings back first.
+//! [`Device::handle`] blocks until the rings that it stops are detached. The ring of a disk whose
+//! store has stalled is only detached when the store responds. Callers that must not block detach
+//! the rings first, with [`Device::try_stop`].
 
 use std::time::{Duration, Instant};
 
@@ -13,14 +14,14 @@ use crate::message::Message;
 use crate::request::Request;
 use crate::vring::Vring;
 
-/// Rings of a device that are to be taken back.
+/// Set of rings of a device to detach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stops {
-    /// None.
+    /// Empty set: no ring is stopped.
     Nothing,
-    /// The one with this index, if the device has it.
+    /// The ring with this index, if the device has it.
     One(u32),
-    /// All.
+    /// Every ring of the device.
     All,
 }
 
@@ -39,8 +40,8 @@ impl Stops {
 }
 
 impl Device {
-    /// Returns the rings that [`handle`](Self::handle) will take back. Each of them is started again
-    /// by that, or is to be stopped.
+    /// Returns the rings that [`handle`](Self::handle) will detach. The message restarts them or
+    /// leaves them stopped.
     pub fn stops(&self, message: &Message) -> Stops {
         use Message as M;
         let is_negotiated = |request| check_negotiated(request, self.protocol).is_ok();
@@ -76,7 +77,7 @@ impl Device {
         }
     }
 
-    /// Returns the rings that [`take_fault`](Self::take_fault) will take back.
+    /// Returns the rings that [`take_fault`](Self::take_fault) will detach.
     pub fn stops_of_fault(&self) -> Stops {
         Stops::all_if(self.vrings.iter().any(Vring::has_fault))
     }
@@ -87,15 +88,16 @@ impl Device {
         rings.any(|(index, vring)| stops.has(index) && vring.is_running())
     }
 
-    /// Takes these rings back, and waits for them at most `at_most`. Returns true if none of them
-    /// runs; otherwise they were requested back, and this is to be called again.
+    /// Requests these rings back and blocks at most `at_most` until they are detached. Returns true
+    /// if none of them runs; otherwise the caller must call again.
     pub fn try_stop(&mut self, stops: Stops, at_most: Duration) -> bool {
         let deadline = Instant::now() + at_most;
         let model = &self.link.model;
         let rings = self.vrings.iter_mut().enumerate();
         let mut stopping: Vec<&mut Vring> =
             rings.filter(|(index, _)| stops.has(*index)).map(|(_, vring)| vring).collect();
-        // Requested from all first, so that they are waited for together.
+        // All rings are requested back before the first wait, so that they are detached in
+        // parallel.
         stopping.iter_mut().for_each(|vring| vring.begin_stop(model));
         let left = || deadline.saturating_duration_since(Instant::now());
         stopping.into_iter().all(|vring| vring.finish_stop(left()))

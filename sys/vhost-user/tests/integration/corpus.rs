@@ -1,5 +1,4 @@
-//! Messages, judged by the fuzzer's oracle: its corpus is replayed, whole, cut short
-//! and damaged.
+//! Replays the fuzzer's corpus of messages with its oracle: complete, truncated and damaged.
 
 use crate::replay;
 use crate::vhost_user_oracle::check;

@@ -1,4 +1,4 @@
-//! The disk against a front-end written from the specification alone, over a real socket,
+//! Tests of the disk with a front-end written from the specification alone, over a real socket,
 //! with real memory and rings.
 
 use std::collections::BTreeMap;
@@ -25,11 +25,11 @@ use suimon_vhost_user::VhostUserDisk;
 const CONFIG_WCE: u64 = 1 << 11;
 const IN_ORDER: u64 = 1 << 35;
 
-/// A queue, and the disk behind it.
+/// Queue, and the disk behind it.
 type Served = (Box<dyn DiskQueue>, MemoryDisk);
 
-/// Serves queues when it is told to, and finishes what is under way before it gives a
-/// queue back.
+/// Queue host that serves queues when `serve` is called, and completes requests in flight before it
+/// returns a queue.
 #[derive(Default)]
 struct Store {
     queues: Mutex<BTreeMap<u16, Served>>,
@@ -40,7 +40,7 @@ impl Store {
         self.queues.lock().unwrap().len()
     }
 
-    /// Takes what queue `index` has, and carries these of it out.
+    /// Receives the requests of queue `index` and executes those with the positions `answers`.
     fn serve(&self, index: u16, answers: &[usize]) -> Vec<DiskOp> {
         let mut queues = self.queues.lock().unwrap();
         let (queue, disk) = queues.get_mut(&index).unwrap();
@@ -55,7 +55,7 @@ impl Store {
         queues[&index].1.under_way.iter().map(|one| one.range.offset() / 512).collect()
     }
 
-    /// The process dies: nobody gives anything back.
+    /// Simulates the death of the process: queues are not returned.
     fn die(&self) {
         for (_, (queue, _)) in std::mem::take(&mut *self.queues.lock().unwrap()) {
             std::mem::forget(queue);
@@ -95,7 +95,7 @@ impl DiskObserver for Ear {
     }
 }
 
-/// A disk under test, and what it reports.
+/// Disk under test, and its notices.
 struct DiskBench {
     device: VhostUserDisk,
     store: Arc<Store>,
@@ -150,7 +150,7 @@ impl DiskBench {
     }
 }
 
-/// A VM with one ring.
+/// VM with one ring.
 struct Guest<'a> {
     vm: &'a Vm,
     driver: AnyDriver<'a>,
@@ -253,7 +253,7 @@ fn requests_are_answered_in_any_order_and_a_ring_that_stops_finishes_them() {
         assert_eq!(guest.heads(), [offered[1].head, read.head]);
         assert_eq!(writable_bytes(&vm, &guest.driver, &read)[1024], S_OK);
         assert_eq!(bench.device.status().queues, 1);
-        // Stopping waits for the two that are under way; then the position is right.
+        // Stopping waits for the two requests in flight; the position then includes them.
         assert_eq!(front_end.ring_base(0), (0xfffc_u32 + 4 * (round + 1)) & 0xffff);
         assert_eq!(guest.heads(), [offered[0].head, offered[2].head]);
         assert_eq!(bench.store.len(), 0);
@@ -281,7 +281,7 @@ fn what_was_under_way_when_the_process_died_is_done_again_in_order() {
     bench.store.die();
     drop(bench);
     guest.write(20);
-    // The next process, and the same front-end.
+    // The next process with the same front-end.
     let bench = DiskBench::with(|spec| spec.promise = promise);
     let mut front_end = bench.connect(DISK_FEATURES);
     assert!(front_end.set(32, &description, &[file.as_fd()]));
@@ -321,8 +321,8 @@ fn what_a_vm_negotiated_is_kept_for_it() {
     let promise = bench.promise();
     assert_eq!(promise.features & DISK_FEATURES, DISK_FEATURES);
     assert_eq!(promise.queue_pairs, 1);
-    // A read-only disk still offers what the VM has, and whatever it chose before, what is
-    // answered is durable.
+    // A read-only disk still offers the VM's features, and regardless of its earlier choice,
+    // completed writes are durable.
     let bench = DiskBench::with(|spec| {
         spec.promise = promise;
         spec.is_read_only = true;

@@ -1,5 +1,5 @@
-//! The NIC against a front-end written from the specification alone, over a real
-//! socket, with real memory and rings.
+//! Tests of the NIC with a front-end written from the specification alone, over a real socket, with
+//! real memory and rings.
 
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -49,13 +49,13 @@ fn questions_are_answered() {
     let config = front_end.get(24, &ask(0, 12));
     assert_eq!(config[12..], [0x52, 0x54, 0, 0x12, 0x34, 0x56, 1, 0, 4, 0, 0x28, 0x23]);
     assert_eq!(front_end.get(24, &ask(20, 12)).len(), 12, "outside: no bytes");
-    // Refused, and the connection goes on.
+    // Rejected; the connection stays open.
     assert!(front_end.set(20, &1500_u64.to_ne_bytes(), &[]));
     assert!(!front_end.set(20, &9001_u64.to_ne_bytes(), &[]));
     assert!(!front_end.set(25, &[ask(0, 0), vec![]].concat(), &[]));
     assert!(front_end.set(34, &[], &[]));
     assert_eq!(front_end.get_number(40), 0);
-    // A second front-end is turned away and the first stays.
+    // A second front-end is disconnected and the first one stays.
     let mut second = UnixStream::connect(&bench.socket).unwrap();
     second.set_read_timeout(Some(LIMIT)).unwrap();
     assert_eq!(second.read(&mut [0]).unwrap_or(0), 0);
@@ -66,16 +66,16 @@ fn questions_are_answered() {
     assert!(!bench.socket.exists());
 }
 
-/// What waits for a front-end does so for two seconds at least, each time. A loaded machine keeps
-/// this test from running for a second, with probability p, in the moment of one closing. Unless
-/// p is above 0.06, it does so at all five closings with a probability below 10^-6.
+/// A close that waited for the front-end would take two seconds at least, each time. Load on the
+/// machine may delay a close by a second, with probability p. Unless p is above 0.06, all five
+/// closes are delayed with a probability below 10^-6.
 #[test]
 fn closing_a_nic_waits_for_no_front_end() {
     let closing = || {
         let mut bench = Bench::new(1);
         let mut front_end = FrontEnd::connect(&bench.socket);
         front_end.negotiate(VERSION_1);
-        // The front-end is silent in the middle of a message.
+        // The front-end stops in the middle of a message.
         front_end.send_raw(&FrontEnd::message(2, 1, &[0; 8])[..15], &[]);
         let before = Instant::now();
         drop(bench.nic.take());
@@ -119,7 +119,8 @@ fn offloads_change_live_and_stay_offered_to_a_vm_that_has_them() {
     }
 }
 
-/// Each of these ends the front-end's time, by name, and the next one is served.
+/// Each of these attacks ends the front-end's connection with an error that names the message, and
+/// the next front-end is served.
 #[test]
 fn hostile_front_ends_are_cut_off_and_the_nic_survives() {
     let bench = Bench::new(1);
@@ -187,7 +188,7 @@ fn hostile_front_ends_are_cut_off_and_the_nic_survives() {
     session(&bench, FrontEnd::connect(&bench.socket));
 }
 
-/// The memory goes away under running rings.
+/// The memory is removed while rings run.
 #[test]
 fn a_bad_table_while_rings_run_takes_them_back() {
     let bench = Bench::new(1);

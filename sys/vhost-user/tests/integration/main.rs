@@ -1,5 +1,5 @@
-//! Integration tests of this crate, one module per subject. One program, because linking
-//! takes most of the time that a test program costs.
+//! Integration tests of this crate, one module per subject. A single program, because linking
+//! dominates the build time of tests.
 
 mod bench;
 mod corpus;
@@ -16,5 +16,5 @@ mod resilience;
 #[path = "../../../../fuzz/src/vhost_user_oracle.rs"]
 mod vhost_user_oracle;
 
-// Named by the modules of the ring's tests that are compiled here.
+// Modules of the ring's tests that are compiled here refer to these names.
 use bench::rig;

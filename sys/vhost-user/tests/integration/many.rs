@@ -1,4 +1,4 @@
-//! Many devices: their threads, and what one device may cost the others.
+//! Tests with many devices: number of threads, and isolation of devices from each other.
 
 use std::collections::BTreeSet;
 use std::os::unix::net::UnixStream;
@@ -17,11 +17,11 @@ use suimon_vhost_user::{VhostUserDisk, VhostUserNic, VhostUserThreads};
 use crate::bench::rig::{Driver, GUEST_BASE, Vm, event};
 use crate::bench::{BYTES, Ear, FrontEnd, Loopback, VERSION_1, wait_for};
 
-/// Devices of the tests.
+/// Number of devices of the tests.
 const MANY: u32 = 150;
 
-/// Threads that may be there beside those of one device: one that has executed a message may not be
-/// back when the next message arrives, which then has another one.
+/// Threads permitted in addition to those of one device: a thread that executed a message may not
+/// be idle again when the next message arrives, which then uses another thread.
 const BACK_SOON: usize = 4;
 
 fn spec(folder: &std::path::Path, port: u32) -> VhostUserSpec {
@@ -63,7 +63,7 @@ fn the_number_of_threads_does_not_depend_on_the_number_of_devices() {
         assert_eq!(front_end.get_number(17), 1);
     }
     assert!(threads() <= most, "{} threads, at most {most} are permitted", threads());
-    // Connections that send nothing have none either.
+    // Connections that send nothing need no thread either.
     let silent: Vec<_> = (0..MANY)
         .map(|port| UnixStream::connect(folder.path().join(format!("{port}.sock"))).unwrap())
         .collect();
@@ -72,7 +72,7 @@ fn the_number_of_threads_does_not_depend_on_the_number_of_devices() {
     drop((silent, one, nics, front_ends));
 }
 
-/// A host whose workers do not give a queue back before they are told to.
+/// Queue host whose workers do not return a queue before `is_over` is set.
 #[derive(Default)]
 struct Stalled {
     is_over: Mutex<bool>,
@@ -111,7 +111,7 @@ fn devices_that_stall_do_not_hold_up_others() {
         front_end.negotiate(VERSION_1);
         assert!(front_end.share_memory(&vm, BYTES));
         front_end.start_ring(0, &rx, &event(), &event());
-        // GET_VRING_BASE, which is not replied to before the queue is back.
+        // GET_VRING_BASE, which gets its reply only when the queue is detached.
         front_end.send_raw(&FrontEnd::message(11, 1, &FrontEnd::state(0, 0)), &[]);
         stuck.push((front_end, notices));
     }
@@ -134,12 +134,12 @@ fn devices_that_stall_do_not_hold_up_others() {
     }
 }
 
-/// A store that does not give a queue back before it responds again, or its disk ends.
+/// Store that returns a disk's queues only after [`release`](Self::release).
 #[derive(Clone, Default)]
 struct StalledStore(Arc<(Mutex<BTreeSet<DiskId>>, Condvar)>);
 
 impl StalledStore {
-    /// From now on this disk gives its queues back.
+    /// Lets this disk return its queues.
     fn release(&self, disk: DiskId) {
         self.0.0.lock().unwrap().insert(disk);
         self.0.1.notify_all();
@@ -180,7 +180,7 @@ impl DiskObserver for DiskEar {
     }
 }
 
-/// Threads for at most so many blocking calls at once.
+/// Creates threads for at most `blocking_max` concurrent blocking calls.
 fn limited(blocking_max: usize) -> VhostUserThreads {
     let start = |name| {
         SocketRuntime::with_blocking_max(name, 1, blocking_max, ThreadHooks::default()).unwrap()
@@ -202,7 +202,7 @@ fn disk_spec(folder: &std::path::Path, disk: u32) -> VhostUserDiskSpec {
     }
 }
 
-/// A disk that stalls while its front-end waits for a ring, or has left.
+/// Disk that stalls while its front-end waits for a ring, or after it has disconnected.
 struct StalledDisk {
     disk: VhostUserDisk,
     front_end: Option<FrontEnd>,
@@ -231,8 +231,8 @@ fn stalled_disk(
     StalledDisk { disk, front_end, notices }
 }
 
-/// More disks stall than there may be blocking calls: those whose front-ends wait for GET_VRING_BASE,
-/// and those whose front-ends have left.
+/// More disks stall than blocking calls are permitted: some with front-ends that wait for
+/// GET_VRING_BASE, some whose front-ends have disconnected.
 #[test]
 fn more_disks_than_threads_stall_and_others_are_served_and_closed() {
     let folder = tempfile::tempdir().unwrap();
@@ -245,7 +245,7 @@ fn more_disks_than_threads_stall_and_others_are_served_and_closed() {
     for _ in 0..10 {
         assert_eq!(front_end.get_number(17), 1);
     }
-    // Devices are closed meanwhile, also a disk that stalls, because it ends.
+    // Devices can be closed meanwhile, including a stalled disk that is released.
     drop(healthy);
     for nth in [7, 6] {
         store.release(DiskId(nth));

@@ -1,5 +1,5 @@
-//! What a NIC survives: strangers at its socket, guests that break their rings,
-//! front-ends that come back, and its own death.
+//! Tests of a NIC's resilience: unknown peers at its socket, guests that break their rings,
+//! reconnecting front-ends, and death of the process.
 
 use crate::bench;
 use std::io::Read;
@@ -28,12 +28,12 @@ const MTU: u64 = 1 << 3;
 const LOG_ALL: u64 = 1 << 26;
 const USO: u64 = 7 << 54;
 
-/// A frame of 100 bytes as the driver lays it out: a plain header before it.
+/// Returns a frame of 100 bytes as the driver submits it, with an empty virtio-net header.
 fn frame(byte: u8) -> Vec<u8> {
     [vec![0; 12], vec![byte; 100]].concat()
 }
 
-/// A VM with one pair of rings that run.
+/// Starts a VM with one pair of running rings.
 fn start<'a>(front_end: &mut FrontEnd, vm: &'a Vm, features: u64) -> (Driver<'a>, Driver<'a>) {
     let rx = Driver::placed(vm, 16, 0, GUEST_BASE);
     let tx = Driver::placed(vm, 16, 0, GUEST_BASE + 0x2000);
@@ -44,7 +44,7 @@ fn start<'a>(front_end: &mut FrontEnd, vm: &'a Vm, features: u64) -> (Driver<'a>
     (rx, tx)
 }
 
-/// Sends one frame and gets it back.
+/// Sends one frame and receives it back.
 fn echo(host: &Loopback, rx: &mut Driver<'_>, tx: &mut Driver<'_>, byte: u8) {
     rx.add(&[1600], false, true, &[]).unwrap();
     tx.add(&[112], false, false, &frame(byte)).unwrap();
@@ -60,7 +60,7 @@ fn is_closed(stream: &mut UnixStream) -> bool {
     stream.read(&mut [0]).unwrap_or(0) == 0
 }
 
-/// The next notice that is no promise.
+/// Returns the next notice other than `Promised`.
 fn notice(bench: &Bench) -> DeviceNotice {
     loop {
         match bench.notice() {
@@ -80,19 +80,19 @@ fn whoever_says_nothing_is_not_noticed_and_keeps_nobody_out() {
     let mut front_end = FrontEnd::connect(&bench.socket);
     assert_eq!(front_end.get_number(17), 1);
     assert_eq!(bench.notice(), DeviceNotice::LinkUp);
-    // Now there is a front-end, and the others are no longer waited for.
+    // Once there is a front-end, the other connections are closed.
     assert!(silent.iter_mut().all(is_closed));
     drop(front_end);
     assert!(matches!(bench.notice(), DeviceNotice::LinkDown { .. }));
-    // Somebody who talks nonsense is told of, but never was a front-end.
+    // A peer that sends invalid data is reported, but never was a front-end.
     let stranger = FrontEnd::connect(&bench.socket);
     stranger.send_raw(b"GET / HTTP/1.1\r\n\r\n", &[]);
     assert!(matches!(bench.notice(), DeviceNotice::Violation { .. }));
     session(&bench, FrontEnd::connect(&bench.socket));
 }
 
-/// Connections are served one after another in the order in which they arrive: one that sends nonsense
-/// does not cost the next one its connection.
+/// Connections are served in the order in which they arrive: one that sends invalid data does not
+/// affect the next one.
 #[test]
 fn who_connects_behind_strangers_is_served() {
     let bench = Bench::new(1);
@@ -128,7 +128,7 @@ fn strangers_do_not_touch_the_front_end_that_is_served() {
     assert!(bench.notices.try_recv().is_err(), "a stranger was noticed");
 }
 
-/// Counts lines of the log, whoever writes them.
+/// Subscriber that counts log entries of all threads.
 struct Lines(Arc<AtomicUsize>);
 
 impl Subscriber for Lines {
@@ -147,8 +147,8 @@ impl Subscriber for Lines {
     fn exit(&self, _: &Id) {}
 }
 
-/// Neither messages that are refused nor other connections grow the log, and other connections are
-/// closed at a limited rate.
+/// Neither rejected messages nor other connections grow the log, and other connections are closed
+/// at a limited rate.
 #[test]
 fn what_a_vm_causes_at_will_is_limited() {
     let lines = Arc::new(AtomicUsize::new(0));
@@ -158,7 +158,7 @@ fn what_a_vm_causes_at_will_is_limited() {
     front_end.negotiate(VERSION_1 | MTU);
     let began = Instant::now();
     for _ in 0..1000 {
-        // NET_SET_MTU, of more than the port carries.
+        // NET_SET_MTU with more than the port supports.
         assert!(!front_end.set(20, &65_000_u64.to_ne_bytes(), &[]));
     }
     for _ in 0..21 {
@@ -166,20 +166,20 @@ fn what_a_vm_causes_at_will_is_limited() {
     }
     // 4 at the beginning of each period of 100 ms.
     assert!(began.elapsed() >= Duration::from_millis(500), "{:?}", began.elapsed());
-    // At most one of each kind in 10 s, whatever that takes here.
+    // At most one entry of each kind in 10 s, however long the test takes.
     let most = 2 * (1 + began.elapsed().as_secs() as usize / 10);
     let written = lines.load(Ordering::Relaxed);
     assert!((2..=most).contains(&written), "{written} lines, at most {most}");
     assert_eq!(front_end.get_number(17), 1);
 }
 
-/// Waits until a front-end's departure was reported.
+/// Waits until a front-end's disconnect was reported.
 fn wait_for_departure(bench: &Bench) {
     while !matches!(bench.notice(), DeviceNotice::LinkDown { .. }) {}
 }
 
-/// The least time in which so many front-ends in a row are served that leave at once: 5 ms, which
-/// double to 100 ms, are between them. Longer ones are rarer still.
+/// Minimum time for 12 successive front-ends that disconnect at once: the pauses between them
+/// double from 5 ms to 100 ms.
 const PAUSES_OF_12: Duration = Duration::from_millis(755);
 
 #[test]
@@ -216,8 +216,8 @@ fn a_message_whose_rest_does_not_come_ends_the_wait_for_it() {
     session(&bench, FrontEnd::connect(&bench.socket));
 }
 
-/// A guest breaks its ring. Its NIC says so and stops, the connection stays, and
-/// once the guest starts its driver anew, so does the NIC.
+/// A guest breaks its ring. Its NIC reports that and stops, and the connection stays open. The NIC
+/// starts again when the guest reinitialises its driver.
 #[test]
 fn a_broken_ring_stops_its_nic_until_the_guest_starts_anew() {
     let mut bench = Bench::new(1);
@@ -243,7 +243,7 @@ fn a_broken_ring_stops_its_nic_until_the_guest_starts_anew() {
         }
         assert_eq!(bench.host.queues(), (0, 0), "the other ring stops too");
         assert!(!bench.nic().status().link_up);
-        // Nothing starts it but an orderly stop.
+        // Only an orderly stop permits a new start.
         assert!(front_end.set(18, &FrontEnd::state(0, 0), &[]));
         assert!(front_end.set(18, &FrontEnd::state(0, 1), &[]));
         assert_eq!(bench.host.queues(), (0, 0));
@@ -251,7 +251,7 @@ fn a_broken_ring_stops_its_nic_until_the_guest_starts_anew() {
         assert_eq!(front_end.ring_base(0), 1);
         front_end.acknowledged = false;
     }
-    // Or the session would take its notice for its own.
+    // Otherwise the next session would receive this one's notice.
     leave(&bench, front_end);
     session(&bench, FrontEnd::connect(&bench.socket));
 }
@@ -277,7 +277,7 @@ fn memory_that_every_queue_pair_removes_is_removed_once() {
     assert_eq!(bench.host.queues(), (1, 0));
 }
 
-/// The front-end may keep a copy of configuration space, so it is told.
+/// The front-end may cache configuration space, so it is notified.
 #[test]
 fn a_front_end_is_told_when_configuration_space_changes() {
     let mut bench = Bench::new(1);
@@ -294,7 +294,7 @@ fn a_front_end_is_told_when_configuration_space_changes() {
     assert_eq!(message[..], FrontEnd::message(2, 1, &[])[..]);
     let ask = [[10_u32, 2, 0].map(u32::to_ne_bytes).concat(), vec![0; 2]].concat();
     assert_eq!(front_end.get(24, &ask)[12..], 1400_u16.to_le_bytes());
-    // What is no socket is refused; so is a channel that was not negotiated.
+    // A descriptor that is not a socket is rejected, as is a channel that was not negotiated.
     assert!(!front_end.set(21, &[], &[event().as_fd()]));
     bench.expect_violation("SET_BACKEND_REQ_FD: the descriptor is not a socket");
     let front_end = FrontEnd::connect(&bench.socket);
@@ -302,8 +302,8 @@ fn a_front_end_is_told_when_configuration_space_changes() {
     bench.expect_violation("SET_BACKEND_REQ_FD: its protocol feature, bit 5, was not negotiated");
 }
 
-/// What a VM has negotiated is promised to it until it stops its rings and goes,
-/// and a NIC that could not keep it does not open.
+/// Negotiated features are recorded for the VM until it stops its rings and disconnects. A NIC that
+/// lacks them does not open.
 #[test]
 fn what_a_vm_negotiated_is_kept_for_it() {
     let bench = Bench::new(2);
@@ -319,7 +319,7 @@ fn what_a_vm_negotiated_is_kept_for_it() {
     let promised = promise(&bench);
     assert_eq!(promised.features & features, features);
     assert_eq!(promised.queue_pairs, 1);
-    // Its process ends without a word: it may come back.
+    // Its process dies without stopping the rings, so it may reconnect.
     drop(front_end);
     let socket = bench.socket.clone();
     let spec = VhostUserSpec {
@@ -333,7 +333,7 @@ fn what_a_vm_negotiated_is_kept_for_it() {
         promise: promised,
         ..bench.spec.clone()
     };
-    // The next process offers it, although it is switched off.
+    // The next process offers the features although they are disabled.
     let (sender, _notices) = std::sync::mpsc::channel();
     let ear = Arc::new(bench::Ear(std::sync::Mutex::new(sender)));
     let host = Arc::new(Loopback::default());
@@ -348,7 +348,7 @@ fn what_a_vm_negotiated_is_kept_for_it() {
     let error = VhostUserNic::probe(&VhostUserSpec { promise: unknown, ..fewer }).unwrap_err();
     assert!(error.detail.contains("of which 0x4000000000000 could not be offered"), "{error}");
 
-    // One that stops its rings and leaves is not waited for.
+    // A VM that stops its rings and disconnects keeps no reservation of features.
     let mut front_end = FrontEnd::connect(&bench.socket);
     let _rings = start(&mut front_end, &vm, features);
     front_end.ring_base(0);
@@ -357,8 +357,8 @@ fn what_a_vm_negotiated_is_kept_for_it() {
     assert_eq!(promise(&bench), VhostUserPromise::default());
 }
 
-/// The record of what is in flight, as it is when the process dies, is believed
-/// rather than a front-end that does not know where its rings stand.
+/// After a death of the process, the in-flight record takes precedence over a front-end that does
+/// not know the positions of its rings.
 #[test]
 fn rings_go_on_where_the_record_says() {
     let bench = Bench::new(1);
@@ -380,7 +380,7 @@ fn rings_go_on_where_the_record_says() {
     for byte in 0..20 {
         echo(&bench.host, &mut rx, &mut tx, byte);
     }
-    // The process dies here: what it would still tidy up is put back.
+    // Death of the process: changes made by the orderly shutdown are undone.
     let file = std::fs::File::from(file);
     let mut at_death = vec![0; bytes as usize];
     file.read_exact_at(&mut at_death, 0).unwrap();
@@ -393,7 +393,7 @@ fn rings_go_on_where_the_record_says() {
     assert!(front_end.set(32, &description, &[file.as_fd()]));
     assert!(front_end.share_memory(&vm, BYTES));
     let (avail_rx, avail_tx) = (rx.avail, tx.avail);
-    // The front-end knows no better than the first time.
+    // The front-end has no better positions than the first time.
     (rx.avail, tx.avail) = (0, 0);
     front_end.start_ring(0, &rx, &event(), &event());
     front_end.start_ring(1, &tx, &event(), &event());
@@ -449,13 +449,13 @@ fn written_pages_are_in_the_log() {
     marked();
     echo(&bench.host, &mut rx, &mut tx, 4);
     assert!(marked().is_empty(), "nothing is logged after it");
-    // A log that cannot be one is refused by name.
+    // An invalid log is rejected with an error that names the request.
     let short = [log_bytes * 2, 0].map(u64::to_ne_bytes).concat();
     front_end.send_raw(&FrontEnd::message(6, 1, &short), &[log.as_fd()]);
     bench.expect_violation("SET_LOG_BASE");
 }
 
-/// The MTU that the guest was told stays as it is while the guest runs.
+/// The MTU that a running guest has negotiated does not change.
 #[test]
 fn an_mtu_the_guest_knows_is_not_changed_under_it() {
     let mut bench = Bench::new(1);

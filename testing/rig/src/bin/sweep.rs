@@ -1,5 +1,5 @@
-//! Removes what killed tests and harnesses have left: processes, namespaces, mounts, loop devices,
-//! huge pages and folders.
+//! Removes what killed tests and harnesses left behind: processes, namespaces, mounts, loop
+//! devices, huge pages and folders.
 #![forbid(unsafe_code)]
 
 fn main() {

@@ -1,4 +1,4 @@
-//! Writes an initramfs: a cpio archive in the "newc" form that the kernel unpacks
+//! Writer of an initramfs: a cpio archive in "newc" format, which the kernel unpacks
 //! (`Documentation/driver-api/early-userspace/buffer-format.rst`).
 
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    /// Adds a folder and those above it.
+    /// Adds a folder and its ancestors.
     pub(crate) fn folder(&mut self, path: &str) {
         let path = path.trim_start_matches('/');
         if path.is_empty() || self.folders.contains(path) {
@@ -30,7 +30,7 @@ impl Archive {
         self.entry(path, DIRECTORY, &[]);
     }
 
-    /// Adds a file that may be run.
+    /// Adds an executable file.
     pub(crate) fn file(&mut self, path: &str, content: &[u8]) {
         self.parent_of(path);
         self.entry(path.trim_start_matches('/'), PROGRAM, content);
@@ -42,7 +42,7 @@ impl Archive {
         self.entry(path.trim_start_matches('/'), LINK, to.as_bytes());
     }
 
-    /// The archive.
+    /// Returns the complete archive.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         self.entry("TRAILER!!!", 0, &[]);
         self.bytes

@@ -5,24 +5,24 @@ use anyhow::{Context, Result};
 use super::machine::Guest;
 use crate::ovs::Lacp;
 
-/// How a bond of a guest stands with its partner.
+/// State of a guest's bond.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BondStatus {
-    /// Links in the aggregator that carries frames.
+    /// Number of links in the active aggregator.
     pub ports: usize,
-    /// The system at their other ends.
+    /// System id of the partner.
     pub partner: String,
-    /// Which aggregator each link is in, in the order of NICs.
+    /// Aggregator of each link, in the order of NICs.
     pub aggregators: Vec<String>,
 }
 
 impl Guest {
-    /// Makes NICs `2 * number` and the next a bond with LACP (a LACPDU a second, flows by
-    /// addresses and ports), with an address; the first time needs the module, see
+    /// Bonds NICs `2 * number` and the next one with LACP (one LACPDU per second, flows by
+    /// addresses and ports), and assigns an address. The module must be loaded first, see
     /// [`Guest::load`].
     ///
     /// # Errors
-    /// The guest refuses.
+    /// The guest rejects a setting.
     pub fn bond(&mut self, number: usize, lacp: Lacp, address: &str) -> Result<()> {
         let active = if lacp == Lacp::Active { "on" } else { "off" };
         let name = name(number);
@@ -43,7 +43,7 @@ impl Guest {
         self.run(&lines.join(" && ")).map(drop)
     }
 
-    /// The address of a bond, which is that of its system.
+    /// Returns the MAC address of a bond, which is also its system id.
     ///
     /// # Errors
     /// There is no such bond.
@@ -51,7 +51,7 @@ impl Guest {
         self.run(&format!("cat /sys/class/net/{}/address", name(number)))
     }
 
-    /// What the guest's kernel says of a bond.
+    /// Returns the state that the guest's kernel reports for a bond.
     ///
     /// # Errors
     /// There is no such bond.
@@ -65,7 +65,7 @@ fn name(number: usize) -> String {
     format!("bond{number}")
 }
 
-/// The active aggregator is told of before the links, and each of these names its own.
+/// Parses the state. The active aggregator precedes the links, each of which names its aggregator.
 fn status(text: &str) -> Option<BondStatus> {
     let values = |key: &'static str| {
         text.lines().filter_map(move |line| line.trim().strip_prefix(key)).map(str::trim)

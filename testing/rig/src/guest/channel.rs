@@ -1,4 +1,4 @@
-//! Commands into a guest and their answers, over a serial line.
+//! Execution of commands in a guest over a serial line.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -9,20 +9,20 @@ use anyhow::{Context, Result, bail};
 
 use crate::command::Output;
 
-/// The host's end of the line.
+/// Host's end of the line.
 #[derive(Debug)]
 pub(crate) struct Channel {
     stream: UnixStream,
     unread: Vec<u8>,
     commands: u64,
-    /// Files whose ends say why it is gone or silent: what its kernel printed, and QEMU.
+    /// Files whose ends explain a missing reply: the kernel's output, and QEMU's.
     records: Vec<PathBuf>,
 }
 
-/// A line of a kernel that has ended, where kernel and commands share the serial port.
+/// Text in the output of a kernel that has ended, where kernel and commands share the serial port.
 const PANIC: &str = "Kernel panic - not syncing";
 
-/// Lines of each record that are shown.
+/// Lines of each record that are quoted.
 const RECORD_LINES: usize = 60;
 
 impl Channel {
@@ -32,12 +32,12 @@ impl Channel {
         Ok(Self { stream, unread: Vec::new(), commands: 0, records: Vec::new() })
     }
 
-    /// The ends of these files are in the error if the guest is gone or does not answer.
+    /// Sets the files whose ends are quoted in the error if the guest has ended or does not reply.
     pub(crate) fn with_records(self, records: Vec<PathBuf>) -> Self {
         Self { records, ..self }
     }
 
-    /// Goes on where the line is now; what was not read yet is lost.
+    /// Reconnects to the line; data that was not read yet is lost.
     pub(crate) fn connect_again(&mut self, socket: &Path) -> Result<()> {
         let Self { stream, .. } = Self::connect(socket)?;
         self.stream = stream;
@@ -45,7 +45,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Waits until the guest says that it takes commands.
+    /// Waits until the guest accepts commands.
     pub(crate) fn wait_ready(
         &mut self,
         limit: Duration,
@@ -69,7 +69,7 @@ impl Channel {
         self.answer(limit).with_context(|| format!("in the guest: {command}"))
     }
 
-    /// Starts a command without waiting; [`Channel::answer`] takes its answer.
+    /// Sends a command without waiting; [`Channel::answer`] returns its result.
     pub(crate) fn send(&mut self, command: &str) -> Result<()> {
         if command.contains('\n') {
             bail!("a command for the guest is one line");
@@ -79,7 +79,7 @@ impl Channel {
         self.stream.write_all(line.as_bytes()).context("the guest's serial line is gone")
     }
 
-    /// The answer to the command sent last.
+    /// Returns the result of the command sent last.
     pub(crate) fn answer(&mut self, limit: Duration) -> Result<Output> {
         let deadline = Instant::now() + limit;
         let begin = format!("BEGIN {}", self.commands);
@@ -105,7 +105,7 @@ impl Channel {
         }
     }
 
-    /// The next line, or `None` at the deadline.
+    /// Returns the next line; `None` at the deadline.
     fn line(&mut self, deadline: Instant) -> Result<Option<String>> {
         loop {
             if let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {

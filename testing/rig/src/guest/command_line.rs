@@ -1,4 +1,4 @@
-//! How QEMU is started.
+//! Command line of QEMU.
 
 use std::path::Path;
 
@@ -7,18 +7,19 @@ use anyhow::Result;
 use super::disk::GuestDisk;
 use super::machine::{Accelerator, Boot, GuestSpec};
 
-/// Options of Linux for guests, beside where its console is.
+/// Options of Linux for guests, without the console.
 ///
-/// `no_timer_check` skips a check of the timer while it boots. The check counts timer interrupts
-/// over 10 ms of the guest's time. A QEMU that the host does not schedule for that long delivers
-/// too few of them, and the guest panics: "IO-APIC + timer doesn't work!".
+/// `no_timer_check` skips a check of the timer during boot. The check counts timer interrupts over
+/// 10 ms of the guest's time. A QEMU that the host does not schedule for that long delivers too few
+/// of them, and the guest panics: "IO-APIC + timer doesn't work!".
 ///
-/// `tsc=reliable` skips the calibration of the clock and `cryptomgr.notests` tests of ciphers, for a
-/// faster boot without hardware virtualization.
+/// `tsc=reliable` skips the calibration of the clock and `cryptomgr.notests` tests of ciphers, for
+/// a faster boot without hardware virtualization.
 pub(crate) const KERNEL_OPTIONS: &str = "quiet panic=-1 random.trust_cpu=on no_timer_check \
     tsc=reliable cryptomgr.notests";
 
-/// The words that start a VM; its console goes to a file, its commands come over a socket.
+/// Returns the command line of a VM. Its console is written to a file, and its commands come over a
+/// socket.
 pub(crate) fn command_line(
     spec: &GuestSpec,
     accelerator: Accelerator,
@@ -52,7 +53,7 @@ pub(crate) fn command_line(
     let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
     let memory = if spec.memory_mib == 0 { 256 } else { spec.memory_mib };
     add("-m", memory.to_string());
-    // The switch reads and writes the guest's memory through this file.
+    // The switch maps the guest's memory through this file.
     add("-object", format!("memory-backend-memfd,id=memory,size={memory}M,share=on"));
     add("-smp", spec.cpus.max(1).to_string());
     if spec.boot != Boot::Firmware {
@@ -81,10 +82,10 @@ pub(crate) fn command_line(
     Ok(words)
 }
 
-/// The MSI-X vectors of a device that needs this many.
+/// Returns the number of MSI-X vectors of a device that needs this many.
 ///
-/// Without KVM, QEMU 7.2 crashes as soon as the guest masks one of a vhost-user device; an
-/// interrupt line serves as well.
+/// Without KVM, QEMU 7.2 crashes as soon as the guest masks a vector of a vhost-user device. An
+/// interrupt line is used instead.
 pub(crate) fn vectors(accelerator: Accelerator, needed: u16) -> u16 {
     match accelerator {
         Accelerator::Kvm => needed,

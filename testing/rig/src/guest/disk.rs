@@ -1,4 +1,4 @@
-//! Disks of a VM, and what its kernel sees of them.
+//! Disks of a VM, and their properties in the guest's kernel.
 
 use std::time::Duration;
 
@@ -9,61 +9,61 @@ use super::machine::{Accelerator, Boot, Guest, GuestSpec};
 use crate::command::Output;
 use crate::wait::until_some;
 
-/// Files of the verification in the background of a guest.
+/// Prefix of the files of a background verification in a guest.
 const VERIFY: &str = "/tmp/verify";
 
-/// How a disk is connected.
+/// Connection of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Attachment {
     /// virtio over vhost-user, on this socket.
     VhostUser(String),
-    /// IDE, emulated by QEMU, whose own NBD driver connects to this URI.
+    /// IDE, emulated by QEMU, whose NBD driver connects to this URI.
     Ide(String),
 }
 
-/// A disk of a VM.
+/// Disk of a VM.
 #[derive(Clone, Debug)]
 pub struct GuestDisk {
     attachment: Attachment,
-    /// Queues, of a disk over vhost-user.
+    /// Number of queues, for a disk over vhost-user.
     pub queues: u16,
-    /// More properties of the device, like `,packed=on`.
+    /// Additional properties of the device, like `,packed=on`.
     pub properties: String,
 }
 
-/// What a guest's kernel says of a disk (`Documentation/ABI/stable/sysfs-block`).
+/// Properties of a disk in the guest's kernel (`Documentation/ABI/stable/sysfs-block`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskSight {
-    /// Its length.
+    /// Capacity in bytes.
     pub bytes: u64,
-    /// Bytes of its sectors.
+    /// Logical sector size in bytes.
     pub logical_sector: u32,
-    /// What it is best written in.
+    /// Physical sector size in bytes.
     pub physical_sector: u32,
     /// Its serial number.
     pub serial: String,
-    /// Whether it cannot be written.
+    /// True if it is read-only.
     pub is_read_only: bool,
-    /// The most that one request discards; 0 if none can.
+    /// Maximum size of a discard in bytes; 0 if unsupported.
     pub discard_bytes_max: u64,
-    /// The most that one request fills with zeros; 0 if none can.
+    /// Maximum size of a write-zeroes request in bytes; 0 if unsupported.
     pub zeroes_bytes_max: u64,
-    /// `write back` or `write through`.
+    /// Cache mode: `write back` or `write through`.
     pub cache: String,
-    /// Hardware queues.
+    /// Number of hardware queues.
     pub queues: usize,
-    /// The virtio features that its driver took.
+    /// Virtio features that its driver negotiated.
     pub features: u64,
 }
 
 impl GuestDisk {
-    /// A disk over vhost-user with one queue. QEMU connects, and connects again.
+    /// Returns a disk over vhost-user with one queue. QEMU connects, and reconnects.
     pub fn new(socket: impl Into<String>) -> Self {
         let attachment = Attachment::VhostUser(socket.into());
         Self { attachment, queues: 1, properties: String::new() }
     }
 
-    /// A disk on an IDE bus, for guests without drivers.
+    /// Returns a disk on an IDE bus, for guests without virtio drivers.
     pub fn on_ide(uri: impl Into<String>) -> Self {
         Self { attachment: Attachment::Ide(uri.into()), queues: 1, properties: String::new() }
     }
@@ -72,7 +72,7 @@ impl GuestDisk {
         matches!(self.attachment, Attachment::Ide(_))
     }
 
-    /// QEMU's words for the device with this number.
+    /// Returns QEMU's arguments for the device with this number.
     pub(crate) fn words(&self, index: usize, accelerator: Accelerator) -> Vec<String> {
         let Self { queues, properties, .. } = self;
         let words = match &self.attachment {
@@ -100,7 +100,7 @@ impl GuestDisk {
 }
 
 impl Guest {
-    /// Loads what the guest needs for its disks, unless it has started from one.
+    /// Loads the modules for the guest's disks, unless it has booted from one.
     pub(crate) fn load_disk_drivers(&mut self, spec: &GuestSpec) -> Result<()> {
         let has = |is_on_ide| spec.disks.iter().any(|disk| disk.is_on_ide() == is_on_ide);
         if has(false) && spec.boot == Boot::Memory {
@@ -113,7 +113,7 @@ impl Guest {
         Ok(())
     }
 
-    /// What the guest's kernel says of a virtio disk, like `vda`.
+    /// Returns the properties that the guest's kernel reports for a virtio disk, like `vda`.
     ///
     /// # Errors
     /// There is no such disk.
@@ -150,10 +150,10 @@ impl Guest {
         })
     }
 
-    /// Fails if the kernel has complained about a disk.
+    /// Fails if the kernel has logged an error of a disk.
     ///
     /// # Errors
-    /// What it said.
+    /// The logged errors.
     pub fn check_disks(&mut self) -> Result<()> {
         let words = "i/o error|not a head|blocked for more|reset|remount|ext4-fs error";
         let said =
@@ -162,21 +162,20 @@ impl Guest {
         Ok(())
     }
 
-    /// Begins to write to a disk and to verify it for `seconds`, with the program
-    /// `verify-disk`, which the guest was given; [`Guest::finish_verifying`] has the
-    /// verdict.
+    /// Begins to write and verify a disk for `seconds`, with the program `verify-disk` in the
+    /// guest. [`Guest::finish_verifying`] returns the result.
     ///
     /// # Errors
-    /// The guest is gone.
+    /// The guest has ended.
     pub fn begin_verifying(&mut self, device: &str, seconds: u64, more: &str) -> Result<()> {
         self.begin(&format!("verify-disk {device} {seconds} {more}"))
     }
 
-    /// Starts `verify-disk`, which the guest was given, in the background of the guest's shell. It
-    /// writes and verifies until [`Guest::end_verifying`]; other commands can be run meanwhile.
+    /// Starts the program `verify-disk` in the background of the guest's shell. It writes and
+    /// verifies until [`Guest::end_verifying`]; other commands can be run meanwhile.
     ///
     /// # Errors
-    /// The guest is gone.
+    /// The guest has ended.
     pub fn start_verifying(&mut self, device: &str) -> Result<()> {
         self.run(&format!(
             "rm -f {VERIFY}-*; (verify-disk {device} 86400 1024 16 {VERIFY}-stop >{VERIFY}-said \
@@ -185,11 +184,12 @@ impl Guest {
         Ok(())
     }
 
-    /// Ends what [`Guest::start_verifying`] began, once all blocks were read again, and returns
-    /// what `verify-disk` printed.
+    /// Ends the verification started by [`Guest::start_verifying`], after all blocks were read
+    /// again. Returns the output of `verify-disk`.
     ///
     /// # Errors
-    /// The disk is not as it was written, or the verification has not ended after `limit`.
+    /// The disk has other contents than were written, or the verification has not ended after
+    /// `limit`.
     pub fn end_verifying(&mut self, limit: Duration) -> Result<String> {
         self.run(&format!("touch {VERIFY}-stop"))?;
         let code = until_some("end of verify-disk", limit, || {
@@ -201,10 +201,11 @@ impl Guest {
         Ok(said)
     }
 
-    /// What the verification found: what it printed, if everything was as it was written.
+    /// Returns the output of the verification if it succeeded.
     ///
     /// # Errors
-    /// It was not, or the verification has not ended after `limit`.
+    /// The disk has other contents than were written, or the verification has not ended after
+    /// `limit`.
     pub fn finish_verifying(&mut self, limit: Duration) -> Result<String> {
         let Output { code, stdout, .. } = self.finish(limit)?;
         if code != 0 {

@@ -1,4 +1,4 @@
-//! The kernel and the initramfs every guest boots, made once and kept.
+//! Kernel and initramfs that guests boot, created once and kept.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,26 +12,26 @@ use crate::guest::kernel::{self, Flavour, Kernel, Module};
 use crate::programs::system_program;
 use crate::rig::Rig;
 
-/// Counts up when what is in the initramfs changes.
+/// Version of the initramfs, incremented when its contents change.
 const FORMAT: &str = "9";
 
-/// Programs of the host that the guest gets too, with the libraries they need.
+/// Programs of the host that the guest gets, with their libraries.
 const PROGRAMS: &[&str] = &["iperf3", "ethtool"];
 
-/// What the C library loads by itself when a thread is cancelled, which no program
-/// names; without it iperf3 with threads, as Debian 13's, aborts at its end.
+/// Library that the C library loads when a thread is cancelled, and that no program lists; without
+/// it iperf3 with threads, as in Debian 13, aborts at its end.
 const UNWINDER: &str = "libgcc_s.so.1";
 
-/// What a guest boots.
+/// Files that a guest boots.
 #[derive(Clone, Debug)]
 pub struct GuestFiles {
-    /// Linux.
+    /// Kernel image.
     pub kernel: PathBuf,
-    /// Its first and only file system.
+    /// Initramfs, the root file system.
     pub initramfs: PathBuf,
 }
 
-/// The files, made on first use below the workspace's `target/guest`.
+/// Returns the files, created on first use below the workspace's `target/guest`.
 ///
 /// # Errors
 /// The kernel package cannot be downloaded, or a program is not installed.
@@ -40,7 +40,8 @@ pub fn guest_files() -> Result<GuestFiles> {
     files_of(Flavour::Cloud, &FILES)
 }
 
-/// The files of a guest that has no use for virtio: its kernel drives what QEMU emulates.
+/// Returns the files of a guest that does not use virtio: its kernel has drivers for QEMU's
+/// emulated devices.
 ///
 /// # Errors
 /// As [`guest_files`].
@@ -70,7 +71,7 @@ fn make(flavour: Flavour) -> Result<GuestFiles> {
         return Ok(files);
     }
     fs::create_dir_all(&target)?;
-    // Made aside and renamed, so that a half-made folder is never used.
+    // Created under a temporary name and renamed, so that an incomplete folder is never used.
     let work = tempfile::Builder::new().prefix("making-").tempdir_in(&target)?;
     let kernel = kernel::unpack(flavour, work.path())?;
     let made = work.path().join("made");
@@ -78,7 +79,7 @@ fn make(flavour: Flavour) -> Result<GuestFiles> {
     fs::copy(&kernel.image, made.join("vmlinuz"))?;
     fs::write(made.join("initramfs.cpio"), initramfs(&kernel)?)?;
     if fs::rename(&made, &folder).is_err() && !files.initramfs.is_file() {
-        // A folder that is there but incomplete.
+        // Removes an incomplete folder.
         fs::remove_dir_all(&folder)?;
         fs::rename(&made, &folder)?;
     }
@@ -109,10 +110,10 @@ fn initramfs(kernel: &Kernel) -> Result<Vec<u8>> {
     Ok(archive.finish())
 }
 
-/// The initramfs with more programs, and the libraries they need.
+/// Returns the initramfs with additional programs and their libraries.
 ///
 /// # Errors
-/// A program is not there.
+/// A program does not exist.
 pub(crate) fn initramfs_with(rig: &Rig, plain: PathBuf, programs: &[PathBuf]) -> Result<PathBuf> {
     if programs.is_empty() {
         return Ok(plain);
@@ -121,7 +122,7 @@ pub(crate) fn initramfs_with(rig: &Rig, plain: PathBuf, programs: &[PathBuf]) ->
     for (path, content) in with_libraries(programs)? {
         archive.file(&path, &content);
     }
-    // The kernel unpacks one archive after the other.
+    // The kernel unpacks concatenated archives.
     let mut bytes = fs::read(plain)?;
     bytes.extend(archive.finish());
     let path = rig.file(&rig.unique("initramfs"));
@@ -129,8 +130,8 @@ pub(crate) fn initramfs_with(rig: &Rig, plain: PathBuf, programs: &[PathBuf]) ->
     Ok(path)
 }
 
-/// Programs in `/usr/bin` and their libraries where they are: paths in the guest, and
-/// contents.
+/// Returns programs in `/usr/bin` and their libraries at their own paths, as paths in the guest
+/// with contents.
 pub(crate) fn with_libraries(programs: &[PathBuf]) -> Result<Vec<(String, Vec<u8>)>> {
     let mut files = Vec::new();
     let mut libraries = Vec::new();
@@ -156,7 +157,7 @@ pub(crate) fn with_libraries(programs: &[PathBuf]) -> Result<Vec<(String, Vec<u8
     Ok(files)
 }
 
-/// Adds a module that may be loaded later, what it needs, and a list of that.
+/// Adds a module that may be loaded later, its dependencies, and a list of those.
 fn add_on_demand(archive: &mut Archive, modules: &[Module]) {
     let Some(((module, _), needs)) = modules.split_last() else { return };
     let list: Vec<&str> = needs.iter().map(|(name, _)| name.as_str()).collect();
@@ -167,7 +168,7 @@ fn add_on_demand(archive: &mut Archive, modules: &[Module]) {
     }
 }
 
-/// The shared libraries of a program and their loader, as `ldd` finds them.
+/// Returns the shared libraries of a program and their loader, as reported by `ldd`.
 fn libraries_of(program: &Path) -> Result<Vec<String>> {
     let text = run(&["ldd", program.to_str().context("the path is not UTF-8")?])?;
     Ok(text

@@ -20,11 +20,11 @@ const BOOT_LIMIT: Duration = Duration::from_secs(300);
 /// Time until QEMU accepts a connection to the console.
 const CONSOLE_LIMIT: Duration = Duration::from_secs(90);
 
-/// Options for a guest whose only serial port takes commands. Its kernel prints there what ends it,
-/// an oops or a panic, and nothing else, so that answers to commands stay as they are.
+/// Options for a guest whose only serial port carries commands. Its kernel prints only oopses and
+/// panics there, so that results of commands are not disturbed.
 const CONSOLE: &str = "console=ttyS0 loglevel=1 line=ttyS0";
 
-/// Where VMs of a rig's daemon are, and what they boot.
+/// Folder of the VMs of a rig's daemon, and the files that they boot.
 #[derive(Debug)]
 pub struct HostedVms {
     folder: String,
@@ -33,27 +33,27 @@ pub struct HostedVms {
 }
 
 impl HostedVms {
-    /// Puts what guests boot where their users can read it.
+    /// Copies the guests' files to a folder that the VMs' users can read.
     ///
     /// # Errors
-    /// The guest's files cannot be made.
+    /// The guests' files cannot be created.
     pub fn new(rig: &Rig) -> Result<Self> {
         Self::with(rig, &[])
     }
 
-    /// The same with programs of the host that guests get beside those that every guest has.
+    /// Copies the files with additional programs of the host.
     ///
     /// # Errors
-    /// A program is not there, or the guest's files cannot be made.
+    /// A program does not exist, or the guests' files cannot be created.
     pub fn with(rig: &Rig, programs: &[PathBuf]) -> Result<Self> {
         Self::of(rig, guest_files()?, programs)
     }
 
-    /// The same for guests without drivers for virtio that matter: their kernel has those of the
-    /// machines that QEMU emulates.
+    /// Copies the files of guests whose kernel has drivers for the machines that QEMU emulates,
+    /// instead of virtio drivers.
     ///
     /// # Errors
-    /// The guest's files cannot be made.
+    /// The guests' files cannot be created.
     pub fn of_machines(rig: &Rig) -> Result<Self> {
         Self::of(rig, machine_files()?, &[])
     }
@@ -61,7 +61,7 @@ impl HostedVms {
     fn of(rig: &Rig, files: GuestFiles, programs: &[PathBuf]) -> Result<Self> {
         let GuestFiles { kernel, initramfs } = files;
         let initramfs = initramfs_with(rig, initramfs, programs)?;
-        // VMs run as users of their own, who have to get through.
+        // VMs run as separate users, which must be able to search the folder.
         fs::set_permissions(rig.folder(), fs::Permissions::from_mode(0o755))?;
         let put = |from: &Path, name: &str| -> Result<String> {
             let to = rig.file(name);
@@ -70,36 +70,37 @@ impl HostedVms {
             Ok(rig.path(name))
         };
         Ok(Self {
-            // The folder above it is the launcher's to make, too.
+            // The launcher creates its parent folder too.
             folder: rig.path("state/vms"),
             kernel: put(&kernel, "vmlinuz")?,
             initrd: put(&initramfs, "initrd")?,
         })
     }
 
-    /// VMs of another daemon beside these, which boot the same.
+    /// Returns the VMs of a further daemon, which boot the same files.
     pub fn beside(&self, rig: &Rig, name: &str) -> Self {
         let folder = rig.path(&format!("{name}/vms"));
         Self { folder, kernel: self.kernel.clone(), initrd: self.initrd.clone() }
     }
 
-    /// The `vm_folder` of the host file.
+    /// Returns the `vm_folder` of the host file.
     pub fn folder(&self) -> &str {
         &self.folder
     }
 
-    /// A host file in which `{vms}`, `{kernel}` and `{initrd}` stand for these.
+    /// Replaces `{vms}`, `{kernel}` and `{initrd}` in a host file.
     pub fn fill_in(&self, host: &str) -> String {
         let host = host.replace("{vms}", &self.folder);
         host.replace("{kernel}", &self.kernel).replace("{initrd}", &self.initrd)
     }
 
-    /// The `[[vm]]` table of a VM with these other keys.
+    /// Returns the `[[vm]]` table of a VM with these additional keys.
     pub fn table(&self, name: &str, keys: &str) -> String {
         self.table_of(name, 256, keys)
     }
 
-    /// The same, with so many MiB of memory: half of it is there for the guest's files.
+    /// Returns the table of a VM with `mib` MiB of memory, half of which is available for the
+    /// guest's files.
     pub fn table_of(&self, name: &str, mib: u32, keys: &str) -> String {
         format!(
             "[[vm]]\nname = \"{name}\"\nmemory_bytes = \"{mib} MiB\"\nkernel = \"{}\"\n\
@@ -108,7 +109,7 @@ impl HostedVms {
         )
     }
 
-    /// Starts a VM and waits until its guest takes commands.
+    /// Starts a VM and waits until its guest accepts commands.
     ///
     /// # Errors
     /// It cannot be started, or does not boot in time.
@@ -117,7 +118,7 @@ impl HostedVms {
         self.attach(name)
     }
 
-    /// Gets on the console of a VM whose guest is booting.
+    /// Connects to the console of a VM whose guest is booting.
     ///
     /// # Errors
     /// It does not boot in time.
@@ -127,10 +128,10 @@ impl HostedVms {
 }
 
 impl HostedVms {
-    /// Goes on with a guest that has come from another daemon.
+    /// Reconnects to a guest that was migrated from another daemon.
     ///
     /// # Errors
-    /// Its console cannot be had.
+    /// Its console is not available.
     pub fn follow(&self, guest: &mut HostedGuest, name: &str) -> Result<()> {
         let console = format!("{}/{name}/console.sock", self.folder);
         until_some("console of the VM", CONSOLE_LIMIT, || {
@@ -140,7 +141,8 @@ impl HostedVms {
 }
 
 impl Drop for HostedVms {
-    /// Ends what would outlive the test: VMs and their launcher, whose words name the folder.
+    /// Kills processes that would outlive the test: VMs and their launcher, whose arguments name
+    /// the folder.
     fn drop(&mut self) {
         let Ok(processes) = fs::read_dir("/proc") else { return };
         for process in processes.filter_map(Result::ok) {
@@ -154,14 +156,14 @@ impl Drop for HostedVms {
     }
 }
 
-/// A guest that takes commands, in a VM that the daemon has started.
+/// Guest that executes commands, in a VM that the daemon has started.
 #[derive(Debug)]
 pub struct HostedGuest {
     shell: GuestShell,
 }
 
 impl HostedGuest {
-    /// Gets on the console of a VM whose guest is booting: `console.sock` in this folder.
+    /// Connects to the console of a VM whose guest is booting: `console.sock` in this folder.
     ///
     /// # Errors
     /// It does not boot in time.
@@ -177,15 +179,15 @@ impl HostedGuest {
         Ok(Self { shell })
     }
 
-    /// Leaves the console to whoever comes next, with a shell for a person on it.
+    /// Releases the console with an interactive shell on it.
     ///
     /// # Errors
-    /// The guest is gone.
+    /// The guest has ended.
     pub fn leave_a_shell(mut self) -> Result<()> {
         self.shell.run("a shell").map(drop)
     }
 
-    /// Has the guest turn itself off when its power button is pressed.
+    /// Makes the guest shut down when its power button is pressed.
     ///
     /// # Errors
     /// It lacks the modules.

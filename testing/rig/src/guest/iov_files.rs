@@ -1,9 +1,9 @@
-//! A QEMU that emulates an adapter with SR-IOV, and a kernel with its drivers, made once and
+//! QEMU that emulates an adapter with SR-IOV, and a kernel with its drivers, prepared once and
 //! kept.
 //!
-//! QEMU has `igb` from version 8 on. Where the system's own has it not, as on Debian 12, both
-//! come from the backports suite of the release, on the mirror that the system's packages
-//! come from, and are unpacked without being installed.
+//! QEMU has `igb` since version 8. If the system's QEMU lacks it, as on Debian 12, both come from
+//! the backports suite of the release, on the mirror of the system's packages, and are unpacked
+//! without installation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,42 +18,42 @@ use crate::guest::kernel::{kernel_of, unpack_from};
 use crate::programs::{program, system_program};
 use crate::rig::Rig;
 
-/// Counts up when what is kept changes.
+/// Version of the kept files, incremented when their contents change.
 const FORMAT: &str = "iov-5";
 const QEMU: &str = "qemu-system-x86_64";
-/// What makes up QEMU, without what it depends on beside itself.
+/// Packages of QEMU, without their further dependencies.
 const QEMU_PACKAGES: &[&str] =
     &["qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios"];
 const KERNEL_PACKAGE: &str = "linux-image-amd64";
-/// Drivers of the adapter and of what a VM in the machine has, which boots the same.
+/// Drivers of the adapter and of a VM inside the machine, which boots the same files.
 const MODULES: &[&str] =
     &["igb", "igbvf", "vfio-pci", "vfio_iommu_type1", "virtio_pci", "virtio_net", "tun", "kvm-amd"];
 const PROGRAMS: &[&str] = &["ip", "iperf3"];
-/// What the system's own QEMU needs of files to start a VM with a kernel.
+/// Files that the system's QEMU needs to start a VM with a kernel.
 const QEMU_FILES: &[&str] = &[
     "/usr/share/seabios/bios-256k.bin",
     "/usr/share/qemu/linuxboot_dma.bin",
     "/usr/share/qemu/kvmvapic.bin",
 ];
-/// Its translator, where that is a module.
+/// TCG of that QEMU, where it is a module.
 const QEMU_TCG: &str = "/usr/lib/x86_64-linux-gnu/qemu/accel-tcg-x86_64.so";
-/// What is to be asked of the system's own apt, and what of the one of this folder.
+/// Option for the system's apt and the one of this folder.
 const SANDBOX: [&str; 2] = ["-o", "APT::Sandbox::User=root"];
 
-/// What such a machine is started from.
+/// Files that such a machine is started from.
 #[derive(Clone, Debug)]
 pub(crate) struct IovFiles {
-    /// QEMU and where its firmware is.
+    /// Command of QEMU with the path of its firmware.
     pub(crate) qemu: Vec<String>,
     pub(crate) kernel: PathBuf,
-    /// Drivers and busybox; [`suimon_inside`] is the other half.
+    /// Drivers and busybox; [`suimon_inside`] adds Suimon's programs.
     initramfs: PathBuf,
 }
 
-/// The files, made on first use below the workspace's `target/guest`.
+/// Returns the files, created on first use below the workspace's `target/guest`.
 ///
 /// # Errors
-/// Packages cannot be downloaded, with the suite that was asked for.
+/// Packages cannot be downloaded, with the suite that was tried.
 pub(crate) fn iov_files() -> Result<IovFiles> {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");
     let folder = target.join(FORMAT);
@@ -112,8 +112,7 @@ fn make(work: &Path, made: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The words that begin a command line of the QEMU in this folder, or the system's if there
-/// is none.
+/// Returns the first arguments of the QEMU in this folder, or of the system's if there is none.
 fn qemu_in(folder: &Path) -> Result<Vec<String>> {
     let mut words = vec![QEMU.to_owned()];
     let unpacked = folder.join("usr/bin").join(QEMU);
@@ -137,12 +136,12 @@ fn has_igb(qemu: &[String]) -> bool {
     let Some((program, words)) = qemu.split_first() else { return false };
     let asked = ["-machine", "q35", "-device", "igb,help"];
     let answer = Command::new(program).args(words).args(asked).output();
-    // One that does not know the device ends well too, and has nothing to say of it.
+    // A QEMU without the device succeeds too, with empty output.
     answer.is_ok_and(|answer| answer.status.success() && !answer.stdout.is_empty())
 }
 
-/// A configuration of apt that knows the backports suite of this release, and nothing else,
-/// from the mirror that the system's own packages come from.
+/// Writes an apt configuration with only the backports suite of this release, from the mirror of
+/// the system's packages.
 fn backports(work: &Path) -> Result<PathBuf> {
     let release = fs::read_to_string("/etc/os-release")?;
     let codename = release
@@ -179,7 +178,7 @@ fn backports(work: &Path) -> Result<PathBuf> {
     Ok(config)
 }
 
-/// Runs a program of apt in a folder, by the system's configuration and this one.
+/// Runs a program of apt in a folder, with the system's configuration or this one.
 fn apt_get(config: Option<&Path>, program: &str, words: &[&str], folder: &Path) -> Result<String> {
     let mut command = Command::new("timeout");
     command.arg("300").arg(program).args(SANDBOX).args(words).current_dir(folder);
@@ -194,9 +193,10 @@ fn apt_get(config: Option<&Path>, program: &str, words: &[&str], folder: &Path) 
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The initramfs with Suimon's programs of this build, without what debuggers want of them.
+/// Returns the initramfs with Suimon's programs of this build, without debug information.
 ///
-/// With `hosts_vms` it has the system's QEMU too, and what it booted itself, in `/boot`.
+/// With `hosts_vms` it also contains the system's QEMU, and in `/boot` its own kernel and
+/// initramfs.
 pub(crate) fn suimon_inside(rig: &Rig, files: &IovFiles, hosts_vms: bool) -> Result<PathBuf> {
     let mut small = Vec::new();
     for name in ["suimond", "suimon"] {
@@ -214,7 +214,7 @@ pub(crate) fn suimon_inside(rig: &Rig, files: &IovFiles, hosts_vms: bool) -> Res
             programs.push(QEMU_TCG.into());
         }
         for (path, content) in with_libraries(&programs)? {
-            // What is no program is where it was.
+            // A file that is not a program keeps its path.
             let is_module = QEMU_TCG.ends_with(path.rsplit('/').next().unwrap_or(&path));
             archive.file(if is_module { QEMU_TCG } else { &path }, &content);
         }

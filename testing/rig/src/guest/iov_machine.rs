@@ -1,4 +1,4 @@
-//! A machine that has an adapter with SR-IOV, with Suimon inside it.
+//! Machine that has an adapter with SR-IOV, with Suimon inside it.
 
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
@@ -14,35 +14,37 @@ use crate::process::Process;
 use crate::rig::Rig;
 use crate::wait::until_some;
 
-/// It boots within 13 s without hardware virtualization on a machine that does other things.
+/// Time limit for booting, which takes up to 13 s without hardware virtualization on a loaded
+/// machine.
 const BOOT_LIMIT: Duration = Duration::from_secs(400);
-/// A command of ours starts within a second or two there.
+/// Time limit of a command; a program of Suimon starts there within a second or two.
 const COMMAND_LIMIT: Duration = Duration::from_secs(240);
-/// What its kernel is told. On a busy machine TCG's timer ticks too seldom for the kernel's check
-/// of it, which ends in a panic.
+/// Kernel options. On a loaded machine TCG's timer ticks too rarely for the kernel's check, which
+/// would panic.
 const KERNEL_WORDS: &str = "console=ttyS0 quiet panic=-1 random.trust_cpu=on no_timer_check";
-/// And where it has VMs: that its timer ticks by itself, as an interrupt that QEMU loses comes with
-/// the next. Entering a VM, QEMU changes without its lock what is pending (`helper_vmrun`); a timer
-/// that is set anew only when its interrupt has come would be silent for good.
+/// Additional options if it runs VMs: a periodic timer, so that an interrupt that QEMU loses is
+/// followed by the next one. When entering a VM, QEMU changes the pending interrupts without its
+/// lock (`helper_vmrun`). A one-shot timer, which is only set again after its interrupt, would stop
+/// permanently.
 const TICKS: &str = " nohz=off highres=off";
-/// The daemon of a machine that has one.
+/// Name of the daemon of a machine with a single one.
 const DAEMON: &str = "suimon";
 
-/// What kind of machine.
+/// Configuration of the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct IovSpec {
-    /// Whether it has an IOMMU at work.
+    /// True if it has an enabled IOMMU.
     pub has_iommu: bool,
-    /// Whether it has what takes VMs in it: QEMU, KVM, memory, and a kernel and initramfs in
-    /// `/boot` whose `/nested` has 10.77.0.1 on its first NIC and serves iperf3. QEMU translates
-    /// AMD's virtualization too (SVM), so that a VM in the machine is translated once.
+    /// True if it can run VMs: it has QEMU, KVM, memory, and a kernel and initramfs in `/boot`
+    /// whose `/nested` has 10.77.0.1 on its first NIC and serves iperf3. QEMU translates AMD's
+    /// virtualization too (SVM), so that a VM in the machine is translated once.
     pub hosts_vms: bool,
-    /// How many adapters it has, `eth0` and so on, all on one network.
+    /// Number of adapters, `eth0` and so on, all on one network.
     pub adapters: u8,
 }
 
-/// A machine whose adapters are Intel's 82576, emulated by QEMU (`igb`), with 7 virtual functions
-/// each. Dropping it switches it off.
+/// Machine whose adapters are Intel's 82576, emulated by QEMU (`igb`), with 7 virtual functions
+/// each. Dropping it turns it off.
 #[derive(Debug)]
 pub struct IovMachine {
     shell: GuestShell,
@@ -64,10 +66,10 @@ impl DerefMut for IovMachine {
 }
 
 impl IovMachine {
-    /// Boots it. Nothing of Suimon runs yet.
+    /// Boots the machine. No program of Suimon runs yet.
     ///
     /// # Errors
-    /// QEMU or the kernel cannot be had, or it did not boot in time; with its words.
+    /// QEMU or the kernel is not available, or it did not boot in time, with its output.
     pub fn start(rig: &Rig, spec: IovSpec) -> Result<Self> {
         let files = iov_files()?;
         let initramfs = suimon_inside(rig, &files, spec.hosts_vms)?;
@@ -82,14 +84,14 @@ impl IovMachine {
         };
         add("-machine", "q35,kernel-irqchip=split");
         add("-accel", "tcg");
-        // A machine that resets itself ends without a word else.
+        // Without it, a machine that resets itself ends without any message.
         add("-d", "cpu_reset");
         add("-cpu", "max");
-        // All of it lies below 4 GiB. With more, the firmware places the functions' registers
-        // above, where the emulated adapter does not answer.
+        // All memory is below 4 GiB. With more, the firmware places the functions' registers above
+        // it, where the emulated adapter does not respond.
         add("-m", if spec.hosts_vms { "2560" } else { "1024" });
-        // Each CPU is a thread of QEMU's. Beside another the virtualization that it translates is
-        // not right, with any VM.
+        // Each CPU is a thread of QEMU. With several of them, the translated virtualization is
+        // incorrect for any VM.
         add("-smp", "1");
         if spec.hosts_vms {
             append.push_str(TICKS);
@@ -124,16 +126,16 @@ impl IovMachine {
             bail!("{error:#}; QEMU: {}; console:\n{said}", process.last_words());
         }
         if spec.hosts_vms {
-            // As udev leaves it: whoever is in its group may use KVM.
+            // As udev configures it: members of its group may use KVM.
             shell.run("chgrp 36 /dev/kvm && chmod 660 /dev/kvm")?;
         }
         Ok(Self { shell, _process: process })
     }
 
-    /// Writes a file inside, of text without apostrophes.
+    /// Writes a file inside the machine; the text must not contain apostrophes.
     ///
     /// # Errors
-    /// Its folder is not there.
+    /// Its folder does not exist.
     pub fn write(&mut self, path: &str, text: &str) -> Result<()> {
         // A command is one line.
         let lines = text.lines().map(|line| format!(" '{line}'"));
@@ -141,18 +143,18 @@ impl IovMachine {
         Ok(())
     }
 
-    /// Starts the daemon inside, confined, and waits until it serves.
+    /// Starts the daemon inside, confined, and waits until it serves requests.
     ///
     /// # Errors
-    /// It does not, with its words.
+    /// It does not, with its output.
     pub fn start_daemon(&mut self) -> Result<()> {
         self.start_daemon_of(DAEMON, "")
     }
 
-    /// The same for one of several daemons, with more arguments.
+    /// Starts one of several daemons, with additional arguments.
     ///
     /// # Errors
-    /// It does not, with its words.
+    /// It does not serve requests, with its output.
     pub fn start_daemon_of(&mut self, node: &str, arguments: &str) -> Result<()> {
         let socket = socket_of(node);
         let start = format!(
@@ -169,10 +171,10 @@ impl IovMachine {
         Ok(())
     }
 
-    /// Kills the daemon inside, and waits until it is gone.
+    /// Kills the daemon inside, and waits for its end.
     ///
     /// # Errors
-    /// It was not there.
+    /// It did not run.
     pub fn kill_daemon(&mut self) -> Result<()> {
         self.run(&format!(
             "p=$(cat /tmp/{DAEMON}.pid); kill -9 $p; while kill -0 $p; do usleep 50000; done"
@@ -180,35 +182,35 @@ impl IovMachine {
         Ok(())
     }
 
-    /// What `suimon` says to these words; messages and data in one text.
+    /// Runs `suimon` with these arguments. Returns its output, with messages and data combined.
     ///
     /// # Errors
-    /// The machine is gone.
+    /// The machine has ended.
     pub fn suimon(&mut self, words: &str) -> Result<Output> {
         self.suimon_of(DAEMON, words)
     }
 
-    /// The same, asked of one of several daemons.
+    /// Runs `suimon` with one of several daemons.
     ///
     /// # Errors
-    /// The machine is gone.
+    /// The machine has ended.
     pub fn suimon_of(&mut self, node: &str, words: &str) -> Result<Output> {
         let socket = socket_of(node);
         self.run_any(&format!("suimon --socket {socket} {words}"), COMMAND_LIMIT)
     }
 
-    /// What `suimon` says to these words, which must end well.
+    /// Runs `suimon` with these arguments, which must succeed.
     ///
     /// # Errors
-    /// It did not, with its words.
+    /// It failed, with its output.
     pub fn suimon_well(&mut self, words: &str) -> Result<String> {
         self.suimon_well_of(DAEMON, words)
     }
 
-    /// The same, asked of one of several daemons.
+    /// Runs `suimon` with one of several daemons, which must succeed.
     ///
     /// # Errors
-    /// It did not, with its words.
+    /// It failed, with its output.
     pub fn suimon_well_of(&mut self, node: &str, words: &str) -> Result<String> {
         let said = self.suimon_of(node, words)?;
         if !said.is_ok() {

@@ -1,4 +1,4 @@
-//! Debian's kernel, taken from its package without installing it.
+//! Debian's kernel, extracted from its package without installation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,17 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::command::run;
 
-/// A kernel of Debian's.
+/// Kernel flavour of Debian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flavour {
-    /// Made for VMs: with drivers for virtio, and few others.
+    /// For VMs: with virtio drivers, and few others.
     Cloud,
-    /// Made for machines, also such as QEMU emulates.
+    /// For machines, including those that QEMU emulates.
     Machine,
 }
 
 impl Flavour {
-    /// The package that always depends on the newest.
+    /// Returns the package that always depends on the newest kernel.
     const fn meta_package(self) -> &'static str {
         match self {
             Self::Cloud => "linux-image-cloud-amd64",
@@ -26,7 +26,7 @@ impl Flavour {
         }
     }
 
-    /// Modules that its guest may load later beside those of all.
+    /// Returns the additional modules that a guest with this kernel may load later.
     const fn modules_on_demand(self) -> &'static [&'static str] {
         match self {
             Self::Cloud => &[],
@@ -35,23 +35,24 @@ impl Flavour {
     }
 }
 
-/// Modules the guest needs, dependencies aside.
+/// Modules that every guest needs, without their dependencies.
 const MODULES: &[&str] = &["virtio_pci", "virtio_net", "virtio-rng", "8021q"];
 
-/// Modules that a guest may load later, each with what it depends on.
+/// Modules that a guest may load later, each with its dependencies.
 const MODULES_ON_DEMAND: &[&str] =
     &["bonding", "virtio_blk", "virtio_console", "ata_piix", "sd_mod", "nbd", "button", "evdev"];
 
-/// A module's file name and its content, uncompressed.
+/// File name of a module and its uncompressed contents.
 pub(crate) type Module = (String, Vec<u8>);
 
-/// A kernel and its modules.
+/// Kernel with its modules.
 #[derive(Debug)]
 pub(crate) struct Kernel {
     pub(crate) image: PathBuf,
-    /// Those to load at the start, in order.
+    /// Modules loaded at boot, in order.
     pub(crate) modules: Vec<Module>,
-    /// Those that may be loaded later: each list is what one needs and itself, in order.
+    /// Modules that may be loaded later: each list contains the dependencies of a module and the
+    /// module itself, in order.
     pub(crate) on_demand: Vec<Vec<Module>>,
 }
 
@@ -74,7 +75,7 @@ pub(crate) fn unpack(flavour: Flavour, folder: &Path) -> Result<Kernel> {
     unpack_from(folder, MODULES, &on_demand)
 }
 
-/// Unpacks the kernel package that lies in `folder`, alone of its kind.
+/// Unpacks the only kernel package in `folder`.
 pub(crate) fn unpack_from(
     folder: &Path,
     wanted: &[&str],
@@ -106,7 +107,7 @@ pub(crate) fn unpack_from(
     Ok(Kernel { image, modules, on_demand })
 }
 
-/// The real package behind the one that always names the newest.
+/// Returns the package that the meta-package depends on.
 fn newest_package(flavour: Flavour) -> Result<String> {
     let meta_package = flavour.meta_package();
     let shown = run(&["apt-cache", "show", "--no-all-versions", meta_package])
@@ -114,7 +115,7 @@ fn newest_package(flavour: Flavour) -> Result<String> {
     kernel_of(&shown).with_context(|| format!("{meta_package} depends on no kernel"))
 }
 
-/// The kernel that a package of this description depends on.
+/// Returns the kernel package that a package of this description depends on.
 pub(crate) fn kernel_of(shown: &str) -> Option<String> {
     shown
         .lines()
@@ -125,8 +126,9 @@ pub(crate) fn kernel_of(shown: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// What `depmod` found: `PATH: NEEDED NEEDED …`, each list last to first. What a
-/// kernel brings built in, as Debian 13's does `virtio_pci`, needs no loading.
+/// Returns modules with their dependencies in load order, from the output of `depmod`: `PATH:
+/// NEEDED NEEDED …`, each list last to first. Built-in modules, like `virtio_pci` of Debian 13,
+/// need no loading.
 fn modules_in_order(folder: &Path, modules: &[&str]) -> Result<Vec<Module>> {
     let table = fs::read_to_string(folder.join("modules.dep"))?;
     let built_in = fs::read_to_string(folder.join("modules.builtin"))?;
@@ -157,7 +159,7 @@ fn module_name(path: &str) -> &str {
     file.split(".ko").next().unwrap_or(file)
 }
 
-/// The content of a module, uncompressed.
+/// Returns the uncompressed contents of a module.
 fn plain(path: &Path) -> Result<Vec<u8>> {
     if path.extension().is_some_and(|extension| extension == "ko") {
         return Ok(fs::read(path)?);

@@ -1,4 +1,4 @@
-//! One VM.
+//! Single VM of a test.
 
 use std::fs::{self, OpenOptions};
 use std::ops::{Deref, DerefMut};
@@ -20,77 +20,77 @@ use crate::process::Process;
 use crate::rig::Rig;
 use crate::wait::{until, until_some};
 
-/// Booting takes three seconds without hardware virtualization on an idle
-/// machine; a busy one is given its time.
+/// Time limit for booting, which takes three seconds without hardware virtualization on an idle
+/// machine.
 const BOOT_LIMIT: Duration = Duration::from_secs(300);
 /// Time until QEMU accepts a connection, from this program or from another QEMU.
 const LINE_LIMIT: Duration = Duration::from_secs(90);
-/// A guest under KVM that does not answer within this runs nothing at all.
+/// Time limit for a guest under KVM; one that takes longer does not run at all.
 const PROBE_LIMIT: Duration = Duration::from_secs(20);
-/// What moving a guest may take.
+/// Time limit for a migration.
 const MIGRATION_LIMIT: Duration = Duration::from_secs(300);
 
-/// What runs the guest's instructions.
+/// Execution of the guest's instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accelerator {
-    /// The CPU.
+    /// Hardware virtualization.
     Kvm,
-    /// QEMU's translator.
+    /// Translation by QEMU.
     Tcg,
 }
 
-/// What a VM starts from.
+/// Boot source of a VM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Boot {
-    /// The kernel and the initramfs, and nothing else.
+    /// Kernel and initramfs only.
     #[default]
     Memory,
-    /// The kernel and the initramfs, which goes on from the root file system on `vda`
-    /// (see [`make_root_disk`](crate::make_root_disk)).
+    /// Kernel and initramfs, which continues with the root file system on `vda` (see
+    /// [`make_root_disk`](crate::make_root_disk)).
     RootDisk,
-    /// The firmware, from its disk. What it starts takes no commands; what that prints is
-    /// [`Guest::console`].
+    /// Firmware, from the VM's disk. The booted program executes no commands; [`Guest::console`]
+    /// returns its output.
     Firmware,
 }
 
-/// A VM to be started.
+/// Configuration of a VM.
 #[derive(Clone, Debug, Default)]
 pub struct GuestSpec {
-    /// For logs.
+    /// Name in log messages.
     pub name: String,
-    /// Its NICs: `eth0`, `eth1`, … in the guest.
+    /// NICs: `eth0`, `eth1`, … in the guest.
     pub nics: Vec<GuestNic>,
-    /// Its disks: `vda`, `vdb`, …, and those on IDE `sda`, `sdb`, ….
+    /// Disks: `vda`, `vdb`, …, and those on IDE `sda`, `sdb`, ….
     pub disks: Vec<GuestDisk>,
-    /// Programs of the host that it gets beside those every guest has.
+    /// Additional programs of the host.
     pub programs: Vec<PathBuf>,
-    /// What it starts from.
+    /// Boot source.
     pub boot: Boot,
-    /// Virtual CPUs; 1 if 0.
+    /// Number of virtual CPUs; 0 means 1.
     pub cpus: u16,
-    /// Memory in MiB; 256 if 0.
+    /// Memory in MiB; 0 means 256.
     pub memory_mib: u32,
-    /// Whether its kernel has drivers of the machines that QEMU emulates, such as `e1000e`.
+    /// True if its kernel has drivers for machines that QEMU emulates, such as `e1000e`.
     pub is_machine: bool,
-    /// So many root ports, `port0`, `port1`, …, behind which something can be plugged.
+    /// Number of root ports, `port0`, `port1`, …, for hot-plug.
     pub ports: u8,
 }
 
 impl GuestSpec {
-    /// What it boots.
+    /// Returns the files that it boots.
     pub(crate) fn files(&self) -> Result<GuestFiles> {
         if self.is_machine { machine_files() } else { guest_files() }
     }
 }
 
-/// A VM that takes commands; dropping it switches it off.
+/// VM that executes commands; dropping it turns it off.
 #[derive(Debug)]
 pub struct Guest {
     shell: GuestShell,
     process: Process,
-    /// QEMU's own control socket.
+    /// Socket of QEMU's monitor.
     monitor: String,
-    /// The file with what it prints.
+    /// File with its console output.
     console: PathBuf,
 }
 
@@ -109,10 +109,10 @@ impl DerefMut for Guest {
 }
 
 impl Guest {
-    /// Boots a VM and waits until it takes commands.
+    /// Boots a VM and waits until it accepts commands.
     ///
     /// # Errors
-    /// QEMU refused, or the guest did not boot in time; with the end of its log.
+    /// QEMU rejected the configuration, or the guest did not boot in time, with the end of its log.
     pub fn start(rig: &Rig, spec: &GuestSpec) -> Result<Self> {
         let mut guest = Self::boot(rig, spec, accelerator()?, BOOT_LIMIT)?;
         if spec.boot != Boot::Firmware {
@@ -135,7 +135,7 @@ impl Guest {
         let Self { process, shell, .. } = &mut guest;
         let booted = shell.wait_ready(limit, || process.check_running());
         if let Err(error) = booted {
-            // If QEMU itself ended, its words say why.
+            // If QEMU itself has ended, its output explains why.
             let status = process.wait(Duration::from_millis(500));
             let status = status.map_or("still runs".to_owned(), |status| status.to_string());
             let said = fs::read_to_string(&console).unwrap_or_default();
@@ -146,7 +146,7 @@ impl Guest {
         Ok(guest)
     }
 
-    /// Starts QEMU and gets on its lines.
+    /// Starts QEMU and connects to its sockets.
     fn launch(
         rig: &Rig,
         spec: &GuestSpec,
@@ -161,7 +161,7 @@ impl Guest {
         words.extend(["-qmp".to_owned(), format!("unix:{monitor},server=on,wait=off")]);
         words.extend_from_slice(extra);
         let mut process = Process::start(rig, &format!("qemu-{}", spec.name), &words)?;
-        // QEMU lets the guest run only once somebody is on the line.
+        // QEMU starts the guest only after the connection.
         let channel = until_some("serial line of the guest", LINE_LIMIT, || {
             process.check_running()?;
             Ok(Channel::connect(Path::new(&line)).ok())
@@ -172,11 +172,11 @@ impl Guest {
         Ok(Self { shell, process, monitor, console })
     }
 
-    /// Starts the QEMU that a running VM is to move into: the same machine, whose
-    /// NICs are at other ports of the switch. [`Guest::migrate`] moves the VM.
+    /// Starts the QEMU to which a running VM will be migrated: the same machine, with NICs at other
+    /// ports of the switch. [`Guest::migrate`] migrates the VM.
     ///
     /// # Errors
-    /// QEMU refused.
+    /// QEMU rejected the configuration.
     pub fn destination(rig: &Rig, spec: &GuestSpec, address: &str) -> Result<Self> {
         let console = rig.path(&rig.unique("console"));
         let extra = ["-incoming".to_owned(), format!("unix:{address}")];
@@ -188,12 +188,12 @@ impl Guest {
         Ok(guest)
     }
 
-    /// Moves this VM, while it runs, into the QEMU that waits at `address`, and
-    /// returns how long the guest stood still. At most `bytes_per_second` are
-    /// copied, so that the guest writes to its memory meanwhile.
+    /// Migrates this running VM to the QEMU that listens at `address`, and returns the downtime.
+    /// The bandwidth is limited to `bytes_per_second`, so that the guest writes to its memory
+    /// meanwhile.
     ///
     /// # Errors
-    /// QEMU says why it did not.
+    /// QEMU reports why it failed.
     pub fn migrate(&mut self, address: &str, bytes_per_second: u64) -> Result<Duration> {
         let mut monitor = Monitor::connect(Path::new(&self.monitor))?;
         let limits = json!({ "max-bandwidth": bytes_per_second, "downtime-limit": 200 });
@@ -210,54 +210,54 @@ impl Guest {
         Ok(Duration::from_millis(ended["downtime"].as_u64().unwrap_or(0)))
     }
 
-    /// What QEMU says that the guest wants its first NIC to receive (QMP's
+    /// Returns the receive filter that the guest has set for its first NIC (QMP's
     /// `query-rx-filter`).
     ///
     /// # Errors
-    /// QEMU is gone, or has no such NIC.
+    /// QEMU has ended, or has no NIC.
     pub fn receive_filter(&self) -> Result<Value> {
         let mut monitor = Monitor::connect(Path::new(&self.monitor))?;
         let mut nics = monitor.ask("query-rx-filter", &json!({}))?;
         nics.get_mut(0).map(Value::take).context("the machine has no NIC")
     }
 
-    /// Has QEMU pull the cable of a NIC, counted from 0, or plug it in: the guest loses or
-    /// gets its carrier. Nobody on the host is told; what is sent either way is lost.
+    /// Sets the link state of a NIC, counted from 0, in QEMU: the guest loses or gets its carrier.
+    /// The switch is not notified; frames in both directions are lost.
     ///
     /// # Errors
-    /// QEMU is gone, or has no such NIC.
+    /// QEMU has ended, or has no such NIC.
     pub fn set_link(&self, nic: usize, up: bool) -> Result<()> {
         let mut monitor = Monitor::connect(Path::new(&self.monitor))?;
         monitor.ask("set_link", &json!({ "name": format!("net{nic}"), "up": up }))?;
         Ok(())
     }
 
-    /// Tells QEMU something (QMP) and returns its answer.
+    /// Executes a QMP command and returns its result.
     ///
     /// # Errors
-    /// QEMU refuses, or is gone.
+    /// QEMU rejects the command, or has ended.
     pub fn tell_qemu(&self, command: &str, arguments: &Value) -> Result<Value> {
         Monitor::connect(Path::new(&self.monitor))?.ask(command, arguments)
     }
 
-    /// What the guest's kernel, or its firmware, has printed.
+    /// Returns the console output of the guest's kernel or firmware.
     pub fn console(&self) -> String {
         fs::read(&self.console)
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             .unwrap_or_default()
     }
 
-    /// QEMU's process.
+    /// Returns QEMU's process.
     pub fn process(&mut self) -> &mut Process {
         &mut self.process
     }
 }
 
-/// KVM if a guest really runs with it, else TCG. The device node alone says
-/// nothing: it opens on machines whose CPU cannot run a guest.
+/// Returns KVM if a guest really runs with it, otherwise TCG. The device node is not sufficient: it
+/// can be opened on machines whose CPU cannot run a guest.
 ///
 /// # Errors
-/// The guest's files cannot be made.
+/// The guest's files cannot be created.
 pub fn accelerator() -> Result<Accelerator> {
     static FOUND: OnceLock<Accelerator> = OnceLock::new();
     guest_files()?;

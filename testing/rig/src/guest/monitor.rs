@@ -1,4 +1,4 @@
-//! QEMU's control socket (QMP, `docs/interop/qmp-spec.rst`).
+//! QEMU's monitor socket (QMP, `docs/interop/qmp-spec.rst`).
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -8,10 +8,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-/// What QEMU may take for an answer.
+/// Time limit of a reply.
 const ANSWER_LIMIT: Duration = Duration::from_secs(90);
 
-/// A connection that takes commands.
+/// Connection that executes commands.
 #[derive(Debug)]
 pub(crate) struct Monitor {
     reader: BufReader<UnixStream>,
@@ -36,7 +36,7 @@ impl Monitor {
             if let Some(error) = said.get("error") {
                 bail!("QEMU refuses `{command}`: {}", error["desc"]);
             }
-            // Anything else is an event.
+            // Other messages are events.
             if let Some(result) = said.get_mut("return") {
                 return Ok(result.take());
             }

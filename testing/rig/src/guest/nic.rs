@@ -3,25 +3,25 @@
 use super::command_line::vectors;
 use super::machine::Accelerator;
 
-/// A NIC of a VM: virtio over vhost-user, or over a TAP.
+/// NIC of a VM: virtio over vhost-user or a TAP device.
 #[derive(Clone, Debug)]
 pub struct GuestNic {
-    /// The socket of the switch's port; nothing over a TAP.
+    /// Socket of the switch's port; empty for a TAP device.
     pub socket: String,
-    /// The TAP device that QEMU makes and that goes with it, in place of a socket.
+    /// Name of the TAP device that QEMU creates and removes, instead of a socket.
     pub tap: Option<String>,
-    /// Its address.
+    /// MAC address.
     pub mac: String,
-    /// Queue pairs.
+    /// Number of queue pairs.
     pub queues: u16,
-    /// Whether QEMU listens and the switch connects.
+    /// True if QEMU listens and the switch connects.
     pub listens: bool,
-    /// More properties of the device, like `,packed=on`.
+    /// Additional properties of the device, like `,packed=on`.
     pub properties: String,
 }
 
 impl GuestNic {
-    /// A NIC of one queue pair that connects to the switch.
+    /// Returns a NIC with one queue pair that connects to the switch.
     pub fn new(socket: impl Into<String>, mac: impl Into<String>) -> Self {
         Self {
             socket: socket.into(),
@@ -33,14 +33,14 @@ impl GuestNic {
         }
     }
 
-    /// A NIC at the end of a wire whose other end is a TAP device on the host. It says
-    /// that it has a gigabit both ways, without which nothing aggregates it.
+    /// Returns a NIC whose other end is a TAP device on the host. It reports a speed of one gigabit
+    /// and full duplex, without which it is not aggregated.
     pub fn on_tap(device: impl Into<String>, mac: impl Into<String>) -> Self {
         let properties = ",speed=1000,duplex=full".to_owned();
         Self { tap: Some(device.into()), properties, ..Self::new("", mac) }
     }
 
-    /// QEMU's back-end with this number.
+    /// Returns QEMU's arguments for the back-end with this number.
     fn backend(&self, index: usize) -> Vec<String> {
         if let Some(device) = &self.tap {
             let tap =
@@ -58,7 +58,7 @@ impl GuestNic {
         .into()
     }
 
-    /// QEMU's words for the device with this number.
+    /// Returns QEMU's arguments for the device with this number.
     pub(crate) fn words(&self, index: usize, accelerator: Accelerator) -> Vec<String> {
         let mut words = self.backend(index);
         let Self { queues, mac, properties, .. } = self;

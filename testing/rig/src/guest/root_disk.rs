@@ -1,4 +1,4 @@
-//! Disks that a VM starts from.
+//! Disks that a VM boots from.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -11,14 +11,14 @@ use crate::command::run;
 use crate::programs::system_program;
 use crate::rig::Rig;
 
-/// Bytes of a sector, as firmware counts.
+/// Sector size of the firmware in bytes.
 const SECTOR: usize = 512;
 
-/// Makes an ext4 file system of so many bytes for [`Boot::RootDisk`](crate::Boot), as a
-/// raw image. It has the guest's script, its shell, and these programs.
+/// Creates an ext4 file system of `bytes` bytes for [`Boot::RootDisk`](crate::Boot), as a raw
+/// image. It contains the guest's script, its shell, and these programs.
 ///
 /// # Errors
-/// `mkfs.ext4` is not installed, or they do not fit.
+/// `mkfs.ext4` is not installed, or the files do not fit.
 pub fn make_root_disk(rig: &Rig, image: &Path, bytes: u64, programs: &[PathBuf]) -> Result<()> {
     let root = rig.file(&rig.unique("root"));
     for folder in ["bin", "modules", "run", "root", "var"] {
@@ -33,7 +33,7 @@ pub fn make_root_disk(rig: &Rig, image: &Path, bytes: u64, programs: &[PathBuf])
         fs::write(&path, content)?;
         run(&["chmod", "755", path.to_str().context("the path is not UTF-8")?])?;
     }
-    // The drivers are loaded already.
+    // The drivers were loaded before.
     fs::write(root.join("modules/list"), "")?;
     fs::write(root.join("on-disk"), "")?;
     fs::File::create(image)?.set_len(bytes)?;
@@ -44,14 +44,13 @@ pub fn make_root_disk(rig: &Rig, image: &Path, bytes: u64, programs: &[PathBuf])
     Ok(())
 }
 
-/// Writes a boot sector into a raw image, and a message into the sector after it. The
-/// firmware reads the first, which has the firmware read the second, and prints it on the
-/// serial line.
+/// Writes a boot sector to a raw image, and a message to the next sector. The firmware executes the
+/// first sector, which reads the second and prints it on the serial line.
 ///
 /// # Errors
 /// The image cannot be written, or the message is longer than a sector.
 pub fn make_boot_sector(image: &Path, message: &str) -> Result<()> {
-    // 16-bit code at 0x7c00, by hand: a few instructions are no reason for an assembler.
+    // 16-bit code at 0x7c00, encoded by hand because it is short.
     let code: [u8; 44] = [
         0xfa, // cli
         0x31, 0xc0, // xor ax, ax
@@ -85,7 +84,7 @@ pub fn make_boot_sector(image: &Path, message: &str) -> Result<()> {
     sector[0x100..0x110].copy_from_slice(&packet);
     sector[SECTOR - 2..].copy_from_slice(&[0x55, 0xaa]);
     let mut text = [0; SECTOR];
-    // A zero ends it.
+    // Terminated by a zero.
     let place = text[..SECTOR - 1].get_mut(..message.len()).context("the message is too long")?;
     place.copy_from_slice(message.as_bytes());
     let file = fs::OpenOptions::new().write(true).open(image)?;

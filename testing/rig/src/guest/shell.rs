@@ -1,4 +1,4 @@
-//! What is done in a guest, whoever has started it.
+//! Commands in a guest, independent of how it was started.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use anyhow::{Result, bail};
 use crate::command::Output;
 use crate::guest::channel::Channel;
 
-/// What a command in a guest may take unless its caller says otherwise.
+/// Default time limit of a command in a guest.
 const COMMAND_LIMIT: Duration = Duration::from_secs(120);
 
-/// A guest that takes commands.
+/// Guest that executes commands.
 #[derive(Debug)]
 pub struct GuestShell {
     name: String,
@@ -23,12 +23,12 @@ impl GuestShell {
         Self { name: name.to_owned(), channel }
     }
 
-    /// Goes on over another line to the same guest.
+    /// Continues over another line to the same guest.
     pub(crate) fn connect_again(&mut self, socket: &Path) -> Result<()> {
         self.channel.connect_again(socket)
     }
 
-    /// Waits until the guest says that it takes commands.
+    /// Waits until the guest accepts commands.
     pub(crate) fn wait_ready(
         &mut self,
         limit: Duration,
@@ -37,18 +37,18 @@ impl GuestShell {
         self.channel.wait_ready(limit, still)
     }
 
-    /// Runs one line of shell and returns what it said.
+    /// Runs one line of shell and returns its result.
     ///
     /// # Errors
-    /// The guest is gone, or takes longer than `limit`.
+    /// The guest has ended, or takes longer than `limit`.
     pub fn run_any(&mut self, command: &str, limit: Duration) -> Result<Output> {
         self.channel.run(command, limit)
     }
 
-    /// Runs one line of shell, which must end well.
+    /// Runs one line of shell, which must succeed, and returns its output.
     ///
     /// # Errors
-    /// It did not, with its words.
+    /// It failed, with its output.
     pub fn run(&mut self, command: &str) -> Result<String> {
         let output = self.run_any(command, COMMAND_LIMIT)?;
         if !output.is_ok() {
@@ -62,11 +62,10 @@ impl GuestShell {
         Ok(output.stdout)
     }
 
-    /// Loads a module of the kernel that is not loaded from the start, such as
-    /// `bonding`, with these parameters.
+    /// Loads a kernel module that is not loaded at boot, such as `bonding`, with these parameters.
     ///
     /// # Errors
-    /// The guest does not have it.
+    /// The guest does not have the module.
     pub fn load(&mut self, module: &str, parameters: &str) -> Result<()> {
         let needs = format!("for i in $(cat /modules/{module}.needs); do insmod /modules/$i; done");
         self.run(&format!("{needs}; insmod /modules/{module}.ko {parameters}"))?;
@@ -76,20 +75,20 @@ impl GuestShell {
     /// Starts one line of shell; [`GuestShell::finish`] waits for its end.
     ///
     /// # Errors
-    /// The guest is gone.
+    /// The guest has ended.
     pub fn begin(&mut self, command: &str) -> Result<()> {
         self.channel.send(command)
     }
 
-    /// What the line begun last said.
+    /// Returns the result of the line that was started last.
     ///
     /// # Errors
-    /// The guest is gone, or takes longer than `limit`.
+    /// The guest has ended, or takes longer than `limit`.
     pub fn finish(&mut self, limit: Duration) -> Result<Output> {
         self.channel.answer(limit)
     }
 
-    /// Gives a NIC an address like `10.0.0.1/24` and brings it up.
+    /// Assigns an address like `10.0.0.1/24` to a NIC and sets it up.
     ///
     /// # Errors
     /// The guest has no such NIC.
@@ -98,19 +97,19 @@ impl GuestShell {
         Ok(())
     }
 
-    /// Returns true as soon as `address` answers a ping, false if it answers none of 60, each
-    /// given a second. [`Self::is_cut_from`] is for addresses that are not to answer.
+    /// Returns true once `address` replies to a ping, false after 60 pings without reply, of one
+    /// second each. Use [`Self::is_cut_from`] for addresses that must not reply.
     ///
     /// # Errors
-    /// The guest is gone.
+    /// The guest has ended.
     pub fn reaches(&mut self, address: &str) -> Result<bool> {
         self.pings(address, 60)
     }
 
-    /// Returns true if `address` answers none of five pings.
+    /// Returns true if `address` replies to none of five pings.
     ///
     /// # Errors
-    /// The guest is gone.
+    /// The guest has ended.
     pub fn is_cut_from(&mut self, address: &str) -> Result<bool> {
         Ok(!self.pings(address, 5)?)
     }
@@ -118,7 +117,7 @@ impl GuestShell {
     fn pings(&mut self, address: &str, count: u32) -> Result<bool> {
         let ping = format!("ping -c 1 -W 1 {address} && exit 0");
         let all = format!("i=0; while [ $i -lt {count} ]; do {ping}; i=$((i + 1)); done; exit 1");
-        // A ping under load takes longer than the second that it waits.
+        // Under load a ping takes longer than the second that it waits.
         Ok(self.run_any(&all, 2 * COMMAND_LIMIT)?.is_ok())
     }
 }

@@ -1,4 +1,4 @@
-//! Bonds with LACP, whose links end in a namespace where somebody plays the partner.
+//! Bonds with LACP, whose links end in a namespace with the partner.
 
 use anyhow::{Context, Result};
 
@@ -7,16 +7,16 @@ use crate::namespace::Namespace;
 use crate::process::Process;
 use crate::rig::Rig;
 
-/// Who begins to speak.
+/// LACP mode of a bond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lacp {
-    /// The bond does.
+    /// The bond starts the exchange.
     Active,
     /// The bond waits for its partner.
     Passive,
 }
 
-/// A switch with any number of bonds of two links, each bond on a bridge of its own.
+/// Switch with any number of bonds of two links, each on a separate bridge.
 #[derive(Debug)]
 pub struct OvsBonds {
     server: Server,
@@ -26,30 +26,30 @@ pub struct OvsBonds {
 }
 
 impl OvsBonds {
-    /// Starts it without a bond.
+    /// Starts the switch without a bond.
     ///
     /// # Errors
-    /// It does not start; with the end of its log.
+    /// It does not start, with the end of its log.
     pub fn start(rig: &Rig) -> Result<Self> {
         Ok(Self { server: Server::start(rig, &[])?, bonds: 0, links: Vec::new() })
     }
 
-    /// Where it and the ends of its links are.
+    /// Returns the namespace of the switch and its ends of the links.
     pub fn namespace(&self) -> &Namespace {
         &self.server.namespace
     }
 
-    /// The process of the switch.
+    /// Returns the process of the switch.
     pub fn process(&self) -> &Process {
         &self.server.switch
     }
 
-    /// Adds a bond (balance-tcp, short timeout) whose links end in `far`; returns their
-    /// ends there, and an address behind the bond. It evens out its links every second, not
-    /// every ten, so that all flows are on one of them no longer than that.
+    /// Adds a bond (balance-tcp, short timeout) whose links end in `far`. Returns their ends there,
+    /// and an address behind the bond. The bond rebalances its links every second instead of every
+    /// ten, so that all flows are on one of them for at most a second.
     ///
     /// # Errors
-    /// The host or the switch refused.
+    /// The host or the switch rejected it.
     pub fn add(&mut self, rig: &Rig, far: &Namespace, lacp: Lacp) -> Result<([String; 2], String)> {
         let links = [rig.device("m"), rig.device("m")];
         let ends = [rig.device("f"), rig.device("f")];
@@ -67,11 +67,11 @@ impl OvsBonds {
         Ok((ends, address))
     }
 
-    /// Makes devices of its namespace a bond (balance-tcp, short timeout) on another
-    /// bridge; returns the device that has the bridge's addresses.
+    /// Bonds devices of its namespace (balance-tcp, short timeout) on another bridge. Returns the
+    /// device that has the bridge's addresses.
     ///
     /// # Errors
-    /// The switch refused.
+    /// The switch rejected the bond.
     pub fn join(&mut self, links: &[String], lacp: Lacp) -> Result<String> {
         let Self { server, bonds, links: all_links } = self;
         let at = usize::from(*bonds);
@@ -90,12 +90,12 @@ impl OvsBonds {
         Ok(bridge)
     }
 
-    /// The switch's ends of each bond's links.
+    /// Returns the switch's ends of each bond's links.
     pub fn links(&self) -> &[Vec<String>] {
         &self.links
     }
 
-    /// The system that a bond is to its partner: the address of its bridge.
+    /// Returns the system id of a bond: the address of its bridge.
     ///
     /// # Errors
     /// There is no such bond.
@@ -104,8 +104,8 @@ impl OvsBonds {
         Ok(self.namespace().run(&["cat", &path])?.trim().to_owned())
     }
 
-    /// Sets the switch's end of a link up or down: the other end gets or loses its
-    /// carrier. Bonds and links count from 0.
+    /// Sets the switch's end of a link up or down: the other end gets or loses its carrier. Bonds
+    /// and links are counted from 0.
     ///
     /// # Errors
     /// There is no such link.
@@ -117,12 +117,12 @@ impl OvsBonds {
     }
 }
 
-/// The bridge of a bond, counted from 0.
+/// Returns the name of a bond's bridge, counted from 0.
 fn bridge_name(bond: usize) -> String {
     format!("b{}", bond + 1)
 }
 
-/// The name of a bond, counted from 0.
+/// Returns the name of a bond, counted from 0.
 fn bond_name(bond: usize) -> String {
     format!("bond{}", bond + 1)
 }

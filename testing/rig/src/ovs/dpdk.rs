@@ -1,4 +1,4 @@
-//! With DPDK: a thread that polls moves frames between VMs' vhost-user ports.
+//! Open vSwitch with DPDK: a polling thread moves frames between VMs' vhost-user ports.
 
 use anyhow::{Result, ensure};
 
@@ -9,7 +9,7 @@ use crate::namespace::Namespace;
 use crate::process::Process;
 use crate::rig::Rig;
 
-/// A switch with two vhost-user ports that connect to sockets others listen on.
+/// Switch with two vhost-user ports that connect to listening sockets.
 #[derive(Debug)]
 pub struct OvsDpdk {
     server: Server,
@@ -18,19 +18,19 @@ pub struct OvsDpdk {
 }
 
 impl OvsDpdk {
-    /// Starts it with one switching thread on CPU `switching` and its other
-    /// threads on CPU `control`.
+    /// Starts the switch with one forwarding thread on CPU `switching` and its other threads on CPU
+    /// `control`.
     ///
     /// # Errors
-    /// It does not start; with the end of its log.
+    /// It does not start, with the end of its log.
     pub fn start(rig: &Rig, switching: u16, control: u16) -> Result<Self> {
         Self::start_with(rig, switching, control, &[])
     }
 
-    /// The same, with more settings such as `other_config:userspace-tso-enable=true`.
+    /// Starts the switch with additional settings such as `other_config:userspace-tso-enable=true`.
     ///
     /// # Errors
-    /// It does not start; with the end of its log.
+    /// It does not start, with the end of its log.
     pub fn start_with(rig: &Rig, switching: u16, control: u16, settings: &[&str]) -> Result<Self> {
         let memory = Hugepages::reserve(512)?;
         let cpus = [
@@ -54,21 +54,22 @@ impl OvsDpdk {
         Ok(Self { server, sockets, _memory: memory })
     }
 
-    /// Sockets it connects to; testpmd listens on them.
+    /// Returns the sockets that it connects to; testpmd listens on them.
     pub fn sockets(&self) -> [String; 2] {
         self.sockets.clone()
     }
 
-    /// Where it and the devices are that it reaches by [`OvsDpdk::add_bond`].
+    /// Returns the namespace of the switch and of the devices that it uses with
+    /// [`OvsDpdk::add_bond`].
     pub fn namespace(&self) -> &Namespace {
         &self.server.namespace
     }
 
-    /// Makes devices of its namespace a bond (LACP, active, short timeout; balance-tcp) on
-    /// the bridge of its other ports. It reaches them by AF_XDP sockets.
+    /// Bonds devices of its namespace (LACP, active, short timeout; balance-tcp) on the bridge of
+    /// its other ports. It accesses them with AF_XDP sockets.
     ///
     /// # Errors
-    /// The switch refused, or cannot open a device.
+    /// The switch rejected the bond, or cannot open a device.
     pub fn add_bond(&mut self, devices: &[String]) -> Result<()> {
         let ports: Vec<String> = (0..devices.len()).map(|nth| format!("wire{nth}")).collect();
         let mut words = vec!["add-bond", "br0", "bond0"];
@@ -88,10 +89,10 @@ impl OvsDpdk {
         self.server.switch.check_running()
     }
 
-    /// Whether it has learned where an address is.
+    /// Returns true if it has learned an address.
     ///
     /// # Errors
-    /// It does not answer.
+    /// It does not respond.
     pub fn knows(&self, mac: &str) -> Result<bool> {
         let Server { folder, switch, .. } = &self.server;
         let program = DAEMON.rsplit('/').next().unwrap_or(DAEMON);
@@ -99,7 +100,7 @@ impl OvsDpdk {
         Ok(run(&["ovs-appctl", &target, "fdb/show", "br0"])?.contains(mac))
     }
 
-    /// The switch's process.
+    /// Returns the switch's process.
     pub fn process(&mut self) -> &mut Process {
         &mut self.server.switch
     }

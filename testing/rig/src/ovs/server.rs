@@ -1,4 +1,4 @@
-//! The programs of one Open vSwitch: its database, and the switch itself.
+//! Programs of one Open vSwitch: its database, and the switch itself.
 
 use std::time::Duration;
 
@@ -10,26 +10,25 @@ use crate::process::Process;
 use crate::rig::Rig;
 use crate::wait::{is_listening, until};
 
-/// Where Debian puts the daemon that was built with DPDK. It uses that only if told.
+/// Path of Debian's daemon that was built with DPDK, which is used only if it is configured.
 pub(super) const DAEMON: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
 pub(super) const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
 
-/// A running switch with one bridge, `br0`, whose frames pass the daemon.
+/// Running switch with one bridge, `br0`, whose frames pass the daemon.
 #[derive(Debug)]
 pub(super) struct Server {
     // Stopped in this order.
     pub switch: Process,
     _database: Process,
     remote: String,
-    /// Where its files and sockets are.
+    /// Folder of its files and sockets.
     pub folder: String,
-    /// It makes network devices, which stay behind if it is killed: they live in a
-    /// namespace that goes away.
+    /// Namespace of its network devices, which would remain if the switch is killed.
     pub namespace: Namespace,
 }
 
 impl Server {
-    /// Starts it with these settings, such as `other_config:dpdk-init=true`.
+    /// Starts the switch with these settings, such as `other_config:dpdk-init=true`.
     pub(super) fn start(rig: &Rig, settings: &[&str]) -> Result<Self> {
         let name = rig.unique("ovs");
         let folder = rig.path(&name);
@@ -64,17 +63,17 @@ impl Server {
         Ok(server)
     }
 
-    /// Runs `ovs-vsctl` and waits until the switch has done it.
+    /// Runs `ovs-vsctl` and waits until the switch has applied the change.
     pub(super) fn set(&self, words: &[&str]) -> Result<()> {
         set(&self.remote, words)
     }
 
-    /// The same; returns what it said.
+    /// Runs `ovs-vsctl` and returns its output.
     pub(super) fn ask(&self, words: &[&str]) -> Result<String> {
         ask(&self.remote, words)
     }
 
-    /// Adds a port of this kind, with more settings of its interface.
+    /// Adds a port with these settings of its interface.
     pub(super) fn add_port(&self, name: &str, settings: &[&str]) -> Result<()> {
         let add = ["add-port", "br0", name, "--", "set", "Interface", name];
         self.set(&[&add[..], settings].concat())

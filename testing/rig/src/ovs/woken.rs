@@ -1,5 +1,5 @@
-//! Without DPDK: the daemon sleeps until one of its TAPs has a frame ("interrupt
-//! mode"), as a processor of ours does.
+//! Open vSwitch without DPDK: the daemon sleeps until a TAP device has a frame ("interrupt mode"),
+//! as Suimon's workers do.
 
 use anyhow::Result;
 
@@ -8,23 +8,23 @@ use crate::light_guest::LightGuest;
 use crate::namespace::Namespace;
 use crate::rig::Rig;
 
-/// A switch whose ports are TAPs in namespaces.
+/// Switch whose ports are TAP devices in namespaces.
 #[derive(Debug)]
 pub struct OvsWoken(Server);
 
 impl OvsWoken {
-    /// Starts it without a port.
+    /// Starts the switch without a port.
     ///
     /// # Errors
-    /// It does not start; with the end of its log.
+    /// It does not start, with the end of its log.
     pub fn start(rig: &Rig) -> Result<Self> {
         Server::start(rig, &[]).map(Self)
     }
 
-    /// Gives a namespace a port: the device that light guests have.
+    /// Connects a namespace to a port, with the device name of namespace guests.
     ///
     /// # Errors
-    /// The switch did not make the device, or it stopped.
+    /// The switch did not create the device, or has stopped.
     pub fn connect(&mut self, guest: &Namespace, name: &str) -> Result<()> {
         let Self(server) = self;
         server.add_port(name, &["type=internal"])?;

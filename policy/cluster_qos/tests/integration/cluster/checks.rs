@@ -1,4 +1,4 @@
-//! What must be true, judged from caps alone.
+//! Invariants, checked from caps alone.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use super::Node;
 
 pub(crate) struct Checks {
     pub(crate) capability: u64,
-    /// No store has more than one of a policy.
+    /// Maximum of the policy; each store has at most one.
     pub(crate) policy_max: BTreeMap<PolicyKey, u64>,
     pub(crate) sum_max: u64,
-    /// Off while a test shows what would happen otherwise.
+    /// False while a test shows the effect of a violated assumption.
     pub(crate) is_on: bool,
 }
 
@@ -20,7 +20,7 @@ impl Checks {
         Self { capability, policy_max: BTreeMap::new(), sum_max: 0, is_on: true }
     }
 
-    /// The sum of what nodes may do, those that are frozen, cut off or just started included.
+    /// Sums the caps of all nodes, including those that are stopped, disconnected or just started.
     pub(crate) fn look(&mut self, now: u64, nodes: &BTreeMap<u32, Node>) {
         let sum: u64 = nodes.values().map(|node| node.cap_at(now)).sum();
         self.sum_max = self.sum_max.max(sum);

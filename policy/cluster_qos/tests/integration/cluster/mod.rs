@@ -1,6 +1,6 @@
-//! A cluster in virtual time: nodes with clocks of their own, a store of the cluster's state that
-//! delays, loses, repeats and reorders, leaders that come and go; and checkers that know nothing
-//! of how anything is decided.
+//! Cluster in virtual time: nodes with individual clocks, a cluster store that delays, loses,
+//! duplicates and reorders messages, changing leaders, and checks that are independent of the
+//! decision logic.
 #![allow(dead_code, reason = "each test uses a part")]
 
 mod checks;
@@ -17,12 +17,12 @@ use suimon_cluster_qos::{
 
 pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1_000_000_000;
-/// Nodes are looked at so often.
+/// Interval at which nodes are processed.
 const STEP: u64 = 10 * MS;
-/// Nodes are told their loads so often.
+/// Interval at which nodes sample their loads.
 const SAMPLE: u64 = 500 * MS;
 
-/// Numbers that look random and are the same each time.
+/// Deterministic pseudo-random generator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dice(pub(crate) u64);
 
@@ -38,7 +38,7 @@ impl Dice {
     }
 }
 
-/// Something on its way.
+/// Message in flight.
 #[derive(Clone, Debug)]
 enum Message {
     Report {
@@ -48,14 +48,14 @@ enum Message {
         to: u32,
         grant: Grant,
     },
-    /// A leader's transaction reaches the store.
+    /// A leader's transaction that arrives at the store.
     Write {
         from: u32,
         term: Term,
         grants: Vec<(NodeId, Grant)>,
         forgotten: Vec<NodeId>,
     },
-    /// Its answer reaches the leader.
+    /// The result that arrives at the leader.
     Answer {
         to: u32,
         term: Term,
@@ -63,13 +63,13 @@ enum Message {
     },
 }
 
-/// How bad the network is.
+/// Fault rates of the network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Network {
     pub(crate) delay_max: u64,
     pub(crate) lost_percent: u64,
     pub(crate) repeated_percent: u64,
-    /// A message takes up to so long now and then, and is overtaken.
+    /// Largest delay of occasional late messages, which others overtake.
     pub(crate) straggles: u64,
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct Cluster {
     pub(crate) reports: u64,
     pub(crate) writes: u64,
     pub(crate) granted: u64,
-    /// What the store has: who leads, and the records.
+    /// State of the store: leader and records.
     pub(crate) term: Term,
     pub(crate) leader: u32,
     pub(crate) records: BTreeMap<NodeId, Grant>,
@@ -136,7 +136,7 @@ impl Cluster {
         self.nodes.insert(id, node);
     }
 
-    /// A disk, as its node tells of it: `wants` of 0 is idle.
+    /// Sets a disk's load; a demand `wants` of 0 means idle.
     pub(crate) fn set_disk(&mut self, node: u32, load: DiskLoad, wants: u64) {
         let node = self.nodes.get_mut(&node).unwrap();
         node.disks.insert(load.disk, (load, wants));
@@ -146,7 +146,7 @@ impl Cluster {
         self.nodes.get_mut(&node).unwrap().disks.remove(&disk);
     }
 
-    /// Somebody else is elected. The one before hears of it from its next write, if at all.
+    /// Elects another leader. The previous one learns of it from its next write, if at all.
     pub(crate) fn elect(&mut self, id: u32) {
         self.term = Term(self.term.0 + 1);
         self.leader = id;
@@ -202,7 +202,7 @@ impl Cluster {
         }
     }
 
-    /// A transaction comes to the store once at most, or never.
+    /// Sends a transaction, which arrives at most once.
     fn send_once(&mut self, message: &Message) {
         let repeated = core::mem::take(&mut self.network.repeated_percent);
         self.send(message);
@@ -254,7 +254,8 @@ impl Cluster {
                 let last = self.last_reports.entry(report.node).or_insert_with(|| report.clone());
                 *last = report.clone();
                 let leaders: Vec<u32> = self.nodes.keys().copied().collect();
-                // All that believe to lead hear of it, unless they are cut off or stand still.
+                // Every node that considers itself the leader receives it, unless disconnected or
+                // stopped.
                 for id in leaders {
                     let node = &self.nodes[&id];
                     if node.allocator.term().is_some() && node.hears(self.now) {
@@ -347,14 +348,14 @@ impl Cluster {
         }
     }
 
-    /// Kills a node's daemon and starts it again.
+    /// Kills and restarts the daemon of a node.
     pub(crate) fn restart(&mut self, id: u32) {
         let (terms, now) = (self.terms, self.now);
         self.nodes.get_mut(&id).unwrap().restart(terms, now);
         self.carry_out(id);
     }
 
-    /// What a node may do now.
+    /// Returns the current cap of a node.
     pub(crate) fn cap(&self, id: u32) -> u64 {
         self.nodes[&id].cap_at(self.now)
     }
@@ -364,7 +365,7 @@ impl Cluster {
     }
 }
 
-/// A disk with a minimum and a maximum of its own; 0: none.
+/// Returns a disk with its own minimum and maximum; 0: none.
 pub(crate) fn disk(id: u64, min_iops: u64, max_iops: u64, weight: u32) -> DiskLoad {
     DiskLoad {
         disk: DiskKey(id),

@@ -1,4 +1,4 @@
-//! A node: its clock, its disks, what it does of what they want.
+//! Simulated node: clock, disks, and division of its cap among them.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use suimon_cluster_qos::{
 };
 use suimon_quantity::Time;
 
-/// A clock that was set wrong and goes wrong.
+/// Clock with an offset and a drift.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     pub(crate) offset: u64,
-    /// It gains so many millionths, or loses them.
+    /// Drift in parts per million; negative if slow.
     pub(crate) ppm: i64,
 }
 
@@ -43,12 +43,12 @@ pub(crate) struct Node {
     pub(crate) next_sample: u64,
     pub(crate) write_until: Option<u64>,
     pub(crate) reports: u64,
-    /// What the store does for it of what it admits; all if `None`.
+    /// Throughput of the store for this node; unlimited if `None`.
     pub(crate) store_does: Option<u64>,
     pub(crate) latency_ns: u64,
-    /// Grants come so late.
+    /// Delay of grants.
     pub(crate) grants_late: u64,
-    /// What both machines were told since the daemon started; `None` where only time has passed.
+    /// Events that both state machines processed since the daemon started; `None` for a deadline.
     pub(crate) member_heard: Vec<(Time, Option<MemberEvent>)>,
     pub(crate) allocator_heard: Vec<(Time, Option<AllocatorEvent>)>,
 }
@@ -123,7 +123,7 @@ impl Node {
         self.cap.iops_at(self.clock.at(now))
     }
 
-    /// What each disk gets of what the node may do: its minimum first, then by weight.
+    /// Returns the throughput of each disk under the node's cap: minimums first, then by weight.
     pub(crate) fn delivered(&self, now: u64) -> BTreeMap<DiskKey, u64> {
         let local = self.clock.at(now);
         let may = self.cap.iops_at(local).min(self.store_does.unwrap_or(u64::MAX));
@@ -139,7 +139,7 @@ impl Node {
             left -= first;
             got.insert(*key, first);
         }
-        // Rounds of equal steps by weight, until nothing is left or wanted.
+        // Rounds of equal steps by weight, until no capacity or demand is left.
         for _ in 0..64 {
             let hungry: Vec<DiskKey> = self
                 .disks
@@ -160,7 +160,7 @@ impl Node {
                 left -= more;
             }
         }
-        // A policy's disks are held to their policy, here one disk of each on a node.
+        // The disks of a policy are limited by the policy; here one disk of each per node.
         for (key, (load, _)) in &self.disks {
             let Some(policy) = load.policy else { continue };
             let cap = self.policy_caps.iter().find(|cap| cap.policy == policy);
@@ -171,7 +171,7 @@ impl Node {
         got
     }
 
-    /// What the node's scheduler would tell.
+    /// Returns the loads that the node's scheduler would report.
     pub(crate) fn sample(&self, local: Time) -> MemberEvent {
         let now = local.as_ns() - self.clock.offset;
         let now =

@@ -1,4 +1,5 @@
-//! A switch written as plainly as possible, from the rules and not from the code.
+//! Reference switch, written as simply as possible from the rules and independently of the
+//! implementation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -7,41 +8,41 @@ use suimon_forwarding::{DropReason, PortRole, PortSpec, VlanMode};
 use suimon_frame::{Frame, MacAddr, VlanId, VlanTag};
 use suimon_quantity::{PortId, SwitchId, Time};
 
-/// One copy of a frame at an egress.
+/// Copy of a frame at an egress.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Delivery {
-    /// Where.
+    /// Port that gets the copy.
     pub(crate) port: PortId,
-    /// Its tag on the wire.
+    /// Tag of the copy, as TCI.
     pub(crate) tci: Option<u16>,
 }
 
-/// What became of a frame.
+/// Result of forwarding a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Given to one port.
+    /// Sent to one port.
     Sent(BTreeSet<Delivery>),
-    /// Given to all these.
+    /// Flooded to all these ports.
     Flooded(BTreeSet<Delivery>),
-    /// Given to nobody.
+    /// Dropped for this reason.
     Dropped(DropReason),
 }
 
 type Address = (SwitchId, Option<VlanId>, MacAddr);
 
-/// Where an address was seen last.
+/// Last sighting of an address.
 #[derive(Clone, Debug)]
 struct Sighting {
     port: PortId,
     last: Time,
 }
 
-/// The naive switch.
+/// Reference implementation of the switch.
 pub(crate) struct Reference {
     ports: BTreeMap<PortId, PortSpec>,
     seen: BTreeMap<Address, Sighting>,
     ageing: Duration,
-    /// The address of the last frame that could be known or not.
+    /// Address of the last frame whose entry may or may not have expired.
     doubtful: Option<Address>,
 }
 
@@ -50,7 +51,7 @@ impl Reference {
         Self { ports: BTreeMap::new(), seen: BTreeMap::new(), ageing, doubtful: None }
     }
 
-    /// New ports; forgets only what the change concerns.
+    /// Changes the ports; removes only the addresses concerned.
     pub(crate) fn change(&mut self, ports: Vec<PortSpec>) {
         self.ports = ports.into_iter().map(|port| (port.id, port)).collect();
         let seen = std::mem::take(&mut self.seen);
@@ -64,8 +65,8 @@ impl Reference {
             .collect();
     }
 
-    /// What may become of a frame: one outcome, or two while the destination is
-    /// between its ageing and its certain end.
+    /// Returns the permitted results for a frame: one, or two while the destination is between its
+    /// ageing and its latest expiry.
     pub(crate) fn outcome(&mut self, ingress: PortId, now: Time, frame: &Frame) -> Vec<Outcome> {
         self.doubtful = None;
         match self.decide(ingress, now, frame) {
@@ -74,7 +75,7 @@ impl Reference {
         }
     }
 
-    /// Learns from the real switch which of two permitted outcomes it was.
+    /// Records which of two permitted results the real switch had.
     pub(crate) fn settle(&mut self, expected: &[Outcome], actual: &Outcome) {
         if expected.len() == 2 && *actual == expected[1] {
             if let Some(address) = self.doubtful {
@@ -130,8 +131,8 @@ impl Reference {
             return Ok(vec![flooded(true)]);
         };
         let sent = unicast(&port, &self.ports[&sighting.port], vlan, frame);
-        // Notes are renewed a quarter of the ageing late at most; 50 ms for the
-        // coarseness of ticks.
+        // Entries are renewed up to a quarter of the ageing late; 50 ms allow for the resolution of
+        // ticks.
         let slack = Duration::from_millis(50);
         let age = now.since(sighting.last);
         let outcomes = if age <= self.ageing {
@@ -255,7 +256,7 @@ fn vlan_of(port: &PortSpec, tag: Option<VlanTag>) -> Result<Option<VlanId>, Drop
     }
 }
 
-/// An address that two ports have on a VLAN they share.
+/// Returns an address that two ports have on a VLAN they share.
 pub(crate) fn shared_address(ports: &[PortSpec]) -> Option<MacAddr> {
     let vlans = [None, VlanId::new(1), VlanId::new(2), VlanId::new(3), VlanId::new(4094)];
     let pairs = ports.iter().flat_map(|a| ports.iter().map(move |b| (a, b)));

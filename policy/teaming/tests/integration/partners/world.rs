@@ -1,6 +1,5 @@
-//! Systems and the links between them, in virtual time: what is sent on one end
-//! of a link arrives at the other, late, twice, out of order, changed or never,
-//! until the links are sound.
+//! Systems and links between them in virtual time. Frames sent on one end of a link arrive at the
+//! other late, duplicated, reordered, corrupted or never, until the links are made reliable.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,20 +13,20 @@ use suimon_teaming::lacp::{
     SlowPdu, parse, parse_exact,
 };
 
-/// One end of a link: a system and a member of it.
+/// One end of a link: a system and one of its members.
 pub(crate) type End = (usize, MemberId);
 
-/// What goes wrong while links are not sound, in percent of the frames.
+/// Fault rates while links are unreliable, in percent of the frames.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Faults {
     pub(crate) lost: u64,
     pub(crate) doubled: u64,
     pub(crate) forged: u64,
-    /// The longest time a frame takes; shorter ones overtake it.
+    /// Maximum delay of a frame in ms; frames with shorter delays overtake it.
     pub(crate) delay_ms_max: u64,
 }
 
-/// A small generator (splitmix64), so that a case is one number.
+/// Pseudo-random generator (splitmix64), so that a case is determined by one number.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
@@ -50,9 +49,9 @@ pub(crate) struct World {
     pub(crate) links: Vec<(End, End)>,
     pub(crate) up: Vec<bool>,
     pub(crate) dice: Dice,
-    /// `None` once the links are sound.
+    /// Fault rates; `None` once the links are reliable.
     pub(crate) faults: Option<Faults>,
-    /// Whether any frame was forged so far.
+    /// True if any frame has been forged.
     is_forged: bool,
     in_flight: BTreeMap<(Time, u64), (End, Vec<u8>)>,
     frames: u64,
@@ -120,7 +119,7 @@ impl World {
         self.systems[system].member_state(member).unwrap()
     }
 
-    /// Lets everything happen until `end`.
+    /// Processes all events until `end`.
     pub(crate) fn run_until(&mut self, end: Time) {
         loop {
             let arrival = self.in_flight.keys().next().map(|(at, _)| *at);
@@ -162,7 +161,7 @@ impl World {
         self.check(system);
     }
 
-    /// What must be so at any time.
+    /// Checks the invariants.
     fn check(&self, system: usize) {
         let team = &self.systems[system];
         let states: Vec<_> = team.members().map(|member| self.state((system, member))).collect();
@@ -187,7 +186,7 @@ impl World {
 
     fn send(&mut self, from: End, frame: &[u8]) {
         match parse(frame) {
-            // A forged LACPDU may be a Marker, which is answered as it came.
+            // A forged LACPDU may be a Marker, which is echoed unchanged.
             Ok(SlowPdu::Marker(marker)) if self.is_forged => {
                 assert_eq!(marker.kind, MarkerKind::Response);
             }

@@ -1,5 +1,5 @@
-//! A host in virtual time: queues that want a share of a processor, processors that
-//! give what they have, and placement that measures and moves.
+//! Host in virtual time: queues that demand a share of a processor, processors that divide their
+//! time, and placement that measures and moves.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::collections::{BTreeMap, VecDeque};
@@ -10,16 +10,16 @@ use suimon_vmq::{
     Effect, Measurements, Move, NicSpec, Processor, ProcessorBusy, QueueBusy, Reason, Vmq, VmqSpec,
 };
 
-/// How often the policy is asked.
+/// Interval of measurements passed to the policy.
 pub(crate) const PERIOD: Duration = Duration::from_millis(250);
-/// How finely the host is simulated; a hand-over takes one step.
+/// Step of the simulation; a move takes one step.
 pub(crate) const STEP: Duration = Duration::from_millis(50);
 
 pub(crate) fn queue(nic: u32) -> QueueId {
     QueueId { port: PortId(nic), direction: Direction::Ingress, index: 0 }
 }
 
-/// `number` processors; siblings are half of them apart, as Linux counts threads.
+/// Returns `number` processors; siblings are half of them apart, as Linux numbers threads.
 pub(crate) fn processors(number: u16, threads: u16, nodes: u16) -> Vec<Processor> {
     let cores = number / threads;
     (0..number)
@@ -35,25 +35,24 @@ pub(crate) struct Host {
     pub(crate) vmq: Vmq,
     pub(crate) now: Time,
     processors: Vec<Processor>,
-    /// Percent of a processor that each queue wants, by [`queue`]'s number.
+    /// Demand of each queue in percent of a processor, by [`queue`]'s number.
     pub(crate) wanted: Vec<f64>,
-    /// Percent of each processor that something else takes.
+    /// Load of other work on each processor in percent.
     pub(crate) other: Vec<f64>,
-    /// How much of a processor each queue gets, beside others, if there is not enough.
+    /// Weight of each queue in the division of a saturated processor.
     pub(crate) weights: Vec<f64>,
-    /// How many times as long work takes on each processor as it would if nobody else had
-    /// its CPU.
+    /// Factor by which work on each processor takes longer because of external load on its CPU.
     pub(crate) stretch: Vec<f64>,
-    /// Where the queues really are.
+    /// Actual processors of the queues.
     places: BTreeMap<QueueId, ProcessorId>,
     under_way: VecDeque<Move>,
     measured: Duration,
     queue_ns: Vec<f64>,
     processor_ns: Vec<f64>,
-    /// Everything that was moved, and when.
+    /// Moves carried out, with their times.
     pub(crate) moves: Vec<(Time, Move)>,
     pub(crate) effects: Vec<Effect>,
-    /// What queues got in the last step, in percent of a processor.
+    /// Load of queues in the last step, in percent of a processor.
     pub(crate) got: Vec<f64>,
 }
 
@@ -91,13 +90,12 @@ impl Host {
         Self::new(spec, processors(processors_there, 1, 1), queues)
     }
 
-    /// Lets time pass.
+    /// Advances the time by `span`.
     pub(crate) fn run(&mut self, span: Duration) {
         self.run_with(span, |_, _| ());
     }
 
-    /// Lets time pass; `before_step` may change what is wanted, knowing for how long this
-    /// has run.
+    /// Advances the time; `before_step` may change the demand, given the time since the start.
     pub(crate) fn run_with(
         &mut self,
         span: Duration,
@@ -140,7 +138,7 @@ impl Host {
         self.order(observed.moves);
     }
 
-    /// Has moves carried out.
+    /// Starts carrying out moves.
     pub(crate) fn order(&mut self, moves: Vec<Move>) {
         for moved in moves {
             assert_eq!(self.places.get(&moved.queue), Some(&moved.from), "{moved:?}");
@@ -149,9 +147,8 @@ impl Host {
         }
     }
 
-    /// One step of all processors: each gives its queues what they want, and if that is too
-    /// much, by their weights to all that want more than that. Two busy threads of a core are
-    /// each 0.65 times as quick.
+    /// Simulates one step: each processor satisfies the demand of its queues, or divides its time
+    /// by weight if saturated. Two busy threads of a core run at 0.65 times the speed each.
     fn work(&mut self) {
         let wants = |of: &Self, at: usize| -> f64 {
             let here = of.indices_at(at);
@@ -175,7 +172,7 @@ impl Host {
             let want = |queue: usize| self.wanted[queue] / self.weights[queue];
             by_want.sort_by(|one, two| want(*one).total_cmp(&want(*two)));
             let mut used = other;
-            // Work takes longer because of the sibling, and of whoever else has the CPU.
+            // Work takes longer because of the sibling and of external load.
             let speed = speed / self.stretch[at];
             for queue in by_want {
                 let weight = self.weights[queue];
@@ -199,7 +196,7 @@ impl Host {
             .collect()
     }
 
-    /// Processors that have queues, ascending.
+    /// Returns processors with queues in ascending order.
     pub(crate) fn used(&self) -> Vec<u16> {
         let mut used: Vec<u16> = self.vmq.placement().map(|(_, at)| at.0).collect();
         used.sort_unstable();
@@ -207,32 +204,32 @@ impl Host {
         used
     }
 
-    /// The sum of what queues got, in percent of a processor.
+    /// Returns the total load of queues, in percent of a processor.
     pub(crate) fn throughput(&self) -> f64 {
         self.got.iter().sum()
     }
 
-    /// How many moves were made since `from`.
+    /// Returns the number of moves since `from`.
     pub(crate) fn moves_since(&self, from: Time) -> usize {
         self.moves.iter().filter(|(at, _)| *at > from).count()
     }
 
-    /// When the last processor was relieved, after `from`.
+    /// Returns the time from `from` to the last move that relieved a processor.
     pub(crate) fn last_shed(&self, from: Time) -> Option<Duration> {
         let shed = self.moves.iter().rev().find(|(at, moved)| {
             *at > from && matches!(moved.reason, Reason::Overloaded { .. } | Reason::Crowded { .. })
         });
-        // The hand-over takes a step.
+        // Carrying out the move takes a step.
         shed.map(|(at, _)| (*at + STEP).since(from))
     }
 
-    /// When the last move was, after `from`.
+    /// Returns the time from `from` to the last move.
     pub(crate) fn last_move(&self, from: Time) -> Option<Duration> {
         let (at, _) = self.moves.last().filter(|(at, _)| *at > from)?;
         Some((*at + STEP).since(from))
     }
 
-    /// Changes what the operator wants.
+    /// Changes the configuration by `change`.
     pub(crate) fn set_spec(&mut self, change: impl FnOnce(&mut VmqSpec)) {
         let mut spec = self.vmq.spec().clone();
         change(&mut spec);
@@ -241,7 +238,7 @@ impl Host {
     }
 }
 
-/// Numbers that look random and are the same each time.
+/// Deterministic pseudo-random generator.
 pub(crate) struct Noise(u64);
 
 impl Noise {
@@ -249,7 +246,7 @@ impl Noise {
         Self(seed.wrapping_mul(2).wrapping_add(1))
     }
 
-    /// From 0 to 1.
+    /// Returns a number from 0 to 1.
     pub(crate) fn next(&mut self) -> f64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -1,11 +1,11 @@
-//! A way to a member that can be closed and opened again.
+//! TCP proxy to a member that can be closed and opened again.
 
 use std::io::copy;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::spawn;
 
-/// Connections that go through, while the way is open.
+/// Connections through the proxy; `None` while it is closed.
 type Connections = Mutex<Option<Vec<TcpStream>>>;
 
 pub(crate) struct Gate {
@@ -14,7 +14,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// An open way to an `http` endpoint. It ends with the process of the test.
+    /// Creates an open proxy to an `http` endpoint. It ends with the process of the test.
     pub(crate) fn to(endpoint: &str) -> Self {
         let target = endpoint.strip_prefix("http://").unwrap().to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -45,7 +45,7 @@ impl Gate {
         format!("http://{}", self.address)
     }
 
-    /// Ends all connections, and lets no more through.
+    /// Closes all connections, and accepts no more.
     pub(crate) fn close(&self) {
         for stream in self.connections.lock().unwrap().take().into_iter().flatten() {
             let _ = stream.shutdown(Shutdown::Both);

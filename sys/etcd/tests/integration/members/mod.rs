@@ -1,4 +1,4 @@
-//! An etcd of three members on loopback, of Debian's etcd-server.
+//! Etcd cluster of three members on loopback, from Debian's etcd-server.
 #![allow(dead_code, reason = "each test uses a part")]
 
 mod gate;
@@ -28,7 +28,7 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// An authority, and a certificate of it for loopback, as files.
+/// CA certificate, and a certificate issued by it for loopback, as files.
 pub(crate) struct Authority {
     pub(crate) authority: Vec<u8>,
     certificate: PathBuf,
@@ -123,7 +123,7 @@ impl Etcd {
         assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
     }
 
-    /// A member stands still.
+    /// Suspends a member.
     pub(crate) fn freeze(&self, index: usize) {
         self.signal(index, "-STOP");
     }
@@ -142,25 +142,25 @@ impl Etcd {
         }
     }
 
-    /// Waits until there is a leader.
+    /// Connects, and waits until there is a leader.
     pub(crate) fn connect(&self) -> EtcdStore {
         self.connect_for(PATIENCE)
     }
 
-    /// The same; a request that nobody answers is given up after so long.
+    /// Connects with this time limit for requests without reply.
     pub(crate) fn connect_for(&self, patience: Duration) -> EtcdStore {
         let spec = EtcdSpec { patience, ..self.spec() };
         eventually("etcd answers", || EtcdStore::connect(spec.clone()).ok())
     }
 
-    /// Waits until a member answers for all: by it alone what the others have is read.
+    /// Waits until a member replies to linearizable reads.
     pub(crate) fn wait_back(&self, index: usize) {
         let endpoints = vec![self.endpoints[index].clone()];
         let spec = EtcdSpec { endpoints, ..self.spec() };
         eventually("the member answers", || EtcdStore::connect(spec.clone()).ok());
     }
 
-    /// Waits until a member that runs says that it leads; which one.
+    /// Waits until a running member reports to be the leader. Returns its index.
     pub(crate) fn leader(&self) -> usize {
         eventually("a leader", || self.found_leader())
     }
@@ -194,12 +194,12 @@ impl Drop for Etcd {
     }
 }
 
-/// A request that nobody answers is given up after so long: a busy machine only delays it.
+/// Time limit for requests without reply, generous because the machine may be loaded.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Deadline of conditions.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Waits for something, until [`LIMIT`] has passed.
+/// Waits until `found` returns a value, at most [`LIMIT`].
 pub(crate) fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
@@ -211,7 +211,7 @@ pub(crate) fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) ->
     }
 }
 
-/// Remembers what it hears.
+/// Observer that records what it receives.
 #[derive(Default)]
 pub(crate) struct Ears {
     pub(crate) snapshots: Mutex<Vec<ClusterView>>,
@@ -224,7 +224,7 @@ impl Ears {
         Arc::new(Self::default())
     }
 
-    /// The values that a key had, as they were heard.
+    /// Returns the successive values of a key that the observer received.
     pub(crate) fn values(&self, key: &str) -> Vec<String> {
         let changes = self.changes.lock().unwrap();
         let of = changes.iter().filter(|(_, changed, _)| changed == key);
@@ -252,7 +252,7 @@ impl ClusterObserver for Ears {
     }
 }
 
-/// The value of a key.
+/// Returns the value of a key.
 pub(crate) fn value(store: &EtcdStore, key: &str) -> Option<String> {
     let view = store.read(key).unwrap();
     let found = view.entries.into_iter().find(|entry| entry.key == key);

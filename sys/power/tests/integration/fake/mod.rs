@@ -1,4 +1,4 @@
-//! A sysfs in a folder.
+//! Simulated sysfs in a folder.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ impl FakeSysfs {
         self.0.path()
     }
 
-    /// Makes a file, as sysfs has it: with a line break at its end.
+    /// Creates a file that ends with a line break, as in sysfs.
     pub(crate) fn put(&self, file: &str, text: &str) {
         let path = self.root().join(file);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, format!("{text}\n")).unwrap();
     }
 
-    /// CPUs without idle states and frequencies.
+    /// Creates CPUs without idle states and frequencies.
     pub(crate) fn cpus(&self, count: u16) {
         self.put("devices/system/cpu/online", &format!("0-{}", count - 1));
         for cpu in 0..count {
@@ -37,7 +37,7 @@ impl FakeSysfs {
         }
     }
 
-    /// All files with what they say, but for space around it.
+    /// Returns all files with their trimmed contents.
     pub(crate) fn contents(&self) -> BTreeMap<PathBuf, String> {
         let mut contents = BTreeMap::new();
         collect(self.root(), &mut contents);
@@ -57,7 +57,7 @@ fn collect(folder: &Path, contents: &mut BTreeMap<PathBuf, String>) {
     }
 }
 
-/// Two CPUs with the states of ACPI.
+/// Creates two CPUs with frequencies by ACPI.
 pub(crate) fn acpi_cpufreq(sysfs: &FakeSysfs) {
     sysfs.cpus(2);
     sysfs.put("devices/system/cpu/cpufreq/boost", "1");
@@ -85,7 +85,7 @@ pub(crate) fn acpi_cpufreq(sysfs: &FakeSysfs) {
     }
 }
 
-/// One policy for both threads of a core, in active mode.
+/// Creates one policy for both threads of a core, in active mode.
 pub(crate) fn intel_pstate(sysfs: &FakeSysfs) {
     sysfs.cpus(2);
     sysfs.put("devices/system/cpu/intel_pstate/no_turbo", "0");
@@ -109,7 +109,7 @@ pub(crate) fn intel_pstate(sysfs: &FakeSysfs) {
     );
 }
 
-/// A policy for each CPU, each with turbo of its own.
+/// Creates a policy for each CPU, each with a separate turbo setting.
 pub(crate) fn amd_pstate_epp(sysfs: &FakeSysfs) {
     sysfs.cpus(2);
     for cpu in 0..2 {

@@ -1,5 +1,5 @@
-//! Just enough of a vhost-user back-end for QEMU to take it for one (QEMU's
-//! `docs/interop/vhost-user.rst`): it says what it can, and then listens.
+//! Minimal vhost-user back-end that QEMU accepts (QEMU's `docs/interop/vhost-user.rst`): it reports
+//! its features and ignores everything else.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -12,13 +12,13 @@ const GET_VRING_BASE: u32 = 11;
 const GET_PROTOCOL_FEATURES: u32 = 15;
 const GET_QUEUE_NUM: u32 = 17;
 const GET_CONFIG: u32 = 24;
-/// VERSION_1, and that there are features of the protocol.
+/// VERSION_1, and VHOST_USER_F_PROTOCOL_FEATURES.
 const FEATURES: u64 = 1 << 32 | 1 << 30;
-/// Several queues, and a configuration.
+/// Multiple queues, and configuration space.
 const PROTOCOL_FEATURES: u64 = 1 | 1 << 9;
 const HEADER: usize = 12;
 
-/// Listens until the program ends; counts who connects.
+/// Back-end that listens until the program ends, and counts its connections.
 pub(crate) struct Backend {
     pub(crate) connections: Arc<AtomicUsize>,
 }
@@ -38,7 +38,8 @@ impl Backend {
     }
 }
 
-/// A socket that VMs' users may connect to, as the daemon's are for their groups.
+/// Listens on a socket to which users of VMs may connect, as the daemon's sockets permit for their
+/// groups.
 pub(crate) fn listen_for_all(path: &Path) -> UnixListener {
     use std::os::unix::fs::PermissionsExt;
     let listener = UnixListener::bind(path).unwrap();
@@ -57,10 +58,11 @@ fn serve(mut stream: UnixStream) -> Option<()> {
             GET_FEATURES => FEATURES.to_le_bytes().to_vec(),
             GET_PROTOCOL_FEATURES => PROTOCOL_FEATURES.to_le_bytes().to_vec(),
             GET_QUEUE_NUM => 4_u64.to_le_bytes().to_vec(),
-            // The ring's number and its next entry. QEMU stands still until it has this, when a
-            // machine whose firmware has started the device is reset or stopped.
+            // Index of the ring and its next entry. QEMU blocks until this reply when a machine
+            // whose firmware has started the device is reset or stopped.
             GET_VRING_BASE => [&payload[..4], &[0; 4]].concat(),
-            // Offset, length, flags, and the configuration, which begins with a disk's sectors.
+            // Offset, length, flags, and the configuration, which begins with a disk's capacity in
+            // sectors.
             GET_CONFIG => {
                 payload[12..20].copy_from_slice(&2048_u64.to_le_bytes());
                 payload

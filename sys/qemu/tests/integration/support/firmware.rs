@@ -1,34 +1,34 @@
-//! A guest in some bytes: firmware that says a word on the serial console and then does what it
-//! is told there, letter by letter.
+//! Minimal guest: firmware that writes a greeting to the serial console and then executes
+//! one-letter commands received there.
 //!
-//! - `p`: it tells of its panic (the device `pvpanic`, port 0x505).
-//! - `r`: it resets the machine (port 0xcf9).
-//! - `o`: it turns the machine off, as ACPI does (ICH9 datasheet, 13.8.3.3).
-//! - `w`: it sends the letter back and counts up in [`HOT_PAGES`] pages of memory, in each as often
-//!   as in the others and in a register, and now and then in one of more pages, until a letter
-//!   comes. The answer is `k` if all counts are the same, and `l` if a write was lost.
-//! - anything else is sent back.
+//! - `p`: reports a panic (device `pvpanic`, port 0x505).
+//! - `r`: resets the machine (port 0xcf9).
+//! - `o`: turns the machine off through ACPI (ICH9 datasheet, 13.8.3.3).
+//! - `w`: returns the letter and increments counters in [`HOT_PAGES`] pages of memory, equally
+//!   often in each and in a register, and less often in one of further pages, until a letter
+//!   arrives. The reply is `k` if all counters are equal, and `l` if a write was lost.
+//! - other letters are returned.
 
-/// What it says first.
+/// Greeting of the guest.
 pub(crate) const WORD: &str = "suimon guest\r\n";
 
-/// Pages of memory that command `w` counts in without pause.
+/// Number of pages that command `w` writes continuously.
 const HOT_PAGES: u16 = 8;
-/// Where they are, as a segment, and where the pages that it writes now and then begin and end.
+/// Segment of these pages, and first and last segment of the pages that are written less often.
 const HOT_AT: u16 = 0x1000;
 const OTHERS_AT: u16 = 0x2000;
 const OTHERS_END: u16 = 0x9000;
-/// One of the others is written each time when this bit of the time-stamp counter and those above
-/// have changed: about every 6 ms. Slower than the test's migration copies, and fast enough that
-/// memory is copied in several rounds.
+/// Position of the time-stamp counter's bit whose change triggers a write to one of the further
+/// pages: about every 6 ms. Slower than the test's migration copies, and fast enough that memory is
+/// copied in several rounds.
 const OTHERS_SHIFT: u8 = 24;
 
 const IMAGE_BYTES: usize = 64 << 10;
-/// Where the CPU starts, and where the program lies.
+/// Offset at which the CPU starts, and offset of the program.
 const START_AT: usize = 0xfff0;
 const PROGRAM_AT: usize = 0xf000;
 
-/// Sends the accumulator to a port.
+/// Returns code that writes a byte to a port.
 fn out(port: u16, value: u8) -> Vec<u8> {
     let [low, high] = port.to_le_bytes();
     vec![0xba, low, high, 0xb0, value, 0xee]
@@ -42,14 +42,16 @@ fn out_long(port: u16, value: u32) -> Vec<u8> {
     code
 }
 
-/// Writes a register of the chip that has the power's registers (device 31, function 0).
+/// Returns code that writes a register of the LPC bridge (device 31, function 0), which has the
+/// power management registers.
 fn write_register(register: u32, value: u32) -> Vec<u8> {
     [out_long(0xcf8, 0x8000_f800 | register), out_long(0xcfc, value)].concat()
 }
 
-/// If the letter came, does this; it must not change the accumulator otherwise.
+/// Returns code that executes `what` if this letter was received; it must not change the
+/// accumulator otherwise.
 fn on(letter: u8, what: &[u8]) -> Vec<u8> {
-    // The jump over it is signed.
+    // The jump over it has a signed 8-bit distance.
     let length = i8::try_from(what.len()).unwrap();
     [&[0x3c, letter, 0x75, length as u8], what].concat()
 }
@@ -58,7 +60,8 @@ fn word(opcode: &[u8], value: u16) -> Vec<u8> {
     [opcode, &value.to_le_bytes()].concat()
 }
 
-/// Goes through the hot pages, with SI as the offset of each: `body` reads or writes `[si]`.
+/// Returns code that executes `body` for each hot page with its offset in SI: `body` reads or
+/// writes `[si]`.
 fn each_hot_page(body: &[u8]) -> Vec<u8> {
     // xor si, si
     let mut code = vec![0x31, 0xf6];
@@ -72,8 +75,8 @@ fn each_hot_page(body: &[u8]) -> Vec<u8> {
     code
 }
 
-/// What command `w` does after it was sent back. Nothing in it makes QEMU forget its translations
-/// of addresses, as a change of CR3 does: a write that is lost stays lost.
+/// Returns the code of command `w` after the letter was returned. It contains nothing that makes
+/// QEMU flush its TLB, as a change of CR3 does: a lost write stays lost.
 fn count_until_a_letter_comes() -> Vec<u8> {
     // mov ax, segment; mov ds, ax; mov ax, segment; mov es, ax; xor ebx, ebx; xor ecx, ecx
     let mut code = [word(&[0xb8], HOT_AT), vec![0x8e, 0xd8], word(&[0xb8], OTHERS_AT)].concat();
@@ -107,7 +110,7 @@ fn count_until_a_letter_comes() -> Vec<u8> {
     code.extend([0xba, 0xf8, 0x03, 0xec, 0xb1, b'k']);
     // cmp ebx, [si]; je over the next; mov cl, 'l'
     code.extend(each_hot_page(&[0x66, 0x3b, 0x1c, 0x74, 0x02, 0xb1, b'l']));
-    // mov al, cl, which is sent as an answer
+    // mov al, cl, which is sent as the reply
     code.extend([0x88, 0xc8]);
     code
 }
@@ -115,14 +118,14 @@ fn count_until_a_letter_comes() -> Vec<u8> {
 fn program() -> Vec<u8> {
     let mut code: Vec<u8> = WORD.bytes().flat_map(|byte| out(0x3f8, byte)).collect();
     let wait_at = code.len();
-    // Waits for a letter, and reads it.
+    // Waits for a letter and reads it.
     code.extend([0xba, 0xfd, 0x03, 0xec, 0xa8, 0x01, 0x74, 0xf8]);
     code.extend([0xba, 0xf8, 0x03, 0xec]);
     code.extend(on(b'p', &out(0x505, 1)));
     code.extend(on(b'r', &out(0xcf9, 6)));
     let mut off = write_register(0x40, 0x601);
     off.extend(write_register(0x44, 0x80));
-    // SLP_EN with the type of sleep that is "off", to the word at PMBASE + 4.
+    // SLP_EN with the sleep type "off", written to the word at PMBASE + 4.
     off.extend([0xba, 0x04, 0x06, 0xb8, 0x00, 0x20, 0xef]);
     code.extend(on(b'o', &off));
     let count = [vec![0xba, 0xf8, 0x03, 0xee], count_until_a_letter_comes()].concat();
@@ -134,7 +137,7 @@ fn program() -> Vec<u8> {
     code
 }
 
-/// All of it.
+/// Returns the complete firmware image.
 pub(crate) fn image() -> Vec<u8> {
     let mut image = vec![0; IMAGE_BYTES];
     let program = program();
@@ -145,7 +148,7 @@ pub(crate) fn image() -> Vec<u8> {
     image
 }
 
-/// A sector that says the word when a BIOS starts it, and stops.
+/// Returns a boot sector that writes the greeting when a BIOS starts it, and halts.
 pub(crate) fn boot_sector() -> Vec<u8> {
     let mut code: Vec<u8> = WORD.bytes().flat_map(|byte| out(0x3f8, byte)).collect();
     code.extend([0xf4, 0xeb, 0xfd]);

@@ -1,4 +1,4 @@
-//! A launcher and its VMs for a test; whatever happens, none of their processes outlives it.
+//! Launcher and VMs for a test; none of their processes outlives it.
 #![allow(dead_code, reason = "each test program uses a part")]
 
 pub(crate) mod backend;
@@ -19,14 +19,14 @@ use suimon_ports::{
 use suimon_qemu::{Launcher, LauncherSpec, QemuHost, start_launcher};
 use tempfile::TempDir;
 
-/// What a busy machine may take for anything.
+/// Deadline of every condition, generous because the machine may be loaded.
 pub(crate) const LIMIT: Duration = Duration::from_secs(180);
 const ROOT: &str = "SUIMON_TEST_LAUNCHER_ROOT";
 const QEMU: &str = "SUIMON_TEST_LAUNCHER_QEMU";
 const ENDS: &str = "SUIMON_TEST_LAUNCHER_ENDS";
 
-/// The launcher process that [`Site`] starts: this test program, with the launcher's folder in the
-/// environment.
+/// Runs the launcher process that [`Site`] starts: this test program, with the launcher's folder in
+/// the environment.
 #[test]
 #[ignore = "child process of the tests that start VMs"]
 fn launcher() {
@@ -40,7 +40,7 @@ fn launcher() {
     Launcher::open(&spec).unwrap().serve().unwrap();
 }
 
-/// A launcher in a folder of its own.
+/// Launcher with a separate folder.
 pub(crate) struct Site {
     folder: TempDir,
     launcher: Option<Child>,
@@ -48,7 +48,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// One with the host's own QEMU.
+    /// Starts a launcher with the host's QEMU.
     pub(crate) fn new() -> Self {
         let mut site = Self::empty();
         site.start_launcher(None);
@@ -57,12 +57,13 @@ impl Site {
 
     pub(crate) fn empty() -> Self {
         let folder = tempfile::Builder::new().prefix("suimon-vms-").tempdir().unwrap();
-        // VMs' users pass through it.
+        // The users of VMs must be able to search it.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         Self { folder, launcher: None, seen: Mutex::default() }
     }
 
-    /// The command that runs this program as a launcher, through the ignored test `launcher`.
+    /// Returns the command that runs this program as a launcher, through the ignored test
+    /// `launcher`.
     pub(crate) fn launcher_command(&self, qemu: Option<&str>) -> Command {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "support::launcher", "--ignored", "--nocapture"]);
@@ -73,7 +74,7 @@ impl Site {
         command
     }
 
-    /// The command of a launcher that ends when nobody needs it.
+    /// Returns the command of a launcher that exits when it is not needed.
     pub(crate) fn passing_launcher(&self) -> Command {
         let mut command = self.launcher_command(None);
         command.env(ENDS, "1");
@@ -105,12 +106,12 @@ impl Site {
         self.folder.path().join("vms").join(name)
     }
 
-    /// A daemon's side.
+    /// Connects to the launcher as a daemon does.
     pub(crate) fn host(&self) -> QemuHost {
         QemuHost::connect(&self.socket(), Arc::new(|| Ok(()))).unwrap()
     }
 
-    /// A small VM that starts from its BIOS, with a user of its own.
+    /// Returns the specification of a small VM that boots its BIOS, with a separate user.
     pub(crate) fn spec(&self, name: &str) -> VmSpec {
         static USERS: AtomicU32 = AtomicU32::new(0);
         let user = 3_000_000 + USERS.fetch_add(1, Ordering::Relaxed);
@@ -132,7 +133,7 @@ impl Site {
         }
     }
 
-    /// The same, which starts a guest that does as it is told over its console.
+    /// Returns the specification of a small VM whose guest executes commands from its console.
     pub(crate) fn obedient(&self, name: &str) -> VmSpec {
         let (code, variables) = (self.path("code.bin"), self.path("variables.bin"));
         fs::write(&code, firmware::image()).unwrap();
@@ -140,7 +141,7 @@ impl Site {
         VmSpec { boot: VmBoot::Uefi { code, variables }, ..self.spec(name) }
     }
 
-    /// Starts a VM whose folder was not prepared yet.
+    /// Prepares a VM's folder and starts the VM.
     pub(crate) fn start(&self, host: &QemuHost, spec: &VmSpec) -> (Box<dyn Vm>, Notices) {
         use suimon_ports::VmHost;
         let (observer, notices) = Notices::new();
@@ -163,17 +164,16 @@ impl Drop for Site {
     }
 }
 
-/// Ends a VM's process if it is still the one that it was.
+/// Kills a VM's process if its start time still matches.
 fn end(identity: &VmIdentity) {
     if started(identity.process) == Some(identity.started) {
-        // SAFETY is the kernel's: the number was looked at a moment ago, and nobody else starts
-        // processes in this folder.
+        // The id was checked a moment ago, so reuse is practically impossible.
         let number = rustix::process::Pid::from_raw(identity.process as i32).unwrap();
         let _ = rustix::process::kill_process(number, rustix::process::Signal::KILL);
     }
 }
 
-/// Field 22 of `/proc/PID/stat`.
+/// Returns field 22 of `/proc/PID/stat`.
 pub(crate) fn started(process: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let rest = text.rsplit_once(')')?.1;
@@ -190,7 +190,7 @@ pub(crate) fn start_passing(site: &Site) -> bool {
     start_launcher(&site.socket(), site.passing_launcher()).unwrap()
 }
 
-/// What a VM told.
+/// Notices of a VM.
 pub(crate) struct Notices {
     receiver: Receiver<VmNotice>,
 }
@@ -209,7 +209,7 @@ impl Notices {
         (Arc::new(Teller(Mutex::new(sender))), Self { receiver })
     }
 
-    /// The next notice that is none of `passed`.
+    /// Returns the next notice that is not one of `passed`.
     pub(crate) fn next(&self, passed: &[VmNotice]) -> VmNotice {
         loop {
             let notice = self.receiver.recv_timeout(LIMIT).expect("a notice");
@@ -219,12 +219,12 @@ impl Notices {
         }
     }
 
-    /// Waits for this one; others may come before.
+    /// Waits for this notice; others may arrive before.
     pub(crate) fn wait(&self, wanted: &VmNotice) {
         while self.receiver.recv_timeout(LIMIT).expect("a notice") != *wanted {}
     }
 
-    /// Whether this one comes within a while; others may come before.
+    /// Returns true if this notice arrives within 500 ms; others may arrive before.
     pub(crate) fn has_come(&self, wanted: &VmNotice) -> bool {
         let while_ = Duration::from_millis(500);
         while let Ok(notice) = self.receiver.recv_timeout(while_) {
@@ -235,7 +235,7 @@ impl Notices {
         false
     }
 
-    /// How it ended; others may come before.
+    /// Waits for the end of the VM; other notices may arrive before.
     pub(crate) fn wait_end(&self) -> (bool, String) {
         loop {
             let notice = self.receiver.recv_timeout(LIMIT).expect("the end");
@@ -245,17 +245,17 @@ impl Notices {
         }
     }
 
-    /// What has come so far.
+    /// Returns the notices received so far.
     pub(crate) fn so_far(&self) -> Vec<VmNotice> {
         self.receiver.try_iter().collect()
     }
 }
 
-/// Waits until a guest without a system has released a device, which it does when the machine is
-/// reset.
+/// Waits until a guest without an operating system has released a device, which it does when the
+/// machine is reset.
 ///
-/// QEMU reports a device as deleted once every CPU has left translated code (an RCU grace
-/// period). A BIOS that waits for the answer of a disk never leaves it, so the machine is paused.
+/// QEMU reports a device as deleted once every CPU has left translated code (an RCU grace period).
+/// A BIOS that waits for a disk's completion never leaves it, so the machine is paused.
 pub(crate) fn let_go(vm: &dyn Vm, notices: &Notices, device: VmDevice) {
     vm.tell(&VmCommand::Reset).unwrap();
     vm.tell(&VmCommand::Pause).unwrap();
@@ -263,7 +263,7 @@ pub(crate) fn let_go(vm: &dyn Vm, notices: &Notices, device: VmDevice) {
     vm.tell(&VmCommand::Resume).unwrap();
 }
 
-/// Waits until something is there.
+/// Waits until `look` returns a value.
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + LIMIT;
     loop {
@@ -275,14 +275,14 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// A line of `/proc/PID/status`.
+/// Returns the value of a line of `/proc/PID/status`.
 pub(crate) fn status_line(process: u32, name: &str) -> String {
     let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     line.unwrap().trim().to_owned()
 }
 
-/// The mode of a file, its kind aside.
+/// Returns the permission bits of a file.
 pub(crate) fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }

@@ -1,4 +1,4 @@
-//! The driver's side of a ring of either form.
+//! Driver's side of a ring of either form.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use suimon_ring::{CallLine, RingSetup};
 use super::packed::{IN_ORDER, PackedDriver, RING_PACKED};
 use super::{Driver, Piece, Used, Vm, event};
 
-/// The driver of either form.
+/// Driver of a split or packed ring.
 pub enum AnyDriver<'a> {
     Split(Box<Driver<'a>>),
     Packed(PackedDriver<'a>),
 }
 
 impl<'a> AnyDriver<'a> {
-    /// A ring that is about to pass its end.
+    /// Creates a ring whose indices are about to wrap around.
     pub fn new(vm: &'a Vm, size: u16, features: u64) -> Self {
         if features & RING_PACKED == 0 {
             return Self::Split(Box::new(Driver::starting_at(vm, size, 0xfffa)));
@@ -47,7 +47,8 @@ impl<'a> AnyDriver<'a> {
         }
     }
 
-    /// A chain of buffers to read, and behind the first `readable` of buffers to write.
+    /// Makes a chain available whose first `readable` buffers are device-readable and whose others
+    /// are device-writable.
     pub fn add_request(
         &mut self,
         lens: &[u32],
@@ -61,7 +62,7 @@ impl<'a> AnyDriver<'a> {
         }
     }
 
-    /// What was returned, in whatever order.
+    /// Returns the returned chains in the order of the used elements.
     pub fn reap_any_order(&mut self) -> Vec<Used> {
         match self {
             Self::Split(driver) => driver.reap(),
@@ -79,8 +80,8 @@ impl<'a> AnyDriver<'a> {
         }
     }
 
-    /// What was returned, in order. With IN_ORDER the split driver learns of a
-    /// batch from the index alone.
+    /// Returns the returned chains in order. With IN_ORDER the split driver detects a batch by the
+    /// index alone.
     pub fn reap(&mut self, features: u64) -> Vec<Used> {
         let offered = self.outstanding();
         match self {
@@ -95,7 +96,7 @@ impl<'a> AnyDriver<'a> {
         }
     }
 
-    /// The buffers of a chain.
+    /// Returns the buffers of a chain.
     pub fn pieces(&self, head: u16) -> &[Piece] {
         match self {
             Self::Split(driver) => &driver.pieces[usize::from(head)],
@@ -110,7 +111,7 @@ impl<'a> AnyDriver<'a> {
         }
     }
 
-    /// The frames in these buffers, put together by `num_buffers`.
+    /// Returns the frames in these buffers, reassembled by `num_buffers`.
     pub fn read_frames(&self, used: &[Used]) -> Vec<Vec<u8>> {
         let mut frames = Vec::new();
         let mut at = used.iter();

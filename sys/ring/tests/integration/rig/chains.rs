@@ -1,10 +1,11 @@
-//! Frames, and chains of buffers to put them in. Apart from the rest, which is also used
-//! where there is no proptest.
+//! Generators of frames and of chains of buffers for them. Separate from the other modules, which
+//! are also used without proptest.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
 use proptest::prelude::*;
 
-/// A chain: the frame's length, where to cut header and frame, indirect or not.
+/// Shape of a chain: length of the frame, places where header and frame are split into buffers, and
+/// whether the chain is indirect.
 #[derive(Clone, Debug)]
 pub struct ChainSpec {
     pub frame_bytes: usize,
@@ -13,7 +14,7 @@ pub struct ChainSpec {
 }
 
 impl ChainSpec {
-    /// Buffer lengths that add up to `total`.
+    /// Returns buffer lengths with the sum `total`.
     pub fn lens(&self, total: usize) -> Vec<u32> {
         let mut at: Vec<usize> = self.cuts.iter().map(|cut| usize::from(*cut) % total).collect();
         at.extend([0, total]);
@@ -39,7 +40,7 @@ pub fn chain() -> impl Strategy<Value = ChainSpec> {
     })
 }
 
-/// A frame that can be told from others, not tagged.
+/// Returns an untagged frame with distinguishable contents.
 pub fn pattern(seed: usize, len: usize) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..len).map(|i| (i * 31 + seed * 7 + i / 251) as u8).collect();
     bytes[12] = 0x08;

@@ -1,5 +1,5 @@
-//! Requests of a block device as a driver builds them (virtio 1.3, section 5.2.6), and a
-//! disk in memory that carries them out.
+//! Block device requests as built by a driver (virtio 1.3, section 5.2.6), and a disk in memory
+//! that executes them.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
 use std::collections::VecDeque;
@@ -24,18 +24,17 @@ pub const S_OK: u8 = 0;
 pub const S_IOERR: u8 = 1;
 pub const S_UNSUPP: u8 = 2;
 
-/// The features of a disk: `FLUSH`, `DISCARD`, `WRITE_ZEROES`, `VERSION_1`,
-/// `INDIRECT_DESC`.
+/// Features of a disk: `FLUSH`, `DISCARD`, `WRITE_ZEROES`, `VERSION_1`, `INDIRECT_DESC`.
 pub const DISK_FEATURES: u64 = 1 << 9 | 1 << 13 | 1 << 14 | 1 << 32 | 1 << 28;
 
-/// A request before it is cut into buffers.
+/// Request before it is split into buffers.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     pub kind: u32,
     pub sector: u64,
-    /// Behind the header.
+    /// Device-readable bytes behind the header.
     pub payload: Vec<u8>,
-    /// Before the status.
+    /// Number of device-writable bytes before the status.
     pub room: usize,
 }
 
@@ -63,8 +62,8 @@ impl Wanted {
         [header, self.sector.to_le_bytes().to_vec(), self.payload.clone()].concat()
     }
 
-    /// Buffer lengths of the request if it is cut at these places of either part, and
-    /// how many of them are readable.
+    /// Returns the buffer lengths of the request if both parts are split at these places, and the
+    /// number of readable buffers.
     pub fn cut(&self, cuts: &[u16]) -> (Vec<u32>, usize) {
         let part = |total: usize| {
             let mut at: Vec<_> = cuts.iter().map(|cut| usize::from(*cut) % (total + 1)).collect();
@@ -76,7 +75,7 @@ impl Wanted {
         ([readable.clone(), writable].concat(), readable.len())
     }
 
-    /// As Linux's driver does it: header, payload, status.
+    /// Returns the layout of Linux's driver: header, payload, status.
     pub fn usual(&self) -> (Vec<u32>, usize) {
         let mut lens = vec![16];
         lens.extend(Some(self.payload.len() as u32).filter(|len| *len > 0));
@@ -87,7 +86,7 @@ impl Wanted {
     }
 }
 
-/// The disk, and requests that it was asked and did not answer.
+/// Disk in memory, with the requests received and not completed.
 pub struct MemoryDisk {
     pub bytes: Vec<u8>,
     pub under_way: VecDeque<DiskRequest>,
@@ -99,7 +98,7 @@ impl MemoryDisk {
         Self { bytes, under_way: VecDeque::new() }
     }
 
-    /// Takes what the queue has.
+    /// Receives requests from the queue. Returns their number.
     pub fn receive(&mut self, queue: &mut dyn DiskQueue, max: usize) -> usize {
         let mut requests = Vec::new();
         let count = queue.receive(max, &mut requests).unwrap();
@@ -113,7 +112,7 @@ impl MemoryDisk {
         count
     }
 
-    /// Carries one request out and answers it.
+    /// Executes one request and completes it.
     pub fn carry_out(&mut self, queue: &mut dyn DiskQueue, nth: usize) -> DiskRequest {
         let request = self.under_way.remove(nth).unwrap();
         let DiskRequest { tag, op, range } = request;
@@ -155,7 +154,7 @@ pub fn queue(vm: &Vm, setup: &RingSetup, facts: Arc<DiskFacts>) -> Box<dyn DiskQ
     DiskRing::new(vm.map(), setup, facts).unwrap().into_queue()
 }
 
-/// A request as the driver keeps it.
+/// Request in flight, from the driver's side.
 #[derive(Clone, Debug)]
 pub struct Offered {
     pub head: u16,
@@ -168,7 +167,7 @@ pub fn offer(
     (wanted, cuts, indirect): &(Wanted, Vec<u16>, bool),
 ) -> Option<Offered> {
     let (lens, readable) = if cuts.is_empty() { wanted.usual() } else { wanted.cut(cuts) };
-    // What the device does not write stays as it is.
+    // Bytes that the device does not write keep their value.
     let bytes = [wanted.readable(), vec![0xee; wanted.room + 1]].concat();
     let head = driver.add_request(&lens, readable, *indirect, &bytes)?;
     Some(Offered { head, wanted: wanted.clone(), readable })

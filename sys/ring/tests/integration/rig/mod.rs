@@ -1,5 +1,5 @@
-//! A VM's memory and the driver's side of rings in it, over vm-memory: code that
-//! shares nothing with the engine under test.
+//! A VM's memory and the driver's side of rings in it, based on vm-memory, without code of the
+//! crate under test.
 #![allow(dead_code, unused_imports, unreachable_pub, reason = "each test binary uses a part of it")]
 
 pub mod any;
@@ -23,25 +23,25 @@ pub const NEXT: u16 = VRING_DESC_F_NEXT as u16;
 pub const WRITE: u16 = VRING_DESC_F_WRITE as u16;
 pub const INDIRECT: u16 = VRING_DESC_F_INDIRECT as u16;
 
-/// Guest memory starts here, ...
+/// Guest address of the first byte of memory.
 pub const GUEST_BASE: u64 = 0x10_0000;
-/// ... and here in the front-end.
+/// Address of the first byte in the front-end.
 pub const USER_BASE: u64 = 0x7f00_0000_0000;
-/// Each descriptor slot, or buffer id, has a table for indirect descriptors ...
+/// Size in bytes of the indirect table of each descriptor slot or buffer id.
 const TABLE_BYTES: u64 = 64 * 16;
-/// ... and an area for its buffers.
+/// Size in bytes of the buffer area of each descriptor slot or buffer id.
 const AREA_BYTES: u64 = 0x2_0000;
 
-/// A VM's memory and one ring in it.
+/// Memory of a VM that contains one ring.
 pub struct Vm {
     pub file: File,
     pub memory: GuestMemoryMmap,
-    /// Sizes of the regions, one behind the other.
+    /// Sizes of the consecutive regions in bytes.
     regions: Vec<u64>,
 }
 
 impl Vm {
-    /// Memory in two regions that meet at an odd place inside the buffers.
+    /// Creates memory of two regions that meet at an unaligned address inside the buffers.
     pub fn new(size: u16) -> Self {
         let bytes = 0x10_0000 + u64::from(size) * (TABLE_BYTES + AREA_BYTES);
         let bytes = bytes.next_multiple_of(0x1000);
@@ -69,8 +69,7 @@ impl Vm {
         Self { memory: GuestMemoryMmap::from_ranges_with_files(ranges).unwrap(), file, regions }
     }
 
-    /// Another VM whose memory holds the same. Most of it was never touched, and
-    /// stays so.
+    /// Creates another VM with the same memory contents. Pages never written stay unallocated.
     pub fn copy(&self) -> Self {
         let copy = Self::with_regions(self.regions.clone());
         let mut end = 0;
@@ -83,8 +82,8 @@ impl Vm {
         copy
     }
 
-    /// The same memory as a device maps it. Neighbours in guest addresses are far
-    /// apart in the front-end's.
+    /// Maps the memory as a device does. Regions adjacent in guest addresses are far apart in the
+    /// front-end's addresses.
     pub fn map(&self) -> Arc<GuestMemory> {
         let mut at = 0;
         let specs: Vec<_> = self
@@ -107,37 +106,37 @@ impl Vm {
     }
 }
 
-/// One piece of a chain as the driver lays it out.
+/// Buffer of a chain as laid out by the driver.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
     pub addr: u64,
     pub len: u32,
 }
 
-/// A used entry.
+/// Used entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Used {
     pub head: u16,
     pub len: u32,
 }
 
-/// Moves the areas of neighbouring slots or ids into different cache sets.
+/// Distributes the areas of neighbouring slots or ids over different cache sets.
 fn stagger(slot: u16) -> u64 {
     u64::from(slot % 64) * 192
 }
 
-/// An eventfd that does not block.
+/// Creates a non-blocking eventfd.
 pub fn event() -> OwnedFd {
     eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap()
 }
 
-/// How often an eventfd was written since it was last read.
+/// Reads an eventfd's counter: the number of signals since the previous read.
 pub fn count(fd: &OwnedFd) -> u64 {
     let mut bytes = [0; 8];
     rustix::io::read(fd, &mut bytes).map_or(0, |_| u64::from_ne_bytes(bytes))
 }
 
-/// A call line and its far end.
+/// Creates a call line and returns it with its eventfd.
 pub fn call_line() -> (Arc<CallLine>, OwnedFd) {
     let far = event();
     let line = Arc::new(CallLine::new());

@@ -1,8 +1,8 @@
-//! The driver's side of a packed ring, written after virtio 1.3, section 2.8: it
-//! shares nothing with the engine under test but the guest's memory.
+//! Driver's side of a packed ring, written from virtio 1.3, section 2.8, without code of the crate
+//! under test except guest memory.
 //!
-//! Buffer ids are handed out in an order of their own, so that a device which
-//! takes positions for ids is found out.
+//! Buffer ids are allocated in an order different from the positions, to detect a device that
+//! confuses them.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -20,7 +20,7 @@ const USED: u16 = 1 << 15;
 pub const RING_PACKED: u64 = 1 << 34;
 pub const IN_ORDER: u64 = 1 << 35;
 
-/// What the driver knows of a chain that it offered.
+/// Chain that the driver made available.
 #[derive(Clone, Debug, Default)]
 struct Offered {
     descriptors: u16,
@@ -28,7 +28,7 @@ struct Offered {
     len: u32,
 }
 
-/// The driver of one packed ring.
+/// Driver of one packed ring.
 pub struct PackedDriver<'a> {
     pub vm: &'a Vm,
     pub size: u16,
@@ -36,16 +36,16 @@ pub struct PackedDriver<'a> {
     pub avail_wrap: bool,
     pub next_used: u16,
     pub used_wrap: bool,
-    /// Buffers are returned in order, perhaps several by one element.
+    /// True if buffers are returned in order, possibly several by one element.
     pub in_order: bool,
-    /// Buffers are returned in any order.
+    /// True if buffers are returned in any order.
     pub any_order: bool,
-    /// The last one returned is the next to be used, as by a driver that keeps a
-    /// list: few buffers are in use, which stay in the cache.
+    /// Free buffer ids, used as a stack as by drivers with a free list: few buffers are in use,
+    /// which stay in the cache.
     free_ids: Vec<u16>,
     pub free_descriptors: u16,
     offered: Vec<Offered>,
-    /// Ids in the order they were offered.
+    /// Ids in the order in which they were made available.
     order: VecDeque<u16>,
 }
 
@@ -54,8 +54,8 @@ impl<'a> PackedDriver<'a> {
         Self::starting_at(vm, size, 0x8000)
     }
 
-    /// A ring that stands at this position (the wrap counter is bit 15), as one
-    /// does that was driven up to there.
+    /// Creates a ring at this position (wrap counter in bit 15), as if it had been used up to
+    /// there.
     pub fn starting_at(vm: &'a Vm, size: u16, base: u16) -> Self {
         let (next, wrap) = (base & 0x7fff, base & 0x8000 != 0);
         let mut ids: Vec<u16> = (0..size).rev().collect();
@@ -74,8 +74,8 @@ impl<'a> PackedDriver<'a> {
             offered: vec![Offered::default(); usize::from(size)],
             order: VecDeque::new(),
         };
-        // Before the position this lap's descriptors were used; behind it the lap
-        // before left its own.
+        // Descriptors before the position were used in this lap, those from the position on in the
+        // previous lap.
         for index in 0..size {
             let lap = if index < next { wrap } else { !wrap };
             driver.store_flags(index, if lap { AVAIL | USED } else { 0 });
@@ -83,7 +83,7 @@ impl<'a> PackedDriver<'a> {
         driver
     }
 
-    /// The same driver in a copy of its VM.
+    /// Returns the same driver on a copy of its VM.
     pub fn in_copy<'b>(&self, vm: &'b Vm) -> PackedDriver<'b> {
         PackedDriver {
             vm,
@@ -124,12 +124,12 @@ impl<'a> PackedDriver<'a> {
         GuestAddress(GUEST_BASE + 16 * u64::from(index))
     }
 
-    /// Guest address of the driver's event suppression structure.
+    /// Returns the guest address of the driver's event suppression structure.
     pub fn driver_event_at(&self) -> u64 {
         GUEST_BASE + 16 * u64::from(self.size)
     }
 
-    /// Guest address of the device's.
+    /// Returns the guest address of the device's event suppression structure.
     pub fn device_event_at(&self) -> u64 {
         self.driver_event_at() + 4
     }
@@ -138,7 +138,7 @@ impl<'a> PackedDriver<'a> {
         GUEST_BASE + 0x10_0000
     }
 
-    /// Where the chain `id` keeps its buffers.
+    /// Returns the guest address of the buffers of chain `id`.
     pub fn area(&self, id: u16) -> u64 {
         self.tables()
             + u64::from(self.size) * TABLE_BYTES
@@ -151,7 +151,7 @@ impl<'a> PackedDriver<'a> {
         self.vm.memory.write_obj(flags.to_le(), at).unwrap();
     }
 
-    /// Writes a descriptor as it is, flags and all.
+    /// Writes a descriptor unmodified, including its flags.
     pub fn store(&self, index: u16, addr: u64, len: u32, id: u16, flags: u16) {
         let rest = u64::from(len) | u64::from(id) << 32 | u64::from(flags) << 48;
         let at = self.descriptor_at(index);
@@ -159,7 +159,7 @@ impl<'a> PackedDriver<'a> {
         self.vm.memory.write_obj(rest.to_le(), GuestAddress(at.0 + 8)).unwrap();
     }
 
-    /// The flags that make a descriptor available on this lap.
+    /// Returns the flags that make a descriptor available in this lap.
     pub fn available_flags(&self) -> u16 {
         if self.avail_wrap { AVAIL } else { USED }
     }
@@ -172,8 +172,8 @@ impl<'a> PackedDriver<'a> {
         }
     }
 
-    /// Makes a chain of buffers with these lengths available, filled with
-    /// `bytes`, and returns its id. `None` if ids or descriptors are short.
+    /// Makes a chain of buffers with these lengths available, filled with `bytes`, and returns its
+    /// id. Returns `None` if there are not enough ids or descriptors.
     pub fn add(
         &mut self,
         lens: &[u32],
@@ -184,8 +184,8 @@ impl<'a> PackedDriver<'a> {
         self.add_request(lens, if writable { 0 } else { lens.len() }, indirect, bytes)
     }
 
-    /// The same, where the first `readable` buffers are for the device to read, and the
-    /// others for it to write.
+    /// As [`Self::add`]; the first `readable` buffers are device-readable, the others
+    /// device-writable.
     pub fn add_request(
         &mut self,
         lens: &[u32],
@@ -217,13 +217,13 @@ impl<'a> PackedDriver<'a> {
         Some(id)
     }
 
-    /// Writes the chain; its first descriptor's flags last (section 2.8.21.1).
+    /// Writes the chain, with its first descriptor's flags last (section 2.8.21.1).
     fn lay_out(&mut self, id: u16, indirect: bool, flag: impl Fn(usize) -> u16, pieces: &[Piece]) {
         let (first, first_flags) = (self.next_avail, self.available_flags());
         if indirect {
             let table = self.tables() + u64::from(id) * TABLE_BYTES;
             for (nth, piece) in pieces.iter().enumerate() {
-                // Everything but WRITE is reserved in a table; a device ignores it.
+                // All flags except WRITE are reserved in a table and ignored by a device.
                 let junk = u64::from(flag(nth) | NEXT | INDIRECT | AVAIL) << 48 | 0xbad << 32;
                 let at = GuestAddress(table + 16 * nth as u64);
                 self.vm.memory.write_obj(piece.addr.to_le(), at).unwrap();
@@ -238,7 +238,7 @@ impl<'a> PackedDriver<'a> {
         let last = pieces.len() - 1;
         for (nth, piece) in pieces.iter().enumerate() {
             let more = if nth < last { NEXT } else { 0 };
-            // Only the last descriptor's id counts (section 2.8.6).
+            // Only the last descriptor's id is valid (section 2.8.6).
             let said = if nth < last { 0x7777 } else { id };
             let turn =
                 if nth == 0 { !first_flags & (AVAIL | USED) } else { self.available_flags() };
@@ -249,7 +249,7 @@ impl<'a> PackedDriver<'a> {
         self.store_flags(first, flag(0) | more | first_flags);
     }
 
-    /// Takes back what the device has used.
+    /// Returns the chains used by the device and frees their ids.
     pub fn reap(&mut self) -> Vec<Used> {
         let mut used = Vec::new();
         loop {
@@ -274,7 +274,7 @@ impl<'a> PackedDriver<'a> {
             loop {
                 let next = self.order.pop_front().expect("an id that was not offered");
                 let skipped = next != id;
-                // A buffer that was skipped counts as filled to its end.
+                // A skipped buffer counts as filled completely.
                 let len = if skipped { self.offered[usize::from(next)].len } else { len };
                 used.push(self.release(next, len));
                 if !skipped {
@@ -296,12 +296,12 @@ impl<'a> PackedDriver<'a> {
         Used { head: id, len }
     }
 
-    /// The buffers of a chain.
+    /// Returns the buffers of a chain.
     pub fn pieces(&self, id: u16) -> &[Piece] {
         &self.offered[usize::from(id)].pieces
     }
 
-    /// The first `len` bytes of the buffers of a chain.
+    /// Returns the first `len` bytes of the buffers of a chain.
     pub fn contents(&self, id: u16, len: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         for piece in &self.offered[usize::from(id)].pieces {
@@ -313,19 +313,19 @@ impl<'a> PackedDriver<'a> {
         bytes
     }
 
-    /// Ids offered and not returned, in order.
+    /// Returns the ids not returned yet, in the order in which they were made available.
     pub fn outstanding(&self) -> Vec<u16> {
         self.order.iter().copied().collect()
     }
 
-    /// What the driver wants to be interrupted for: flags, and a position.
+    /// Sets the driver's interrupt request: flags and position.
     pub fn set_driver_event(&self, position: u16, flags: u16) {
         let event = u32::from(position) | u32::from(flags) << 16;
         self.vm.memory.write_obj(event.to_le(), GuestAddress(self.driver_event_at())).unwrap();
     }
 
-    /// Whether a kick is due after the ring moved on from `old` (section
-    /// 2.8.10.1), said by walking from position to position.
+    /// True if a kick is due after the ring advanced from `old` (section 2.8.10.1), computed
+    /// position by position.
     pub fn wants_kick(&self, old: u16) -> bool {
         let event: u32 = self.vm.memory.read_obj(GuestAddress(self.device_event_at())).unwrap();
         let event = u32::from_le(event);
@@ -341,8 +341,7 @@ impl<'a> PackedDriver<'a> {
     }
 }
 
-/// Whether going from one position to another, descriptor by descriptor, touches
-/// `event`.
+/// True if moving from one position to another, descriptor by descriptor, touches `event`.
 pub fn passes(size: u16, from: u16, to: u16, event: u16) -> bool {
     let mut at = from;
     while at != to {

@@ -1,4 +1,4 @@
-//! What a process that dies while it uses a ring leaves behind, at every moment.
+//! Shared state left by a process that dies while it uses a ring, at every point of an operation.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
 use std::fs::File;
@@ -12,12 +12,12 @@ use crate::rig::Vm;
 use crate::rig::packed::RING_PACKED;
 use crate::rig::stepper::{Watched, step_through};
 
-/// Entries of the rings.
+/// Size of the rings in entries.
 pub const SIZE: u16 = 16;
-/// Rings lie at the start of the VM's memory.
+/// Length in bytes of the rings, at the start of the VM's memory.
 pub const RING_BYTES: usize = 0x400;
 
-/// What a dead process leaves: the VM's memory and the region.
+/// Shared state left by a dead process: the VM's memory and the in-flight region.
 pub struct Remains {
     pub vm: Vm,
     pub region: Vec<u8>,
@@ -27,7 +27,7 @@ pub fn shape(features: u64) -> InflightShape {
     InflightShape { queues: 2, queue_size: SIZE, is_packed: features & RING_PACKED != 0 }
 }
 
-/// A region that holds these bytes, as the front-end hands it to the next process.
+/// Creates a region with these contents, as passed by the front-end to the next process.
 pub fn region_of(bytes: &[u8], features: u64) -> (Arc<Inflight>, File) {
     let (_, fd) = Inflight::create(shape(features)).unwrap();
     let file = File::from(fd);
@@ -40,8 +40,7 @@ pub fn records(region: &Arc<Inflight>) -> RingRecords {
     RingRecords { log: None, inflight: region.queue(1) }
 }
 
-/// Runs `operation` store by store over `vm` and a region, and returns what was left
-/// behind at each moment.
+/// Executes `operation` store by store over `vm` and a region. Returns the state after each store.
 pub fn crash_everywhere(vm: &Vm, region: &File, operation: impl FnOnce()) -> Vec<Remains> {
     let region_bytes = region.metadata().unwrap().len() as usize;
     let see = || {

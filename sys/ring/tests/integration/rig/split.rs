@@ -1,4 +1,4 @@
-//! The driver's side of a split ring, over virtio-queue's test driver.
+//! Driver's side of a split ring, based on virtio-queue's test driver.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use super::{
     AREA_BYTES, GUEST_BASE, INDIRECT, NEXT, Piece, TABLE_BYTES, USER_BASE, Used, Vm, WRITE, stagger,
 };
 
-/// The driver of one split ring.
+/// Driver of one split ring.
 pub struct Driver<'a> {
     pub vm: &'a Vm,
     pub ring_addr: u64,
-    /// Placed by hand: `MockSplitQueue` lets the used ring overlap the available
-    /// ring's last fields.
+    /// Descriptor table. Areas are placed explicitly, because `MockSplitQueue` lets the used ring
+    /// overlap the available ring's last fields.
     pub descriptors: DescriptorTable<'a, GuestMemoryMmap>,
     pub available: AvailRing<'a, GuestMemoryMmap>,
     pub used_ring: UsedRing<'a, GuestMemoryMmap>,
@@ -28,9 +28,9 @@ pub struct Driver<'a> {
     pub avail: u16,
     pub used: u16,
     free: Vec<u16>,
-    /// Slots of the chain that starts at each head.
+    /// Descriptor slots of the chain that starts at each head.
     chains: Vec<Vec<u16>>,
-    /// Pieces of the chain that starts at each head.
+    /// Buffers of the chain that starts at each head.
     pub pieces: Vec<Vec<Piece>>,
 }
 
@@ -39,13 +39,13 @@ impl<'a> Driver<'a> {
         Self::starting_at(vm, size, 0)
     }
 
-    /// A ring whose indices already stand at `base`.
+    /// Creates a ring whose indices start at `base`.
     pub fn starting_at(vm: &'a Vm, size: u16, base: u16) -> Self {
         Self::placed(vm, size, base, GUEST_BASE)
     }
 
-    /// A ring at `ring_addr`; its buffers are at the same distance from the first
-    /// ring's, times 256.
+    /// Creates a ring at `ring_addr`. The distance of its buffers from the first ring's is 256
+    /// times that of the rings.
     pub fn placed(vm: &'a Vm, size: u16, base: u16, ring_addr: u64) -> Self {
         let at = |offset: u64| GuestAddress(ring_addr + offset);
         let entries = u64::from(size);
@@ -74,7 +74,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// The same driver in a copy of its VM.
+    /// Returns the same driver on a copy of its VM.
     pub fn in_copy<'b>(&self, vm: &'b Vm) -> Driver<'b> {
         let memory = &vm.memory;
         let used_end = self.used_at.0 + 6 + 8 * u64::from(self.size);
@@ -95,14 +95,13 @@ impl<'a> Driver<'a> {
             chains: self.chains.clone(),
             pieces: self.pieces.clone(),
         };
-        // Making the rings' views emptied them.
+        // The constructors of the ring views cleared the rings.
         memory.write_slice(&rings, self.available_at).unwrap();
         driver
     }
 
-    /// Takes back what the device has used where the index alone says how much
-    /// that is, and the entry at the start of each batch is that of its last head
-    /// (section 2.7.14).
+    /// Returns the chains used by the device if the number follows from the index alone and the
+    /// entry at the start of each batch contains its last head (section 2.7.14).
     pub fn reap_in_order(&mut self) -> Vec<Used> {
         let idx = u16::from_le(self.used_ring.idx().load());
         let count = usize::from(idx.wrapping_sub(self.used));
@@ -129,7 +128,7 @@ impl<'a> Driver<'a> {
         used
     }
 
-    /// Heads offered and not returned, in order.
+    /// Returns the heads not returned yet, in the order in which they were made available.
     pub fn outstanding(&self) -> Vec<u16> {
         let waiting = self.avail.wrapping_sub(self.used);
         let entry = |ahead| usize::from(self.used.wrapping_add(ahead) % self.size);
@@ -160,7 +159,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// virtio-queue's device side of this ring.
+    /// Returns virtio-queue's device side of this ring.
     pub fn reference(&self, event_idx: bool) -> Queue {
         let halves = |addr: u64| (Some(addr as u32), Some((addr >> 32) as u32));
         let mut queue = Queue::new(self.size).unwrap();
@@ -178,7 +177,7 @@ impl<'a> Driver<'a> {
         queue
     }
 
-    /// Where slot `slot` keeps its buffers.
+    /// Returns the guest address of the buffers of slot `slot`.
     pub fn area(&self, slot: u16) -> u64 {
         self.tables()
             + u64::from(self.size) * TABLE_BYTES
@@ -194,8 +193,8 @@ impl<'a> Driver<'a> {
         self.free.len()
     }
 
-    /// Makes a chain of buffers with these lengths available, its buffers filled
-    /// with `bytes`. `None` if slots are short.
+    /// Makes a chain of buffers with these lengths available, filled with `bytes`. Returns `None`
+    /// if there are not enough slots.
     pub fn add(
         &mut self,
         lens: &[u32],
@@ -206,8 +205,8 @@ impl<'a> Driver<'a> {
         self.add_request(lens, if writable { 0 } else { lens.len() }, indirect, bytes)
     }
 
-    /// The same, where the first `readable` buffers are for the device to read, and the
-    /// others for it to write.
+    /// As [`Self::add`]; the first `readable` buffers are device-readable, the others
+    /// device-writable.
     pub fn add_request(
         &mut self,
         lens: &[u32],
@@ -275,7 +274,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Writes a descriptor as it is, however wrong.
+    /// Writes a descriptor unmodified, even if it is invalid.
     pub fn store(&self, slot: u16, addr: u64, len: u32, flags: u16, next: u16) {
         let descriptor = RawDescriptor::from(Descriptor::new(addr, len, flags, next));
         self.descriptors.store(slot, descriptor).unwrap();
@@ -289,7 +288,7 @@ impl<'a> Driver<'a> {
         self.available.idx().store(u16::to_le(self.avail));
     }
 
-    /// Takes back what the device has used.
+    /// Returns the chains used by the device and frees their slots.
     pub fn reap(&mut self) -> Vec<Used> {
         let idx = u16::from_le(self.used_ring.idx().load());
         let mut used = Vec::new();
@@ -306,7 +305,7 @@ impl<'a> Driver<'a> {
         used
     }
 
-    /// The first `len` bytes of the buffers of a chain.
+    /// Returns the first `len` bytes of the buffers of a chain.
     pub fn contents(&self, head: u16, len: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         for piece in &self.pieces[usize::from(head)] {

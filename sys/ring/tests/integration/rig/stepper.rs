@@ -1,11 +1,9 @@
-//! Runs something in a process of its own and stops it after each store to memory
-//! that it shares with this one.
+//! Executes an operation in a forked process and stops it after each store to shared memory.
 //!
-//! What stands there between any two of its stores is what a `kill -9` at that
-//! moment leaves behind. The shared pages are write-protected in the child. A
-//! store faults; a handler lifts the protection; the one instruction is carried
-//! out as a single step; then the pages are protected again. All other
-//! instructions run freely, which makes thousands of deaths affordable.
+//! The memory between two stores is the state left by a `kill -9` at that point. The shared pages
+//! are write-protected in the child. A store faults, a handler removes the protection, the
+//! instruction is executed as a single step, and the pages are protected again. All other
+//! instructions run at full speed, which makes thousands of crash points feasible.
 #![allow(unsafe_code, reason = "fork, ptrace and signal handlers")]
 
 use std::cell::Cell;
@@ -14,30 +12,27 @@ use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
-/// More stores than any operation under test makes.
+/// Maximum number of stores; more than any operation under test makes.
 const STORES_MAX: usize = 10_000;
-/// Processor time that no operation under test needs, in seconds. One that hangs
-/// ends the test.
+/// CPU time limit of an operation in seconds. An operation that hangs ends the test.
 const SECONDS_MAX: libc::rlim_t = 10;
 const PAGE_BYTES: usize = 4096;
-/// The store that faulted may be carried out.
+/// Signal of the child: the faulting store may be executed.
 const UNPROTECTED: libc::c_int = libc::SIGUSR1;
-/// Asks for the protection.
+/// Signal to the child: protect the pages.
 const PROTECT: libc::c_int = libc::SIGUSR2;
 
-/// A file whose first bytes, up to a page's end, are watched in every mapping
-/// that there is.
+/// File whose first bytes, up to a page boundary, are watched in all mappings at offset 0.
 pub struct Watched<'a> {
     pub file: &'a File,
     pub bytes: usize,
 }
 
-/// Runs `operation` in a fork of this process and calls `look` after each
-/// instruction of it that stores to what is `watched`. Returns how many there
-/// were.
+/// Executes `operation` in a fork of this process and calls `look` after each of its instructions
+/// that stores to `watched` files. Returns the number of such instructions.
 ///
-/// Nothing but shared memory comes back. The fork has this thread only, so the
-/// operation must not wait for another; what it maps itself is not watched.
+/// Only shared memory transfers results. The fork has a single thread, so the operation must not
+/// wait for another one. Mappings made by the operation are not watched.
 pub fn step_through(
     watched: &[Watched<'_>],
     operation: impl FnOnce(),
@@ -55,15 +50,15 @@ pub fn step_through(
     assert_eq!(child.wait(), libc::SIGSTOP, "the child did not come to its start");
     let mut signal = PROTECT;
     for stores in 0..STORES_MAX {
-        // A protected page is about to be written, ...
+        // A store to a protected page faults.
         match child.resume(libc::PTRACE_CONT, signal) {
             libc::SIGSEGV => {}
             libc::SIGSTOP => return stores,
             other => panic!("the operation failed after {stores} stores: signal {other}"),
         }
-        // ... its protection is lifted, ...
+        // The handler removes the protection.
         assert_eq!(child.resume(libc::PTRACE_CONT, libc::SIGSEGV), UNPROTECTED, "a wild access");
-        // ... and it is written.
+        // The store is executed.
         assert_eq!(child.resume(libc::PTRACE_SINGLESTEP, 0), libc::SIGTRAP);
         look();
         signal = PROTECT;
@@ -71,7 +66,7 @@ pub fn step_through(
     panic!("the operation does not end");
 }
 
-/// Start and length of the pages to watch, wherever the file is mapped.
+/// Returns start and length of the watched pages in all mappings of the file.
 fn pages_of(watched: &Watched<'_>) -> Vec<(usize, usize)> {
     let inode = watched.file.metadata().unwrap().ino().to_string();
     let mut pages = Vec::new();
@@ -89,7 +84,7 @@ fn pages_of(watched: &Watched<'_>) -> Vec<(usize, usize)> {
     pages
 }
 
-/// The pages, in the child.
+/// Watched pages; set in the child.
 static PAGES: OnceLock<Vec<(usize, usize)>> = OnceLock::new();
 
 fn set_protection(access: libc::c_int) {
@@ -99,7 +94,8 @@ fn set_protection(access: libc::c_int) {
     }
 }
 
-/// Answers a fault: the store is tried again, after a stop.
+/// Handles a fault: removes the protection and stops the child; the store is executed after the
+/// stop.
 extern "C" fn lift(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: the kernel passes the fault's description. The signal that is raised
     // is blocked until this handler is left, so it stops the child at the store.
@@ -118,7 +114,7 @@ extern "C" fn protect(_: libc::c_int) {
     set_protection(libc::PROT_READ);
 }
 
-/// The child: stops itself before and after the operation.
+/// Runs the child: stops before and after the operation.
 fn run_traced(pages: Vec<(usize, usize)>, operation: impl FnOnce()) -> ! {
     let was_set = PAGES.set(pages).is_ok();
     // SAFETY: plain system calls and handlers that make nothing else; the child
@@ -146,15 +142,14 @@ fn run_traced(pages: Vec<(usize, usize)>, operation: impl FnOnce()) -> ! {
     }
 }
 
-/// A child that is traced by this thread.
+/// Child process traced by this thread.
 struct Child {
     pid: libc::pid_t,
     has_ended: Cell<bool>,
 }
 
 impl Child {
-    /// Lets it go on with this signal until it stops, and returns the signal that
-    /// stopped it.
+    /// Continues the child with this signal until it stops. Returns the signal that stopped it.
     fn resume(&self, how: libc::c_uint, signal: libc::c_int) -> libc::c_int {
         // SAFETY: the child is stopped and traced by this thread.
         let resumed = unsafe { libc::ptrace(how, self.pid, 0, signal) };
@@ -162,7 +157,7 @@ impl Child {
         self.wait()
     }
 
-    /// The signal that stops it; 0 if it ended.
+    /// Waits for the child. Returns the signal that stopped it; 0 if it ended.
     fn wait(&self) -> libc::c_int {
         let mut status = 0;
         // SAFETY: `status` is valid.

@@ -1,5 +1,5 @@
-//! A NIC on a real socket, a front-end written from the specification alone, and a
-//! switch that sends back what comes.
+//! Test bench: a NIC on a real socket, a front-end written from the specification alone, and a
+//! switch that returns frames to their sender.
 #![allow(dead_code, unused_imports, unreachable_pub, reason = "each test binary uses a part of it")]
 
 #[path = "../../../../ring/tests/integration/rig/mod.rs"]
@@ -34,7 +34,7 @@ pub const MERGEABLE: u64 = 1 << 15;
 pub const CSUM: u64 = 1;
 pub const GUEST_CSUM: u64 = 1 << 1;
 
-/// Holds queues and moves frames when it is told to: what a VM sends comes back.
+/// Queue host that moves frames when `turn` is called: frames of a VM are returned to it.
 #[derive(Default)]
 pub struct Loopback {
     pub sources: Mutex<BTreeMap<u16, Box<dyn FrameSource>>>,
@@ -86,7 +86,7 @@ impl QueueHost for Loopback {
 
 pub struct Ear(pub Mutex<Sender<DeviceNotice>>);
 
-/// Threads of their own for each device of a test.
+/// Creates separate threads for each device of a test.
 pub fn threads() -> VhostUserThreads {
     VhostUserThreads::unconfined().unwrap()
 }
@@ -97,7 +97,7 @@ impl PortObserver for Ear {
     }
 }
 
-/// A NIC under test, and what it reports.
+/// NIC under test, and its notices.
 pub struct Bench {
     pub nic: Option<VhostUserNic>,
     pub host: Arc<Loopback>,
@@ -139,8 +139,8 @@ impl Bench {
         self.notices.recv_timeout(LIMIT).expect("a notice")
     }
 
-    /// The front-end is cut off for a reason that contains `expected`; nothing of
-    /// it is left. Its departure is told if its arrival was.
+    /// Checks that the front-end is disconnected with a reason that contains `expected`, and that
+    /// none of its queues remains. A link-down notice is expected if link up was reported.
     pub fn expect_violation(&self, expected: &str) {
         let mut was_announced = false;
         loop {
@@ -161,7 +161,7 @@ impl Bench {
     }
 }
 
-/// A front-end's end of the socket.
+/// Front-end's end of the socket.
 pub struct FrontEnd {
     pub stream: UnixStream,
     pub acknowledged: bool,
@@ -192,7 +192,7 @@ impl FrontEnd {
         [head, payload.to_vec()].concat()
     }
 
-    /// Sends a request; with acknowledgements on, says whether it succeeded.
+    /// Sends a request. With acknowledgements enabled, returns whether it succeeded.
     pub fn set(&mut self, request: u32, payload: &[u8], fds: &[BorrowedFd<'_>]) -> bool {
         let flags = if self.acknowledged { 9 } else { 1 };
         self.send_raw(&Self::message(request, flags, payload), fds);
@@ -232,13 +232,13 @@ impl FrontEnd {
         assert!(self.set(2, &(features | PROTOCOL_FEATURES).to_ne_bytes(), &[]));
     }
 
-    /// One region of all the memory.
+    /// Shares the whole memory as one region.
     pub fn share_memory(&mut self, vm: &Vm, bytes: u64) -> bool {
         let table = [1, GUEST_BASE, bytes, USER_BASE, 0_u64].map(u64::to_ne_bytes).concat();
         self.set(5, &table, &[vm.file.as_fd()])
     }
 
-    /// A reply with one descriptor.
+    /// Receives a reply with one descriptor.
     pub fn reply_with_fd(&mut self, request: u32) -> (Vec<u8>, OwnedFd) {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -258,7 +258,7 @@ impl FrontEnd {
         (payload, fds.next().expect("a descriptor"))
     }
 
-    /// Says where a ring lies; `log_addr`: where its used ring is in the log.
+    /// Sets the addresses of a ring. `log_addr` is the address under which its used ring is logged.
     pub fn set_addresses(&mut self, index: u32, driver: &Driver<'_>, log_addr: Option<u64>) {
         let user = |addr: u64| USER_BASE + addr - GUEST_BASE;
         let addresses = [
@@ -288,7 +288,7 @@ impl FrontEnd {
 
 pub const BYTES: u64 = 0x80_0000;
 
-/// Deadline of every condition and answer. The machine may be loaded.
+/// Deadline of every condition and reply, generous because the machine may be loaded.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
 pub fn wait_for(what: &str, mut is_true: impl FnMut() -> bool) {
@@ -299,7 +299,7 @@ pub fn wait_for(what: &str, mut is_true: impl FnMut() -> bool) {
     }
 }
 
-/// A whole life: negotiation, traffic, stop, restart, departure.
+/// Runs a complete session: negotiation, traffic, stop, restart, disconnect.
 pub fn session(bench: &Bench, mut front_end: FrontEnd) {
     let vm = Vm::with_regions(vec![BYTES]);
     let mut rx = Driver::placed(&vm, 16, 0, GUEST_BASE);
@@ -328,7 +328,7 @@ pub fn session(bench: &Bench, mut front_end: FrontEnd) {
             assert_eq!(rx.contents(used.head, 112)[12..], vec![round; 100][..]);
         }
         if round == 3 {
-            // The rings move on by stop and start, by new memory, and by enable.
+            // The rings keep their positions across stop and start, new memory, and enable.
             assert_eq!(front_end.ring_base(1), (0xfffc_u32 + sent) & 0xffff);
             assert_eq!(bench.host.queues(), (0, 1));
             front_end.start_ring(1, &tx, &kick, &call);
@@ -340,7 +340,7 @@ pub fn session(bench: &Bench, mut front_end: FrontEnd) {
         }
     }
     assert!(rig::count(&call) > 0, "the guest was interrupted");
-    // A migrated guest is announced by its transmit ring, which is woken for it.
+    // A migrated guest is announced through its transmit ring, whose worker is woken.
     let _ = rig::count(&kick);
     assert!(front_end.set(19, &[0x52, 0x54, 0, 1, 2, 3, 0, 0], &[]));
     assert_eq!(rig::count(&kick), 1);
@@ -356,7 +356,7 @@ pub fn session(bench: &Bench, mut front_end: FrontEnd) {
     assert_eq!(bench.host.queues(), (0, 0));
 }
 
-/// Lets a front-end leave whose link was told to be up, and waits until that was told.
+/// Disconnects a front-end whose link-up was reported, and waits for the link-down notice.
 pub fn leave(bench: &Bench, front_end: FrontEnd) {
     drop(front_end);
     loop {

@@ -1,5 +1,5 @@
-//! What leaves by a team in LACP mode, beside a bond of Open vSwitch with DPDK: the same VM,
-//! the same kind of wires, the same partner at their far ends.
+//! Benchmark of frames sent through a team in LACP mode, compared with a bond of Open vSwitch with
+//! DPDK: the same VM, wires and partner.
 
 use anyhow::{Context, Result};
 use suimon_rig::ovs::{self, OvsDpdk};
@@ -11,12 +11,12 @@ use crate::report::{Bar, Pair, Sample, Work};
 use crate::vhost_user::{GUESTS, SWITCHING};
 use crate::wires::{FAR_MAC, Wires};
 
-/// Without the check sequence.
+/// Frame lengths in bytes without the check sequence.
 const BYTES: [u16; 2] = [64, 1500];
 const FLOWS: u16 = 64;
 const LINKS: usize = 2;
 
-/// Runs `pairs` pairs; each start of a switch serves all lengths of frames.
+/// Measures `pairs` pairs. Each start of a switch serves all frame lengths.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let mut works = BYTES.map(|bytes| {
         let title = format!(
@@ -71,7 +71,8 @@ fn through_suimon() -> Result<Vec<Sample>> {
     rates(&rig, sockets, &wires, || wait_learned(&daemon, &wires, "both", 0))
 }
 
-/// For each length, of what the first NIC of a VM sends once the switch knows where to.
+/// Returns a sample for each frame length of what the first NIC of a VM sends, once the switch has
+/// learned the destination.
 fn rates(
     rig: &Rig,
     sockets: [String; 2],

@@ -5,23 +5,23 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use suimon_rig::{Rig, run, run_any};
 
-/// Compiling takes longer than anything else here.
+/// Time limit for compiling.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What a program needs beside the C library.
+/// Dependencies of a program besides the C library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
     Nothing,
-    /// What DPDK defines in its headers.
+    /// Headers of DPDK.
     DpdkHeaders,
-    /// All of DPDK.
+    /// Headers and libraries of DPDK.
     Dpdk,
 }
 
 /// Compiles `source` and returns the program's path.
 ///
 /// # Errors
-/// The compiler or what the program needs is not installed.
+/// The compiler or a dependency is not installed.
 pub(crate) fn compile(rig: &Rig, name: &str, source: &str, needs: Needs) -> Result<String> {
     let file = rig.path(&format!("{name}.c"));
     std::fs::write(&file, source)?;
@@ -35,7 +35,8 @@ pub(crate) fn compile(rig: &Rig, name: &str, source: &str, needs: Needs) -> Resu
     };
     let mut words = vec!["gcc", "-O3"];
     words.extend(flags.split_whitespace());
-    // DPDK's headers want options of their own, among them an old CPU; ours comes last.
+    // DPDK's headers require options that select an old CPU; this option comes last and overrides
+    // them.
     words.extend(["-march=native", "-o", &program, &file]);
     words.extend(libraries.split_whitespace());
     let output = run_any(&words, LIMIT)?;

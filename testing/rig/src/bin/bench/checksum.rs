@@ -1,5 +1,5 @@
-//! The Internet checksum of a packet that lies in the cache, beside DPDK's and a plain
-//! loop's. Both of these are C, compiled for this CPU when the benchmark runs.
+//! Benchmark of the Internet checksum of a packet in the cache, compared with DPDK's and with a
+//! plain loop. Both are C, compiled for this CPU when the benchmark runs.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -12,15 +12,15 @@ use crate::c_program::{Needs, compile};
 use crate::report::{Bar, Pair, Sample, Work};
 
 const SOURCE: &str = include_str!("checksum.c");
-/// A packet of usual size, and a large frame.
+/// Lengths in bytes of a usual packet and of a large frame.
 const LENGTHS: [usize; 2] = [1500, 65_536];
 const PEERS: [(&str, &str, f64); 2] =
     [("dpdk", "DPDK's rte_raw_cksum", 1.0), ("scalar", "A loop over 16-bit words, in C", 2.0)];
 const WINDOW: Duration = Duration::from_millis(500);
-/// Sums between two looks at the clock.
+/// Checksums between two clock reads.
 const ROUNDS: u32 = 1000;
 
-/// Runs `pairs` pairs of each length with each peer.
+/// Measures `pairs` pairs of each length with each peer.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let rig = Rig::new()?;
     let program = compile(&rig, "checksum", SOURCE, Needs::DpdkHeaders);

@@ -1,19 +1,19 @@
-//! CPU time that a process has used, to the nanosecond.
+//! CPU time of a process in nanoseconds.
 
 use std::collections::BTreeMap;
 use std::fs;
 
 use anyhow::{Result, ensure};
 
-/// What each thread of a process has used so far, in nanoseconds; the whole process' time
-/// is told in hundredths of a second only, which is more than an idle switch uses.
+/// CPU time of each thread of a process in nanoseconds. The time of the whole process has a
+/// resolution of 10 ms, which is more than an idle switch uses.
 pub(crate) struct CpuTimes(BTreeMap<String, u64>);
 
 impl CpuTimes {
-    /// Of a process, now.
+    /// Returns the current CPU times of a process.
     ///
     /// # Errors
-    /// It no longer runs, or the kernel does not tell.
+    /// The process no longer runs, or the kernel does not report the times.
     pub(crate) fn of(process: u32) -> Result<Self> {
         let mut times = BTreeMap::new();
         for task in fs::read_dir(format!("/proc/{process}/task"))? {
@@ -31,7 +31,7 @@ impl CpuTimes {
         Ok(Self(times))
     }
 
-    /// What all threads have used since then, in nanoseconds.
+    /// Returns the CPU time that all threads have used since `before`, in nanoseconds.
     pub(crate) fn since(&self, before: &Self) -> u64 {
         let used = |(thread, ns): (&String, &u64)| {
             ns.saturating_sub(before.0.get(thread).copied().unwrap_or_default())

@@ -1,6 +1,6 @@
-//! The storage plane as a client in this process finds it: a processor on a CPU of its own,
-//! with io_uring, and a queue that always has so many requests outstanding. Nothing else is
-//! between the client and the engine: no ring, no socket, no other process.
+//! The storage plane as seen by a client in the same process: a pinned worker with io_uring, and a
+//! queue with a constant number of requests in flight. No ring, socket or other process is between
+//! the client and the engine.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,38 +16,38 @@ use suimon_storage_qos::Limits;
 
 use crate::cpu_times::CpuTimes;
 
-/// Where files in memory lie.
+/// Folder for files in memory.
 pub(crate) const IN_MEMORY: &str = "/dev/shm";
-/// Of a disk in memory: more than most caches hold.
+/// Size in bytes of a disk in memory: larger than most caches.
 pub(crate) const DISK_BYTES: u64 = 256 << 20;
-/// Where files on a device lie. Tests keep large files there too; it is rarely in memory.
+/// Folder for files on a device. Tests keep large files there too; it is rarely in memory.
 pub(crate) const ON_DISK: &str = "/var/tmp";
-/// Of a file on a device.
+/// Size in bytes of a file on a device.
 pub(crate) const FILE_BYTES: u64 = 1 << 30;
-/// `statfs(2)`.
+/// Magic number of tmpfs (`statfs(2)`).
 const TMPFS: u64 = 0x0102_1994;
 pub(crate) const REQUEST_BYTES: u32 = 4096;
-/// Where the processor runs.
+/// CPU of the worker.
 pub(crate) const CPU: u16 = 1;
 const WARM_UP: Duration = Duration::from_millis(300);
 const FILL_BYTES: u32 = 1 << 20;
 
-/// Why nothing can be said here of files on a device.
+/// Returns the reason why files on a device cannot be measured on this machine.
 pub(crate) fn not_on_a_device() -> Result<Option<String>> {
     let system = rustix::fs::statfs(ON_DISK)?;
     Ok((system.f_type as u64 == TMPFS).then(|| format!("{ON_DISK} is in memory")))
 }
 
-/// What a client got.
+/// Result of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rates {
-    /// Requests a second.
+    /// Requests per second.
     pub(crate) per_second: f64,
-    /// Requests for each second of CPU time that this process used.
+    /// Requests per second of CPU time that this process used.
     pub(crate) per_cpu_second: f64,
 }
 
-/// Requests of 4 KB on a disk, for so long.
+/// Measures requests of 4 KB on a disk for `window`.
 pub(crate) fn rates(
     disk: DiskSpec,
     limits: Option<Limits>,
@@ -67,7 +67,7 @@ pub(crate) fn rates(
     })
 }
 
-/// Makes a file of so many bytes that are no zeros, on its device when this returns.
+/// Creates a file with `bytes` non-zero bytes and flushes it to its device.
 pub(crate) fn write_file(path: &Path, bytes: u64) -> Result<()> {
     let mut file = File::create_new(path)?;
     let piece: Vec<u8> = (0..FILL_BYTES).map(|at| (at * 7 + 1) as u8).collect();

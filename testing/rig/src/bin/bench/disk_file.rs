@@ -1,8 +1,7 @@
-//! Random reads of 4 KB from a file on a real file system: the engine's io_uring beside
-//! fio's. Both have one thread on the same CPU and as many requests outstanding, and both go
-//! past the page cache. fio makes its requests itself; the engine gets them from a client on
-//! its own thread, because on the way through a ring or a socket another thread would wake
-//! the engine for each request, and that would be compared.
+//! Benchmark of random 4 KB reads from a file on a real file system: the engine's io_uring compared
+//! with fio's. Both use one thread on the same CPU, the same queue depth, and direct I/O. fio
+//! generates its requests itself; the engine gets them from a client on its own thread, because
+//! with a ring or a socket the wake-ups by another thread would be measured too.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,7 +19,7 @@ use crate::report::{Bar, Pair, Sample, Work};
 const DEPTHS: [u32; 3] = [1, 4, 32];
 const WINDOW: Duration = Duration::from_secs(4);
 
-/// Runs `pairs` pairs at each depth.
+/// Measures `pairs` pairs at each depth.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let mut works = DEPTHS.map(|depth| {
         let name = format!("disk-file-depth-{depth}");
@@ -52,7 +51,7 @@ fn missing() -> Result<Option<String>> {
     not_on_a_device()
 }
 
-/// Thousands a second.
+/// Measures fio, in thousand requests per second.
 fn by_fio(file: &Path, depth: u32) -> Result<f64> {
     let seconds = WINDOW.as_secs();
     let job = format!(

@@ -1,6 +1,6 @@
-//! What a dynamic image costs once all of it is allocated: requests of 4 KB on VHD and VHDX
-//! beside the fixed image of the same format and beside a raw file, for each second of CPU
-//! time. The files lie in memory, so that no device hides the difference.
+//! Benchmark of a fully allocated dynamic image: 4 KB requests on VHD and VHDX compared with the
+//! fixed image of the same format and with a raw file, per second of CPU time. The files are in
+//! memory, so that no device hides the difference.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::report::{Bar, Pair, Sample, Work};
 const DEPTH: u32 = 32;
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// A format and when its bytes take space.
+/// Image format, and whether it is fixed or dynamic.
 type Image = (DiskFormat, DiskKind);
 
 const RAW: Image = (DiskFormat::Raw, DiskKind::Fixed);
@@ -30,7 +30,7 @@ const IMAGES: [Image; 5] = [
 ];
 const WAYS: [(Asks, &str); 2] = [(Asks::RandomReads, "reads"), (Asks::RandomWrites, "writes")];
 
-/// Two images that are compared.
+/// Comparison of two images.
 struct Comparison {
     work: Work,
     asks: &'static str,
@@ -38,8 +38,8 @@ struct Comparison {
     peer: Image,
 }
 
-/// Runs `pairs` pairs of each. Each measurement of an image is compared with all others of
-/// its round.
+/// Measures `pairs` pairs of each comparison. Each measurement of an image is compared with all
+/// others of its round.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let rig = Rig::new_in(Path::new(IN_MEMORY))?;
     let store = StoreFolder::open(rig.folder())?;
@@ -88,7 +88,7 @@ const fn words((format, kind): Image) -> [&'static str; 2] {
     [format.word(), kind.word()]
 }
 
-/// Thousands for each second of CPU time, by what was asked and the image.
+/// Measures each image with each kind of request, in thousand requests per second of CPU time.
 fn round(store: &StoreFolder) -> Result<BTreeMap<(&'static str, [&'static str; 2]), Sample>> {
     let mut samples = BTreeMap::new();
     for (asks, name) in WAYS {

@@ -1,10 +1,9 @@
-//! Random requests of 4 KB over NBD: a daemon with a raw disk in memory beside other servers.
-//! Which CPU a server and its client run on is left to the kernel, as it is in use.
+//! Benchmark of random 4 KB requests over NBD: a daemon with a raw disk in memory compared with
+//! other servers. The kernel places servers and clients on CPUs, as in production.
 //!
-//! fio's client uses all of a CPU at depth 64, whoever answers; so there it is also asked by a
-//! client that takes little, and told how many requests a server answers for each second of CPU
-//! time that it used itself, and how many come from a server that does nothing: more than that
-//! nobody can have.
+//! fio's client saturates a CPU at depth 64 with any server. Therefore a client that uses little
+//! CPU time measures this depth too. The benchmark reports requests per second of the server's CPU
+//! time, and the rate of a server that does nothing as an upper bound.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,18 +19,18 @@ const CPUS: [u16; 2] = [0, 1];
 const MIB: u32 = 256;
 const SECONDS: u32 = 2;
 const START_LIMIT: Duration = Duration::from_secs(10);
-/// What every server calls its disk, or is content to be asked for.
+/// Name of the disk on every server that uses names.
 const DISK: &str = "disk";
 
-/// Who asks.
+/// Client that generates the load.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asker {
     Fio,
-    /// `nbd_client.c`, which leaves the CPU to others.
+    /// `nbd_client.c`, which uses little CPU time.
     Sparing,
 }
 
-/// What is asked.
+/// Load of a measurement.
 #[derive(Clone, Copy)]
 struct Job {
     /// `read` or `write`.
@@ -40,7 +39,7 @@ struct Job {
     asker: Asker,
 }
 
-/// At depth 1 it is wake-ups that take a client's time, of which the sparing one has as many.
+/// At depth 1 wake-ups dominate a client's time, of which both clients have equally many.
 const JOBS: [Job; 6] = [
     Job { way: "read", depth: 64, asker: Asker::Sparing },
     Job { way: "write", depth: 64, asker: Asker::Sparing },
@@ -50,13 +49,13 @@ const JOBS: [Job; 6] = [
     Job { way: "write", depth: 1, asker: Asker::Fio },
 ];
 
-/// Another server.
+/// Server that Suimon is compared with.
 struct Peer {
     name: &'static str,
     title: &'static str,
     program: &'static str,
-    /// Its words for a socket and a file; behind those of a program that is compiled from
-    /// `source` first, if there is one.
+    /// Its command for a socket and a file, preceded by the program compiled from `source`, if
+    /// there is one.
     command: fn(&str, &str) -> String,
     source: Option<&'static str>,
 }
@@ -99,22 +98,22 @@ const PEERS: [Peer; 4] = [
 
 const CLIENT: &str = concat!(include_str!("nbd_wire.h"), include_str!("nbd_client.c"));
 
-/// What is told of a job.
+/// Reported value of a measurement.
 #[derive(Clone, Copy)]
 enum Figure {
-    /// Requests for each second of the clock. A client that uses all of its CPU bounds it.
+    /// Requests per second. A client that saturates its CPU bounds it.
     Rate,
-    /// Requests for each second of CPU time that the server used, whatever its client does.
+    /// Requests per second of CPU time that the server used, independent of the client.
     Thrift,
 }
 
 const FIGURES: [Figure; 2] = [Figure::Rate, Figure::Thrift];
 
-/// A server with a disk that was written as a whole.
+/// Server with a fully written disk.
 struct Server {
     program: Program,
     socket: String,
-    /// Its folder goes when the program has ended.
+    /// Dropped after the program has ended.
     rig: Rig,
 }
 
@@ -123,9 +122,9 @@ enum Program {
     Suimon(Box<Daemon>),
 }
 
-/// Runs `pairs` pairs of each job. Each measurement of Suimon is compared with all peers. All
-/// servers are there at once, and each job is done on one after the other, so that the CPUs
-/// are the same for all as nearly as they can be.
+/// Measures `pairs` pairs of each job. Each measurement of Suimon is compared with all peers. All
+/// servers run at once, and each job is run on one after the other, so that the placement of CPUs
+/// is as equal as possible.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let mut works: Vec<Vec<[Work; 2]>> = PEERS
         .iter()
@@ -165,7 +164,7 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
 
 fn work(peer: &Peer, Job { way, depth, asker }: Job, figure: Figure) -> Work {
     let Peer { name, title, program, source, .. } = peer;
-    // It is no server that anybody could use.
+    // This program is not a usable server, so there is no bar.
     let has_bar = source.is_none();
     let (by, from) = match asker {
         Asker::Fio => ("", ""),
@@ -174,7 +173,7 @@ fn work(peer: &Peer, Job { way, depth, asker }: Job, figure: Figure) -> Work {
     let of = format!("4 KB random {way}s over NBD, a disk in memory, depth {depth}{from}");
     let (kind, of, unit, bar) = match figure {
         Figure::Rate => ("", of, "thousand/s", Some(Bar::Ratio(1.5))),
-        // One request at a time is all wake-ups, or looking instead of them.
+        // At depth 1, wake-ups or polling dominate.
         Figure::Thrift => {
             let bar = (depth > 1).then_some(Bar::Ratio(1.5));
             let of = format!("{of}, for each second of the server's CPU time");
@@ -231,7 +230,7 @@ impl Server {
         Ok(self)
     }
 
-    /// The figures of a job, in thousands; `client` is the program of the sparing one.
+    /// Measures a job, in thousand requests. `client` is the path of the client with low CPU usage.
     fn samples(&mut self, client: &str, job: Job) -> Result<[Sample; 2]> {
         let before = self.process().cpu_time()?;
         let mut requests = 0;
@@ -249,7 +248,7 @@ impl Server {
         Ok([rate, Sample { rate: thrift, ..rate }])
     }
 
-    /// How many requests there were, and for each second.
+    /// Returns the number of requests and their rate per second.
     fn asked_by_fio(&self, Job { way, depth, .. }: Job) -> Result<(u64, f64)> {
         let told = self.job(&format!(
             "--rw=rand{way} --bs=4k --iodepth={depth} --norandommap --time_based \

@@ -1,5 +1,5 @@
-//! What Storage QoS costs a request: in the engine alone, on files that take no time, of a
-//! read from a device, and of one from a file in memory.
+//! Benchmark of the cost of Storage QoS per request: in the engine alone with files without
+//! latency, relative to a read from a device, and relative to a read from a file in memory.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,12 +21,12 @@ use crate::report::{Bar, Pair, Sample, Work, median};
 
 const DEPTH: u32 = 32;
 const WINDOW: Duration = Duration::from_secs(2);
-/// Measurements of the engine that make a sample.
+/// Measurements of the engine per sample.
 const MEASUREMENTS: usize = 9;
-/// What the device of the engine alone ends in a turn.
+/// Requests that the simulated device of the engine completes per turn.
 pub(crate) const ENDS: usize = 16;
 
-/// Disks in all and busy ones, what they are held to, and name and words for it.
+/// Total and busy disks, their limits, and name and description of the case.
 type Case = ([u32; 2], HeldTo, &'static str, &'static str);
 
 const CASES: [Case; 4] = [
@@ -41,7 +41,7 @@ const CASES: [Case; 4] = [
     ),
 ];
 
-/// Runs `pairs` pairs of each. The peer is Suimon without Storage QoS.
+/// Measures `pairs` pairs of each case. The peer is Suimon without Storage QoS.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let works: Result<Vec<Work>> =
         CASES.into_iter().map(|case| in_the_engine(case, pairs)).collect();
@@ -63,14 +63,14 @@ fn in_the_engine(([disks, busy], held_to, name, words): Case, pairs: usize) -> R
     Ok(work)
 }
 
-/// Nanoseconds of a request under each load. They take turns, because what was measured
-/// before leaves memory in another state.
+/// Returns the cost of a request in nanoseconds under each load. The loads alternate, because
+/// earlier measurements affect the state of memory.
 pub(crate) fn engine_pair(peer: &EngineLoad, suimon: &EngineLoad) -> Result<Pair> {
     let mut measured = [Vec::new(), Vec::new()];
     for round in 0..=MEASUREMENTS {
         for (of, load) in measured.iter_mut().zip([peer, suimon]) {
             let cost = request_cost_ns(load)?;
-            // The first of each finds memory that nobody has used.
+            // The first measurement of each load uses fresh memory and is discarded.
             if round > 0 {
                 of.push(cost);
             }
@@ -81,7 +81,7 @@ pub(crate) fn engine_pair(peer: &EngineLoad, suimon: &EngineLoad) -> Result<Pair
     Ok(Pair { peer, suimon })
 }
 
-/// Shares of a whole request, on a file in memory and on a device.
+/// Measures whole requests, on a file in memory and on a device.
 fn on_files(pairs: usize) -> Result<Vec<Work>> {
     let title = |from| {
         format!(
@@ -113,7 +113,7 @@ fn raw(size: Option<u64>) -> DiskPlan {
     new_disk(DiskFormat::Raw, DiskKind::Fixed, size)
 }
 
-/// A minimum that any device gives, and maximums that none reaches.
+/// Returns a minimum that any device delivers, and maximums that none reaches.
 fn kept() -> Limits {
     Limits { min_iops: Iops::new(1000), ..HeldTo::AllLimits.limits(1) }
 }

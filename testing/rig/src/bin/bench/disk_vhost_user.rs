@@ -1,5 +1,5 @@
-//! Random reads of 4 KB over vhost-user-blk, by a front-end that only polls, for each second
-//! of CPU time that the back-end uses: a processor with disks beside QEMU's daemon.
+//! Benchmark of random 4 KB reads over vhost-user-blk by a front-end that only polls, per second of
+//! CPU time that the back-end uses: a worker with disks compared with QEMU's storage daemon.
 
 use std::path::Path;
 
@@ -10,16 +10,16 @@ use suimon_rig::{Rig, example, program, run, system_program};
 use crate::disk_engine::{DISK_BYTES, IN_MEMORY, write_file};
 use crate::report::{Bar, Pair, Sample, Work, is_wanted};
 
-/// Where the front-end of `disk_speed` runs, and the back-ends.
+/// CPUs of `disk_speed`'s front-end and of the back-ends.
 const CPUS: [u16; 2] = [0, 1];
 const DEPTH: &str = "128";
 const SECONDS: &str = "3";
-/// How QEMU's daemon serves its disk `d`, which it has to know before, on `disk_speed`'s
-/// socket: by a thread of its own.
+/// Options with which QEMU's storage daemon serves its disk `d`, which must be defined before them,
+/// on `disk_speed`'s socket in a separate thread.
 const QEMU_EXPORT: &str = "--object iothread,id=io --export \
     type=vhost-user-blk,id=e,node-name=d,iothread=io,addr.type=unix,addr.path=SOCKET,writable=on";
 
-/// What is behind the rings.
+/// Storage behind the rings.
 struct Behind {
     name: &'static str,
     title: &'static str,
@@ -28,7 +28,7 @@ struct Behind {
     theirs: String,
 }
 
-/// Runs `pairs` pairs of each.
+/// Measures `pairs` pairs of each storage.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let rig = Rig::new_in(Path::new(IN_MEMORY))?;
     let file = rig.path("disk.raw");
@@ -73,7 +73,7 @@ fn measure_with(behind: &Behind, pairs: usize) -> Result<Work> {
     Ok(work)
 }
 
-/// Millions for each second of CPU time.
+/// Measures reads, in millions per second of CPU time.
 fn reads(command: &str) -> Result<f64> {
     let back_end = format!("back-end: {command}");
     let said = run(&[example("disk_speed")?.as_str(), "--json", "1", SECONDS, DEPTH, &back_end])?;

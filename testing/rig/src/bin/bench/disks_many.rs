@@ -1,9 +1,9 @@
-//! What a request costs a processor with one disk and with many, on files that take no time.
-//! 128 requests are outstanding in all, or one of each busy disk if those are more.
+//! Benchmark of the cost of a request to a worker with one disk and with many, with files without
+//! latency. 128 requests are in flight in total, or one per busy disk if there are more disks.
 //!
-//! How many requests end between two turns of the processor decides about what its looks at
-//! the queues cost: a device that ends 16 has it look at 1000 queues for 16 requests. The
-//! longer a turn takes, the more have ended in it, so the truth lies between 16 and all.
+//! The number of completions between two turns of the worker determines the cost of polling the
+//! queues: with a device that completes 16, the worker polls 1000 queues for 16 requests. The
+//! longer a turn takes, the more requests complete in it, so real devices are between 16 and all.
 
 use anyhow::Result;
 use suimon_disk_tests::{EngineLoad, HeldTo};
@@ -11,10 +11,10 @@ use suimon_disk_tests::{EngineLoad, HeldTo};
 use crate::disk_qos::{ENDS, engine_pair};
 use crate::report::Work;
 
-/// Disks in all and busy ones.
+/// Total and busy disks.
 const SIZES: [[u32; 2]; 4] = [[10, 10], [100, 100], [1000, 1000], [1000, 1]];
 
-/// A kind of load, with its name and words.
+/// Kind of load, with its name and description.
 struct Kind {
     name: &'static str,
     held_to: HeldTo,
@@ -43,7 +43,7 @@ const KINDS: [Kind; 3] = [
     },
 ];
 
-/// Runs `pairs` pairs of each. The peer is Suimon with one disk.
+/// Measures `pairs` pairs of each load. The peer is Suimon with one disk.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let mut works = Vec::new();
     for Kind { name, held_to, ends, words } in KINDS {

@@ -1,5 +1,5 @@
-//! What a frame costs the switch's engine with few and with many ports and addresses.
-//! The queues cost nothing: they are in memory, and nothing is copied out of them.
+//! Benchmark of the cost of a frame in the switch's engine with few and with many ports and
+//! addresses. The queues are in memory and cost nothing.
 
 use std::sync::Arc;
 use std::thread;
@@ -19,17 +19,18 @@ use crate::report::{Bar, Pair, Sample, Work};
 
 const SWITCH: SwitchId = SwitchId(1);
 const WINDOW: Duration = Duration::from_millis(500);
-/// The most addresses that may be learned on a port.
+/// Maximum number of addresses learned per port.
 const LEARNED_MAX: u32 = 65_536;
 const FRAMES_LIMIT: Duration = Duration::from_secs(20);
-/// Neighbouring frames go to addresses this far apart, so that none helps the next.
+/// Distance of the destination addresses of consecutive frames, so that lookups do not profit from
+/// the previous one.
 const STRIDE: u32 = 7919;
 
-/// How large a switch is.
+/// Size of a switch.
 #[derive(Clone, Copy, Debug)]
 struct Size {
     ports: u32,
-    /// Spread over all ports but the first.
+    /// Addresses, distributed over all ports but the first.
     addresses: u32,
 }
 
@@ -37,10 +38,10 @@ const SMALL: Size = Size { ports: 2, addresses: 2 };
 const MANY_PORTS: Size = Size { ports: 256, addresses: 255 };
 const MANY_ADDRESSES: Size = Size { ports: 3, addresses: 100_000 };
 
-/// Within 20 %.
+/// Permitted increase: 20 %.
 const FLAT: Bar = Bar::Ratio(0.83);
 
-/// Runs `pairs` pairs of each. The peer is the same switch when it is small.
+/// Measures `pairs` pairs of each size. The peer is the same switch with few ports and addresses.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let works = [
         ("ports", "A 64-byte frame's way through the engine, 256 ports", MANY_PORTS),
@@ -78,7 +79,7 @@ fn ns_per_frame(size: Size) -> Result<f64> {
         let sink = Box::new(Bottomless(Offloads::NONE));
         plane.attach_sink(queue(id, Direction::Egress), sink);
     }
-    // Each address is learned on the port that it is then sent to.
+    // Each address is learned on the port to which frames are then sent.
     for id in 1..size.ports {
         let step = size.ports - 1;
         let source = Order::Once { next: id - 1, step, end: size.addresses };
@@ -90,7 +91,7 @@ fn ns_per_frame(size: Size) -> Result<f64> {
     ensure!(learned == size.addresses as usize, "{learned} of {} were learned", size.addresses);
     let source = Order::Endless { next: 0, of: size.addresses };
     plane.attach_source(queue(0, Direction::Ingress), source.source());
-    // The first frame to each address finds it for the first time.
+    // The first frame to each address is its first lookup.
     until_handled(&plane, addresses + 2 * addresses)?;
     let delivered =
         || (1..size.ports).map(|id| plane.port_counters(PortId(id)).tx_frames).sum::<u64>();
@@ -105,21 +106,21 @@ fn ns_per_frame(size: Size) -> Result<f64> {
     Ok(ns)
 }
 
-/// Waits until the processor has handled so many frames since it started.
+/// Waits until the worker has handled `frames` frames since it started.
 fn until_handled(plane: &DataPlane, frames: u64) -> Result<()> {
     until("flow of frames", FRAMES_LIMIT, || Ok(plane.processors()[0].frames >= frames))
 }
 
-/// Which frames come.
+/// Sequence of generated frames.
 enum Order {
-    /// From addresses `next`, `next + step`, … below `end`, each once.
+    /// Frames from addresses `next`, `next + step`, … below `end`, each once.
     Once { next: u32, step: u32, end: u32 },
-    /// To `of` addresses, again and again.
+    /// Frames to `of` addresses in turn, without end.
     Endless { next: u32, of: u32 },
 }
 
 impl Order {
-    /// Destination and source of the next frame.
+    /// Returns destination and source of the next frame.
     fn next(&mut self) -> Option<[u32; 2]> {
         match self {
             Self::Once { next, end, .. } if *next >= *end => None,

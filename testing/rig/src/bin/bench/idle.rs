@@ -1,4 +1,4 @@
-//! What a switch costs while its VMs do nothing.
+//! Benchmark of the CPU usage of a switch whose VMs are idle.
 
 use std::thread;
 use std::time::Duration;
@@ -11,11 +11,12 @@ use crate::report::{Pair, Sample, Work};
 use crate::vhost_user::{GUESTS, SWITCHING, host_file};
 
 const VMS: usize = 8;
-/// After which everybody has gone to sleep who ever will.
+/// Time after which all idle threads sleep.
 const SETTLE: Duration = Duration::from_secs(2);
 const WINDOW: Duration = Duration::from_secs(5);
 
-/// Runs `pairs` pairs. Open vSwitch polls whatever its VMs do, so two are enough there.
+/// Measures `pairs` pairs. Open vSwitch polls regardless of its VMs, so two VMs are sufficient
+/// there.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let title = format!("CPU used while {VMS} VMs are idle (Open vSwitch: 2), vhost-user");
     let mut work =
@@ -46,7 +47,7 @@ fn suimon() -> Result<f64> {
     used(daemon.process())
 }
 
-/// VMs whose drivers are up and wait.
+/// Starts VMs whose drivers run and wait.
 fn vms(rig: &Rig, sockets: &[String]) -> Result<Vec<Testpmd>> {
     let start = |(nth, pair): (usize, &[String])| {
         let macs = [0, 1].map(|port| format!("02:00:00:00:{nth:02x}:{port:02x}"));
@@ -58,7 +59,7 @@ fn vms(rig: &Rig, sockets: &[String]) -> Result<Vec<Testpmd>> {
     sockets.chunks_exact(2).enumerate().map(start).collect()
 }
 
-/// Hundredths of a CPU.
+/// Measures the CPU usage of a process in percent of a CPU.
 fn used(process: &Process) -> Result<f64> {
     thread::sleep(SETTLE);
     let before = CpuTimes::of(process.id())?;

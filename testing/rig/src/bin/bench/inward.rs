@@ -1,9 +1,8 @@
-//! The way in: what arrives over the wires goes through the switch into a VM. A program in
-//! C sends at the far ends.
+//! Benchmark of the receive direction: frames arriving over the wires are switched into a VM. A
+//! program in C sends at the far ends.
 //!
-//! Whoever sends shares a CPU with the VM, so the switch has less to do than it could, and
-//! looks for frames in vain in between. What counts is therefore the time of the processor
-//! without that, as its stages tell it.
+//! The sender shares a CPU with the VM, so the switch is not saturated and polls without result in
+//! between. Therefore the worker's time without empty polls is measured, as its stages report it.
 
 use std::thread;
 
@@ -17,43 +16,43 @@ use crate::report::Sample;
 use crate::vhost_user::{GUESTS, SWITCHING};
 
 const SOURCE: &str = include_str!("flood.c");
-/// Where testpmd's `flowgen` sends from, and so where the switch knows the VM to be.
+/// Source address of testpmd's `flowgen`, which the switch learns as the VM's address.
 const VM_MAC: &str = "000102030400";
 const FAR_MAC: &str = "000102030401";
 
-/// A VM that only receives.
+/// VM that only receives.
 pub(crate) struct Inward {
     outward: Outward,
     flows: String,
     program: String,
 }
 
-/// What a processor has done so far.
+/// Work of a worker so far.
 struct Worked {
     ns: u64,
-    /// That the VM was given.
+    /// Frames delivered to the VM.
     frames: u64,
 }
 
 impl Inward {
-    /// `of.flows` flows arrive by uplinks with `of.driver`.
+    /// Starts `of.flows` flows that arrive over uplinks with `of.driver`.
     ///
     /// # Errors
-    /// Something did not start, or there is no compiler.
+    /// A component did not start, or there is no compiler.
     pub(crate) fn start(of: Outgoing) -> Result<Self> {
         let mut outward = Outward::start(of)?;
         let program = compile(&outward.rig, "flood", SOURCE, Needs::Nothing)?;
-        // So that the switch knows where the VM is.
+        // The switch learns the VM's address.
         outward.ns_per_frame()?;
         outward.testpmd.ask("set fwd rxonly")?;
         Ok(Self { outward, flows: of.flows.to_string(), program })
     }
 
-    /// Time that the processor works for each frame that arrives by all wires of this way,
-    /// in nanoseconds.
+    /// Measures the worker's time per frame that arrives over all wires of this path, in
+    /// nanoseconds.
     ///
     /// # Errors
-    /// Nothing arrives, or something stopped.
+    /// No frame arrives, or a component has stopped.
     pub(crate) fn ns_per_frame(&mut self, way: WayOut) -> Result<Sample> {
         self.outward.leave_by(way)?;
         let Outward { testpmd, daemon, wires, rig } = &mut self.outward;

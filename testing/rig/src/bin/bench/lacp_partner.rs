@@ -1,6 +1,5 @@
-//! The other end of a team or bond: it answers LACPDUs as our own implementation does and
-//! takes no notice of anything else. The switch under test speaks to the same partner
-//! whoever made it.
+//! Partner of a team or bond: responds to LACPDUs with Suimon's implementation and ignores all
+//! other frames. Every switch under test has the same partner.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,32 +22,32 @@ use crate::wires::Wires;
 
 const SYSTEM: MacAddr = MacAddr::new([2, 0xfa, 0, 0, 0, 1]);
 const PRIORITY: u16 = 0x8000;
-/// What a pair of veth says of itself.
+/// Speed and duplex mode that a veth device reports.
 const LINK: Link = Link { speed_mbps: 10_000, full_duplex: true };
-/// How often it is asked whether to stop.
+/// Interval at which the stop flag is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// By then two ends that speak every second have agreed.
+/// Time limit for an agreement of two ends that send LACPDUs every second.
 const AGREEMENT_LIMIT: Duration = Duration::from_secs(20);
 
-/// A partner at work; dropping it ends it.
+/// Running partner; dropping it stops it.
 pub(crate) struct LacpPartner {
     told: Arc<Told>,
     links: usize,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What passes between the threads.
+/// State shared by the threads.
 #[derive(Default)]
 struct Told {
     stop: AtomicBool,
-    /// Links that collect and distribute.
+    /// Number of links that collect and distribute.
     in_use: AtomicUsize,
-    /// Why it ended by itself.
+    /// Error that ended the partner.
     failure: Mutex<Option<String>>,
 }
 
 impl LacpPartner {
-    /// Speaks at the far ends of all these wires, of which it makes one group.
+    /// Starts a partner at the far ends of these wires, aggregated to one group.
     pub(crate) fn start(wires: &Wires) -> Self {
         let (namespace, ends) = (wires.far().name().to_owned(), wires.ends().to_vec());
         let (told, links) = (Arc::new(Told::default()), ends.len());
@@ -63,7 +62,7 @@ impl LacpPartner {
         Self { told, links, thread: Some(thread) }
     }
 
-    /// Returns when both ends use all links.
+    /// Waits until both ends use all links.
     ///
     /// # Errors
     /// They do not in time, or the partner has failed.
@@ -103,7 +102,7 @@ fn play(devices: &[String], told: &Told) -> Result<()> {
             match action {
                 Action::Send { member, frame } => {
                     let socket = sockets.get_mut(member.0 as usize).context("no such link")?;
-                    // A link that is down or full hears the next one.
+                    // A lost LACPDU is repeated by the next one.
                     let _ = socket.send(frame.bytes());
                 }
                 Action::Use { member, distributing: true, .. } => {
@@ -119,7 +118,7 @@ fn play(devices: &[String], told: &Told) -> Result<()> {
         let due = lacp.next_deadline().map_or(LOOK_EVERY, |deadline| deadline.since(now()));
         wait(&sockets, due.min(LOOK_EVERY))?;
         for (member, socket) in (0..).map(MemberId).zip(&mut sockets) {
-            // What is no LACPDU has no other effect.
+            // Frames other than LACPDUs have no effect.
             socket.receive(&mut |frame| {
                 let _ = lacp.handle_frame(member, frame.bytes, now());
             })?;
@@ -128,7 +127,7 @@ fn play(devices: &[String], told: &Told) -> Result<()> {
     Ok(())
 }
 
-/// Links of one group, all up.
+/// Creates the state of a group whose links are up.
 fn group(links: usize, now: Time) -> Result<Lacp> {
     let mut lacp = Lacp::new(LacpSpec {
         system: SYSTEM,
@@ -150,7 +149,7 @@ fn group(links: usize, now: Time) -> Result<Lacp> {
     Ok(lacp)
 }
 
-/// Until a frame waits, or so long.
+/// Waits for a frame, at most `limit`.
 fn wait(sockets: &[Box<dyn ControlSocket>], limit: Duration) -> Result<()> {
     let fds = sockets.iter().map(|socket| socket.wake_fd());
     let mut fds: Vec<PollFd<'_>> =

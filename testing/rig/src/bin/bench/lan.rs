@@ -1,6 +1,5 @@
-//! Namespaces that reach each other, through Suimon's TAP ports, through veth pairs on
-//! the kernel's bridge, or through TAP ports of an Open vSwitch that does not poll: the
-//! same addresses, devices of the same name.
+//! Namespaces connected by Suimon's TAP ports, by veth pairs on the kernel's bridge, or by TAP
+//! ports of an Open vSwitch that does not poll, with the same addresses and device names.
 
 use std::time::Duration;
 
@@ -8,23 +7,23 @@ use anyhow::{Result, ensure};
 use suimon_rig::ovs::OvsWoken;
 use suimon_rig::{Daemon, LightGuest, Namespace, Rig, private_lan, run, until};
 
-/// Where the addresses are.
+/// Network of the addresses.
 const NETWORK: &str = "10.77.0.0/24";
 const KERNEL_PATH_LIMIT: Duration = Duration::from_secs(10);
 const NAMES: [&str; 4] = ["one", "two", "three", "four"];
 
-/// What carries the frames between the namespaces.
+/// Connection between the namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Through {
     Suimon,
-    /// Suimon, where the kernel moves the frames.
+    /// Suimon with forwarding offloaded to the kernel.
     KernelPath,
     Bridge,
     OpenVSwitch,
 }
 
 impl Through {
-    /// What tables call it.
+    /// Returns the name in tables.
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::Suimon => "Suimon",
@@ -35,14 +34,14 @@ impl Through {
     }
 }
 
-/// What runs while the namespaces reach each other.
+/// Components that connect the namespaces.
 enum Between {
     Suimon { daemon: Daemon },
     Bridge { _namespace: Namespace },
     OpenVSwitch { _switch: OvsWoken },
 }
 
-/// Namespaces that reach each other. The fields go in this order.
+/// Connected namespaces. The fields are dropped in this order.
 pub(crate) struct Lan {
     between: Between,
     guests: Vec<Namespace>,
@@ -50,7 +49,7 @@ pub(crate) struct Lan {
 }
 
 impl Lan {
-    /// Makes `guests` namespaces, four at most.
+    /// Creates `guests` namespaces, at most four.
     pub(crate) fn new(through: Through, guests: usize) -> Result<Self> {
         let rig = Rig::new()?;
         let names = &NAMES[..guests];
@@ -63,8 +62,8 @@ impl Lan {
                 (Between::Suimon { daemon }, guests)
             }
             Through::Bridge => {
-                // In a namespace of its own, so that the machine's firewall and other
-                // settings have no part in it.
+                // In a separate namespace, so that the machine's firewall and other settings have
+                // no effect.
                 let bridge = Namespace::new(&rig, "bridge")?;
                 bridge.run(&["ip", "link", "add", "br0", "type", "bridge"])?;
                 bridge.run(&["ip", "link", "set", "br0", "up"])?;
@@ -87,7 +86,7 @@ impl Lan {
         Ok(lan)
     }
 
-    /// Returns when the kernel moves what these NICs send.
+    /// Waits until the kernel forwards what these NICs send.
     fn wait_kernel_path(&self, nics: &[&str]) -> Result<()> {
         let Between::Suimon { daemon } = &self.between else { return Ok(()) };
         until("the kernel's path to be taken", KERNEL_PATH_LIMIT, || {
@@ -103,14 +102,14 @@ impl Lan {
         })
     }
 
-    /// The namespace with this number, from 0.
+    /// Returns the namespace with this number, from 0.
     pub(crate) fn guest(&self, nth: usize) -> &Namespace {
         &self.guests[nth]
     }
 
-    /// From now on connections of all namespaces begin with this congestion control.
-    /// iperf3's own option changes it once the connection stands: a socket that began
-    /// with bbr then sends at the pace of a timer whatever it changes to.
+    /// Sets the congestion control with which connections of all namespaces begin. iperf3's own
+    /// option changes it after the connection is established: a socket that began with bbr is then
+    /// paced by a timer regardless of the change.
     pub(crate) fn use_congestion_control(&self, control: &str) -> Result<()> {
         let device = LightGuest::DEVICE;
         for guest in &self.guests {
@@ -120,12 +119,12 @@ impl Lan {
     }
 }
 
-/// The address of the namespace with this number.
+/// Returns the address of the namespace with this number.
 pub(crate) fn address(nth: usize) -> String {
     format!("10.77.0.{}", nth + 1)
 }
 
-/// New namespaces, each connected and then given its address.
+/// Creates namespaces, connects each and assigns its address.
 fn connected(
     rig: &Rig,
     names: &[&str],

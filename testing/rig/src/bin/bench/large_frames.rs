@@ -1,6 +1,6 @@
-//! Large TCP frames from VM to VM over vhost-user, one switching CPU, beside Open vSwitch
-//! and beside what the same CPU can copy from the one VM's memory to the other's. The VMs
-//! are one program in C over DPDK's virtio driver, compiled when the benchmark runs.
+//! Benchmark of large TCP frames between VMs over vhost-user with one switching CPU, compared with
+//! Open vSwitch and with copying from one VM's memory to the other's on the same CPU. The VMs are
+//! one program in C with DPDK's virtio driver, compiled when the benchmark runs.
 
 use std::io::Write;
 use std::time::Duration;
@@ -13,23 +13,23 @@ use crate::report::{Bar, Pair, Sample, Work, is_wanted};
 use crate::vhost_user::{GUESTS, MACS, SWITCHING, host_file};
 
 const SOURCE: &str = include_str!("large_frames.c");
-/// Frames between being sent and being received, and buffers that the receiver offers.
-/// The few stay in a usual cache, the many do not.
+/// Frames in flight, and buffers that the receiver offers. The smaller number fits a usual cache,
+/// the larger does not.
 const UNDER_WAY: [u32; 2] = [32, 256];
-/// Entries of each ring, as QEMU makes them.
+/// Entries of each ring, QEMU's default.
 const RING: u32 = 256;
 const WARM_UP: Duration = Duration::from_secs(1);
 const WINDOW: Duration = Duration::from_secs(3);
-/// For each of two ways to copy.
+/// Time for each of two copy methods.
 const COPY_WINDOW: Duration = Duration::from_secs(1);
-/// For all that takes no time worth measuring.
+/// Time limit for steps that take negligible time.
 const SLACK: Duration = Duration::from_secs(30);
 /// Huge pages of 2 MiB for the VMs' memory.
 const PAGES: u64 = 128;
 const GBITS_PER_GB: f64 = 8.0;
 
-/// Runs `pairs` pairs with few frames under way and with many. Each measurement of Suimon
-/// is compared with both peers.
+/// Measures `pairs` pairs with each number of frames in flight. Each measurement of Suimon is
+/// compared with both peers.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let rig = Rig::new()?;
     let program = compile(&rig, "large_frames", SOURCE, Needs::Dpdk);
@@ -52,7 +52,7 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     Ok(works)
 }
 
-/// Beside the copy, and beside Open vSwitch.
+/// Creates the comparisons with copying and with Open vSwitch.
 fn new_works(under_way: u32) -> [Work; 2] {
     let title = format!(
         "VM to VM, TCP frames of 64 KB, vhost-user, one switching CPU, {under_way} under way"
@@ -78,7 +78,7 @@ fn measure_pair(
     if switching.missing.is_none() {
         match through_open_vswitch(program, under_way) {
             Ok(sample) => peer = Some(sample),
-            // It may be that this version does not carry such frames.
+            // The installed version may not support such frames.
             Err(error) if switching.pairs.is_empty() => {
                 switching.missing = Some(format!("{error:#}").replace('\n', " "));
             }
@@ -96,16 +96,16 @@ fn measure_pair(
     Ok(())
 }
 
-/// What one run of the VMs gave.
+/// Result of one run of the VMs.
 struct Run {
     switched: Sample,
-    /// What was copied afterwards on the CPU that had switched.
+    /// Result of copying afterwards on the CPU that had switched.
     copied: Option<Copied>,
 }
 
 struct Copied {
     sample: Sample,
-    /// The sender's, and the receiver's.
+    /// Buffers of the sender, and of the receiver.
     buffers: [f64; 2],
 }
 
@@ -113,7 +113,7 @@ fn through_open_vswitch(program: &str, under_way: u32) -> Result<Sample> {
     let rig = Rig::new()?;
     let large = ["other_config:userspace-tso-enable=true"];
     let switch = ovs::OvsDpdk::start_with(&rig, SWITCHING, GUESTS, &large)?;
-    // Its thread never leaves the CPU, so nothing can be copied beside it.
+    // Its thread never releases the CPU, so nothing can be copied on it.
     let run = run_vms(&rig, &words(program, &switch.sockets(), under_way, Duration::ZERO))?;
     Ok(run.switched)
 }
@@ -125,7 +125,7 @@ fn through_suimon(program: &str, under_way: u32) -> Result<Run> {
     run_vms(&rig, &words(program, &sockets, under_way, COPY_WINDOW))
 }
 
-/// The CPUs' distance is taken while the VMs are up but do not send, and when they have
+/// Runs the VMs. The distance of the CPUs is measured while the VMs are idle, and after they have
 /// ended.
 fn run_vms(rig: &Rig, words: &[String]) -> Result<Run> {
     let _memory = Hugepages::reserve(PAGES)?;
@@ -168,7 +168,7 @@ fn words(program: &str, sockets: &[String; 2], under_way: u32, copy: Duration) -
     words
 }
 
-/// The numbers on the line that begins with this word.
+/// Returns the numbers on the line that begins with this word.
 fn figures<const N: usize>(log: &str, word: &str) -> Option<[f64; N]> {
     let line = log.lines().find_map(|line| line.strip_prefix(word)?.strip_prefix(' '))?;
     let figures: Result<Vec<f64>, _> = line.split(' ').map(str::parse).collect();

@@ -1,5 +1,5 @@
-//! How long a ping takes: after a pause in which everybody slept, and beside a stream of
-//! others that keeps the switch busy.
+//! Benchmark of ping latency: after a pause in which all threads slept, and beside a stream that
+//! keeps the switch busy.
 
 use std::thread;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::network_tcp::{CPUS, KERNEL_PATH, LINUX_DEFAULT};
 use crate::report::{Pair, Sample, Work, is_wanted};
 use crate::wake_up;
 
-/// A processor polls for 50 µs after a frame, then it sleeps.
+/// A worker polls for 50 µs after a frame, then it sleeps.
 const AFTER_IDLE: Pings = Pings { count: 300, between: Duration::from_millis(20) };
 const BESIDE_A_STREAM: Pings = Pings { count: 300, between: Duration::from_millis(10) };
 const STREAM_SECONDS: u32 = 6;
-/// By then the connection stands and its window is open.
+/// Received bytes after which the connection is established and its window is open.
 const STREAM_START_BYTES: u64 = 64 << 20;
 const STREAM_START_LIMIT: Duration = Duration::from_secs(5);
 
@@ -25,19 +25,19 @@ pub(crate) struct Pings {
     pub(crate) between: Duration,
 }
 
-/// Median and 99th percentile of a measurement, in microseconds.
+/// Median and 99th percentile of a measurement in microseconds.
 type Quantiles = [f64; 2];
 
-/// A measurement that Suimon's is compared with.
+/// Measurement that Suimon is compared with.
 struct Peer {
     name: &'static str,
     title: &'static str,
     measure: fn() -> Result<Quantiles>,
-    /// Why it cannot be measured here.
+    /// Reason why it cannot be measured on this machine.
     missing: Option<&'static str>,
 }
 
-/// Runs `pairs` pairs of each.
+/// Measures `pairs` pairs of each case.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let open_vswitch = |measure| Peer {
         name: "ovs",
@@ -45,8 +45,8 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
         measure,
         missing: (!ovs::is_installed()).then_some("openvswitch-switch-dpdk is not installed"),
     };
-    // No switch outside the kernel answers sooner: that is what this machine takes to
-    // wake a thread of another CPU, and that to wake the first one.
+    // Lower bound for any switch outside of the kernel: the time of this machine to wake a thread
+    // on another CPU, and to wake the first thread again.
     let wake_ups = Peer {
         name: "threads",
         title: "Two threads on two CPUs that wake each other",
@@ -76,7 +76,7 @@ fn bridge(measure: fn() -> Result<Quantiles>) -> Peer {
     Peer { name: "bridge", title: Through::Bridge.title(), measure, missing: None }
 }
 
-/// The same where the kernel moves the frames.
+/// Measures latency with forwarding offloaded to the kernel.
 fn on_the_kernels_path(pairs: usize) -> Result<Vec<Work>> {
     let idle = bridge(|| after_idle(Through::Bridge));
     let title = format!("Ping after 20 ms of idleness{KERNEL_PATH}");
@@ -91,7 +91,7 @@ fn on_the_kernels_path(pairs: usize) -> Result<Vec<Work>> {
     Ok(works)
 }
 
-/// Two works for each peer. Each measurement of Suimon is compared with all of them.
+/// Compares each measurement of Suimon with all peers, at both quantiles.
 fn measure_beside(
     name: &str,
     title: &str,
@@ -151,7 +151,7 @@ fn beside_a_stream(through: Through) -> Result<Quantiles> {
         let [from, to] = [0, 1].map(|nth| lan.guest(nth));
         let before = received_bytes(to)?;
         let stream = scope.spawn(|| iperf::measure(from, &address(1), STREAM_SECONDS, &[]));
-        // The stream's start is not what is measured.
+        // The start of the stream is not measured.
         until("stream to ping beside", STREAM_START_LIMIT, || {
             Ok(received_bytes(to)? >= before + STREAM_START_BYTES)
         })?;
@@ -162,7 +162,8 @@ fn beside_a_stream(through: Through) -> Result<Quantiles> {
     })
 }
 
-/// What a namespace has received. Its TAP does not count what takes the kernel's path.
+/// Returns the bytes that a namespace has received. Its TAP device does not count bytes forwarded
+/// by the kernel.
 fn received_bytes(of: &Namespace) -> Result<u64> {
     of.snmp("IpExt", "InOctets")
 }
@@ -175,8 +176,8 @@ fn ping(lan: &Lan, from: usize, to: usize, pings: &Pings) -> Result<Quantiles> {
     quantiles(told_times(&said.stdout))
 }
 
-/// Of `time=0.042 ms` in each line, in microseconds. The first ping looks for an address
-/// too.
+/// Parses `time=0.042 ms` of each line to microseconds. The first ping includes address resolution
+/// and is skipped.
 fn told_times(said: &str) -> Vec<f64> {
     let times = said.lines().filter_map(|line| line.split("time=").nth(1)?.split(' ').next());
     times.skip(1).filter_map(|time| time.parse::<f64>().ok()).map(|ms| ms * 1e3).collect()

@@ -1,10 +1,10 @@
-//! What the figures were measured on.
+//! Description of the machine on which the benchmarks ran.
 
 use std::fs;
 
 use suimon_rig::{ovs, run};
 
-/// One line for each fact a reader needs to judge the figures.
+/// Returns one line for each property that is needed to judge the results.
 pub(crate) fn describe() -> Vec<String> {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo

@@ -1,11 +1,10 @@
-//! `make bench`: Suimon beside its peers, in one run on one machine.
+//! `make bench`: Suimon compared with its peers, in one run on one machine.
 //!
-//! Peer and Suimon do the same work alternately, in pairs; what is reported is the
-//! median of the ratios of the pairs and their spread. The samples are written to
-//! `target/bench/`, the table to `docs/benchmarks.md`. A peer that is not
-//! installed is reported as not measured.
+//! Peer and Suimon do the same work alternately, in pairs. The report contains the median of the
+//! pairs' ratios and their spread. The samples are written to `target/bench/`, the table to
+//! `docs/benchmarks.md`. A peer that is not installed is reported as not measured.
 //!
-//! The first argument names a group, `network` or `disks`, whose section of that page is written anew,
+//! The first argument names a group, `network` or `disks`, whose section of that page is replaced,
 //! or one part, which is printed only. `BENCH_PAIRS` sets the number of pairs (5).
 #![forbid(unsafe_code)]
 
@@ -50,10 +49,10 @@ use suimon_test_programs::end_program;
 use crate::page::Group;
 use crate::report::Work;
 
-/// Measures so many pairs of one or more works.
+/// Function that measures a number of pairs of one or more comparisons.
 type Measure = fn(usize) -> Result<Vec<Work>>;
 
-/// All there is.
+/// Parts of the benchmark.
 const PARTS: [(Group, &str, Measure); 17] = [
     (Group::Network, "vhost-user", vhost_user::measure),
     (Group::Network, "large-frames", large_frames::measure),

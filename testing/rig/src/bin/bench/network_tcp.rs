@@ -1,4 +1,4 @@
-//! TCP between two namespaces, offloads on.
+//! Benchmark of TCP between two namespaces with offloads enabled.
 
 use std::fs;
 
@@ -9,15 +9,14 @@ use crate::lan::{Lan, Through, address};
 use crate::report::{Bar, Pair, Sample, Work, is_wanted};
 
 const SECONDS: u32 = 4;
-/// Between which the distance is taken; the kernel places all threads but the
-/// processor.
+/// CPUs whose distance is measured; the kernel places all threads but the worker.
 pub(crate) const CPUS: [u16; 2] = [0, 1];
 pub(crate) const LINUX_DEFAULT: &str = "cubic";
-/// What titles of works say that do not pass the switch.
+/// Suffix in titles of comparisons with forwarding offloaded to the kernel.
 pub(crate) const KERNEL_PATH: &str = ", `kernel_path`";
 
-/// Runs `pairs` pairs with each congestion control that matters here: Linux' default
-/// and this machine's. They keep the CPUs busy in different ways.
+/// Measures `pairs` pairs with Linux' default congestion control and this machine's. They use the
+/// CPUs in different ways.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let mut controls = vec![LINUX_DEFAULT.to_owned()];
     let ours = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")?;
@@ -29,8 +28,8 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     Ok(works?.into_iter().flatten().collect())
 }
 
-/// Through the switch and on the kernel's path; each bridge's stream is compared with
-/// both.
+/// Measures through the switch and with forwarding by the kernel; each measurement of the bridge is
+/// compared with both.
 fn measure_with(control: &str, pairs: usize) -> Result<[Work; 2]> {
     let ways = [(Through::Suimon, "", ""), (Through::KernelPath, "-kernel-path", KERNEL_PATH)];
     let mut works = ways.map(|(_, suffix, with)| {

@@ -1,9 +1,9 @@
-//! A VM that sends without a pause, through the switch, out by an uplink or a team, over a
-//! wire to where what arrives is counted and dropped: a frame's whole way.
+//! Benchmark of the complete transmit path: a VM sends continuously through the switch, by an
+//! uplink or a team, over a wire to an end where frames are counted and dropped.
 //!
-//! The wire is a pair of veth: the driver hands each frame to the kernel's stack of the far
-//! end, in the time of whoever sends. That is a part of the way, as a NIC's driver would
-//! be, and the same for whatever is compared here.
+//! The wire is a veth pair: its driver passes each frame to the far end's network stack, in the
+//! sender's CPU time. This is a part of the path, as a NIC's driver would be, and equal for all
+//! compared switches.
 
 use std::fmt;
 use std::ops::Range;
@@ -25,17 +25,17 @@ pub(crate) const WINDOW: Duration = Duration::from_secs(1);
 const SINGLE: &str = "single";
 const TEAM: &str = "both";
 pub(crate) const LEARN_LIMIT: Duration = Duration::from_secs(10);
-/// The frame check sequence, which testpmd's lengths count.
+/// Length of the frame check sequence, which testpmd's lengths include.
 const FCS_BYTES: u16 = 4;
 
-/// What the VM sends, and by what.
+/// Load that the VM sends, and driver of the uplinks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outgoing {
-    /// Of the uplinks.
+    /// Driver of the uplinks.
     pub(crate) driver: &'static str,
-    /// Destinations that take turns.
+    /// Number of destinations, used in turn.
     pub(crate) flows: u16,
-    /// Queue pairs of the VM's NIC, which take turns.
+    /// Number of queue pairs of the VM's NIC, used in turn.
     pub(crate) queues: u16,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for Outgoing {
     }
 }
 
-/// How the switch reaches the outside.
+/// Uplink of the switch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WayOut {
     Uplink,
@@ -56,7 +56,7 @@ pub(crate) enum WayOut {
 }
 
 impl WayOut {
-    /// Which of the wires it has.
+    /// Returns the wires that it uses.
     pub(crate) const fn wires(self) -> Range<usize> {
         match self {
             Self::Uplink => 0..1,
@@ -65,7 +65,7 @@ impl WayOut {
     }
 }
 
-/// All of it, ready to send. Dropped from the top.
+/// Complete setup, ready to send. Fields are dropped from the top.
 pub(crate) struct Outward {
     pub(crate) testpmd: Testpmd,
     pub(crate) daemon: Daemon,
@@ -74,10 +74,10 @@ pub(crate) struct Outward {
 }
 
 impl Outward {
-    /// One processor switches, one CPU plays the VM.
+    /// Starts the setup with one CPU for the worker and one for the VM.
     ///
     /// # Errors
-    /// Something did not start.
+    /// A component did not start.
     pub(crate) fn start(of: Outgoing) -> Result<Self> {
         let rig = Rig::new()?;
         let wires = Wires::new(&rig, 3, None)?;
@@ -89,10 +89,10 @@ impl Outward {
         Ok(outward)
     }
 
-    /// From now on frames leave by this. Uplinks that are not used are closed.
+    /// Selects the uplink or team by which frames leave. Unused uplinks are closed.
     ///
     /// # Errors
-    /// The daemon refused, or the far end's address was not learned there.
+    /// The daemon rejected the change, or the far end's address was not learned there.
     pub(crate) fn leave_by(&self, way: WayOut) -> Result<()> {
         let name = match way {
             WayOut::Uplink => SINGLE,
@@ -106,18 +106,18 @@ impl Outward {
         wait_learned(&self.daemon, &self.wires, name, way.wires().start)
     }
 
-    /// Changes a key of VMQ of the only uplink, such as `enabled=off`.
+    /// Changes a VMQ setting of the only uplink, such as `enabled=off`.
     ///
     /// # Errors
-    /// The daemon refused.
+    /// The daemon rejected the change.
     pub(crate) fn set_vmq(&self, setting: &str) -> Result<()> {
         self.daemon.ok(&["vmq", "set", SINGLE, setting]).map(drop)
     }
 
-    /// CPU time that the whole daemon uses for each frame that arrives, in nanoseconds.
+    /// Measures the CPU time of the whole daemon per frame that arrives, in nanoseconds.
     ///
     /// # Errors
-    /// Nothing arrives, or something stopped.
+    /// No frame arrives, or a component has stopped.
     pub(crate) fn ns_per_frame(&mut self) -> Result<Sample> {
         let Self { testpmd, daemon, wires, .. } = self;
         let process = daemon.process().id();
@@ -132,11 +132,11 @@ impl Outward {
     }
 }
 
-/// Returns when the switch `wan` knows that the far end's address is behind this port, so
-/// that it does not flood.
+/// Waits until the switch `wan` has learned the far end's address on this port, so that it does not
+/// flood.
 ///
 /// # Errors
-/// It does not learn it at the far end of this wire.
+/// The address is not learned from this wire.
 pub(crate) fn wait_learned(daemon: &Daemon, wires: &Wires, port: &str, wire: usize) -> Result<()> {
     until("address of the far end", LEARN_LIMIT, || {
         wires.announce(wire)?;
@@ -146,10 +146,10 @@ pub(crate) fn wait_learned(daemon: &Daemon, wires: &Wires, port: &str, wire: usi
     })
 }
 
-/// Millions of frames a second that arrive at the wires' far ends.
+/// Measures frames arriving at the wires' far ends, in millions per second.
 ///
 /// # Errors
-/// Nothing arrives, or something stopped.
+/// No frame arrives, or a component has stopped.
 pub(crate) fn arriving(testpmd: &mut Testpmd, wires: &Wires) -> Result<Sample> {
     sending(testpmd, || {
         let (frames, began) = (wires.arrived()?, Instant::now());
@@ -160,7 +160,7 @@ pub(crate) fn arriving(testpmd: &mut Testpmd, wires: &Wires) -> Result<Sample> {
     })
 }
 
-/// Measures while the VM sends. The CPUs' distance is taken while it does not.
+/// Measures while the VM sends. The distance of the CPUs is measured while it does not.
 fn sending(testpmd: &mut Testpmd, measure: impl FnOnce() -> Result<f64>) -> Result<Sample> {
     Sample::take([SWITCHING, GUESTS], || {
         testpmd.ask("start")?;
@@ -171,7 +171,7 @@ fn sending(testpmd: &mut Testpmd, measure: impl FnOnce() -> Result<f64>) -> Resu
     })
 }
 
-/// A VM with two NICs, of which the first sends 64-byte frames to [`FAR_MAC`].
+/// Starts a VM with two NICs, of which the first sends 64-byte frames to [`FAR_MAC`].
 ///
 /// # Errors
 /// It did not start.
@@ -192,15 +192,15 @@ pub(crate) fn generator(
     Ok(testpmd)
 }
 
-/// From now on it sends frames of so many bytes, without the check sequence.
+/// Sets the frame length in bytes, without the check sequence.
 ///
 /// # Errors
-/// It no longer runs.
+/// The VM no longer runs.
 pub(crate) fn set_bytes(testpmd: &mut Testpmd, bytes: u16) -> Result<()> {
     testpmd.ask(&format!("set txpkts {}", bytes + FCS_BYTES)).map(drop).context("set txpkts")
 }
 
-/// A switch with an uplink, with a team to change to, and with the VM.
+/// Returns the configuration of a switch with an uplink, a team to change to, and the VM.
 fn host_file(of: Outgoing, devices: &[String], sockets: &[String; 2]) -> String {
     let Outgoing { driver, queues, .. } = of;
     let mut host = format!(
@@ -213,7 +213,7 @@ fn host_file(of: Outgoing, devices: &[String], sockets: &[String; 2]) -> String 
     host
 }
 
-/// Uplinks of these names on these devices.
+/// Returns the configuration of uplinks with these names on these devices.
 pub(crate) fn uplinks<'n>(
     names: impl IntoIterator<Item = &'n str>,
     devices: &[String],
@@ -225,8 +225,8 @@ pub(crate) fn uplinks<'n>(
     names.into_iter().zip(devices).map(uplink).collect()
 }
 
-/// The NICs of [`generator`]: the first on switch `wan`, the second, which is silent, on a
-/// switch of its own.
+/// Returns the configuration of [`generator`]'s NICs: the first on switch `wan`, the second, idle,
+/// on a separate switch.
 pub(crate) fn vm(sockets: &[String; 2], queues: u16) -> String {
     let mut text = "[[switch]]\nname = \"quiet\"\nkind = \"private\"\n".to_owned();
     for ((name, switch), socket) in [("vm", "wan"), ("spare", "quiet")].iter().zip(sockets) {

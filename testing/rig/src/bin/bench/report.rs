@@ -1,4 +1,4 @@
-//! From samples to ratios, and to a page.
+//! Evaluation of samples, and the report page.
 
 use std::fmt::{self, Write as _};
 use std::fs;
@@ -8,30 +8,30 @@ use anyhow::Result;
 use serde::Serialize;
 use suimon_rig::{Distance, handover_ns};
 
-/// One measurement.
+/// Result of one measurement.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Sample {
-    /// In the unit of its work.
+    /// Measured value in the unit of its comparison.
     pub(crate) rate: f64,
-    /// What a cache line took from CPU to CPU before and after, in nanoseconds; `None`
-    /// where that has no part in the figure.
+    /// Transfer time of a cache line between the CPUs before and after the measurement, in
+    /// nanoseconds; `None` where it does not affect the result.
     pub(crate) handover_ns: Option<[f64; 2]>,
 }
 
 impl Sample {
-    /// Measures, with the CPUs' distance before and after.
+    /// Measures, and measures the distance of the CPUs before and after.
     pub(crate) fn take(cpus: [u16; 2], measure: impl FnOnce() -> Result<f64>) -> Result<Self> {
         let before = handover_ns(cpus)?;
         let rate = measure()?;
         Ok(Self { rate, handover_ns: Some([before, handover_ns(cpus)?]) })
     }
 
-    /// A figure that the CPUs' distance has no part in.
+    /// Creates a sample that does not depend on the CPUs' distance.
     pub(crate) fn alone(rate: f64) -> Self {
         Self { rate, handover_ns: None }
     }
 
-    /// `None` if the CPUs moved meanwhile, or it does not matter.
+    /// Returns the distance; `None` if it changed meanwhile, or is irrelevant.
     fn distance(&self) -> Option<Distance> {
         let [before, after] = self.handover_ns?.map(Distance::of);
         (before == after).then_some(before)
@@ -48,7 +48,7 @@ impl fmt::Display for Sample {
     }
 }
 
-/// One pair of measurements.
+/// Pair of measurements.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Pair {
     pub(crate) peer: Sample,
@@ -56,7 +56,7 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// Above 1 where Suimon is the better one.
+    /// Returns the ratio of the pair; above 1 if Suimon is better.
     fn ratio(&self, better: Better) -> f64 {
         match better {
             Better::More => self.suimon.rate / self.peer.rate,
@@ -64,50 +64,50 @@ impl Pair {
         }
     }
 
-    /// Where the CPUs were, if they stayed there for both measurements.
+    /// Returns the distance of the CPUs if it was the same in both measurements.
     fn distance(&self) -> Option<Distance> {
         self.peer.distance().filter(|distance| Some(*distance) == self.suimon.distance())
     }
 }
 
-/// Which of two figures is the better one.
+/// Direction of improvement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Better {
-    /// A rate.
+    /// Larger is better, for a rate.
     More,
-    /// A time, or what is used up.
+    /// Smaller is better, for a time or a consumption.
     Less,
 }
 
-/// What a work is to reach.
+/// Required result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Bar {
-    /// A ratio of at least this.
+    /// Ratio of at least this value.
     Ratio(f64),
-    /// At most so much more than the peer's figure, in the work's unit.
+    /// Maximum increase over the peer's value, in the comparison's unit.
     AddedMax(f64),
 }
 
-/// One kind of work that both did.
+/// Comparison of one kind of work.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Work {
     /// File name of its samples.
     pub(crate) name: String,
-    /// For people.
+    /// Title for readers.
     pub(crate) title: String,
-    /// Who the peer is.
+    /// Name of the peer.
     pub(crate) peer: String,
     /// `Mpps`, `Gbit/s`, `µs`, …
     pub(crate) unit: &'static str,
-    /// What makes the better of two.
+    /// Direction of improvement.
     pub(crate) better: Better,
-    /// What is asked for, if something is.
+    /// Required result, if there is one.
     pub(crate) bar: Option<Bar>,
-    /// In order; empty if not measured.
+    /// Pairs in the order of measurement; empty if not measured.
     pub(crate) pairs: Vec<Pair>,
-    /// Why it was not measured.
+    /// Reason why it was not measured.
     pub(crate) missing: Option<String>,
 }
 
@@ -120,12 +120,12 @@ pub(crate) struct Summary {
     pub(crate) ratio: f64,
     pub(crate) ratio_min: f64,
     pub(crate) ratio_max: f64,
-    /// How much more Suimon's figure is than the peer's.
+    /// Increase of Suimon's value over the peer's.
     pub(crate) added: f64,
 }
 
 impl Summary {
-    /// `None` if there is no pair.
+    /// Summarises pairs; `None` if there are none.
     fn of(pairs: &[Pair], better: Better) -> Option<Self> {
         let ratios: Vec<f64> = pairs.iter().map(|pair| pair.ratio(better)).collect();
         Some(Self {
@@ -141,7 +141,7 @@ impl Summary {
 }
 
 impl Work {
-    /// A work of which nothing was measured yet.
+    /// Creates a comparison without measurements.
     pub(crate) fn new(name: &str, title: &str, peer: &str, unit: &'static str) -> Self {
         Self {
             name: name.to_owned(),
@@ -155,17 +155,17 @@ impl Work {
         }
     }
 
-    /// The same, which is to reach this.
+    /// Sets the required result.
     pub(crate) fn with_bar(self, bar: Bar) -> Self {
         Self { bar: Some(bar), ..self }
     }
 
-    /// The same, where less is better.
+    /// Declares that smaller values are better.
     pub(crate) fn less_is_better(self) -> Self {
         Self { better: Better::Less, ..self }
     }
 
-    /// Takes a pair down, and tells whoever waits.
+    /// Adds a pair, and prints it as progress.
     pub(crate) fn push(&mut self, pair: Pair) {
         self.pairs.push(pair);
         let Self { name, peer, unit, .. } = self;
@@ -173,24 +173,24 @@ impl Work {
         eprintln!("{name}, pair {}: {peer} {theirs}, Suimon {suimon} {unit}", self.pairs.len());
     }
 
-    /// The pairs whose measurements found the CPUs at this distance.
+    /// Returns the pairs measured with the CPUs at this distance.
     fn at(&self, distance: Distance) -> Vec<Pair> {
         self.pairs.iter().filter(|pair| pair.distance() == Some(distance)).copied().collect()
     }
 
-    /// Pairs that compare like with like.
+    /// Returns the number of pairs whose two measurements had the same distance of CPUs.
     pub(crate) fn like_pairs(&self) -> usize {
         self.at(Distance::Near).len() + self.at(Distance::Far).len()
     }
 }
 
-/// Whether one more pair is wanted: there are to be `pairs` that compare like with
-/// like, but the CPUs may move all the time, so three times as many are enough.
+/// Returns true if one more pair is needed: until `pairs` of them have equal distances, but at most
+/// three times as many in total, because the placement of CPUs may change continuously.
 pub(crate) fn is_wanted(work: &Work, pairs: usize) -> bool {
     work.missing.is_none() && work.like_pairs() < pairs && work.pairs.len() < 3 * pairs
 }
 
-/// The middle value, or the mean of the two.
+/// Returns the median; the mean of the two middle values for an even number.
 pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
@@ -202,7 +202,7 @@ pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     }
 }
 
-/// Writes each work's samples as JSON.
+/// Writes the samples of each comparison as JSON.
 pub(crate) fn write_samples(folder: &Path, works: &[Work]) -> Result<()> {
     fs::create_dir_all(folder)?;
     for work in works {
@@ -212,7 +212,7 @@ pub(crate) fn write_samples(folder: &Path, works: &[Work]) -> Result<()> {
     Ok(())
 }
 
-/// The works' table, and what they were measured on.
+/// Returns the table of comparisons, and the description of the machine.
 pub(crate) fn render(works: &[Work], machine: &[String]) -> String {
     let mut page = String::new();
     page.push_str(
@@ -263,7 +263,7 @@ fn render_work(page: &mut String, work: &Work) {
 mod tests {
     use super::*;
 
-    /// Peer's rate and hand-over time, then Suimon's.
+    /// Creates a comparison from tuples of the peer's value and transfer time, then Suimon's.
     fn work(pairs: &[[f64; 4]]) -> Work {
         let sample = |rate, ns| Sample { rate, handover_ns: Some([ns, ns]) };
         Work {

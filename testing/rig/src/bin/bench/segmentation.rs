@@ -1,18 +1,18 @@
-//! Segmentation of a large TCP/IPv4 frame in software, with the checksums of all its
-//! segments, beside the kernel's own. The kernel's is driven by a program in C, compiled
-//! when the benchmark runs.
+//! Benchmark of software segmentation of a large TCP/IPv4 frame with the checksums of all segments,
+//! compared with the kernel's. The kernel is driven by a program in C, compiled when the benchmark
+//! runs.
 //!
-//! Once both copy the payload: Suimon's engine cuts a segment and copies it whole into a
-//! slot of its own, as into a guest's buffer; the kernel copies it into the segment's
-//! buffer while it sums. Once neither does: Suimon's segments are windows of the large
-//! frame, the kernel's refer to its memory.
+//! In one comparison both copy the payload: Suimon's engine creates a segment and copies it into a
+//! separate slot, as into a guest's buffer; the kernel copies it into the segment's buffer while it
+//! computes the checksum. In the other comparison neither copies: Suimon's segments are windows of
+//! the large frame, the kernel's refer to its memory.
 //!
-//! The kernel's time is that of sending a frame through a packet socket to a device
-//! without offloads, less that of sending it to one that takes it whole. So it has the
-//! allocation and release of 45 segments' descriptions and what the device, which drops
-//! them at once, is called for. It has not the system call, nor the copy into the
-//! kernel. Suimon's has the engine and the copy; its buffers are made once, as in the
-//! switch. On both sides the large frame was just written or read by the same CPU.
+//! The kernel's time is that of sending a frame through a packet socket to a device without
+//! offloads, minus that of sending it to one that accepts it whole. It includes the allocation and
+//! release of 45 segments' descriptors and the calls of the device, which drops them at once. It
+//! does not include the system call or the copy into the kernel. Suimon's time includes the engine
+//! and the copy; its buffers are allocated once, as in the switch. On both sides the same CPU has
+//! just written or read the large frame.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -25,21 +25,21 @@ use crate::c_program::{Needs, compile};
 use crate::report::{Bar, Pair, Sample, Work, median};
 
 const SOURCE: &str = include_str!("segmentation.c");
-/// What an MTU of 1500 leaves beside TCP's timestamps.
+/// Payload of a segment with an MTU of 1500 and TCP timestamps.
 const SEGMENT_BYTES: usize = 1448;
-/// As many as an IPv4 packet holds.
+/// Maximum number of segments of an IPv4 packet.
 const SEGMENTS: usize = 45;
 const IP_AT: usize = 14;
 const TCP_AT: usize = 34;
 const HEADER_BYTES: usize = TCP_AT + 32;
-/// A place for one segment.
+/// Size of the slot of one segment.
 const SLOT_BYTES: usize = 2048;
 const WINDOW: Duration = Duration::from_millis(500);
-/// Frames between two looks at the clock.
+/// Frames between two clock reads.
 const ROUNDS: u32 = 100;
 const DEVICE: &str = "tap0";
 
-/// What becomes of the payload.
+/// Handling of the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Payload {
     Copied,
@@ -47,7 +47,7 @@ enum Payload {
 }
 
 impl Payload {
-    /// The kernel's way to it.
+    /// Returns the mode of the C program.
     fn mode(self) -> &'static str {
         match self {
             Self::Copied => "linear",
@@ -56,7 +56,7 @@ impl Payload {
     }
 }
 
-/// Runs `pairs` pairs of each.
+/// Measures `pairs` pairs of each comparison.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let rig = Rig::new()?;
     let program = compile(&rig, "segmentation", SOURCE, Needs::Nothing);
@@ -103,7 +103,8 @@ fn measure_pairs(
     Ok(())
 }
 
-/// Microseconds for each frame; the device is to be given it in so many pieces.
+/// Measures the kernel, in microseconds per frame. Checks that the device receives the expected
+/// number of pieces.
 fn theirs(namespace: &Namespace, program: &str, mode: &str, pieces: usize) -> Result<f64> {
     let seconds = WINDOW.as_secs_f64().to_string();
     let said = namespace.run(&[program, DEVICE, &seconds, mode])?;
@@ -111,12 +112,12 @@ fn theirs(namespace: &Namespace, program: &str, mode: &str, pieces: usize) -> Re
     let (Some(Ok(ns)), Some(Ok(given))) = (figures.next(), figures.next()) else {
         anyhow::bail!("the kernel's time is not told: {said}");
     };
-    // The device is given a frame or two that are not ours.
+    // The device also receives one or two other frames.
     ensure!((given - pieces as f64).abs() < 0.1, "the device was given {given} pieces of a frame");
     Ok(ns / 1e3)
 }
 
-/// Microseconds for each frame.
+/// Measures Suimon, in microseconds per frame.
 fn ours(payload: Payload) -> Result<f64> {
     let mut frame = large_frame()?;
     let mut slots = vec![[0; SLOT_BYTES]; SEGMENTS];
@@ -135,7 +136,7 @@ fn ours(payload: Payload) -> Result<f64> {
     }
 }
 
-/// Cuts the frame; a copy of each segment goes into a slot. Returns how many there were.
+/// Segments the frame and copies each segment into a slot. Returns the number of segments.
 fn cut(frame: &mut Frame, payload: Payload, slots: &mut [[u8; SLOT_BYTES]]) -> Result<usize> {
     let mut segments = segment(frame, false)?;
     let mut slots = slots.iter_mut();
@@ -155,7 +156,7 @@ fn cut(frame: &mut Frame, payload: Payload, slots: &mut [[u8; SLOT_BYTES]]) -> R
     Ok(count)
 }
 
-/// The frame that the kernel is given too: TCP over IPv4 with timestamps.
+/// Returns the frame that the kernel gets too: TCP over IPv4 with timestamps.
 fn large_frame() -> Result<Frame> {
     let len = HEADER_BYTES + SEGMENTS * SEGMENT_BYTES;
     let mut bytes: Vec<u8> = (0..len).map(|at| (at * 7) as u8).collect();
@@ -205,7 +206,7 @@ mod tests {
         for (slot, payload) in slots.iter().zip(payloads) {
             let segment = &slot[..HEADER_BYTES + SEGMENT_BYTES];
             assert_eq!(&segment[HEADER_BYTES..], payload);
-            // A sum over a right checksum and all that it covers is all ones.
+            // The sum over a correct checksum and its data is all ones.
             assert_eq!(Sum::of(&segment[IP_AT..TCP_AT]).word(), 0xffff);
             let addresses =
                 [IP_AT + 12, IP_AT + 16].map(|at| segment[at..][..4].try_into().unwrap());

@@ -1,5 +1,5 @@
-//! What a team of two uplinks costs on a frame's whole way, beside one uplink. The same
-//! daemon and the same VM do both in turn: the switch's way out is changed while they run.
+//! Benchmark of the cost of a team of two uplinks on a frame's complete path, compared with one
+//! uplink. The same daemon and VM use both in turn: the switch's uplink is changed while they run.
 
 use anyhow::Result;
 
@@ -7,8 +7,8 @@ use crate::inward::Inward;
 use crate::outward::{Outgoing, Outward, WayOut};
 use crate::report::{Bar, Pair, Sample, Work};
 
-/// Of teams that need no partner, one that asks for nothing of a frame, one that asks for
-/// its flow, and one that may change a flow's member as well.
+/// Algorithms of teams without partner: one that ignores the frame, one that computes its flow, and
+/// one that may also change a flow's member.
 const ALGORITHMS: [&str; 3] = ["hyper-v-port", "transport-ports", "dynamic"];
 const MODE: &str = "static";
 const SENT: [Outgoing; 3] = [
@@ -18,7 +18,7 @@ const SENT: [Outgoing; 3] = [
 ];
 const RECEIVED: Outgoing = Outgoing { driver: "af_xdp", flows: 64, queues: 1 };
 
-/// Runs `pairs` pairs of each.
+/// Measures `pairs` pairs of each comparison.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let mut works = Vec::new();
     for of in SENT {
@@ -48,7 +48,7 @@ fn works_of(direction: &str, what: &str, of: Outgoing) -> [Work; 3] {
     })
 }
 
-/// What one uplink took is compared with each of the teams.
+/// Compares the measurement of one uplink with each of the teams.
 fn compare(
     mut works: [Work; 3],
     pairs: usize,

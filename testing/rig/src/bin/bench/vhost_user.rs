@@ -1,5 +1,5 @@
-//! VM to VM over vhost-user, one switching CPU: testpmd's two ports send each other what
-//! they receive, through Suimon or Open vSwitch.
+//! Benchmark of VM to VM over vhost-user with one switching CPU: testpmd's two ports send received
+//! frames back to each other, through Suimon or Open vSwitch.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use suimon_rig::{Daemon, Rig, Testpmd, TestpmdSpec, ovs};
 
 use crate::report::{Bar, Pair, Sample, Work, is_wanted};
 
-/// The CPU that switches and the CPU that plays the VMs.
+/// CPU of the switch and CPU of the VMs.
 pub(crate) const SWITCHING: u16 = 0;
 pub(crate) const GUESTS: u16 = 1;
 const WARM_UP: Duration = Duration::from_secs(1);
@@ -16,23 +16,23 @@ const WINDOW: Duration = Duration::from_secs(4);
 
 pub(crate) const MACS: [&str; 2] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
 
-/// What circulates.
+/// Circulating frames.
 #[derive(Clone, Copy, Debug)]
 struct Frames {
-    /// Without the check sequence.
+    /// Length in bytes without the check sequence.
     bytes: u16,
-    /// From each port, in bursts of 32.
+    /// Bursts of 32 frames from each port.
     bursts: u32,
 }
 
-/// A length with which the copy counts most comes once: what is under way fits a cache.
+/// The length with the largest share of copying is measured once: the frames in flight fit a cache.
 const FRAMES: [Frames; 3] = [
     Frames { bytes: 64, bursts: 1 },
     Frames { bytes: 64, bursts: 8 },
     Frames { bytes: 1500, bursts: 8 },
 ];
 
-/// Runs `pairs` pairs for each kind of frames.
+/// Measures `pairs` pairs for each kind of frames.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     FRAMES.iter().map(|frames| measure_with(*frames, pairs)).collect()
 }
@@ -73,7 +73,8 @@ fn through_suimon(frames: Frames) -> Result<Sample> {
     rate(&rig, &sockets, frames)
 }
 
-/// A host with a NIC for each of these sockets, on which the VMs listen.
+/// Returns the configuration of a host with a NIC for each of these sockets, on which the VMs
+/// listen.
 pub(crate) fn host_file(sockets: &[String]) -> String {
     let mut host = format!(
         "[host]\nprocessors = [{SWITCHING}]\n[[switch]]\nname = \"lan\"\nkind = \"private\"\n"
@@ -87,8 +88,8 @@ pub(crate) fn host_file(sockets: &[String]) -> String {
     host
 }
 
-/// Millions of frames a second. The CPUs' distance is taken while testpmd is up
-/// but does not forward.
+/// Measures forwarding, in millions of frames per second. The distance of the CPUs is measured
+/// while testpmd runs but does not forward.
 fn rate(rig: &Rig, sockets: &[String; 2], frames: Frames) -> Result<Sample> {
     let mut spec = TestpmdSpec::new(sockets.clone(), MACS.map(str::to_owned));
     spec.listens = true;

@@ -1,4 +1,4 @@
-//! Dynamic VMQ: what it costs, and how soon it reacts to a load that comes and goes.
+//! Benchmark of dynamic VMQ: its cost, and its reaction time to a changing load.
 
 use std::thread;
 use std::time::Duration;
@@ -13,19 +13,19 @@ const SENT: [Outgoing; 2] = [
     Outgoing { driver: "af_xdp", flows: 1, queues: 4 },
     Outgoing { driver: "af_xdp", flows: 64, queues: 4 },
 ];
-/// Rounds of load and none, at the least.
+/// Minimum number of rounds with and without load.
 const ROUNDS_MIN: usize = 5;
 const PROCESSORS: u16 = 4;
-/// Of load, after which all is where it is to be.
+/// Duration of the load, after which all queues are placed.
 const LOADED: Duration = Duration::from_secs(3);
-/// "PMD Threads" of Open vSwitch's documentation (Documentation/topics/dpdk/pmd.rst), under
-/// "PMD Automatic Load Balance": a thread counts as overloaded that is above the threshold
-/// "every 10 secs for 1 minute". It never packs.
+/// "PMD Threads" of Open vSwitch's documentation (Documentation/topics/dpdk/pmd.rst), under "PMD
+/// Automatic Load Balance": a thread counts as overloaded that is above the threshold "every 10
+/// secs for 1 minute". It never packs queues.
 const OVS_SPREAD_S: f64 = 60.0;
-/// What is promised (SPECIFICATION.md).
+/// Promised time in seconds (SPECIFICATION.md).
 const PACK_PROMISE_S: f64 = 10.0;
 
-/// Runs `pairs` pairs of each.
+/// Measures `pairs` pairs of each comparison.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let mut works = Vec::new();
     for of in SENT {
@@ -35,7 +35,7 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     Ok(works)
 }
 
-/// The time of each queue is taken with VMQ and without, so that is in neither's favour.
+/// Measures the cost of VMQ. Queue time is accounted with VMQ and without, so it favours neither.
 fn cost(of: Outgoing, pairs: usize) -> Result<Work> {
     let Outgoing { flows, queues, .. } = of;
     let title = format!(
@@ -56,7 +56,8 @@ fn cost(of: Outgoing, pairs: usize) -> Result<Work> {
     Ok(work)
 }
 
-/// Each round has a new daemon: one that was wrong to pack is to wait longer next time.
+/// Measures reaction times. Each round has a new daemon, because one that packed wrongly waits
+/// longer the next time.
 fn reactions(rounds: usize) -> Result<[Work; 2]> {
     let new =
         |name: &str, title: &str, peer: &str| Work::new(name, title, peer, "s").less_is_better();
@@ -85,7 +86,7 @@ fn reactions(rounds: usize) -> Result<[Work; 2]> {
     Ok([with_range(spread), with_range(pack)])
 }
 
-/// The table has the ratios' range; of a time its own says more.
+/// Adds the range of the times to the title; the table contains the range of the ratios only.
 fn with_range(mut work: Work) -> Work {
     let times = || work.pairs.iter().map(|pair| pair.suimon.rate);
     let (least, most) = (times().fold(f64::MAX, f64::min), times().fold(0.0, f64::max));

@@ -1,5 +1,5 @@
-//! What this machine takes to wake a thread of another CPU, and the first one again:
-//! the way of a ping through a switch outside the kernel, without the switch.
+//! Benchmark of the time that this machine takes to wake a thread on another CPU, and the first one
+//! again: the lower bound of a ping through a switch outside of the kernel.
 
 use std::os::fd::OwnedFd;
 use std::thread;
@@ -12,8 +12,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::latency::Pings;
 
-/// Microseconds of each round trip between two threads, one on each of these CPUs, which
-/// both slept before.
+/// Measures round trips in microseconds between two sleeping threads, one on each of these CPUs.
 pub(crate) fn round_trips(cpus: [u16; 2], pings: &Pings) -> Result<Vec<f64>> {
     let new = || eventfd(0, EventfdFlags::CLOEXEC);
     let (ping, pong) = (new()?, new()?);

@@ -1,5 +1,5 @@
-//! Wires from a switch's uplinks into a namespace that counts what arrives and drops it:
-//! nobody there has an address.
+//! Wires from a switch's uplinks into a namespace that counts and drops arriving frames: it has no
+//! address.
 
 use std::fs;
 use std::process;
@@ -9,10 +9,10 @@ use suimon_netdev::NetDevices;
 use suimon_ports::MemberDevices;
 use suimon_rig::{Namespace, Rig, run};
 
-/// Where testpmd's `flowgen` sends to, whatever it is told.
+/// Fixed destination address of testpmd's `flowgen`.
 pub(crate) const FAR_MAC: &str = "00:01:02:03:04:01";
-/// From there, to everybody: with a protocol for experiments (IEEE 802, 9.2.3), of which
-/// nobody takes notice but switches, which learn where the address is.
+/// Broadcast frame from that address with an experimental protocol (IEEE 802, 9.2.3), which only
+/// switches process to learn the address.
 const ANNOUNCEMENT: [u8; 60] = {
     let mut frame = [0; 60];
     let head = [255, 255, 255, 255, 255, 255, 0, 1, 2, 3, 4, 1, 0x88, 0xb5];
@@ -24,7 +24,7 @@ const ANNOUNCEMENT: [u8; 60] = {
     frame
 };
 
-/// Pairs of veth; they go with the namespace of their far ends.
+/// veth pairs, removed with the namespace of their far ends.
 pub(crate) struct Wires {
     near: Vec<String>,
     ends: Vec<String>,
@@ -32,10 +32,10 @@ pub(crate) struct Wires {
 }
 
 impl Wires {
-    /// `count` wires whose near ends are in `namespace`, or here.
+    /// Creates `count` wires whose near ends are in `namespace`, or in the current one.
     ///
     /// # Errors
-    /// The host refused.
+    /// The host rejected the creation.
     pub(crate) fn new(rig: &Rig, count: usize, namespace: Option<&Namespace>) -> Result<Self> {
         let far = Namespace::new(rig, "far")?;
         let mut wires = Self { near: Vec::new(), ends: Vec::new(), far };
@@ -54,41 +54,41 @@ impl Wires {
         Ok(wires)
     }
 
-    /// The near ends' names.
+    /// Returns the names of the near ends.
     pub(crate) fn near(&self) -> &[String] {
         &self.near
     }
 
-    /// The far ends' names.
+    /// Returns the names of the far ends.
     pub(crate) fn ends(&self) -> &[String] {
         &self.ends
     }
 
-    /// Where the far ends are.
+    /// Returns the namespace of the far ends.
     pub(crate) fn far(&self) -> &Namespace {
         &self.far
     }
 
-    /// Frames that all far ends have received.
+    /// Returns the number of frames that all far ends have received.
     ///
     /// # Errors
-    /// A wire is gone.
+    /// A wire no longer exists.
     pub(crate) fn arrived(&self) -> Result<u64> {
         let table = self.far.inside(|| fs::read_to_string("/proc/thread-self/net/dev"))??;
         self.ends.iter().map(|end| received(&table, end)).sum()
     }
 
-    /// Sends a frame from [`FAR_MAC`] in at the far end of a wire.
+    /// Sends a frame from [`FAR_MAC`] at the far end of a wire.
     ///
     /// # Errors
-    /// The wire is gone.
+    /// The wire no longer exists.
     pub(crate) fn announce(&self, nth: usize) -> Result<()> {
         let end = self.ends.get(nth).context("no such wire")?;
         self.far.inside(|| Ok(NetDevices::new()?.open_control(end)?.send(&ANNOUNCEMENT)?))?
     }
 }
 
-/// Of a line like `  eth0: BYTES FRAMES …`.
+/// Parses the frames of a line like `  eth0: BYTES FRAMES …`.
 fn received(table: &str, device: &str) -> Result<u64> {
     let lines = table.lines().filter_map(|line| line.split_once(':'));
     let mut of_device = lines.filter(|(name, _)| name.trim() == device);

@@ -1,4 +1,4 @@
-//! Disks of the scene: load on them, and what each gets.
+//! Disks of the demonstration: their load, and the delivered rates.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use suimon_rig::{Daemon, GuestShell, Process, Rig, fio};
 
-/// What the VM's disk is loaded by; it reads past the guest's cache.
+/// Program that loads the VM's disk; it bypasses the guest's cache.
 pub(crate) const DD: &str = "/usr/bin/dd";
-/// What shows the VM's devices to who is inside it.
+/// Programs that list the VM's devices from inside.
 const SHOW: [&str; 2] = ["/usr/bin/lsblk", "/usr/bin/lspci"];
-/// Seconds that `gold` is loaded, and then left alone, in turn.
+/// Seconds for which `gold` is loaded, and then idle, alternately.
 pub(crate) const GOLD_S: u32 = 15;
 
-/// Places of the disks' files and sockets.
+/// Paths of the disks' files and sockets.
 pub(crate) struct Places {
     store: String,
     nbd: String,
@@ -35,7 +35,7 @@ impl Places {
         &self.nbd
     }
 
-    /// fio on two disks, and the VM on its own.
+    /// Starts fio on two disks, and the load in the VM.
     pub(crate) fn start_load(&self, rig: &Rig, vm: &mut GuestShell) -> Result<Vec<Process>> {
         let jobs = [
             ("noisy", "--rw=randwrite --bs=8k --iodepth=64 --size=256m --time_based", 3600, 0),
@@ -60,18 +60,18 @@ impl Places {
 fn fio_words(folder: &Path, socket: &str, disk: &str, job: &str) -> String {
     let command = fio::command(folder, socket, disk, job);
     let words = std::iter::once(command.get_program()).chain(command.get_args());
-    // The limit of a test's job is not one of a demonstration's.
+    // The time limit of a test's job does not apply to a demonstration.
     let words: Vec<String> =
         words.skip(2).map(|word| format!("'{}'", word.to_string_lossy())).collect();
     words.join(" ")
 }
 
-/// Programs that the VM needs for its load, and to show its devices.
+/// Returns the programs that the VM needs for its load and to list its devices.
 pub(crate) fn programs() -> Vec<PathBuf> {
     SHOW.iter().chain([&DD]).map(PathBuf::from).collect()
 }
 
-/// A line on what each disk is entitled to, wants and gets.
+/// Returns a line with the guaranteed, demanded and delivered rate of each disk.
 pub(crate) fn line(daemon: &Daemon) -> Result<String> {
     let flows = daemon.http("GET", "/1.0/qos/flows", None)?.json;
     let mut line = "        disks (8 KiB IOPS, last 5 s)".to_owned();

@@ -1,4 +1,4 @@
-//! Checks of the host before anything is created: each error is one sentence with a remedy.
+//! Checks of the host before anything is created. Each error is one sentence with a remedy.
 
 use std::fs::File;
 use std::path::Path;
@@ -7,9 +7,9 @@ use anyhow::{Result, bail, ensure};
 use suimon_rig::system_program;
 
 const TUN: &str = "/dev/net/tun";
-/// Space that disks, the VM's initramfs and logs take in the folder for temporary files.
+/// Space in MiB for disks, the VM's initramfs and logs in the folder for temporary files.
 const SPACE_MIB: u64 = 1024;
-/// Programs of the system that the demonstration starts.
+/// Programs of the system that the demonstration uses.
 const PROGRAMS: &[&str] = &[
     "busybox",
     "curl",

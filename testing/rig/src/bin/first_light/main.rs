@@ -1,7 +1,7 @@
-//! `make run`: a host with guests and traffic, from one file, until Ctrl-C.
+//! `make run`: a host with guests and traffic, from one host file, until Ctrl-C.
 //!
-//! Everything lives in a temporary folder and is removed at the end. With
-//! `SUIMON_RUN_SECONDS=N` it ends by itself after N seconds.
+//! Everything is in a temporary folder and removed at the end. With `SUIMON_RUN_SECONDS=N` the
+//! demonstration ends after N seconds.
 #![forbid(unsafe_code)]
 
 mod disks;
@@ -29,11 +29,11 @@ const WORLD: &str = "10.77.0.1";
 const GUESTS: [(&str, &str); 3] =
     [("web", "10.77.0.11"), ("stream", "10.77.0.12"), ("peer", "10.77.0.13")];
 const VM: &str = "10.77.0.14";
-/// Usual address of the console.
+/// Default address of the console.
 const CONSOLE: &str = "127.0.0.1:7446";
-/// Size of the file that is downloaded: 4 GiB, sparse.
+/// Size of the downloaded file: 4 GiB, sparse.
 const FILE_BYTES: u64 = 4 << 30;
-/// Seconds that the load is high, and then low, in turn.
+/// Seconds for which the load is high, and then low, alternately.
 const HIGH_S: u32 = 20;
 const LOW_S: u32 = 20;
 
@@ -65,8 +65,8 @@ fn run() -> Result<()> {
     if stop.is_asked() { Ok(()) } else { result }
 }
 
-/// Everything that runs. Fields are dropped from the top: traffic first, then the
-/// guests, the daemon, and at last the namespaces and the wire.
+/// Running components. Fields are dropped from the top: traffic first, then the guests, the daemon,
+/// and finally the namespaces and the wire.
 struct Scene {
     _lab: Process,
     traffic: Vec<Process>,
@@ -77,12 +77,12 @@ struct Scene {
     _wires: [Veth; 2],
     world: Namespace,
     places: Places,
-    /// Runs of the lab.
+    /// Folder with results of the lab.
     results: String,
 }
 
 impl Scene {
-    /// All of it, and the VM's guest, which takes commands.
+    /// Starts all components. Returns them with the VM's guest, which executes commands.
     fn set(rig: &Rig, stop: &StopSignal) -> Result<(Self, HostedGuest)> {
         say("making the guest's kernel and initramfs (once), from Debian's kernel package");
         let vms = HostedVms::with(rig, &disks::programs())?;
@@ -159,13 +159,13 @@ impl Scene {
         Ok(())
     }
 
-    /// What is inside the VM, as its guest sees it.
+    /// Prints the VM's devices as its guest sees them.
     fn look_inside(&self, vm: &mut HostedGuest) -> Result<()> {
         println!("\nThe VM, from outside (suimon vm show vm):\n");
         println!("{}", indented(&self.daemon.ok(&["vm", "show", "vm"])?));
-        // The kernel tells of a carrier up to a second later.
+        // The kernel reports a carrier up to a second later.
         vm.run("for i in 1 2 3 4 5 6 7 8 9 10; do ip link show eth0 | grep -q NO-CARRIER || break; sleep 0.2; done")?;
-        // Its list of names is large; 1af4:1041 and 1af4:1042 are virtio NICs and disks.
+        // The list of names is large; 1af4:1041 and 1af4:1042 are virtio NICs and disks.
         let commands = ["lspci -n | grep -e ' 02' -e ' 01'", "ip address show dev eth0", "lsblk"];
         for command in commands {
             println!("In the VM: {command}\n\n{}", indented(&vm.run(command)?));
@@ -173,7 +173,7 @@ impl Scene {
         Ok(())
     }
 
-    /// What to look at and how.
+    /// Prints commands and addresses to try.
     fn explain(&self) -> Result<()> {
         let cli = program("suimon").unwrap_or_else(|_| "suimon".to_owned());
         let socket = self.daemon.socket();
@@ -233,7 +233,8 @@ impl Scene {
         Ok(())
     }
 
-    /// One line a second, and where queues are whenever that changes, until asked to stop.
+    /// Prints one line per second, and the placement of queues on each change, until a stop is
+    /// requested.
     fn show_rates(&mut self, stop: &StopSignal, seconds: Option<u64>) -> Result<()> {
         let began = Instant::now();
         let mut map = String::new();
@@ -251,7 +252,7 @@ impl Scene {
             let mut line = format!("{:>4} s ", began.elapsed().as_secs());
             let period = now.time.duration_since(last.time).as_secs_f64();
             for port in &now.ports {
-                // A port that was added or made anew begins at nothing.
+                // Counters of a port that was added or recreated begin at zero.
                 let before = last.ports.iter().find(|before| before.name == port.name);
                 let since = |now: u64, before: Option<u64>| {
                     rate(now.checked_sub(before.unwrap_or(0)).unwrap_or(now), period)
@@ -283,7 +284,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Which queues each processor works off.
+    /// Returns the queues of each worker.
     fn queue_map(&self) -> Result<String> {
         let vmq = self.daemon.http("GET", "/1.0/vmq/world", None)?.json;
         let mut text = String::new();
@@ -298,7 +299,7 @@ impl Scene {
         Ok(text)
     }
 
-    /// What each port has carried so far.
+    /// Returns the bytes that each port has carried.
     fn bytes(&self) -> Result<Snapshot> {
         let mut ports = Vec::new();
         for path in ["/1.0/uplinks", "/1.0/nics"] {
@@ -313,7 +314,7 @@ impl Scene {
     }
 }
 
-/// Where the console listens: at its usual port, or at another one if that is in use.
+/// Returns the console's address: its default port, or another one if that is in use.
 fn console_address() -> Result<String> {
     let usual = TcpListener::bind(CONSOLE);
     let is_free = usual.is_ok();
@@ -332,7 +333,8 @@ fn daemon_error(error: &anyhow::Error) -> anyhow::Error {
     anyhow!("suimond did not start: {}", reason.trim_start_matches("suimond: "))
 }
 
-/// A veth into the world, whose ends there are ports of one bridge with its address.
+/// Creates a veth pair into the outside namespace, whose ends there are ports of one bridge with
+/// its address.
 fn wire(rig: &Rig, world: &Namespace) -> Result<Veth> {
     const BRIDGE: &str = "wan";
     let far = rig.device("out");
@@ -346,19 +348,19 @@ fn wire(rig: &Rig, world: &Namespace) -> Result<Veth> {
     Ok(wire)
 }
 
-/// Bytes one port has carried, as its guest sees them.
+/// Bytes that one port has carried, as its guest sees them.
 struct Carried {
     name: String,
     received: u64,
     sent: u64,
 }
 
-/// Text below a heading.
+/// Indents text below a heading.
 fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
-/// All ports at one time.
+/// Counters of all ports at one instant.
 struct Snapshot {
     time: Instant,
     ports: Vec<Carried>,
