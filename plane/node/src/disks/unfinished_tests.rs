@@ -197,6 +197,7 @@ fn a_job_waits_for_space_over_restarts_unless_its_disk_reports_full_stores() {
     waits(&harness);
     for _ in 0..4 {
         harness = end(harness);
+        harness.disks.store(DISK_STORE).set_room(Some(0));
         goes_on(&harness);
         waits(&harness);
     }
