@@ -76,6 +76,7 @@ fn a_vhd_parent_keeps_its_child_when_it_is_repaired_or_opened() {
     let with_child = host(&rig, "vhd", "child.vhd", "");
     daemon.restart(&rig).unwrap();
     daemon.apply_ok(&with_child).unwrap();
+    daemon.ok(&["disk", "delete", "web"]).unwrap();
     daemon.apply_ok(&host(&rig, "vhd", "base.vhd", "")).unwrap();
     assert_eq!(daemon.json(&["disk", "show", "web"]).unwrap()["state"], "ready");
     daemon.apply_ok(&with_child).unwrap();
