@@ -126,25 +126,20 @@ fn nodes_that_do_not_answer_hold_nobody_up_for_longer_than_one() {
 }
 
 #[test]
-fn who_wants_to_know_the_same_waits_for_the_same_answer() {
-    // Of two threads one may be scheduled so late that the other has its answer. Then there are
-    // two questions, as there are each time if nobody waits for another's answer.
-    crate::testing::wait_until("two with one question", || questions_of_two() == 1);
-}
-
-/// How often a node is asked that two threads want to know something of.
-fn questions_of_two() -> usize {
+fn requests_for_the_status_of_one_node_share_one_question() {
     let (harness, gate, asked) = silent(1);
     std::thread::scope(|scope| {
         let both = [(); 2].map(|()| scope.spawn(|| harness.node.far_node("n0").unwrap()));
-        crate::testing::wait_until("the question", || asked.load(Ordering::SeqCst) == 1);
-        // The other comes while the first waits.
-        std::thread::sleep(Duration::from_millis(50));
+        crate::testing::wait_until("both to wait for one answer", || {
+            let questions = harness.node.shared().questions.0.under_way();
+            // The map, the thread that asks, and those that wait hold the question.
+            questions.get(&name("n0")).is_some_and(|question| Arc::strong_count(question) == 2 + 2)
+        });
         open(&gate);
         for shown in both {
             let reason = shown.join().unwrap().condition.reason.unwrap();
             assert_eq!(reason, "nobody listens at n0:8443");
         }
     });
-    asked.load(Ordering::SeqCst)
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
 }

@@ -159,7 +159,7 @@ fn a_disk_pauses_becomes_larger_and_goes_on_with_its_queues() {
     plane.attach_client(DISK, Box::new(late)).unwrap();
     ask(&client, 1, WRITE, SIZE);
     ask(&late_client, 2, WRITE, 512);
-    std::thread::sleep(Duration::from_millis(20));
+    take_turns(&plane);
     assert_eq!(client.lock().unwrap().asks.len(), 1, "it is not read");
     close(spec);
 
@@ -173,6 +173,14 @@ fn a_disk_pauses_becomes_larger_and_goes_on_with_its_queues() {
     assert_eq!(file.memory().bytes()[512..1024], [8; 512]);
     close(plane.take_disk(DISK).unwrap());
     drop(processors);
+}
+
+/// Returns when each worker has polled its queues since the call.
+fn take_turns(plane: &StoragePlane) {
+    // A worker answers between two turns: between the first and the last answer is a whole one.
+    for _ in 0..3 {
+        plane.disks();
+    }
 }
 
 #[test]
@@ -208,7 +216,7 @@ fn a_disk_that_comes_without_images_waits_for_them_and_asks_nothing_of_its_store
     ask(&client, 0, WRITE, 0);
     assert!(matches!(plane.suspend_disk(DISK), Err(PlaneError::Suspended)));
     assert!(matches!(plane.begin_mirror(DISK, None), Err(PlaneError::Suspended)));
-    std::thread::sleep(Duration::from_millis(20));
+    take_turns(&plane);
     assert_eq!(client.lock().unwrap().asks.len(), 1, "it is not read");
     assert_eq!(plane.under_way(DISK).unwrap(), 0, "so its store hears of nothing");
 

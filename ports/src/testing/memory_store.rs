@@ -41,6 +41,8 @@ struct State {
     /// Number of changes that succeed before the store is full; `None`: unlimited.
     room: Option<usize>,
     now_unix_s: u64,
+    /// Attempts to open a file that was in use.
+    conflicts: usize,
 }
 
 struct Entry {
@@ -132,6 +134,12 @@ impl MemoryStore {
         self.state().room = changes;
     }
 
+    /// Returns how often a file could not be opened because it was in use.
+    #[must_use]
+    pub fn conflicts(&self) -> usize {
+        self.state().conflicts
+    }
+
     /// Returns name and contents of all files.
     #[must_use]
     pub fn files(&self) -> BTreeMap<FileName, Vec<u8>> {
@@ -220,6 +228,7 @@ impl MemoryStore {
             return Err(StoreFileError::new(name, StoreFault::Missing));
         };
         if entry.writers > 0 || (used == FileUse::Write && entry.readers > 0) {
+            state.conflicts += 1;
             let holder = "another user of this store".to_owned();
             return Err(StoreFileError::new(name, StoreFault::InUse { holder }));
         }

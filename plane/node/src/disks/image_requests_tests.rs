@@ -2,7 +2,7 @@ use suimon_contract::{ErrorCode, EventKind, ImageRequest, ImageVerdict, StorageS
 use suimon_ports::{FileName, FileUse, StoreFiles};
 
 use super::{ImageRequests, REQUESTS_MAX};
-use crate::testing::{DISK_STORE, Harness, host, name};
+use crate::testing::{DISK_STORE, Harness, host, name, wait_until};
 
 const STORE: &str = "[[store]]\nname = \"fast\"\npath = \"/srv/fast\"\n";
 const DISK: &str = "[[disk]]\nname = \"data\"\nstore = \"fast\"\nformat = \"vhdx\"\n\
@@ -56,9 +56,10 @@ fn an_image_that_is_locked_for_a_moment_is_waited_for() {
     harness.apply_well(&host(STORE));
     let files = harness.disks.store(DISK_STORE);
     let locked = files.open(&FileName::new("data.vhdx").unwrap(), FileUse::Write, 1).unwrap();
+    let before = files.conflicts();
     std::thread::scope(|scope| {
         let info = scope.spawn(|| harness.node.image_info(&name("fast"), &request("data.vhdx")));
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        wait_until("the image is found locked", || files.conflicts() > before);
         drop(locked);
         assert_eq!(info.join().unwrap().unwrap().size_bytes, 8 << 20);
     });
