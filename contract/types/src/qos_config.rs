@@ -23,33 +23,36 @@ pub enum QosPolicyKind {
 pub struct QosPolicyConfig {
     /// Unique among QoS policies.
     pub name: Name,
-    /// Whether each of its disks has these limits, or all together on each store.
+    /// `dedicated`: each disk of the policy has these limits. `aggregated`: all its disks on a store
+    /// have them together.
     #[serde(default)]
     pub kind: QosPolicyKind,
-    /// Whether it is the cluster's: all nodes have it, with the same limits, and a change on one is
-    /// a change on all. Where it is aggregated, its disks on a shared store have the limits together on
-    /// whichever nodes they are. Means nothing on a host that is in no cluster.
+    /// True: the policy exists on all nodes of the cluster with the same limits, and a change on one
+    /// node applies to all. If it is aggregated, its disks on a shared store have the limits together
+    /// across nodes. Without effect outside of a cluster.
     #[serde(default, skip_serializing_if = "is_not")]
     pub shared: bool,
-    /// Normalised operations per second that are delivered whenever they are wanted, 1 to
+    /// Minimum of normalised operations per second, guaranteed while there is demand, 1 to
     /// 1 000 000 000; none if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_iops: Option<u64>,
-    /// Normalised operations per second that are never exceeded, 1 to 1 000 000 000; no
-    /// limit if absent.
+    /// Maximum of normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any
+    /// interval, 20 ms of it (80 ms with a minimum) and one request may come on top, and a burst.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<u64>,
-    /// Bytes per second that are never exceeded, 512 to 1 TiB; no limit if absent.
+    /// Maximum of bytes per second, 512 to 1 TiB; no limit if absent. The same comes on top as with
+    /// `max_iops`, except a burst.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_bytes_per_s: Option<ByteSize>,
-    /// The share of what nobody is entitled to, beside the weights of others, 1 to 10 000.
+    /// Share of the capacity beyond all minimums, in proportion to the weights of others, 1 to
+    /// 10 000.
     #[serde(default = "default_weight")]
     pub weight: u16,
-    /// Normalised operations per second that may be done for a while, above `max_iops` and
-    /// to 1 000 000 000; needs `burst_s`.
+    /// Maximum during a burst, in normalised operations per second, above `max_iops` and up to
+    /// 1 000 000 000; needs `burst_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_iops: Option<u64>,
-    /// Seconds for which a disk that was idle may keep up `burst_iops`, 1 to 3600.
+    /// Length of a burst after idle time, in seconds, 1 to 3600.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_s: Option<u32>,
 }
@@ -94,24 +97,26 @@ impl QosPolicyConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DiskQos {
-    /// Normalised operations per second that the disk gets whenever it wants them, 1 to
+    /// Minimum of normalised operations per second, guaranteed while there is demand, 1 to
     /// 1 000 000 000; none if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_iops: Option<u64>,
-    /// Normalised operations per second that it never exceeds, 1 to 1 000 000 000; no limit
-    /// if absent.
+    /// Maximum of normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any
+    /// interval, 20 ms of it (80 ms with a minimum) and one request may come on top, and a burst.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<u64>,
-    /// Bytes per second that it never exceeds, 512 to 1 TiB; no limit if absent.
+    /// Maximum of bytes per second, 512 to 1 TiB; no limit if absent. The same comes on top as with
+    /// `max_iops`, except a burst.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bytes_per_s: Option<ByteSize>,
-    /// Its share of what nobody is entitled to, beside the weights of others, 1 to 10 000.
+    /// Share of the capacity beyond all minimums, in proportion to the weights of others, 1 to
+    /// 10 000.
     pub weight: u16,
-    /// Normalised operations per second that it may do for a while, above `max_iops` and to
+    /// Maximum during a burst, in normalised operations per second, above `max_iops` and up to
     /// 1 000 000 000; needs `burst_s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst_iops: Option<u64>,
-    /// Seconds for which it may keep up `burst_iops` after it was idle, 1 to 3600.
+    /// Length of a burst after idle time, in seconds, 1 to 3600.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst_s: Option<u32>,
 }

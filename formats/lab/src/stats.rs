@@ -30,6 +30,22 @@ const T_95: [f64; 30] = [
     2.052, 2.048, 2.045, 2.042,
 ];
 
+/// Two-sided 95 % quantile of the standard normal distribution.
+const Z_95: f64 = 1.959_964;
+
+/// Returns the two-sided 95 % quantile of Student's t for this many degrees of freedom, at least 1.
+/// Above the table it is the Cornish–Fisher expansion (Abramowitz and Stegun, 26.7.5), which is exact
+/// to three decimals there.
+fn t_95(freedom: usize) -> f64 {
+    if let Some(t) = freedom.checked_sub(1).and_then(|index| T_95.get(index)) {
+        return *t;
+    }
+    let (z, n) = (Z_95, freedom as f64);
+    let first = (z.powi(3) + z) / 4.0;
+    let second = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
+    z + first / n + second / (n * n)
+}
+
 impl Estimate {
     /// Computes the statistics; `None` without samples.
     pub fn of(values: &[f64]) -> Option<Self> {
@@ -46,8 +62,7 @@ impl Estimate {
         let interval = (count > 1).then(|| {
             let squares: f64 = sorted.iter().map(|value| (value - mean).powi(2)).sum();
             let deviation = (squares / (count - 1) as f64).sqrt();
-            let t = T_95.get(count - 2).copied().unwrap_or(1.96);
-            let half = t * deviation / (count as f64).sqrt();
+            let half = t_95(count - 1) * deviation / (count as f64).sqrt();
             (mean - half, mean + half)
         });
         Some(Self { samples: count, mean, median, least, most, interval })
@@ -163,6 +178,13 @@ mod tests {
 
     fn near(a: f64, b: f64) {
         assert!((a - b).abs() < 1e-3, "{a} beside {b}");
+    }
+
+    #[test]
+    fn quantiles_continue_behind_the_table() {
+        for (freedom, t) in [(30, 2.042), (31, 2.0395), (60, 2.0003), (120, 1.9799)] {
+            near(t_95(freedom), t);
+        }
     }
 
     #[test]

@@ -170,6 +170,26 @@ pub struct Report {
     pub unmet: Vec<NamedDisk>,
 }
 
+#[cfg(test)]
+impl Report {
+    /// Returns the report of a node without disks.
+    pub(crate) fn empty(node: NodeId) -> Self {
+        Self {
+            version: VERSION,
+            node,
+            id: ReportId { incarnation: 1, number: 2 },
+            heard: None,
+            reserved_iops: 0,
+            takes_leases: true,
+            load: NodeLoad::default(),
+            wants: Wants::default(),
+            policies: Vec::new(),
+            largest: Vec::new(),
+            unmet: Vec::new(),
+        }
+    }
+}
+
 /// Sums up the loads of disks.
 pub(crate) fn sum(disks: &[DiskLoad], latency_ns: u64) -> NodeLoad {
     let mut load = NodeLoad { latency_ns, ..NodeLoad::default() };
@@ -239,6 +259,11 @@ pub(crate) fn by_policy(disks: &[DiskLoad]) -> Vec<PolicyLoad> {
     found.into_values().collect()
 }
 
+/// Returns true if the delivered rate is at least [`MET_PERCENT`] of the guaranteed one.
+pub(crate) fn is_met(delivered_iops: u64, guaranteed_iops: u64) -> bool {
+    u128::from(delivered_iops) * 100 >= u128::from(guaranteed_iops) * u128::from(MET_PERCENT)
+}
+
 /// Returns the disks to name in a report: those with the most throughput above the guaranteed rate,
 /// and those below it.
 pub(crate) fn named(disks: &[DiskLoad]) -> (Vec<NamedDisk>, Vec<NamedDisk>) {
@@ -248,7 +273,7 @@ pub(crate) fn named(disks: &[DiskLoad]) -> (Vec<NamedDisk>, Vec<NamedDisk>) {
     largest.sort_by_key(|disk| (core::cmp::Reverse(beyond(disk)), disk.disk));
     largest.truncate(NAMED_MAX);
     let lacks = |disk: &NamedDisk| disk.entitled_iops.saturating_sub(disk.delivered_iops);
-    let is_unmet = |disk: &NamedDisk| disk.delivered_iops * 100 < disk.entitled_iops * MET_PERCENT;
+    let is_unmet = |disk: &NamedDisk| !is_met(disk.delivered_iops, disk.entitled_iops);
     let mut unmet: Vec<_> = all.filter(is_unmet).collect();
     unmet.sort_by_key(|disk| (core::cmp::Reverse(lacks(disk)), disk.disk));
     unmet.truncate(NAMED_MAX);
@@ -295,19 +320,7 @@ mod tests {
     /// The leader reports the version, which requires that it can decode the report.
     #[test]
     fn a_report_of_an_earlier_version_is_read() {
-        let report = Report {
-            version: 1,
-            node: NodeId(3),
-            id: ReportId { incarnation: 1, number: 2 },
-            heard: None,
-            reserved_iops: 0,
-            takes_leases: true,
-            load: NodeLoad::default(),
-            wants: Wants::default(),
-            policies: Vec::new(),
-            largest: Vec::new(),
-            unmet: Vec::new(),
-        };
+        let report = Report { version: 1, ..Report::empty(NodeId(3)) };
         let mut text = serde_json::to_value(&report).unwrap();
         assert!(text.as_object_mut().unwrap().remove("wants").is_some());
         assert_eq!(serde_json::from_value::<Report>(text).unwrap(), report);

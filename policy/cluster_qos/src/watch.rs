@@ -7,12 +7,15 @@ use suimon_quantity::Time;
 
 use crate::allocator::{Allocator, AllocatorAction, Office};
 use crate::estimate::Seen;
-use crate::load::{MET_PERCENT, NamedDisk, Report};
+use crate::load::{NAMED_MAX, NamedDisk, Report, is_met};
 use crate::notice::{AGGRESSORS_MAX, Aggressor, Cause, Notice, Unmet};
 use crate::{DiskKey, NodeId, Terms};
 
 /// Time for which a minimum must be unmet before it is reported.
 pub const TOLD_AFTER: Duration = Duration::from_secs(60);
+
+/// Maximum number of unmet minimums that are kept per node.
+const LACKS_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 struct Lack {
@@ -29,21 +32,39 @@ pub(crate) struct Lacks {
 
 impl Lacks {
     /// Processes the unmet minimums in a report and returns notices for those now met.
+    ///
+    /// A report with [`NAMED_MAX`] unmet minimums may leave out others, so that nothing is known of those
+    /// that it does not name.
     pub(crate) fn hear(&mut self, now: Time, report: &Report) -> Vec<Notice> {
         let node = report.node;
+        let named: Vec<&NamedDisk> = report.unmet.iter().take(NAMED_MAX).collect();
+        let is_complete = named.len() < NAMED_MAX;
         let mut met = Vec::new();
         self.lacks.retain(|(of, disk), lack| {
-            let stays = *of != node || report.unmet.iter().any(|unmet| unmet.disk == *disk);
+            let stays =
+                *of != node || !is_complete || named.iter().any(|unmet| unmet.disk == *disk);
             if !stays && lack.is_told {
                 met.push(Notice::MinimumMet { node, disk: *disk });
             }
             stays
         });
-        for unmet in &report.unmet {
-            let new = Lack { since: now, last: *unmet, is_told: false };
-            self.lacks.entry((node, unmet.disk)).or_insert(new).last = *unmet;
+        let mut room = LACKS_MAX.saturating_sub(self.of_node(node));
+        for unmet in named {
+            match self.lacks.get_mut(&(node, unmet.disk)) {
+                Some(lack) => lack.last = *unmet,
+                None if room > 0 => {
+                    let new = Lack { since: now, last: *unmet, is_told: false };
+                    self.lacks.insert((node, unmet.disk), new);
+                    room -= 1;
+                }
+                None => {}
+            }
         }
         met
+    }
+
+    fn of_node(&self, node: NodeId) -> usize {
+        self.lacks.keys().filter(|(of, _)| *of == node).count()
     }
 
     pub(crate) fn forget(&mut self, node: NodeId) {
@@ -184,12 +205,60 @@ impl Office {
             Cause::NotAdmitted
         } else if may < load.entitled_iops {
             Cause::OtherNodes
-        } else if load.delivered_iops * 100 >= may * MET_PERCENT {
+        } else if is_met(load.delivered_iops, may) {
             Cause::OwnNode
         } else if self.estimate.iops() < self.estimate.capability().iops() {
             Cause::ForeignLoad
         } else {
             Cause::StoreLatency
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE: NodeId = NodeId(1);
+
+    fn report(disks: &[u64]) -> Report {
+        let unmet = disks.iter().map(|disk| NamedDisk {
+            disk: DiskKey(*disk),
+            entitled_iops: 100,
+            demanded_iops: 100,
+            delivered_iops: 0,
+        });
+        Report { unmet: unmet.collect(), ..Report::empty(NODE) }
+    }
+
+    #[test]
+    fn a_full_report_says_nothing_of_the_minimums_that_it_does_not_name() {
+        let mut lacks = Lacks::default();
+        let now = Time::default();
+        assert!(lacks.hear(now, &report(&[1, 2, 3])).is_empty());
+        lacks.lacks.values_mut().for_each(|lack| lack.is_told = true);
+        let full: Vec<u64> = (2..10).collect();
+        assert!(lacks.hear(now, &report(&full)).is_empty(), "disk 1 may still be unmet");
+        assert_eq!(lacks.of_node(NODE), 9);
+        let met = lacks.hear(now, &report(&[2]));
+        let disks = [1, 3].map(|disk| Notice::MinimumMet { node: NODE, disk: DiskKey(disk) });
+        assert_eq!(met, disks);
+    }
+
+    #[test]
+    fn unmet_minimums_of_a_node_are_bounded() {
+        let mut lacks = Lacks::default();
+        for first in (0..1000).step_by(8) {
+            let disks: Vec<u64> = (first..first + 8).collect();
+            lacks.hear(Time::default(), &report(&disks));
+        }
+        let many: Vec<u64> = (5000..6000).collect();
+        lacks.hear(Time::default(), &report(&many));
+        assert_eq!(lacks.of_node(NODE), LACKS_MAX);
+    }
+
+    #[test]
+    fn rates_of_any_size_are_compared() {
+        assert!(is_met(u64::MAX, u64::MAX) && !is_met(u64::MAX / 2, u64::MAX));
     }
 }
