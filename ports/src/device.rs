@@ -148,8 +148,8 @@ pub enum DeviceNotice {
     /// change; follows [`DeviceNotice::LinkUp`] or [`DeviceNotice::LinkDown`] if one of these is
     /// emitted too.
     LinkChanged(LinkFacts),
-    /// The open device is no longer the one the port is configured for, for example because a new
-    /// device has taken its name. It must be closed and reopened.
+    /// The open device is no longer the one the port is configured for: it was deleted or moved, or a
+    /// new device has taken its name. It must be closed and reopened.
     Lost {
         /// Reason for the loss, in words.
         reason: String,

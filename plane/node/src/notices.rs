@@ -26,11 +26,13 @@ impl Controller {
 
     fn handle_device_notice(&mut self, port: PortId, generation: u64, notice: DeviceNotice) {
         let Some(port) = self.shared.ports.find_id(port) else { return };
+        let is_open;
         {
             let mut state = port.lock();
             if state.generation != generation {
                 return;
             }
+            is_open = state.device.is_some();
             match &notice {
                 DeviceNotice::LinkUp | DeviceNotice::Negotiated { .. } => state.down_reason = None,
                 DeviceNotice::LinkDown { reason } => state.down_reason = Some(reason.clone()),
@@ -45,7 +47,10 @@ impl Controller {
             return;
         }
         if let DeviceNotice::Lost { reason } = notice {
-            self.fail_port(&port, reason);
+            // A fault of one of its queues may have been reported first.
+            if is_open {
+                self.fail_port(&port, reason);
+            }
             return;
         }
         let is_new_link = notice == DeviceNotice::LinkUp;

@@ -357,7 +357,7 @@ impl Disk {
 
     /// Whether nothing is taken from its queues.
     pub(crate) fn is_stopped(&self) -> bool {
-        self.service != Service::On || self.full.stops_queues()
+        self.service != Service::On
     }
 
     /// Whether its requests are translated as they come.

@@ -4,6 +4,9 @@
 //! A queued request has no effect on others: it counts neither for its store's scheduler nor for the
 //! bound of the worker, and is repeated from the start. It was not answered, so its client cannot rely
 //! on any order between it and what came later. A flush does not wait for it.
+//!
+//! The number of queued requests is bounded by the tags of the queues that brought them. Queued requests
+//! of one client do not keep other clients of the disk from being served.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -17,9 +20,8 @@ use crate::notices::StorageNotice;
 use crate::request::{Full, Request};
 use crate::work::StorageWork;
 
-/// Queued requests of one disk from which on nothing more is taken from the disk's queues. Requests that
-/// are under way then may be queued besides.
-pub const FULL_QUEUED_MAX: usize = 256;
+/// Maximum number of queued requests of one disk that are repeated at a time.
+const REPEATED_MAX: usize = 256;
 
 /// Interval at which a disk repeats one of its queued requests while its store is full.
 pub const FULL_RETRY_EVERY: Duration = Duration::from_secs(1);
@@ -88,15 +90,9 @@ pub(crate) struct FullStore {
     expires: Option<Time>,
     /// Before this no commit is begun for which nobody waits.
     commit_at: Time,
-    stops_queues: bool,
 }
 
 impl FullStore {
-    /// Whether nothing is taken from the disk's queues, because as many requests are queued as may be.
-    pub(crate) fn stops_queues(&self) -> bool {
-        self.stops_queues
-    }
-
     /// Whether a commit for which nobody waits would find the store full once more.
     pub(crate) fn defers_commit(&self, now: Time) -> bool {
         self.since.is_some() && now < self.commit_at
@@ -130,6 +126,7 @@ impl StorageWork {
             of.full.expires = Some(self.now);
             self.expire_full(disk);
         }
+        self.look_at_full();
     }
 
     /// Whether a disk's store is full.
@@ -151,6 +148,7 @@ impl StorageWork {
             let lasted = Duration::ZERO;
             self.notices.push(StorageNotice::DiskFull { disk: disk_number, is_full: true, lasted });
         }
+        self.look_at_full();
     }
 
     /// A request that found its store full, now or before, has ended. Returns true if it is queued, or
@@ -192,20 +190,8 @@ impl StorageWork {
         }
         full.queued.push_back(number);
         full.expires = full.expires.into_iter().chain(expires).min();
-        self.follow_room(disk_number);
+        self.look_at_full();
         true
-    }
-
-    /// Stops reading a disk's queues when as many requests are queued as may be, and begins again when
-    /// they are fewer.
-    fn follow_room(&mut self, disk_number: usize) {
-        let Some(disk) = self.disks.get_mut(disk_number) else { return };
-        let full = &mut disk.full;
-        let stops = full.queued.len() + full.repeated >= FULL_QUEUED_MAX;
-        if stops != full.stops_queues {
-            full.stops_queues = stops;
-            self.update_queues(disk_number);
-        }
     }
 
     /// A request may have been repeated, and has ended. Returns when it first found its store full.
@@ -217,10 +203,10 @@ impl StorageWork {
         full.repeated = full.repeated.saturating_sub(1);
         if is_done {
             full.has_space = true;
-            full.window = full.window.saturating_mul(2).clamp(1, FULL_QUEUED_MAX);
+            full.window = full.window.saturating_mul(2).clamp(1, REPEATED_MAX);
             full.repeat_at = self.now;
         }
-        self.follow_room(disk_number);
+        self.look_at_full();
         Some(first)
     }
 
@@ -283,7 +269,7 @@ impl StorageWork {
                 self.answer_now(number, DiskOutcome::NoSpace);
             }
         }
-        self.follow_room(disk_number);
+        self.look_at_full();
     }
 
     /// Answers the requests of a disk that have waited long enough.
@@ -294,6 +280,7 @@ impl StorageWork {
         }
         let policy = disk.full.policy;
         let queued = core::mem::take(&mut disk.full.queued);
+        let before = queued.len();
         let (mut kept, mut expired, mut next) = (VecDeque::new(), Vec::new(), None);
         for number in queued {
             let Some(request) = self.requests.get(number) else { continue };
@@ -311,37 +298,41 @@ impl StorageWork {
                 kept.push_back(number);
             }
         }
+        self.full_queued -= before - kept.len();
         disk.full.queued = kept;
         disk.full.expires = next;
-        self.full_queued -= expired.len();
-        if expired.is_empty() {
-            return;
-        }
         for number in expired {
             if let Some(request) = self.requests.get_mut(number) {
                 request.full = Full::No;
             }
             self.answer_now(number, DiskOutcome::NoSpace);
         }
-        self.follow_room(disk_number);
     }
 
     /// Repeats requests of disks whose stores may have space again, and fails those that have waited
-    /// long enough.
+    /// long enough. Costs a comparison while nothing is due.
     pub(crate) fn repeat_full(&mut self) {
-        if self.full_disks.is_empty() {
+        if self.full_due.is_none_or(|due| self.now < due) {
             return;
         }
-        let disks = core::mem::take(&mut self.full_disks);
+        let mut disks = core::mem::take(&mut self.full_disks);
         for &disk in &disks {
             self.expire_full(disk);
             self.repeat_full_of(disk);
         }
+        disks.retain(|disk| !self.end_full(*disk));
         // Those that became full meanwhile are in the list.
-        let lasting = disks.into_iter().filter(|disk| !self.end_full(*disk));
-        let lasting: Vec<usize> = lasting.collect();
-        self.full_disks.extend(lasting);
+        disks.append(&mut self.full_disks);
+        self.full_disks = disks;
+        self.full_due = self.next_full_due();
         self.calm();
+    }
+
+    /// Has full disks looked at in this or the next round, because something of them has changed.
+    pub(crate) fn look_at_full(&mut self) {
+        if !self.full_disks.is_empty() {
+            self.full_due = Some(Time::ZERO);
+        }
     }
 
     fn repeat_full_of(&mut self, disk_number: usize) {
@@ -379,8 +370,12 @@ impl StorageWork {
         true
     }
 
-    /// When something is to be done for disks whose stores are full.
+    /// Returns the time at which something is to be done for disks whose stores are full.
     pub(crate) fn full_deadline(&self) -> Option<Time> {
+        self.full_due
+    }
+
+    fn next_full_due(&self) -> Option<Time> {
         let disks = self.full_disks.iter().filter_map(|disk| self.disks.get(*disk));
         disks.filter_map(|of| of.full.deadline(of.service == Service::On && !of.is_closing)).min()
     }

@@ -7,7 +7,7 @@ use suimon_ports::{DiskOp, DiskOutcome, DiskRequest};
 
 use crate::disk::QueueKind;
 use crate::fakes::{Client, FakeQueue, Payloads};
-use crate::full::{FULL_QUEUED_MAX, FULL_RETRY_EVERY, FullPolicy};
+use crate::full::{FULL_RETRY_EVERY, FullPolicy};
 use crate::kinds::{CHILDREN, KINDS, Kind};
 use crate::work_tests::{Bench, SIZE, WRITE, range};
 use crate::{StorageNotice, StorageWork};
@@ -265,19 +265,21 @@ fn a_suspended_disk_keeps_its_queued_requests() {
 }
 
 #[test]
-fn as_many_requests_are_queued_as_may_be() {
-    let mut bench = full(KINDS[0], FOR_EVER);
-    let count = FULL_QUEUED_MAX as u32 + 50;
-    for tag in 0..count {
+fn a_client_whose_requests_are_all_queued_keeps_no_other_from_being_served() {
+    let mut bench = full_with(KINDS[0], FOR_EVER, FakeQueue::new(512));
+    let second = Second::new(&mut bench.work, bench.disk, QueueKind::Client, FakeQueue::new(4));
+    for tag in 0..512 {
         write(&bench, tag, WRITE, BLOCK * (1 + u64::from(tag) % 60), 3);
     }
     assert_eq!(pass(&mut bench, Duration::from_secs(10)), []);
-    let queued = bench.work.full(bench.disk).unwrap().queued;
-    // What was under way then may come besides.
-    assert!((FULL_QUEUED_MAX..FULL_QUEUED_MAX + 64).contains(&queued), "{queued}");
-    assert_eq!(bench.client.lock().unwrap().asks.len() + queued, count as usize);
+    assert_eq!(bench.work.full(bench.disk).unwrap().queued, 512, "its tags are the bound");
+    second.write(0, 0, 5);
+    bench.work.wake_queue(second.number);
+    pass(&mut bench, STEP);
+    assert_eq!(second.answers(), [(0, DiskOutcome::Done)]);
     bench.trouble.lock().unwrap().is_full = false;
     let answers = pass(&mut bench, FULL_RETRY_EVERY * 2);
-    assert_eq!(answers.len(), count as usize);
+    assert_eq!(answers.len(), 512);
     assert!(answers.iter().all(|(_, outcome)| *outcome == DiskOutcome::Done));
+    assert_eq!(fullness(&mut bench), [true, false]);
 }

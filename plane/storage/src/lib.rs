@@ -48,8 +48,8 @@
 //! - What waits for one disk's maximum keeps no other disk's queue from being read; what
 //!   has no room to wait stays in its queue.
 //! - A request that its store has no space for is queued if [`FullPolicy`] says so, outside of all other
-//!   queues, and repeated from the start. Other requests of the disk go on. A disk has
-//!   [`FULL_QUEUED_MAX`] such requests; with as many nothing is taken from its queues.
+//!   queues, and repeated from the start. Other requests of the disk go on. Their number is bounded by
+//!   the tags of the queues that brought them.
 //! - What changes a disk that is copied is marked before its client is answered. What is asked
 //!   of a disk for its being copied counts as nobody's of the disk's, and has a place of its own
 //!   in its store.
@@ -149,7 +149,7 @@ mod work_tests;
 
 pub use dirty::DirtyMap;
 pub use disk::{DiskLayer, DiskPlace, DiskSpec, NotAdded};
-pub use full::{FULL_QUEUED_MAX, FULL_RETRY_EVERY, FullPolicy, FullView};
+pub use full::{FULL_RETRY_EVERY, FullPolicy, FullView};
 pub use idle::IDLE_AFTER;
 pub use latency::Latencies;
 pub use mail::StorageMail;

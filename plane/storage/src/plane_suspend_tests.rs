@@ -179,7 +179,7 @@ fn a_disk_pauses_becomes_larger_and_goes_on_with_its_queues() {
 fn take_turns(plane: &StoragePlane) {
     // A worker answers between two turns: between the first and the last answer is a whole one.
     for _ in 0..3 {
-        plane.disks();
+        drop(plane.disks());
     }
 }
 

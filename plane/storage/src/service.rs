@@ -64,6 +64,7 @@ impl StorageWork {
         if !is_stopped {
             self.resume_queues(disk);
         }
+        self.look_at_full();
     }
 
     /// Makes files known to the I/O, all or none.

@@ -73,6 +73,8 @@ pub struct StorageWork {
     pub(crate) full_queued: usize,
     /// Disks whose store is or was full, until that has ended.
     pub(crate) full_disks: Vec<usize>,
+    /// Time at which these disks are to be looked at; `None`: not until something changes.
+    pub(crate) full_due: Option<Time>,
     /// Whether there is room in this turn for whatever queues bring.
     pub(crate) has_room: bool,
     /// Queues whose descriptors are to be watched again.
@@ -120,6 +122,7 @@ impl StorageWork {
             held: 0,
             full_queued: 0,
             full_disks: Vec::new(),
+            full_due: None,
             has_room: false,
             to_watch: Vec::new(),
             outbox: Outbox::default(),

@@ -42,7 +42,7 @@ struct Seen {
     told: Option<bool>,
     /// Carrier and speed last reported, for a device with a speed.
     told_facts: Option<LinkFacts>,
-    /// True if the observer was notified that the namespace lost its name.
+    /// True if the observer was notified that the device or the name of its namespace is gone.
     is_lost: bool,
 }
 
@@ -117,7 +117,14 @@ impl WatchedLink {
             DeviceNotice::LinkDown { reason: format!("device {} {reason}", self.device) }
         };
         self.observer.handle_notice(self.port, notice);
+        if *event == LinkEvent::Gone && !std::mem::replace(&mut lock(&self.seen).is_lost, true) {
+            // A packet socket reports an error when its device is set down, and none when the device
+            // is deleted after that.
+            let reason = format!("device {} was deleted or moved", self.device);
+            self.observer.handle_notice(self.port, DeviceNotice::Lost { reason });
+        }
     }
+
     /// Notifies the observer of carrier and speed if they changed. The speed of a link that is down
     /// is not queried, because the query may block.
     pub(crate) fn tell_facts(&self, query: &DeviceQuery) {
@@ -139,4 +146,36 @@ impl WatchedLink {
 /// valid after a panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Notices(Mutex<Vec<DeviceNotice>>);
+
+    impl PortObserver for Notices {
+        fn handle_notice(&self, _port: PortId, notice: DeviceNotice) {
+            lock(&self.0).push(notice);
+        }
+    }
+
+    #[test]
+    fn a_deleted_device_is_lost_once_however_it_was_before() {
+        let present = LinkState { up: true, carrier: true, ..LinkState::default() };
+        let down = LinkState { up: false, ..present };
+        for before in [present, down] {
+            let notices = Arc::new(Notices::default());
+            let subject = WatchSubject { index: 7, device: "eth0", present, has_speed: false };
+            let namespace = Namespace::open(None).unwrap();
+            let link = WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone());
+            link.handle(&LinkEvent::Is(before));
+            link.handle(&LinkEvent::Gone);
+            link.handle(&LinkEvent::Gone);
+            let seen = lock(&notices.0);
+            let lost = DeviceNotice::Lost { reason: "device eth0 was deleted or moved".to_owned() };
+            assert_eq!(seen.iter().filter(|notice| **notice == lost).count(), 1, "{seen:?}");
+        }
+    }
 }

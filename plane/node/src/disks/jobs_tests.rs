@@ -4,6 +4,7 @@ use suimon_contract::{
     ApiError, DiskKind, ErrorCode, EventKind, HostConfig, Operation, OperationState, StorageState,
 };
 
+use suimon_ports::{FileName, StoreFiles};
 use suimon_storage::images::LAYERS_MAX;
 
 use crate::testing::{DISK_STORE, Harness, PATIENCE, StoreFailure, host, name, wait_until};
@@ -193,6 +194,32 @@ fn a_host_file_of_before_a_snapshot_does_not_revert_the_disk() {
     harness.change(Edit::Disk(ResourceEdit::Delete(name("data"))));
     harness.apply_well(&config());
     assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx", "one.vhdx", "two.vhdx"]);
+}
+
+#[test]
+fn a_parent_is_not_opened_for_writing_by_another_disk_or_while_its_child_is_not_open() {
+    let harness = harness();
+    run_well(&harness, snapshot("one.vhdx"));
+    run_well(&harness, snapshot("two.vhdx"));
+    let apply = |harness: &Harness, config: HostConfig| {
+        harness.node.submit(Edit::Apply(Box::new(config))).unwrap_err().remove(0)
+    };
+    // The disk of a host file of before the snapshots, renamed.
+    let mut renamed = config();
+    renamed.disks[0].name = name("other");
+    renamed.disks[0].file = Some("data.vhdx".parse().unwrap());
+    let error = apply(&harness, renamed);
+    assert_eq!(error.resource.as_deref(), Some("disk/other"), "{error:?}");
+    assert!(error.message.contains("the image of disk/data"), "{error:?}");
+
+    let lost = FileName::new("one.vhdx").unwrap();
+    harness.disks.store(DISK_STORE).remove(&lost).unwrap();
+    let harness = kill(harness);
+    wait_until("the disk has failed", || {
+        harness.node.disk("data").unwrap().state == StorageState::Failed
+    });
+    let error = apply(&harness, config());
+    assert!(error.message.contains("is not open"), "{error:?}");
 }
 
 #[test]

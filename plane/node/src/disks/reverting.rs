@@ -1,56 +1,90 @@
-//! Changes that replace the image of a disk by one of the image's parents.
+//! Changes that open a parent of a disk's image for writing.
 //!
 //! A host file that was written before a snapshot names the parent, explicitly or by default. Opening the
 //! parent for writing would discard everything that was written since the snapshot, and make the child
 //! unusable.
 
-use suimon_contract::{ApiError, ErrorCode};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use suimon_contract::{ApiError, DiskKind, ErrorCode, Name};
 use suimon_ports::FileName;
 
 use super::Disks;
-use super::entry::DiskEntry;
 use super::wanted::{WantedDisk, WantedDisks, file_name};
+use crate::wanted::clean;
 
 impl Disks {
-    /// Returns an error for each disk whose image the change replaces by one of its parents, unless the
-    /// disk becomes read-only.
+    /// Returns an error for each disk whose file the change replaces by a parent of the image that this
+    /// disk or another one has, unless the disk becomes read-only.
+    ///
+    /// The parents of an image that is not open are not known, so that its disk keeps its file then.
     pub(crate) fn check_not_reverted(&self, from: &WantedDisks, to: &WantedDisks) -> Vec<ApiError> {
-        let errors = from.iter().filter_map(|(name, before)| {
-            let (after, entry) = (to.get(name)?, self.find(name)?);
-            let file = replaced_file(before, after)?;
-            parents(&entry, before).contains(&file).then(|| refusal(&entry, before, &file))
+        let children = self.children(from);
+        let errors = to.iter().filter_map(|(name, after)| {
+            let file = path(after);
+            let before = from.get(name);
+            if after.config.read_only || before.is_some_and(|before| path(before) == file) {
+                return None;
+            }
+            if let Some(child) = children.get(&file) {
+                return Some(refusal(name, after, child));
+            }
+            let before = before.filter(|before| before.store.path == after.store.path)?;
+            let is_unknown = self.layers(name).is_none() && is_differencing(before);
+            is_unknown.then(|| unknown(name))
         });
         errors.collect()
     }
-}
 
-/// Returns the new file of a disk that stays in its store and gets another one.
-fn replaced_file(before: &WantedDisk, after: &WantedDisk) -> Option<FileName> {
-    if after.config.read_only || after.store.path != before.store.path {
-        return None;
+    /// Returns the disks whose images have parents, by the paths of these.
+    fn children<'a>(&self, disks: &'a WantedDisks) -> BTreeMap<PathBuf, &'a WantedDisk> {
+        let parents = disks.iter().flat_map(|(name, disk)| {
+            let layers = self.layers(name).unwrap_or_default();
+            let named = disk.config.parent.as_ref().and_then(file_name);
+            let parents: Vec<FileName> = layers.into_iter().skip(1).chain(named).collect();
+            parents
+                .into_iter()
+                .map(move |parent| (clean(&disk.store.path.join(parent.as_str())), disk))
+        });
+        parents.collect()
     }
-    let file = after.config.effective_file()?;
-    if before.config.effective_file().as_ref() == Some(&file) { None } else { file_name(&file) }
-}
 
-/// Returns the files of the parents of a disk's image. Of an image that is not open only the parent that
-/// the configuration names is known.
-fn parents(entry: &DiskEntry, wanted: &WantedDisk) -> Vec<FileName> {
-    let open = entry.lock().open.as_ref().map(|open| open.layers.clone());
-    match open.as_deref() {
-        Some([_, parents @ ..]) => parents.to_vec(),
-        Some([]) | None => wanted.config.parent.as_ref().and_then(file_name).into_iter().collect(),
+    /// Returns the files of a disk's image and of its parents; `None` if it is not open.
+    fn layers(&self, name: &Name) -> Option<Vec<FileName>> {
+        let entry = self.find(name)?;
+        let layers = entry.lock().open.as_ref().map(|open| open.layers.clone());
+        layers.filter(|layers| !layers.is_empty())
     }
 }
 
-fn refusal(entry: &DiskEntry, before: &WantedDisk, file: &FileName) -> ApiError {
-    let image = before.config.effective_file().map(|file| file.to_string()).unwrap_or_default();
+fn path(disk: &WantedDisk) -> PathBuf {
+    clean(&disk.config.path_in(&disk.store))
+}
+
+fn is_differencing(disk: &WantedDisk) -> bool {
+    disk.config.parent.is_some() || disk.config.named_kind() == Some(DiskKind::Differencing)
+}
+
+fn refusal(name: &Name, after: &WantedDisk, child: &WantedDisk) -> ApiError {
+    let of = |disk: &WantedDisk| {
+        disk.config.effective_file().map(|file| file.to_string()).unwrap_or_default()
+    };
+    let (file, image, disk) = (of(after), of(child), &child.config.name);
     let text = format!(
-        "`{file}` is a parent of the disk's image `{image}`: what was written since the snapshot would be \
-         lost. To keep it, set file, kind and parent as `suimon export` prints them, or merge the \
-         snapshot first (suimon disk merge {name}). To discard it, delete the disk first (suimon disk \
-         delete {name})",
-        name = entry.name
+        "`{file}` is a parent of `{image}`, the image of disk/{disk}: what was written since the snapshot \
+         would be lost. To keep it, set file, kind and parent as `suimon export` prints them, or merge \
+         the snapshot first (suimon disk merge {disk}). To discard it, delete the disk first (suimon \
+         disk delete {disk})"
     );
-    ApiError::new(ErrorCode::Conflict, text).about(entry.label()).field("file")
+    ApiError::new(ErrorCode::Conflict, text).about(format!("disk/{name}")).field("file")
+}
+
+fn unknown(name: &Name) -> ApiError {
+    let text = format!(
+        "the image of the disk has parents and is not open, so that it is not known whether the new file \
+         is one of them. Repair the disk (suimon disk show {name} has the reason), or delete it first \
+         (suimon disk delete {name})"
+    );
+    ApiError::new(ErrorCode::Conflict, text).about(format!("disk/{name}")).field("file")
 }
