@@ -24,6 +24,7 @@ macro_rules! pages {
 pages! {
     short {
         attach_a_vm: "docs/how-to/attach-a-vm.md",
+        back_up: "docs/how-to/back-up.md",
         cap_a_disk: "docs/how-to/cap-a-disk.md",
         cluster_setup: "docs/how-to/cluster-setup.md",
         console_and_api_access: "docs/how-to/console-and-api-access.md",
