@@ -37,7 +37,7 @@ pub type UnixMs = u64;
 /// Queue that VMQ has moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueMove {
-    /// Time of the move.
+    /// Time at which the queue moved.
     pub at: UnixMs,
     /// Id of the queue, like `vm0/rx/0`.
     pub queue: String,
@@ -65,7 +65,7 @@ pub struct Load {
     pub began: UnixMs,
 }
 
-/// Counters at a time.
+/// Counters of the daemon at a point in time.
 struct Look {
     asked: UnixMs,
     frames: u64,

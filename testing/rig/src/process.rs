@@ -64,7 +64,7 @@ impl Process {
         Ok(process)
     }
 
-    /// Returns its process id.
+    /// Returns the process ID.
     pub fn id(&self) -> u32 {
         self.child.id()
     }

@@ -251,7 +251,7 @@ impl Testpmd {
         Ok(frames as f64 / seconds)
     }
 
-    /// Returns its process.
+    /// Returns the testpmd process.
     pub fn process(&mut self) -> &mut Process {
         &mut self.process
     }
