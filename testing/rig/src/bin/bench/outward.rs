@@ -174,7 +174,7 @@ fn sending(testpmd: &mut Testpmd, measure: impl FnOnce() -> Result<f64>) -> Resu
 /// Starts a VM with two NICs, of which the first sends 64-byte frames to [`FAR_MAC`].
 ///
 /// # Errors
-/// It did not start.
+/// The VM did not start.
 pub(crate) fn generator(
     rig: &Rig,
     sockets: [String; 2],
